@@ -24,7 +24,14 @@ export function createServer<const P extends Schema = TextParams>(options: Route
   return buildServer(options, modernEra);
 }
 
-export { type Tool, tool, type ToolOptions, type ToolReturn } from "./handlers/tool.ts";
+export {
+  type Tool,
+  tool,
+  type ToolOptions,
+  type ToolResultOf,
+  type ToolReturn,
+  type ToolVariant,
+} from "./handlers/tool.ts";
 export { media, type MediaOptions, resourceLink } from "./handlers/content.ts";
 export {
   type FixedResource,
@@ -52,6 +59,7 @@ export {
   type PromptOptions,
   type PromptReturn,
 } from "./handlers/prompt.ts";
+export { type Group, group, type GroupOptions } from "./handlers/group.ts";
 export type { Completer, Completers, Completion } from "./handlers/completion.ts";
 export {
   type CallServiceOptions,
@@ -97,17 +105,21 @@ export { type Mount, mount, type MountedHandlers, type MountOptions } from "./mo
 export type { RouteHandlers, RouteServerOptions, Server, ServerOptions, TextParams } from "./server.ts";
 export type { Clock } from "./core/timers.ts";
 export type {
+  AnyHandler,
   ChangeNotifier,
   ClientFacts,
   Context,
   Elicited,
   ElicitOptions,
   ElicitUrlOptions,
+  HandlerSelector,
+  HandlerSet,
   ListChangedOptions,
   ListName,
   Principal,
   ProgressOptions,
   ReadRoute,
+  RunningServer,
 } from "./core/context.ts";
 export type {
   Authenticate,
@@ -119,6 +131,8 @@ export type {
   Challenge,
   Credentials,
 } from "./core/auth.ts";
+export type { DescribeError, PublishedSchema, PublishedTool, PublishSchema } from "./core/core.ts";
+export type { Encoder, Guards, InputGuard, OutputGuard } from "./core/guards.ts";
 export type {
   Log,
   LogFilter,

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { INTERNAL_ERROR, McpError, type ToolError } from "./protocol/errors.ts";
+import { INTERNAL_ERROR, McpError } from "./protocol/errors.ts";
 import type { Icon } from "./protocol/types.ts";
 import { Accounts } from "./core/account.ts";
 import type { Authenticate, Authentication } from "./core/auth.ts";
@@ -12,10 +12,11 @@ import { type CapabilityOptions, readCapabilities } from "./core/capabilities.ts
 import { Changes } from "./core/changes.ts";
 import { type Container, type ContainerHost, findRoot } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
-import type { ChangeNotifier, Context } from "./core/context.ts";
-import type { Core } from "./core/core.ts";
+import type { ChangeNotifier, Context, HandlerSet, RunningServer } from "./core/context.ts";
+import type { Core, DescribeError, PublishSchema } from "./core/core.ts";
 import type { CreateEra, Engine } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
+import { type Encoder, type Filters, type Guards, readGuards } from "./core/guards.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { type LimitOptions, readLimits } from "./core/limits.ts";
 import { createServerLog, type ServerLog, toLoggable } from "./core/log.ts";
@@ -25,6 +26,7 @@ import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
 import type { Store } from "./core/store.ts";
+import type { Toggle, Visibility } from "./core/visibility.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
 import { type OpenPipe, pipeOpener, type PipeServer } from "./transports/channel.ts";
 import {
@@ -165,10 +167,20 @@ export interface ServerOptions {
    */
   readonly observer?: Observer | readonly Observer[];
   /**
-   * Describes an unexpected error of a tool to the model. If it returns `undefined`, the model gets "Internal error"
+   * Describes an unexpected error of a handler. The model reads the text for an error of a tool. Other clients get it as
+   * the message of error -32603, or the `McpError` that it returns. If it returns `undefined`, they get "Internal error"
    * and an id. `observer.fault` is called in either case.
    */
-  readonly describeError?: (error: unknown, ctx: Context) => string | ToolError | undefined;
+  readonly describeError?: DescribeError;
+  /**
+   * Guards of the input and output of all handlers. They are around the guards of each handler, and use services with
+   * `ctx.get`.
+   */
+  readonly guards?: Guards;
+  /** Encoders of your own types. The first that fits converts a value. They run before the built-in conversions. */
+  readonly encoders?: readonly Encoder[];
+  /** Changes the JSON Schema of the input and output of tools that clients see. Validation does not change. */
+  readonly publishSchema?: PublishSchema;
   /**
    * Whether to print warnings with `console.warn` about work before a question, which some clients make the handler
    * repeat. Defaults to `false`. `mcp --watch`, `mcp --inspect` and `connect` from `@x/mcp/testing` turn it on.
@@ -183,17 +195,7 @@ export interface Server extends ChangeNotifier {
   /** Handles web-standard requests. Called by `deno serve`, Bun, Deno Deploy, Workers and routers. */
   readonly fetch: Fetch;
   /** The handlers, which can change while the server runs. */
-  readonly handlers: {
-    /** Adds handlers, and notifies clients of the changed lists. */
-    add(...handlers: readonly Handler[]): void;
-    /**
-     * Removes handlers, and notifies clients of the changed lists. A handler is known by its kind and its name, or its
-     * URI. One that is not there is ignored.
-     */
-    remove(...handlers: readonly Handler[]): void;
-    /** Returns the handlers in the order in which they were added. */
-    list(): readonly Handler[];
-  };
+  readonly handlers: HandlerSet<Handler>;
   /**
    * Sends log messages outside of a call, to clients with a session that want their level. Other clients get only the
    * log messages of their calls.
@@ -282,6 +284,8 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
     hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
     describeError: options.describeError,
+    filters: readFilters(options),
+    publishSchema: options.publishSchema,
     session: options.session,
     lenientArguments: options.lenientArguments,
     sealer,
@@ -292,13 +296,30 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
     admit: enter && (async (request) => (await import("./core/admission.ts")).admit(core, enter, request)),
     report: (error, about) => report(core, error, about),
   };
-  if (options.observer && !trunk) core.prepare = preparing(core);
+  if (options.observer && !trunk) {
+    prepareWith(core, async () => {
+      const { createObserving } = await import("./core/observing.ts");
+      core.observing = createObserving(core);
+    });
+  }
   const registry = new Registry(core, changes);
   const accounts = trunk?.accounts ?? new Accounts(core);
   const scheduler = trunk?.scheduler ?? new Scheduler(core, accounts, options.use);
   let closed: Promise<void> | undefined;
+  /** What was enabled and disabled at all paths of a path with parameters. */
+  const toggles: Toggle[] = [];
+  const set: HandlerSet<Handler> = {
+    add: (...added) => add(added, true),
+    remove: (...removed) => remove(removed.filter((each) => each !== undefined)),
+    list: () => registry.handlers,
+    get: (kind, name) => registry.find(kind, name),
+    enable: (selected, callers) => toggle({ selected, isShown: true, callers }),
+    disable: (selected, callers) => toggle({ selected, isShown: false, callers }),
+  };
   const host: CallHost = {
     server: {
+      // Factories make all handlers, so what a handler has is a Handler.
+      handlers: set as RunningServer["handlers"],
       resourceUpdated(uri) {
         if (!closed) changes.emit({ kind: "resource", uri });
       },
@@ -313,6 +334,10 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
     reruns: trunk?.host.reruns,
     endpoint: path,
     defer: (call, run) => scheduler.defer(call, run),
+    async readResource(call, uri) {
+      const { readInner } = await import("./core/inner_read.ts");
+      return await readInner(call, uri, { core, scheduler, method: registry.methods.get("resources/read") });
+    },
   };
   const container = (): Container | undefined => findRoot(host).container;
   add(branch?.handlers ?? (typeof handlers === "function" ? [] : handlers));
@@ -346,14 +371,16 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   async function loadRouter(): Promise<PathRouter> {
     const { PathRouter } = await import("./transports/http/path_router.ts");
     const makeHandlers = typeof handlers === "function" ? handlers : undefined;
-    const grow = (branch: Branch) => growServer(options, createEra, branch);
+    const grow = (branch: Branch) => growServer(options, createEra, { ...branch, toggles });
     const { secret } = options;
     return router = new PathRouter({ engine, endpoint, loadGate, path, secret, params, schema, makeHandlers, grow });
   }
 
   function add(handlers: readonly Handler[], isLater?: boolean): void {
     registry.add(handlers, isLater);
-    for (const handler of handlers) handler[INTERNALS].services?.open(host);
+    for (const handler of handlers) {
+      for (const { [INTERNALS]: { services } } of [handler, ...handler[INTERNALS].also ?? []]) services?.open(host);
+    }
     if (!isLater) return;
     try {
       router?.add(handlers);
@@ -362,6 +389,30 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       throw error;
     }
   }
+
+  function remove(handlers: readonly Handler[]): void {
+    registry.remove(handlers);
+    router?.remove(handlers);
+  }
+
+  // Loaded on demand. Messages wait for it, so that no caller sees what is disabled.
+  let visibility: Visibility | undefined;
+  function toggle(toggled: Toggle): void {
+    if (hasParams) {
+      toggles.push(toggled);
+      const { selected, isShown, callers } = toggled;
+      for (const { handlers } of router?.list() ?? []) handlers[isShown ? "enable" : "disable"](selected, callers);
+    }
+    if (visibility) return visibility.toggle(toggled);
+    prepareWith(core, async () => {
+      const { Visibility } = await import("./core/visibility.ts");
+      visibility ??= new Visibility(registry, changes);
+      visibility.toggle(toggled);
+    });
+    core.prepare?.();
+  }
+
+  branch?.toggles?.forEach(toggle);
 
   // Loaded only in development.
   async function develop(): Promise<void> {
@@ -424,15 +475,8 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
     : open;
   return {
     fetch,
-    handlers: {
-      add: (...added) => add(added, true),
-      remove: (...removed) => {
-        registry.remove(removed);
-        router?.remove(removed);
-      },
-      list: () => registry.handlers,
-    },
     ...host.server,
+    handlers: set,
     log: createServerLog((level, data, { logger, to = () => true }) => {
       if (!closed && core.can.logging) changes.log({ level, logger, data: toLoggable(data) }, to);
     }),
@@ -456,6 +500,10 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       host,
     },
   };
+}
+
+function readFilters({ guards, encoders }: Pick<ServerOptions, "guards" | "encoders">): Filters | undefined {
+  if (guards || encoders) return { guards: readGuards(guards, "the server"), encoders };
 }
 
 /** Reads the option `auth`. Throws if it cannot authenticate. The gate checks its other parts. */
@@ -488,20 +536,21 @@ function checkOptions<P extends Schema>(options: RouteServerOptions<P>): void {
   }
 }
 
-/** Returns the function that loads what an observed server needs. It is loaded with the first message. */
-function preparing(core: Core): () => Promise<void> {
+/** Makes messages wait until something is loaded. A server that cannot load it still serves. */
+function prepareWith(core: Core, load: () => Promise<void>): void {
+  const before = core.prepare;
   let loading: Promise<void> | undefined;
-  const load = async () => {
+  const run = async () => {
     try {
-      const { createObserving } = await import("./core/observing.ts");
-      core.observing = createObserving(core);
+      await before?.();
+      await load();
     } catch (error) {
-      // A server that cannot be observed still serves.
       core.report(error);
     }
-    core.prepare = undefined;
+    if (core.prepare === prepare) core.prepare = undefined;
   };
-  return () => loading ??= load();
+  const prepare = () => loading ??= run();
+  core.prepare = prepare;
 }
 
 /** Reports an unexpected error, and returns the error for the client. */

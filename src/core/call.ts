@@ -6,10 +6,10 @@
 import { INTERNAL_ERROR, INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
-import type { Meta } from "../protocol/types.ts";
+import type { Meta, ResourceContents } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
-import type { ChangeNotifier, ClientFacts, Context, Principal, ReadRoute } from "./context.ts";
+import type { ClientFacts, Context, Principal, ReadRoute, RunningServer } from "./context.ts";
 import type { Cancellable, CancelOptions, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
 import { createLog, type Log, toLoggable, wantsLevel } from "./log.ts";
@@ -23,13 +23,17 @@ export type Deferred = (end: ServiceEnd) => unknown;
 
 /** State that all calls of one server share. */
 export interface CallHost extends ContainerHost {
-  readonly server: ChangeNotifier;
+  readonly server: RunningServer;
   /** Returns the parameters of the path, if it has any. */
   readonly route?: ReadRoute;
   /** Set in development. */
   reruns?: RerunWatch;
   /** Runs a function after a call. */
   defer(call: Call, run: Deferred): void;
+  /** Reads a resource for a handler. */
+  readResource(call: Call, uri: string): Promise<readonly ResourceContents[]>;
+  /** Number of resources that wait for this read. */
+  readonly readDepth?: number;
 }
 
 /** Sends what a call sends before its result. Each era implements it. */
@@ -152,7 +156,7 @@ export class Call implements ServiceCall, Cancellable {
     return this.link.http?.request;
   }
 
-  get server(): ChangeNotifier {
+  get server(): RunningServer {
     const { server, reruns } = this.carrier.host;
     return reruns ? reruns.watchServer(this, server) : server;
   }
@@ -244,6 +248,10 @@ export class Call implements ServiceCall, Cancellable {
   get get(): Context["get"] {
     // The value has the type of its service.
     return async <T>(service: Service<T>) => await findInternals(service)?.get(this, service) as T;
+  }
+
+  get readResource(): Context["readResource"] {
+    return (uri) => quiet(this.carrier.host.readResource(this, uri));
   }
 
   get defer(): Context["defer"] {

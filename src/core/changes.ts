@@ -16,6 +16,8 @@ export type Change =
     readonly feature: string;
     /** The handlers that were added or removed, or what selects callers. A caller that all reject is not notified. */
     readonly handlers?: readonly { readonly allow?: Allow }[];
+    /** Handlers that were enabled or disabled: what allowed them before and after. */
+    readonly toggled?: ReadonlyMap<string, Toggled>;
   }
   | { readonly kind: "resource"; readonly uri: string }
   | {
@@ -27,6 +29,9 @@ export type Change =
     readonly to: LogFilter;
   }
   | { readonly kind: "close" };
+
+/** What allows a handler before and after a change. */
+export type Toggled = readonly [before: Allow | undefined, after: Allow | undefined];
 
 /** Called for each change. */
 export type Listener = (change: Change) => void;
@@ -96,5 +101,7 @@ function toKey(change: Change): string {
 // A caller is notified if it may see any of the changed handlers, or is selected by any of the changes.
 function merge(before: Change | undefined, change: Change): Change {
   if (before?.kind !== "list" || change.kind !== "list" || !change.handlers) return change;
-  return { ...change, handlers: before.handlers && [...before.handlers, ...change.handlers] };
+  const toggled = new Map(before.toggled);
+  for (const [name, [was, is]] of change.toggled ?? []) toggled.set(name, [(toggled.get(name) ?? [was])[0], is]);
+  return { ...change, handlers: before.handlers && [...before.handlers, ...change.handlers], toggled };
 }

@@ -3,9 +3,10 @@
  *
  * @module
  */
-import type { ClientCapabilities, Implementation, LogLevel, Meta, Root } from "../protocol/types.ts";
+import type { ClientCapabilities, Implementation, LogLevel, Meta, ResourceContents, Root } from "../protocol/types.ts";
 import type { SamplingRequest, SamplingResult } from "../protocol/types.ts";
 import type { Infer, Schema } from "../schema/schema.ts";
+import type { INTERNALS } from "./internals.ts";
 import type { Log } from "./log.ts";
 import type { NoServices, Service, ServiceEnd } from "./service.ts";
 
@@ -90,6 +91,59 @@ export interface ReadRoute {
   (): Readonly<Record<string, unknown>>;
 }
 
+/** A handler, as other handlers see it. */
+export interface AnyHandler {
+  /** Name of the handler. */
+  readonly name: string;
+  /** Its labels. */
+  readonly tags?: readonly string[];
+  /**
+   * Marks objects that a factory such as `tool()` made.
+   *
+   * @ignore
+   */
+  readonly [INTERNALS]: object;
+}
+
+/** Selects handlers: one by its kind and its name, or the URI of a resource, or all with a tag. */
+export type HandlerSelector =
+  | { readonly tool: string }
+  | { readonly resource: string }
+  | { readonly prompt: string }
+  | { readonly group: string }
+  | { readonly tag: string };
+
+/** The handlers of a server, which can change while it runs. `H` is the type of a handler. */
+export interface HandlerSet<H extends AnyHandler = AnyHandler> {
+  /** Adds handlers, and notifies clients of the changed lists. */
+  add(...handlers: readonly H[]): void;
+  /** Removes handlers, and notifies clients of the changed lists. Unknown ones and `undefined` are ignored. */
+  remove(...handlers: readonly (H | undefined)[]): void;
+  /** Returns the handlers in the order in which they were added. */
+  list(): readonly H[];
+  /** Finds a handler, also in a group. Returns `undefined` if there is none. The name of a resource is its URI. */
+  get(kind: "tool" | "resource" | "prompt" | "group", name: string): H | undefined;
+  /**
+   * Enables handlers that were disabled: for all callers, or for those for which `callers` returns `true`. Their `allow`
+   * still decides too. For each handler and caller, the last call of `enable` or `disable` that applies counts, also for
+   * handlers that are added later. The clients of which a list has changed are notified.
+   *
+   * Pass the same function for the same callers: a call replaces an earlier one with the same selection and function.
+   */
+  enable(handlers: H | HandlerSelector, callers?: (ctx: Context) => boolean | Promise<boolean>): void;
+  /**
+   * Disables handlers: for all callers, or for those for which `callers` returns `true`. For these callers they no longer
+   * exist, as if `allow` refused them. Calls that run already go on. See {@linkcode HandlerSet.enable}.
+   */
+  disable(handlers: H | HandlerSelector, callers?: (ctx: Context) => boolean | Promise<boolean>): void;
+}
+
+/** The server, as its handlers see it. */
+export interface RunningServer extends ChangeNotifier {
+  /** The handlers, which can change while the server runs. */
+  readonly handlers: HandlerSet;
+}
+
 /** Details of a progress notification. */
 export interface ProgressOptions {
   /** The value at which the work is done, if known. */
@@ -123,8 +177,8 @@ export interface Context<S = NoServices> {
    * @throws {TypeError} if the path has no parameters, or `params` is not the schema of the server.
    */
   readonly route: ReadRoute;
-  /** Notifies clients of changes, like the methods of the same names on the server. */
-  readonly server: ChangeNotifier;
+  /** Changes handlers, and notifies clients of changes, like the members of the same names on the server. */
+  readonly server: RunningServer;
   /** Method of the request, such as `tools/call`. */
   readonly method: string;
   /** Parameters of the request, as the client sent them. */
@@ -196,6 +250,13 @@ export interface Context<S = NoServices> {
    * Rejects for a service that lives for one call, unless the handler declares services.
    */
   get<T>(service: Service<T>): Promise<T>;
+  /**
+   * Reads a resource of this server as the same caller: with its `allow`, scopes, guards and middleware. Questions reach
+   * the client. Resources may read each other up to 8 levels deep.
+   *
+   * @throws {McpError} if the resource does not exist or is hidden from the caller, or the caller lacks its scopes.
+   */
+  readResource(uri: string): Promise<readonly ResourceContents[]>;
   /**
    * Runs a function after the call, when its response is on its way. It learns how the call ended. Its errors are
    * reported like those of handlers. Closing the server waits for it as for a call.

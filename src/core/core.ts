@@ -5,16 +5,42 @@
  */
 import type { McpError, ToolError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/types.ts";
+import type { JsonSchema } from "../schema/schema.ts";
 import type { Authentication } from "./auth.ts";
 import type { Call } from "./call.ts";
 import type { Capabilities } from "./capabilities.ts";
-import type { ClientFacts } from "./context.ts";
+import type { ClientFacts, Context } from "./context.ts";
+import type { Filters } from "./guards.ts";
 import type { Link } from "./link.ts";
 import type { Limits } from "./limits.ts";
 import type { Observer, Observing, RequestReport } from "./observer.ts";
 import type { Sealer } from "./sealer.ts";
+import type { NoServices } from "./service.ts";
 import type { SharedState } from "./store.ts";
 import type { Ticker } from "./timers.ts";
+
+/**
+ * Describes an unexpected error. The model or the client gets the text, the content of a `ToolError`, or the protocol
+ * error. Returns `undefined` for "Internal error" and an id.
+ */
+export type DescribeError<S = NoServices> = (
+  error: unknown,
+  ctx: Context<S>,
+) => string | ToolError | McpError | undefined;
+
+/** Returns the JSON Schema that clients see of a tool. It gets a copy of the schema, which it may change. */
+export type PublishSchema = (schema: PublishedSchema, about: PublishedTool) => JsonSchema;
+
+/** A copy of a JSON Schema. */
+export type PublishedSchema = { [key: string]: unknown };
+
+/** The tool whose schema is published. */
+export interface PublishedTool {
+  /** Name of the tool. */
+  readonly tool: string;
+  /** Whether it is the schema of the input or of the output. */
+  readonly use: "input" | "output";
+}
 
 /** A request before its handler is looked up, such as a call. */
 export interface Entering {
@@ -45,8 +71,12 @@ export interface Core {
   readonly requiresSession: boolean;
   /** Computes what the server knows of a client's session. */
   readonly session?: (call: Call) => unknown;
-  /** Describes an unexpected error of a tool to the model. */
-  readonly describeError?: (error: unknown, call: Call) => string | ToolError | undefined;
+  /** Describes an unexpected error of a handler. */
+  readonly describeError?: DescribeError;
+  /** Guards and encoders of all handlers. */
+  readonly filters?: Filters;
+  /** Changes the JSON Schema that clients see. */
+  readonly publishSchema?: PublishSchema;
   /** Whether arguments may be JSON text where their schema expects another type. */
   readonly lenientArguments?: boolean;
   /** What the server declares and does. */

@@ -14,6 +14,7 @@ import type { Meta } from "../protocol/types.ts";
 import type { Limits } from "./limits.ts";
 import type { Link, Reply } from "./link.ts";
 import { INTERNALS } from "./internals.ts";
+import type { Middleware } from "./middleware.ts";
 import type { SubscriptionHooks } from "./subscribers.ts";
 import type { NoServices } from "./service.ts";
 
@@ -26,6 +27,8 @@ export interface Handler {
   readonly name: string;
   /** Decides whether a caller may see and use the handler. Defaults to every caller. */
   readonly allow?: Allow;
+  /** Labels that select handlers, such as for `server.handlers.disable`. */
+  readonly tags?: readonly string[];
   /**
    * Internal state for the registry.
    *
@@ -52,6 +55,27 @@ export interface HandlerInternals<Definition = unknown> {
   readonly services?: Binding;
   /** What extensions add to the handler. */
   readonly extensions?: HandlerExtensions;
+  /** Makes the handler again with changed options. Groups need it. */
+  readonly remake?: Remake;
+}
+
+/** Makes a handler again with changed options. */
+export type Remake = (change: <O extends GroupedOptions>(options: O) => O) => Handler;
+
+/** Any `allow`. */
+export type GroupedAllow = (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
+
+/** Options of a handler that a group changes. */
+export interface GroupedOptions {
+  readonly name: string;
+  /** URI of a resource, whose name is for people. */
+  readonly uri?: string;
+  /** URI scheme of a provider. */
+  readonly scheme?: string;
+  readonly use?: readonly Middleware[];
+  readonly tags?: readonly string[];
+  /** A resource also asks it about a single one, its subject. */
+  readonly allow?: GroupedAllow;
 }
 
 /** An `allow` that also decides on single things. Without `subject`, it decides on the handler as a whole. */

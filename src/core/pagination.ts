@@ -15,8 +15,10 @@ export interface Entry {
   /** Key of the entry, unique within the list. */
   readonly key: string;
   /** Returns the entry as clients see it. */
-  readonly wire: () => object;
+  readonly wire: (core: Core) => object;
   readonly allow?: Allow;
+  /** Returns the entry for one caller. Returns `undefined` if this caller may not see it. */
+  readonly vary?: (call: Call, core: Core) => Promise<Entry | undefined>;
 }
 
 /**
@@ -37,7 +39,7 @@ export function createList(
 
   function toPage(from: number, visible: readonly Entry[], call: Call): Result | Promise<Result> {
     const items = visible.slice(from, from + core.limits.calls.pageItems);
-    const page = { [name]: items.map(({ wire }) => wire()) };
+    const page = { [name]: items.map(({ wire }) => wire(core)) };
     const last = from + items.length < visible.length ? items.at(-1) : undefined;
     if (!last) return page;
     return cursors().then(async (cursors) => ({ ...page, nextCursor: await cursors.write(last.key, call) }));
@@ -45,9 +47,13 @@ export function createList(
 
   // Cursors hold a position in the full list, so that pages do not shift with the visible entries.
   async function toVisiblePage(from: number, call: Call): Promise<Result> {
-    const rest = entries.slice(from);
-    const allowed = await Promise.all(rest.map(({ allow }) => isAllowed(allow, call, core)));
-    return toPage(0, rest.filter((_, i) => allowed[i]), call);
+    const shown = await Promise.all(
+      entries.slice(from).map(async (entry) => {
+        const { allow, vary } = entry;
+        if (await isAllowed(allow, call, core)) return vary ? await vary(call, core) : entry;
+      }),
+    );
+    return toPage(0, shown.filter((entry) => entry !== undefined), call);
   }
 
   function toPublicPage(from: number, call: Call): Result | Promise<Result> {
@@ -76,7 +82,7 @@ export function createList(
 }
 
 function isPrivate(entries: readonly Entry[]): boolean {
-  return entries.some(({ allow }) => allow);
+  return entries.some(({ allow, vary }) => allow || vary);
 }
 
 /** Creates a function that loads the cursors of a list on first use. Most lists have one page and need none. */

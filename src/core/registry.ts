@@ -14,6 +14,10 @@ export class Registry {
   readonly #core: Core;
   readonly #changes: Changes;
   #handlers: readonly Handler[] = [];
+  /** The handlers whose visibility differs from what they say themselves. */
+  #ruled?: ReadonlyMap<Handler, Handler>;
+  /** Applies what `enable` and `disable` say. Set with the first of them. */
+  rule?: (handlers: readonly Handler[]) => ReadonlyMap<Handler, Handler>;
   #compiled = new Map<string, Compiled>();
   /** Compiled methods by name. The map is replaced as a whole when handlers change. */
   methods: ReadonlyMap<string, Method> = new Map();
@@ -66,30 +70,54 @@ export class Registry {
   }
 
   /** Removes the handlers of these kinds and names. Unknown ones are ignored. */
-  remove(handlers: readonly Handler[]): void {
-    const names = new Set(handlers.flatMap(withAlso).map(toName));
+  remove(handlers: readonly (Handler | undefined)[]): void {
+    const names = new Set(handlers.flatMap((handler) => handler ? withAlso(handler).map(toName) : []));
     const gone = this.#handlers.filter((handler) => names.has(toName(handler)));
     if (!gone.length) return;
     this.#swap(this.#handlers.filter((handler) => !gone.includes(handler)), gone);
     this.#core.observer.handlers?.({ added: [], removed: gone.map(toName) });
   }
 
+  /** Finds a handler by its kind and its name. */
+  find(kind: string, name: string): Handler | undefined {
+    return this.#handlers.find((handler) => toName(handler) === `${kind} ${JSON.stringify(name)}`);
+  }
+
+  /** Returns what serves a handler. */
+  toRuled(handler: Handler): Handler {
+    return this.#ruled?.get(handler) ?? handler;
+  }
+
+  /** Applies changed rules to handlers. */
+  toggle(changed: (handlers: readonly Handler[]) => readonly Handler[]): void {
+    this.#compile(this.#handlers, changed(this.#handlers));
+  }
+
   // Compares by name and not by identity, because a package of handlers may import its own copy of the library. A
   // feature without handlers keeps its methods and an empty list, because clients already know the capability.
-  #swap(handlers: readonly Handler[], changed: readonly Handler[]): void {
+  #compile(handlers: readonly Handler[], changed: readonly Handler[]): void {
     for (const handler of handlers) handler[INTERNALS].extensions?.verify(handlers, toName(handler));
+    const ruled = this.rule?.(handlers);
     const features = new Map<string, Feature>(changed.map(({ [INTERNALS]: { feature } }) => [feature.name, feature]));
     const compiled = new Map(this.#compiled);
     for (const [name, feature] of features) {
-      compiled.set(name, feature.compile(handlers.filter((handler) => isOf(handler, name)), this.#core));
+      const own = handlers.filter((handler) => isOf(handler, name));
+      compiled.set(name, feature.compile(own.map((handler) => ruled?.get(handler) ?? handler), this.#core));
     }
     this.#handlers = handlers;
+    this.#ruled = ruled;
     this.#compiled = compiled;
     this.methods = new Map([...compiled.values()].flatMap(({ methods }) => Object.entries(methods)));
-    for (const [name, { capabilities }] of compiled) {
-      if (!features.has(name) || !capabilities[name]?.listChanged) continue;
+  }
+
+  #swap(handlers: readonly Handler[], changed: readonly Handler[]): void {
+    const before = this.#ruled;
+    this.#compile(handlers, changed);
+    for (const [name, { capabilities }] of this.#compiled) {
       const handlers = changed.filter((handler) => isOf(handler, name));
-      this.#changes.emit({ kind: "list", feature: name, handlers });
+      if (!handlers.length || !capabilities[name]?.listChanged) continue;
+      const ruled = handlers.map((handler) => before?.get(handler) ?? this.toRuled(handler));
+      this.#changes.emit({ kind: "list", feature: name, handlers: ruled });
     }
   }
 }
@@ -101,7 +129,8 @@ export function toUnknownMethod(name: string): McpError {
   return new McpError(METHOD_NOT_FOUND, `Cannot run ${quote(name)}: this server has no such method`);
 }
 
-function withAlso(handler: Handler): readonly Handler[] {
+/** Returns a handler with those that come along with it. */
+export function withAlso(handler: Handler): readonly Handler[] {
   const internals = handler?.[INTERNALS];
   if (!internals) {
     throw new TypeError("Cannot add a handler: it was not made by tool(), resource(), prompt() or extension()");
@@ -113,7 +142,8 @@ function isOf(handler: Handler, feature: string): boolean {
   return handler[INTERNALS].feature.name === feature;
 }
 
-function toName(handler: Handler): string {
+/** Returns the kind and the name of a handler. */
+export function toName(handler: Handler): string {
   const { feature, key } = handler[INTERNALS];
   return `${feature.name.replace(/s$/, "")} ${JSON.stringify(key)}`;
 }

@@ -6,7 +6,7 @@
  * @module
  */
 import type { Call } from "./call.ts";
-import type { ChangeNotifier } from "./context.ts";
+import type { RunningServer } from "./context.ts";
 import type { Clock } from "./timers.ts";
 
 /** Work that a handler does before a question, and repeats when the answer arrives. */
@@ -68,9 +68,10 @@ export class RerunWatch {
   }
 
   /** Returns the methods that announce changes. They record each call as work. */
-  watchServer(call: Call, { resourceUpdated, listChanged }: ChangeNotifier): ChangeNotifier {
+  watchServer(call: Call, { resourceUpdated, listChanged, handlers }: RunningServer): RunningServer {
     const note = () => this.note(call, "announces a change");
     return {
+      handlers,
       resourceUpdated(uri) {
         note();
         resourceUpdated(uri);

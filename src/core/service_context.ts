@@ -86,6 +86,10 @@ export class ServiceContext<S> implements Context<S> {
     return this.#call.once;
   }
 
+  get readResource(): Context["readResource"] {
+    return this.#call.readResource;
+  }
+
   get defer(): Context["defer"] {
     return this.#call.defer;
   }

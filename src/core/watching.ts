@@ -4,7 +4,7 @@
  * @module
  */
 import type { Call } from "./call.ts";
-import type { Change } from "./changes.ts";
+import type { Change, Toggled } from "./changes.ts";
 import type { Engine } from "./era.ts";
 import { isAllowed } from "./feature.ts";
 import type { Limits } from "./limits.ts";
@@ -19,10 +19,14 @@ export function isWatchable(uris: readonly string[], { streams: { watchedUris } 
 export function mayNotify({ core, registry }: Engine, change: Change, call: Call): boolean | Promise<boolean> {
   if (change.kind === "close" || change.kind === "log") return true;
   if (change.kind === "resource") return registry.compiled("resources")?.isVisible?.(change.uri, call) ?? true;
-  const { handlers } = change;
+  const { handlers, toggled } = change;
   if (!handlers || handlers.some(({ allow }) => !allow)) return true;
   const seen = handlers.map(({ allow }) => isAllowed(allow, call, core));
-  return seen.includes(true) || Promise.all(seen).then((seen) => seen.includes(true));
+  // A caller for which nothing has changed does not learn that something has changed for others.
+  const differs = async ([before, after]: Toggled) =>
+    await isAllowed(before, call, core) !== await isAllowed(after, call, core);
+  const flipped = Array.from(toggled?.values() ?? [], differs);
+  return seen.includes(true) || Promise.all([...seen, ...flipped]).then((seen) => seen.includes(true));
 }
 
 /** The subscribers of each server. */

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { INTERNAL_ERROR, isMcpError, isToolError, McpError } from "../protocol/errors.ts";
+import { INTERNAL_ERROR, isMcpError, isToolError, McpError, type ToolError } from "../protocol/errors.ts";
 import type { Call } from "../core/call.ts";
-import type { Core } from "../core/core.ts";
+import type { Core, DescribeError } from "../core/core.ts";
 
 /** The call that a function of the author serves. */
 export interface Attempt {
@@ -13,20 +13,36 @@ export interface Attempt {
   readonly call: Call;
   /** Name or URI for `observer.fault`. */
   readonly subject: string;
+  /** Describes unexpected errors of this handler. */
+  readonly describeError?: DescribeError;
 }
 
 /**
  * Runs a function of the server's author. An `McpError` reaches the client unchanged, and a `ToolError` with its text.
- * For any other error the client gets an id, and `observer.fault` gets the error.
+ * For any other error the client gets an id, unless `describeError` has better words, and `observer.fault` gets the
+ * error.
  */
-export async function attempt<T>({ core, call, subject }: Attempt, run: () => T | Promise<T>): Promise<T> {
+export async function attempt<T>(attempted: Attempt, run: () => T | Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
-    // A handler that rethrows the reason of its cancellation has not failed.
+    const { core, call, subject } = attempted;
+    // A function that rethrows the reason of its cancellation has not failed.
     if (isMcpError(error) || call.ended && error === call.reason) throw error;
-    if (!isToolError(error)) throw core.report(error, { method: call.method, subject });
-    const text = error.content.flatMap((block) => block.type === "text" ? block.text : []).join("\n");
-    throw new McpError(INTERNAL_ERROR, text || error.message);
+    if (isToolError(error)) throw toMcpError(error);
+    const reported = core.report(error, { method: call.method, subject });
+    const words = describe(attempted, error);
+    if (typeof words === "string") throw new McpError(INTERNAL_ERROR, words, reported.data);
+    throw isToolError(words) ? toMcpError(words) : isMcpError(words) ? words : reported;
   }
+}
+
+/** Returns what the handler says of an unexpected error, or else what the server says. */
+export function describe({ core, call, describeError }: Omit<Attempt, "subject">, error: unknown): unknown {
+  return describeError?.(error, call) ?? core.describeError?.(error, call);
+}
+
+function toMcpError({ content, message }: ToolError): McpError {
+  const text = content.flatMap((block) => block.type === "text" ? block.text : []).join("\n");
+  return new McpError(INTERNAL_ERROR, text || message);
 }

@@ -9,7 +9,7 @@ import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call.ts";
 import type { Binding } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
-import type { Core } from "../core/core.ts";
+import type { Core, DescribeError } from "../core/core.ts";
 import {
   type Allow,
   type Compiled,
@@ -64,6 +64,7 @@ interface CompletionOptions {
   readonly limits?: HandlerLimits;
   /** Services of the prompt or template. */
   readonly services?: Binding;
+  readonly describeError?: DescribeError;
   /** Matches a URI of the template. Returns `undefined` for another URI. */
   readonly match?: (uri: string) => unknown;
 }
@@ -132,13 +133,13 @@ async function answer(definition: Definition, call: Call, core: Core): Promise<R
   if (!isObject(context)) throw refuse("context is not an object");
   const others = readArguments(context.arguments ?? {}, "Cannot complete: context");
   const { name, value } = argument;
-  const { complete = {}, place, name: subject, services } = definition;
+  const { complete = {}, place, name: subject, services, describeError } = definition;
   const completer = Object.hasOwn(complete, name) ? complete[name] : undefined;
   if (!completer) return { completion: { values: [], total: 0, hasMore: false } };
   const run = async (call: Call, ctx: Context<never> = call) => ({
     completion: toCompletion(await completer(value, others, ctx), `${quote(name)} of ${place}`),
   });
-  return await attempt({ core, call, subject }, () => (services?.inject(run) ?? run)(call));
+  return await attempt({ core, call, subject, describeError }, () => (services?.inject(run) ?? run)(call));
 }
 
 // A client may refer to a template by its text, or by a URI that it matches.

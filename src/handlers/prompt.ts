@@ -12,7 +12,7 @@ import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
-import type { Core } from "../core/core.ts";
+import type { Core, DescribeError } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { bindLimits, type BoundLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
@@ -22,11 +22,13 @@ import {
   type Feature,
   type Handler,
   type HandlerExtensions,
+  type Remake,
   revealTo,
   type Runner,
   toDefinitions,
   toMethod,
 } from "../core/feature.ts";
+import { type Filter, type Guards, type HandlerGuards, readGuards } from "../core/guards.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Need } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
@@ -34,6 +36,7 @@ import type { NoServices, Services, ServiceValues, SharedServiceValues } from ".
 import { attempt } from "./attempt.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
 import { isContent, isDoubtful, loadResults, type Sending } from "./content.ts";
+import { runGuarded } from "./guarded.ts";
 
 /** A message that a prompt returns. Its text may be a plain string. */
 export interface PromptMessageReturn {
@@ -97,6 +100,12 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly use?: readonly Middleware[];
   /** Services that `run`, `complete` and `allow` use, by name. They are made after the arguments are validated. */
   readonly services?: S;
+  /** Guards of the arguments and of the value that `run` returns. Those of the server are around them. */
+  readonly guards?: Guards<Infer<I>, PromptReturn, SharedServiceValues<S>, ServiceValues<S>>;
+  /** Describes an unexpected error of this prompt. Defaults to the server's `describeError`, also for `undefined`. */
+  readonly describeError?: DescribeError;
+  /** Labels for `server.handlers.disable({ tag: "admin" })` and such. Clients do not see them. */
+  readonly tags?: readonly string[];
   /**
    * Decides whether a caller may see and get the prompt. For other callers it does not exist. It cannot use services
    * that live for one call.
@@ -159,9 +168,12 @@ export function prompt<const I extends Schema = Schema, S extends Services = NoS
   const { allow } = definition;
   const names = definition.inputs.map((argument) => argument.name);
   const { scopes, extensions } = definition;
-  const { limits } = options;
-  const also = [completion({ type: "ref/prompt", name, place, names, complete, allow, scopes, services, limits })];
-  return { name, run, allow, [INTERNALS]: { feature: prompts, key: name, definition, also, services, extensions } };
+  const { describeError, limits } = options;
+  const completed = { place, names, complete, allow, scopes, services, describeError, limits };
+  const also = [completion({ type: "ref/prompt", name, ...completed })];
+  const remake: Remake = (change) => prompt(change(options));
+  const internals = { feature: prompts, key: name, definition, also, services, extensions, remake };
+  return { name, run, allow, tags: options.tags, [INTERNALS]: internals };
 }
 
 /** An argument, as clients see it. */
@@ -179,8 +191,11 @@ interface Definition extends Entry {
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
   readonly extensions?: HandlerExtensions;
+  readonly guards?: HandlerGuards;
+  readonly services?: Binding;
+  readonly describeError?: DescribeError;
   readonly limits?: BoundLimits;
-  readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
+  readonly invoke: (call: Call, input: unknown, core: Core, filter: Filter | undefined) => Result | Promise<Result>;
 }
 
 function define<I extends Schema, S extends Services>(
@@ -192,13 +207,23 @@ function define<I extends Schema, S extends Services>(
   const { needs, _meta, extensions } = readExtensions(options, place);
   const input = options.input && compileSchema(options.input, { use: "input", place });
   const inputs = input ? toArguments(toTester(options.input, input), place) : [];
-  const invoke = async (call: Call, value: unknown, core: Core, ctx: Context<never> = call) => {
+  const invoke = async (
+    call: Call,
+    value: unknown,
+    core: Core,
+    filter: Filter | undefined,
+    ctx: Context<never> = call,
+  ) => {
     // `value` is what the input schema let through, which is what Infer stands for.
-    return toPromptResult(await run(value as Infer<I>, ctx), { place, call, core });
+    const returns = () => run(value as Infer<I>, ctx);
+    return toPromptResult(await (filter ? filter(returns, ctx) : returns()), { place, call, core });
   };
   return {
     key: name,
     allow: bindAllow(allow, services),
+    guards: readGuards(options.guards, place),
+    services,
+    describeError: options.describeError,
     input,
     inputs,
     scopes: readScopes(options.scopes, place),
@@ -244,15 +269,21 @@ interface Found extends Runner {
   readonly allow?: Allow;
 }
 
-async function getPrompt({ key, input, invoke }: Definition, call: Call, core: Core): Promise<Result> {
+async function getPrompt(definition: Definition, call: Call, core: Core): Promise<Result> {
+  const { key, input, invoke, guards, describeError } = definition;
   const { arguments: given = {} } = call.params;
   const state = `Cannot get ${quote(key)}`;
   const args = readArguments(given, state);
-  return await attempt({ core, call, subject: key }, async () => {
+  return await attempt({ core, call, subject: key, describeError }, async () => {
     const checked = input ? await input.validate(args) : { value: {} };
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
+    const { value } = checked;
+    if (guards || core.filters) {
+      const next = (value: unknown, filter: Filter) => invoke(call, value, core, filter);
+      return await runGuarded(definition, { call, core, value, next });
+    }
     call.onRun?.();
-    return await invoke(call, checked.value, core);
+    return await invoke(call, value, core, undefined);
   });
 }
 

@@ -5,7 +5,6 @@
  * @module
  */
 import { McpError, quote } from "../protocol/errors.ts";
-import type { Result } from "../protocol/jsonrpc.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
 import { compileSchema, type Infer, type Schema } from "../schema/schema.ts";
 import type { TextValues } from "../schema/text_values.ts";
@@ -13,12 +12,13 @@ import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import { type Binding, bindServices } from "../core/container.ts";
 import type { ChangeNotifier, Context } from "../core/context.ts";
-import type { Core } from "../core/core.ts";
+import type { Core, DescribeError } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import type { Need } from "../core/question.ts";
-import { bindAllow, type Handler } from "../core/feature.ts";
+import { bindAllow, type Handler, type Remake } from "../core/feature.ts";
+import { type Filter, type Guards, type HandlerGuards, readGuards } from "../core/guards.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
 import type { SubscriptionHooks } from "../core/subscribers.ts";
@@ -44,6 +44,10 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
   readonly use?: readonly Middleware[];
   /** Services that the functions of this resource use, by name. */
   readonly services?: S;
+  /** Describes an unexpected error of this resource. Defaults to the server's `describeError`, also for `undefined`. */
+  readonly describeError?: DescribeError;
+  /** Labels for `server.handlers.disable({ tag: "admin" })` and such. Clients do not see them. */
+  readonly tags?: readonly string[];
   /**
    * Decides whether a caller may see and read the resource. For other callers it does not exist: they are not notified
    * of its changes either. It cannot use services that live for one call.
@@ -73,6 +77,8 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
 
 /** Options of a fixed resource. Only `uri`, `name` and `read` are required. */
 export interface ResourceFixedOptions<S extends Services = NoServices> extends ResourceCommonOptions<S>, ResourceEntry {
+  /** Guards of the URI and of the value that `read` returns. Those of the server are around them. */
+  readonly guards?: Guards<string, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /** Reads the resource. Clients get the text of a `ToolError` that it throws. For any other error they get an id. */
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
@@ -103,6 +109,8 @@ export interface ResourceTemplateOptions<
   readonly list?: (
     ctx: Context<SharedServiceValues<S>>,
   ) => readonly ResourceEntry[] | Promise<readonly ResourceEntry[]>;
+  /** Guards of the variables and of the value that `read` returns. Those of the server are around them. */
+  readonly guards?: Guards<ReadVariables<U, P>, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /** Reads a resource, given the values of its variables. */
   readonly read: (
     variables: ReadVariables<U, P>,
@@ -135,6 +143,8 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
    * closes. It is called after `subscribe` has settled.
    */
   readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
+  /** Guards of the URI and of the value that `read` returns. Those of the server are around them. */
+  readonly guards?: Guards<string, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /** Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if encoded. */
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
@@ -214,15 +224,15 @@ export function resource<
   const form = options as unknown as Form<never>;
   const defined = define(form);
   const { definition: { key, match, scopes, variables: names, allow }, template, services } = defined;
+  const remake: Remake = (change) => resource<U, S, P>(change(options));
   // At runtime, the template has the variables of its type.
-  if (!template) return { ...toResource(form, defined), uri: () => key } as unknown as ResourceOf<U, S, P>;
-  const { name, complete, limits } = form;
+  if (!template) return { ...toResource(form, defined, remake), uri: () => key } as unknown as ResourceOf<U, S, P>; // As above.
+  const { name, complete, describeError, limits } = form;
   const place = `resource ${quote(key)}`;
-  const also = [
-    completion({ type: "ref/resource", name: key, place, names, complete, allow, scopes, services, match, limits }),
-  ];
+  const completed = { place, names, complete, allow, scopes, services, describeError, match, limits };
+  const also = [completion({ type: "ref/resource", name: key, ...completed })];
   const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
-  return { ...toResource(form, defined, also), uri } as unknown as ResourceOf<U, S, P>; // As above.
+  return { ...toResource(form, defined, remake, also), uri } as unknown as ResourceOf<U, S, P>; // As above.
 }
 
 /**
@@ -245,18 +255,20 @@ export function resourceProvider<S extends Services = NoServices>(
   options: ResourceProviderOptions<S>,
 ): Resource<string, ServiceValues<S>> {
   const form: Form<string> = options;
-  return toResource(form, define<string>(form));
+  return toResource(form, define<string>(form), (change) => resourceProvider(change(options)));
 }
 
 function toResource<Input, S>(
-  { name, read }: Form<Input>,
+  { name, read, tags }: Form<Input>,
   { definition, services }: Defined,
+  remake: Remake,
   also: readonly Handler[] = [],
 ): Resource<Input, S> {
   const { key, allow, extensions } = definition;
   // A test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
-  return { name, read: reads, allow, [INTERNALS]: { feature: resources, key, definition, also, services, extensions } };
+  const internals = { feature: resources, key, definition, also, services, extensions, remake };
+  return { name, read: reads, allow, tags, [INTERNALS]: internals };
 }
 
 /** Options of any kind, without type parameters. */
@@ -267,6 +279,7 @@ interface Form<Input>
   readonly params?: Schema;
   readonly services?: Services;
   readonly allow?: (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
+  readonly guards?: HandlerGuards;
   readonly complete?: Completers<string, never>;
   readonly list?: (first: never, ctx: Context<never>) => Listed | Promise<Listed>;
   readonly read: (input: Input, ctx: Context<never>) => ResourceReturn | Promise<ResourceReturn>;
@@ -306,21 +319,32 @@ function define<Input>(form: Form<Input>): Defined {
       const { resources, nextCursor } = "resources" in listed ? listed : cut(listed, Number(cursor ?? 0), size);
       return { resources: resources.map((entry) => ({ mimeType, ...entry })), nextCursor };
     });
-  const invoke = async (call: Call, uri: string, matched: unknown, core: Core, ctx: Context<never> = call) => {
+  const invoke = async (
+    call: Call,
+    uri: string,
+    matched: unknown,
+    core: Core,
+    filter: Filter | undefined,
+    ctx: Context<never> = call,
+  ) => {
     const sending = { place: `resource ${quote(uri)}`, call, core };
     // `matched` comes from the matcher of this form, so it has the type Input.
-    const contents = await toContents(await read(matched as Input, ctx), { uri, mimeType }, sending);
+    const returns = () => read(matched as Input, ctx);
+    const value = await (filter ? filter(returns, ctx) : returns());
+    const contents = await toContents(value, { uri, mimeType }, sending);
     if (!contents) throw McpError.resourceNotFound(uri);
     return { contents };
   };
   if (form.params && !isTemplate) {
     throw refuse("it has params, but its uri has no variables; write one like note://{id}");
   }
-  const injected = services?.inject(invoke) ?? invoke;
   const definition: Definition = {
     ...toMatcher(template, isTemplate),
     key,
     allow: bindAllow(allow, services),
+    guards: readGuards(form.guards, `resource ${quote(key)}`),
+    services,
+    describeError: form.describeError,
     scopes: readScopes(form.scopes, `resource ${quote(key)}`),
     needs,
     extensions,
@@ -340,22 +364,21 @@ function define<Input>(form: Form<Input>): Defined {
       _meta,
     }),
     list: listPage && (services?.share(listPage) ?? listPage),
-    invoke: compose(use, form.params ? withParams(form.params, injected, `resource ${quote(key)}`) : injected),
+    convert: form.params && toConverter(form.params, `resource ${quote(key)}`),
+    invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
   return { definition, template: isTemplate ? template : undefined, services };
 }
 
-type Invoke = (call: Call, uri: string, matched: unknown, core: Core) => Result | Promise<Result>;
-
-/** Converts and checks the variables before a template is read. */
-function withParams(params: Schema, invoke: Invoke, place: string): Invoke {
+/** Returns a function that converts and checks the variables of a template. */
+function toConverter(params: Schema, place: string): Definition["convert"] {
   const schema = compileSchema(params, { use: "input", place });
-  return async (call, uri, matched, core) => {
+  return async (uri, matched) => {
     // Loaded on demand, because most templates have no schema.
     const { readTextValues } = await import("../schema/text_values.ts");
     const checked = await readTextValues(schema, matched as TextValues); // what a template matches
     if (checked.problem !== undefined) throw McpError.resourceNotFound(uri);
-    return await invoke(call, uri, checked.value, core);
+    return checked.value;
   };
 }
 

@@ -9,7 +9,8 @@ import type { Result } from "../protocol/jsonrpc.ts";
 import type { ResourceLink } from "../protocol/types.ts";
 import { hasScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
-import type { Core } from "../core/core.ts";
+import type { Binding } from "../core/container.ts";
+import type { Core, DescribeError } from "../core/core.ts";
 import type { BoundLimits } from "../core/handler_limits.ts";
 import {
   type Allow,
@@ -23,9 +24,11 @@ import {
   toDefinitions,
   toMethod,
 } from "../core/feature.ts";
+import type { Filter, HandlerGuards } from "../core/guards.ts";
 import { createList, type Entry, openCursors } from "../core/pagination.ts";
 import type { SubscriptionHooks } from "../core/subscribers.ts";
 import { attempt } from "./attempt.ts";
+import { runGuarded } from "./guarded.ts";
 
 /** A resource in a list. Only `uri` and `name` are required. `size` is in bytes. */
 export type ResourceEntry = Omit<ResourceLink, "type">;
@@ -46,8 +49,19 @@ export interface Definition extends Entry {
   readonly variables: readonly string[];
   /** Matches a URI. The result goes to `invoke`. Returns `undefined` if the URI does not match. */
   readonly match: (uri: string) => unknown;
+  /** Converts and checks what `match` returned. Throws if the resource does not exist. */
+  readonly convert?: (uri: string, matched: unknown) => Promise<unknown>;
   /** Reads the resource. Throws if it does not exist. */
-  readonly invoke: (call: Call, uri: string, matched: unknown, core: Core) => Result | Promise<Result>;
+  readonly invoke: (
+    call: Call,
+    uri: string,
+    matched: unknown,
+    core: Core,
+    filter: Filter | undefined,
+  ) => Result | Promise<Result>;
+  readonly guards?: HandlerGuards;
+  readonly services?: Binding;
+  readonly describeError?: DescribeError;
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
   /** Functions that are called for the first and the last subscriber of a URI. */
@@ -95,8 +109,16 @@ export const resources: Feature = {
     }
 
     async function read({ definition, matched }: Found, uri: string, call: Call): Promise<Result> {
-      call.onRun?.();
-      return await attempt({ core, call, subject: uri }, () => definition.invoke(call, uri, matched, core));
+      const { convert, guards, describeError } = definition;
+      return await attempt({ core, call, subject: uri, describeError }, async () => {
+        const value = convert ? await convert(uri, matched) : matched;
+        if (guards || core.filters) {
+          const next = (value: unknown, filter: Filter) => definition.invoke(call, uri, value, core, filter);
+          return await runGuarded(definition, { call, core, value, next });
+        }
+        call.onRun?.();
+        return await definition.invoke(call, uri, value, core, undefined);
+      });
     }
 
     return {
@@ -134,7 +156,7 @@ function toFound(definition: Definition, matched: unknown): Found {
 // the second part starts with a line break, which no URI contains, and names the next source. After another line break
 // it has that source's own cursor.
 function listResources(fixed: readonly Definition[], all: readonly Definition[], core: Core): Method {
-  const sources = all.flatMap(({ key, allow, list }) => list ? { key, allow, list } : []);
+  const sources = all.flatMap(({ key, allow, list, describeError }) => list ? { key, allow, list, describeError } : []);
   if (!sources.length) return toMethod(createList("resources", fixed, core), { stable: true });
   // These lists may depend on the caller.
   const cursors = openCursors(core, "resources", true);
@@ -158,14 +180,14 @@ function listResources(fixed: readonly Definition[], all: readonly Definition[],
     if (from < 0) throw (await cursors()).refuse(call);
     let own = rest.length ? rest.join("\n") : undefined;
     let resources = first;
-    for (const { key, allow, list } of sources.slice(from)) {
+    for (const { key, allow, list, describeError } of sources.slice(from)) {
       if (!await isAllowed(allow, call, core)) continue;
       const toPage = async (own = "") => {
         const nextCursor = await (await cursors()).write(`\n${key}${own}`, call);
         return { resources, nextCursor };
       };
       if (resources.length >= size) return await toPage();
-      const page = await attempt({ core, call, subject: key }, () => list(call, own, size));
+      const page = await attempt({ core, call, subject: key, describeError }, () => list(call, own, size));
       resources = resources.concat(page.resources);
       if (page.nextCursor !== undefined) return await toPage(`\n${page.nextCursor}`);
       own = undefined;

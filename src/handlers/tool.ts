@@ -20,7 +20,7 @@ import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
-import type { Core } from "../core/core.ts";
+import type { Core, DescribeError, PublishedTool, PublishSchema } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { bindLimits, type BoundLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
@@ -30,16 +30,20 @@ import {
   type Feature,
   type Handler,
   type HandlerExtensions,
+  type Remake,
   revealTo,
   type Runner,
   toDefinitions,
   toMethod,
 } from "../core/feature.ts";
+import { type Filter, type Guards, type HandlerGuards, readGuards } from "../core/guards.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Need } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
+import { describe } from "./attempt.ts";
 import { isContent, isDoubtful, loadResults, type Sending, toJson } from "./content.ts";
+import { runGuarded } from "./guarded.ts";
 
 /**
  * The return value of a tool.
@@ -113,8 +117,23 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
   readonly _meta?: Meta;
   /** Middleware for this tool. The first one is the outermost. */
   readonly use?: readonly Middleware[];
-  /** Services that `run` and `allow` use, by name. They are made after the input is validated. */
+  /** Services that `run`, `allow` and the guards use, by name. They are made after the input is validated. */
   readonly services?: S;
+  /** Guards of the input and of the value that `run` returns. Those of the server are around them. */
+  readonly guards?: Guards<Infer<I>, ToolResultOf<O>, SharedServiceValues<S>, ServiceValues<S>>;
+  /** Describes an unexpected error of this tool. Defaults to the server's `describeError`, also for `undefined`. */
+  readonly describeError?: DescribeError;
+  /** Labels for `server.handlers.disable({ tag: "admin" })` and such. Clients do not see them. */
+  readonly tags?: readonly string[];
+  /**
+   * Changes what a caller sees of the tool: its description, or its input. Calls are validated by the same input. If it
+   * throws, the tool does not exist for this caller. Lists with such a tool are private to caches.
+   *
+   * Return the same schema object each time, because each object is compiled once.
+   */
+  readonly forCaller?: (
+    ctx: Context<SharedServiceValues<S>>,
+  ) => ToolVariant<Infer<I>> | undefined | Promise<ToolVariant<Infer<I>> | undefined>;
   /**
    * Decides whether a caller may see and call the tool. For other callers it does not exist. It cannot use services
    * that live for one call.
@@ -143,9 +162,22 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
   readonly run: (
     input: Infer<I>,
     ctx: Context<ServiceValues<S>>,
-  ) =>
-    | (Schema extends O ? ToolReturn : InferInput<O> | ToolResult)
-    | Promise<Schema extends O ? ToolReturn : InferInput<O> | ToolResult>;
+  ) => ToolResultOf<O> | Promise<ToolResultOf<O>>;
+}
+
+/** What `run` of a tool returns, by the schema of its output. */
+export type ToolResultOf<O extends Schema> = Schema extends O ? ToolReturn : InferInput<O> | ToolResult;
+
+/** What one caller sees of a tool. Missing parts are those of the tool. */
+export interface ToolVariant<Input = unknown> {
+  /** Name for people. */
+  readonly title?: string;
+  /** Description for the model. */
+  readonly description?: string;
+  /** Schema of the arguments. Its values have the type that `run` takes. */
+  readonly input?: Schema<Input>;
+  /** Hints about the tool's behavior. */
+  readonly annotations?: ToolAnnotations;
 }
 
 /** A tool for `handlers`. Tests can run it directly. */
@@ -187,11 +219,13 @@ export function tool<
   const definition = define(options, services);
   const { allow, extensions, limits } = definition;
   const also = limits?.also;
-  return { name, run, allow, [INTERNALS]: { feature: tools, key: name, definition, also, services, extensions } };
+  const remake: Remake = (change) => tool(change(options));
+  const internals = { feature: tools, key: name, definition, also, services, extensions, remake };
+  return { name, run, allow, tags: options.tags, [INTERNALS]: internals };
 }
 
 /** A tool for the registry, without its type parameters. Its schemas validate at runtime. */
-interface Definition extends Entry {
+export interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly lenient?: boolean;
   readonly output?: CompiledSchema;
@@ -199,8 +233,13 @@ interface Definition extends Entry {
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
   readonly extensions?: HandlerExtensions;
+  readonly guards?: HandlerGuards;
+  readonly services?: Binding;
+  readonly describeError?: DescribeError;
   readonly limits?: BoundLimits;
-  readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
+  readonly invoke: (call: Call, input: unknown, core: Core, filter: Filter | undefined) => Result | Promise<Result>;
+  /** Returns the definition for one caller. Returns `undefined` if it fails, which is reported. */
+  readonly vary?: (call: Call, core: Core) => Promise<Definition | undefined>;
 }
 
 function define<I extends Schema, O extends Schema, S extends Services>(
@@ -214,11 +253,18 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   const output = options.output && compileSchema(options.output, { use: "output", place });
   // Otherwise a schema without a JSON Schema would fail every tools/list.
   output?.json();
-  const invoke = (call: Call, value: unknown, core: Core, ctx: Context<never> = call): Result | Promise<Result> => {
+  const invoke = (
+    call: Call,
+    value: unknown,
+    core: Core,
+    filter: Filter | undefined,
+    ctx: Context<never> = call,
+  ): Result | Promise<Result> => {
     const answer = (value: unknown) => {
       const sending = { place, call, core };
       return output ? toCheckedResult(value, sending, output) : toPlainResult(value, sending);
     };
+    if (filter) return filter(() => run(value as Infer<I>, ctx), ctx).then(answer); // As below.
     // The input schema has validated `value`, so it has the inferred type.
     const returned: unknown = run(value as Infer<I>, ctx);
     // Query builders are thenables but not promises.
@@ -227,10 +273,20 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   const visible = bindAllow(allow, services);
   const scopes = readScopes(options.scopes, place);
   const limited = { place, kind: "tool", key: name, hasOutput: !!output, allow: visible, scopes } as const;
+  const limits = bindLimits(options.limits, limited);
   return {
     key: name,
     allow: visible,
-    limits: bindLimits(options.limits, limited),
+    limits,
+    guards: readGuards(options.guards, place),
+    services,
+    describeError: options.describeError,
+    vary: options.forCaller && (async (call, core) => {
+      const { toVariant } = await import("./variant.ts");
+      const variant = await toVariant(options, { call, core, services, define });
+      // What all callers use together is limited together.
+      return variant && { ...variant, limits };
+    }),
     input,
     lenient: options.lenientArguments,
     output,
@@ -238,18 +294,22 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     scopes,
     needs,
     extensions,
-    wire: () => ({
+    wire: ({ publishSchema }) => ({
       name,
       title,
       description,
-      inputSchema: input?.json() ?? { type: "object", properties: {} },
-      outputSchema: output?.json(),
+      inputSchema: toPublic(input, publishSchema, { tool: name, use: "input" }) ?? { type: "object", properties: {} },
+      outputSchema: toPublic(output, publishSchema, { tool: name, use: "output" }),
       annotations,
       icons,
       _meta,
     }),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
+}
+
+function toPublic(schema: CompiledSchema | undefined, publish: PublishSchema | undefined, about: PublishedTool) {
+  return schema && publish ? publish(structuredClone(schema.json()), about) : schema?.json();
 }
 
 function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {
@@ -263,16 +323,24 @@ const tools: Feature = {
   compile(handlers, core) {
     const definitions = toDefinitions<Definition>(handlers);
     // The keys are unknown, because a client may send any value as a name.
-    const byName = new Map<unknown, Found>(
-      definitions.map((definition) => {
-        const runner = new ToolRunner(definition, core);
-        return [definition.key, definition.limits?.apply<Found>(runner, core) ?? runner];
-      }),
-    );
+    const toRunner = (definition: Definition): Found => {
+      const runner = new ToolRunner(definition, core);
+      return definition.limits?.apply<Found>(runner, core) ?? runner;
+    };
+    const byName = new Map<unknown, Found>(definitions.map((definition) => [definition.key, toRunner(definition)]));
     const find = (call: Call) => {
       const { name } = call.params;
       const found = byName.get(name);
-      return found && !found.allow ? found : revealTo(call, found, { core, refusal: () => toUnknown(name) });
+      const vary = found?.vary;
+      if (found && !found.allow && !vary) return found;
+      const revealed = revealTo(call, found, { core, refusal: () => toUnknown(name) });
+      return vary ? toVariant(revealed, vary, call) : revealed;
+    };
+    const toVariant = async (revealed: unknown, vary: NonNullable<Definition["vary"]>, call: Call) => {
+      await revealed;
+      const variant = await vary(call, core);
+      if (!variant) throw toUnknown(call.params.name);
+      return toRunner(variant);
     };
     return {
       capabilities: { tools: { listChanged: core.can.listChanged } },
@@ -287,6 +355,7 @@ const tools: Feature = {
 /** A tool that a call names. */
 interface Found extends Runner {
   readonly allow?: Allow;
+  readonly vary?: Definition["vary"];
 }
 
 /** The runner of a tool. */
@@ -296,6 +365,7 @@ class ToolRunner implements Found {
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
   readonly extensions?: HandlerExtensions;
+  readonly vary?: Definition["vary"];
   readonly #definition: Definition;
   readonly #core: Core;
 
@@ -305,6 +375,7 @@ class ToolRunner implements Found {
     this.scopes = definition.scopes;
     this.needs = definition.needs;
     this.extensions = definition.extensions;
+    this.vary = definition.vary;
     this.#definition = definition;
     this.#core = core;
   }
@@ -345,20 +416,27 @@ async function readLeniently(input: CompiledSchema, given: Params, { limits }: C
   return await input.validate(adaptInput(given, input.json(), { jsonText: limits.request }));
 }
 
-function invoke({ key, invoke }: Definition, call: Call, checked: Checked, core: Core): Result | Promise<Result> {
+function invoke(definition: Definition, call: Call, checked: Checked, core: Core): Result | Promise<Result> {
+  const { key, invoke, guards } = definition;
   // A result and not a protocol error, so that the model can read it and correct its call.
   if (checked.problem !== undefined) return toToolError(`Cannot call ${key}: ${checked.problem}`);
+  const { value } = checked;
+  if (guards || core.filters) {
+    const next = (value: unknown, filter: Filter) => invoke(call, value, core, filter);
+    return runGuarded(definition, { call, core, value, next });
+  }
   call.onRun?.();
-  return invoke(call, checked.value, core);
+  return invoke(call, value, core, undefined);
 }
 
 /** Returns the result with which the model learns of an error. Throws errors that are not for the model. */
-function toFailed({ key }: Definition, call: Call, error: unknown, core: Core): Result {
+function toFailed({ key, describeError }: Definition, call: Call, error: unknown, core: Core): Result {
   if (isMcpError(error) || (call.ended && error === call.reason)) throw error;
   if (isToolError(error)) return toToolError(error.content);
   const reported = core.report(error, { method: call.method, subject: key });
   if (isResultError(error)) throw reported;
-  const words = core.describeError?.(error, call);
+  const words = describe({ core, call, describeError }, error);
+  if (isMcpError(words)) throw words;
   if (isToolError(words)) return toToolError(words.content);
   // A promise, which its type does not allow, would be sent as `{}`.
   return toToolError(typeof words === "string" ? words : `${reported.message} (${Object.values(reported.data ?? {})})`);

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { quote } from "../protocol/errors.ts";
+import { McpError, quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import type { LogLevel, Meta } from "../protocol/types.ts";
+import type { LogLevel, Meta, ResourceContents } from "../protocol/types.ts";
 import { Accounts } from "../core/account.ts";
 import { Call, type Carrier } from "../core/call.ts";
 import { InFlight } from "../core/in_flight.ts";
@@ -31,6 +31,8 @@ export interface FakeContextOptions {
   readonly services?: Readonly<Record<string, unknown>>;
   /** The parameters of the path, for `ctx.route()`. They are not checked. */
   readonly route?: Readonly<Record<string, unknown>>;
+  /** The resources for `ctx.readResource`, as text or contents by their URI. Others do not exist. */
+  readonly resources?: Readonly<Record<string, string | readonly ResourceContents[]>>;
   /** The value of `ctx.session`. */
   readonly session?: unknown;
   /** The method. Defaults to `tools/call`. */
@@ -105,6 +107,7 @@ export class Rounds {
 /** Makes a context for one of several runs. */
 export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeContext {
   const { answers = {}, client, principal, method = "tools/call", params = {}, http, signal, session, route } = options;
+  const { resources = {} } = options;
   // The fake has the type that the test gave it.
   const readFake = () => route as never;
   const progressed: FakeContext["progressed"][number][] = [];
@@ -119,10 +122,17 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
       server: {
         resourceUpdated: (uri) => void announced.push({ kind: "resource", uri }),
         listChanged: (list, options) => void announced.push({ kind: "list", list, ...options }),
+        handlers: { add() {}, remove() {}, list: () => [], get: () => undefined, enable() {}, disable() {} },
       },
       route: route && readFake,
       reruns: rounds.reruns,
       defer: (_call, run) => void deferred.push(run),
+      // deno-lint-ignore require-await -- rejects where the real one does
+      async readResource(_call, uri) {
+        const found = Object.hasOwn(resources, uri) ? resources[uri] : undefined;
+        if (found === undefined) throw McpError.resourceNotFound(uri);
+        return typeof found === "string" ? [{ uri, text: found }] : found;
+      },
     },
     session: () => session,
     notify(_call, name, { progressToken: _token, ...rest }) {

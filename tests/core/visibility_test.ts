@@ -1,6 +1,6 @@
 // Hidden handlers do not exist for a caller: everything it can observe is the same with and without them.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, type Handler, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
+import { createServer, group, type Handler, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
 import { connect, type Connection } from "../../src/testing/testing.ts";
 import { type Random, random as createRandom } from "../support/random.ts";
 import { toRequest } from "../support/requests.ts";
@@ -214,6 +214,219 @@ for (const era of ["modern", "legacy"] as const) {
           await server.close();
         }
         assertEquals(observed[0], observed[1], `seed ${seed}`);
+      }
+    });
+  }
+}
+
+// What tags, groups, `allow`, enable and disable say, in a model that knows nothing of how the library does it.
+
+type Caller = "ada" | "bob";
+type Kind = "tool" | "prompt" | "resource" | "template";
+
+/** A tool, a prompt or a resource, perhaps in groups. */
+interface Leaf {
+  readonly kind: Kind;
+  /** Name or URI, as clients see it. */
+  readonly key: string;
+  /** What selects it: its kind and name, its tags, and its groups. */
+  readonly selectors: ReadonlySet<string>;
+  readonly allowed: ReadonlySet<Caller>;
+}
+
+/** A handler of the server with the leaves in it. */
+interface Tree {
+  readonly handler: Handler;
+  readonly leaves: readonly Leaf[];
+}
+
+interface ModelRule {
+  readonly selector: string;
+  readonly isShown: boolean;
+  readonly callers: ReadonlySet<Caller>;
+}
+
+const BOTH: readonly Caller[] = ["ada", "bob"];
+const LISTS = ["tools", "prompts", "resources"] as const;
+const TAGS = ["red", "blue"];
+
+/** The functions by the callers that they select. Always the same ones, as users should write them. */
+const SELECT: readonly { readonly callers: ReadonlySet<Caller>; readonly test?: Handler["allow"] }[] = [
+  { callers: new Set(BOTH) },
+  { callers: new Set(["ada"]), test: ({ principal }) => principal?.id === toPrincipal("ada").id },
+  { callers: new Set(["bob"]), test: async ({ principal }) => await principal?.id === toPrincipal("bob").id },
+];
+
+function makeLeaf(random: Random, at: number): Tree {
+  const kind = random.pick<Kind>(["tool", "prompt", "resource", "template"]);
+  const name = `h${at}`;
+  const { test: allow, callers: allowed } = random.pick(SELECT);
+  const tags = TAGS.filter(() => random.below(3) === 0);
+  const options = { name, allow, tags };
+  const key = kind === "resource" ? `fix:/${name}` : kind === "template" ? `${name}://{text}` : name;
+  const complete = { text: () => [name] };
+  const handler = kind === "tool"
+    ? tool({ ...options, run: () => name })
+    : kind === "prompt"
+    ? prompt({ ...options, input: TEXT, complete, run: () => name })
+    : kind === "resource"
+    ? resource({ ...options, uri: key, read: () => name })
+    : resource({
+      ...options,
+      uri: `${name}://{text}`,
+      complete,
+      list: () => [{ uri: `${name}://x`, name }],
+      read: () => name,
+    });
+  const type = kind === "template" ? "resource" : kind;
+  const selectors = new Set([`${type} ${key}`, ...tags.map((tag) => `tag ${tag}`)]);
+  return { handler, leaves: [{ kind, key, selectors, allowed }] };
+}
+
+function makeTree(random: Random, name: string, depth: number): Tree {
+  if (depth && random.below(3) === 0) {
+    const trees = Array.from({ length: 1 + random.below(3) }, (_, i) => makeTree(random, `${name}${i}`, depth - 1));
+    const own = `g${name}`;
+    const tags = TAGS.filter(() => random.below(4) === 0);
+    const { test: allow, callers } = random.pick(SELECT);
+    const into = (key: string) => `${own}_${key}`;
+    const leaves = trees.flatMap(({ leaves }) => leaves).map(({ kind, key, selectors, allowed }): Leaf => {
+      const isNamed = kind === "tool" || kind === "prompt";
+      const renamed = [...selectors].map((selector) => {
+        const [kind, key] = selector.split(" ");
+        return kind === "resource" || kind === "tag" ? selector : `${kind} ${into(key)}`;
+      });
+      return {
+        kind,
+        key: isNamed ? into(key) : key,
+        selectors: new Set([...renamed, `group ${own}`, ...tags.map((tag) => `tag ${tag}`)]),
+        allowed: allowed.intersection(callers),
+      };
+    });
+    return { handler: group(own, trees.map(({ handler }) => handler), { allow, tags }), leaves };
+  }
+  return makeLeaf(random, Number(name));
+}
+
+function isShown({ selectors, allowed }: Leaf, caller: Caller, rules: readonly ModelRule[]): boolean {
+  const rule = rules.findLast(({ selector, callers }) => selectors.has(selector) && callers.has(caller));
+  return allowed.has(caller) && (rule?.isShown ?? true);
+}
+
+function toList(kind: Kind): typeof LISTS[number] {
+  return kind === "template" ? "resources" : `${kind}s`;
+}
+
+/** What a client sees of handlers: its lists, and whether it can call, read and complete each of them. */
+async function see(client: Connection, leaves: readonly Leaf[]): Promise<unknown> {
+  const listed = [
+    (await client.listTools()).map(({ name }) => `tool ${name}`),
+    (await client.listPrompts()).map(({ name }) => `prompt ${name}`),
+    (await client.listResources()).map(({ uri }) => `resource ${uri}`),
+    (await client.listResourceTemplates()).map(({ uriTemplate }) => `template ${uriTemplate}`),
+  ].flat().filter((name) => !name.endsWith("base") && !name.includes("base:"));
+  const works = async (asked: Promise<unknown>) => await asked.then(() => true, () => false);
+  const used = await Promise.all(leaves.map(async ({ kind, key }) => {
+    const argument = { name: "text", value: "" };
+    if (kind === "tool") return [await works(client.callTool(key))];
+    const ref = kind === "prompt"
+      ? { type: "ref/prompt" as const, name: key }
+      : { type: "ref/resource" as const, uri: key };
+    const canUse = kind === "prompt"
+      ? client.getPrompt(key, { text: "x" })
+      : client.readResource(key.replace("{text}", "x"));
+    return [await works(canUse), ...kind === "resource" ? [] : [await works(client.complete(ref, argument))]];
+  }));
+  return { listed: listed.sort(), used };
+}
+
+/** The same in the model. */
+function predict(leaves: readonly Leaf[], isThere: (leaf: Leaf) => boolean): unknown {
+  const listed = leaves.filter(isThere).flatMap(({ kind, key }) =>
+    kind === "template" ? [`template ${key}`, `resource ${key.replace("{text}", "x")}`] : [`${kind} ${key}`]
+  );
+  const used = leaves.map((leaf) =>
+    leaf.kind === "tool" || leaf.kind === "resource" ? [isThere(leaf)] : [isThere(leaf), isThere(leaf)]
+  );
+  return { listed: listed.sort(), used };
+}
+
+for (const era of ["modern", "legacy"] as const) {
+  for (const way of ["memory", "pipe"] as const) {
+    Deno.test(`callers see what tags, groups and rules say, and learn of exactly that (${era} over ${way})`, async () => {
+      for (let seed = 1; seed <= 6; seed++) {
+        const random = createRandom(seed);
+        const trees = Array.from({ length: 6 }, (_, at) => makeTree(random, `${at + 1}`, 2));
+        const leaves = trees.flatMap((tree) => tree.leaves);
+        // All lists exist from the start.
+        const base = [
+          tool({ name: "base", run: () => "" }),
+          prompt({ name: "base", run: () => "", input: TEXT, complete: { text: () => [] } }),
+          resource({ uri: "base:/1", name: "base", read: () => "" }),
+        ];
+        const server = createServer({
+          name: "seen",
+          version: "1.0.0",
+          auth: byKey,
+          handlers: [...base, ...trees.map(({ handler }) => handler)],
+        });
+        const clients = {
+          ada: await enter(server, "ada", { era, way }),
+          bob: await enter(server, "bob", { era, way }),
+        };
+        const uris = leaves.filter(({ kind }) => toList(kind) === "resources").map(({ key }) =>
+          key.replace("{text}", "x")
+        );
+        const lists = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
+        for (const caller of BOTH) await clients[caller].subscribe({ ...lists, resourceSubscriptions: uris });
+        const selectors = [...new Set(leaves.flatMap(({ selectors }) => [...selectors]))];
+        const present = new Set<Tree>(trees);
+        let rules: readonly ModelRule[] = [];
+        const isThere = (caller: Caller) => (leaf: Leaf) =>
+          isShown(leaf, caller, rules) && [...present].some(({ leaves }) => leaves.includes(leaf));
+
+        for (let step = 0; step < 8; step++) {
+          const before = new Map(BOTH.map((caller) => [caller, leaves.filter(isThere(caller))]));
+          for (const caller of BOTH) (clients[caller].received as unknown[]).length = 0;
+          const tree = random.pick(trees);
+          const isToggle = random.below(4) > 0;
+          if (!isToggle) {
+            server.handlers[present.has(tree) ? "remove" : "add"](tree.handler);
+            if (!present.delete(tree)) present.add(tree);
+          } else {
+            const selector = random.pick(selectors);
+            const isShown = random.below(2) === 0;
+            const { callers, test } = random.pick(SELECT);
+            const [kind, name] = selector.split(" ");
+            server.handlers[isShown ? "enable" : "disable"]({ [kind]: name } as { tag: string }, test);
+            rules = [...rules, { selector, isShown, callers }];
+          }
+          for (const uri of uris) server.resourceUpdated(uri);
+          await clients.bob.listTools(); // the rules are loaded now
+          await new Promise((resolve) => setTimeout(resolve, 25));
+          for (const caller of BOTH) {
+            const place = `seed ${seed}, step ${step}, ${caller}`;
+            const now = leaves.filter(isThere(caller));
+            const was = before.get(caller) ?? [];
+            const changed = LISTS.filter((list) => {
+              const keys = (all: readonly Leaf[]) =>
+                all.filter(({ kind }) => toList(kind) === list).map(({ key }) => key).join();
+              return keys(now) !== keys(was);
+            });
+            const { received } = clients[caller];
+            const told = received.flatMap(({ method }) => /(\w+)\/list_changed/.exec(method)?.[1] ?? []);
+            assertEquals(told.sort(), changed.toSorted(), place);
+            // A caller may learn of a resource that does not exist, but not of one that is hidden from it.
+            const updated = new Set(received.flatMap(({ params }) => typeof params.uri === "string" ? params.uri : []));
+            const isHidden = (leaf: Leaf) =>
+              !isThere(caller)(leaf) && [...present].some(({ leaves }) => leaves.includes(leaf));
+            const wanted = leaves.filter((leaf) => toList(leaf.kind) === "resources" && !isHidden(leaf));
+            assertEquals(updated, new Set(wanted.map(({ key }) => key.replace("{text}", "x"))), place);
+            assertEquals(await see(clients[caller], leaves), predict(leaves, isThere(caller)), place);
+          }
+        }
+        for (const caller of BOTH) await clients[caller].close();
+        await server.close();
       }
     });
   }

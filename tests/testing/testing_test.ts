@@ -238,3 +238,10 @@ behaviour("a call whose connection the server closes is resumed to its end", asy
   assertEquals(client.received.map(({ params }) => params.progress), [1, 2, 3]);
   assert(client.transcript.some((line) => line.startsWith("→ GET") && line.includes("last-event-id: <event ")));
 }, { eras: ["legacy"], transports: ["memory", "http"] });
+
+Deno.test("a fake context has the resources that the test gives it", async () => {
+  const ctx = fakeContext({ resources: { "a:text": "text", "a:list": [{ uri: "a:1", text: "1" }] } });
+  assertEquals(await ctx.readResource("a:text"), [{ uri: "a:text", text: "text" }]);
+  assertEquals(await ctx.readResource("a:list"), [{ uri: "a:1", text: "1" }]);
+  await assertRejects(() => ctx.readResource("a:none"), Error, "Resource not found");
+});

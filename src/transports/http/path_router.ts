@@ -9,7 +9,8 @@ import { toFailure } from "../../protocol/jsonrpc.ts";
 import type { CompiledSchema, Schema } from "../../schema/schema.ts";
 import { readTextValues } from "../../schema/text_values.ts";
 import type { Change } from "../../core/changes.ts";
-import type { ReadRoute } from "../../core/context.ts";
+import type { Toggle } from "../../core/visibility.ts";
+import type { HandlerSet, ReadRoute } from "../../core/context.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Handler } from "../../core/feature.ts";
 import { INTERNALS } from "../../core/internals.ts";
@@ -33,11 +34,14 @@ export interface Branch {
   readonly secret: string | readonly string[];
   readonly handlers: readonly Handler[];
   readonly route: ReadRoute;
+  /** What is enabled and disabled at all paths. */
+  readonly toggles?: readonly Toggle[];
 }
 
 /** The server of one concrete path. */
 export interface BranchServer extends PipeServer {
   readonly fetch: Fetch;
+  readonly handlers: HandlerSet<Handler>;
   readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
     readonly openPipe: OpenPipe;
     readonly engine: Engine;

@@ -1,0 +1,12 @@
+// One server in five files: its state, its tools, its resources, its prompts, and this file, which puts them together.
+import { createServer, group } from "@x/mcp";
+import * as prompts from "./prompts.ts";
+import * as resources from "./resources.ts";
+import * as tools from "./tools.ts";
+
+const notes = group("notes", [tools, resources, prompts].flatMap((handlers) => Object.values(handlers)));
+
+const server = createServer({ name: "desk", version: "1.0.0", handlers: [notes] });
+server.handlers.disable({ tag: "signed-in" }, ({ principal }) => principal === undefined);
+
+export default server;

@@ -1,0 +1,34 @@
+import { tool, ToolError } from "@x/mcp";
+import { z } from "zod";
+import { store } from "./store.ts";
+
+const title = z.string().regex(/^[\w-]+$/).describe("Letters, digits, _ and -");
+
+/** Writes a note. */
+export const write = tool({
+  name: "write",
+  description: "Writes a note",
+  input: z.object({ title, text: z.string() }),
+  services: { store },
+  run({ title, text }, { services: { store }, server }) {
+    const isNew = !store.has(title);
+    store.set(title, text);
+    if (isNew) server.listChanged("resources");
+    else server.resourceUpdated(`note://${title}`);
+    return `Wrote ${title}.`;
+  },
+});
+
+/** Removes a note. The server shows it only to people who have signed in. */
+export const remove = tool({
+  name: "remove",
+  description: "Removes a note",
+  tags: ["signed-in"],
+  input: z.object({ title }),
+  services: { store },
+  run({ title }, { services: { store }, server }) {
+    if (!store.delete(title)) throw new ToolError(`There is no note ${title}.`);
+    server.listChanged("resources");
+    return `Removed ${title}.`;
+  },
+});

@@ -1,0 +1,57 @@
+// Text files below one folder. A guard keeps every path inside of it, and another one hides keys that a file contains.
+// Serve another folder with: FOLDER=/srv/docs deno run -A mod.ts examples/files.ts
+import { readdir, readFile, realpath } from "node:fs/promises";
+import { isAbsolute, relative, resolve } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { createServer, type Guards, type InputGuard, tool, ToolError } from "@x/mcp";
+import { z } from "zod";
+
+const root = await realpath(process.env.FOLDER ?? fileURLToPath(new URL("./project/docs", import.meta.url)));
+
+/** Replaces a path by the real path of a file below the folder, or refuses it. Symbolic links are followed first. */
+const insideRoot: InputGuard<{ path: string }> = async ({ path }) => {
+  const real = await realpath(resolve(root, path)).catch(() => undefined);
+  const inner = real === undefined ? ".." : relative(root, real);
+  // The same words for both, because they must not tell which files exist elsewhere.
+  if (real === undefined || inner.split(/[\\/]/)[0] === ".." || isAbsolute(inner)) {
+    throw new ToolError(`There is no ${path} in the folder. Call list_files, and use a path from there.`);
+  }
+  return { path: real };
+};
+
+const KEY = /\b(sk|ghp|xoxb)[-_][\w-]{8,}/g;
+
+/** Replaces keys in every text of a value, so that none is left in a copy. */
+function hideKeys(value: unknown): unknown {
+  if (typeof value === "string") return value.replace(KEY, "[hidden]");
+  if (Array.isArray(value)) return value.map(hideKeys);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, hideKeys(part)]));
+}
+
+// For all tools, also those that are added later.
+const guards: Guards = { output: [hideKeys] };
+
+const readText = tool({
+  name: "read_file",
+  description: "Reads a text file below the folder",
+  input: z.object({ path: z.string().describe("Path from list_files") }),
+  annotations: { readOnlyHint: true },
+  guards: { input: [insideRoot] },
+  run: async ({ path }) => ({ path: relative(root, path), text: await readFile(path, "utf8") }),
+});
+
+const list = tool({
+  name: "list_files",
+  description: "Lists all files below the folder",
+  annotations: { readOnlyHint: true },
+  async run() {
+    const entries = await readdir(root, { recursive: true, withFileTypes: true });
+    return {
+      files: entries.filter((one) => one.isFile()).map((one) => relative(root, resolve(one.parentPath, one.name))),
+    };
+  },
+});
+
+export default createServer({ name: "files", version: "1.0.0", guards, handlers: [list, readText] });

@@ -1,0 +1,32 @@
+// Two tools whose arguments are described by other libraries than zod: valibot and arktype.
+import { createServer, tool } from "@x/mcp";
+import { toStandardJsonSchema } from "@valibot/to-json-schema";
+import { type } from "arktype";
+import * as v from "valibot";
+
+const Order = v.object({
+  item: v.pipe(v.string(), v.minLength(1), v.description("Name of the product")),
+  count: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(20)), 1),
+});
+
+// valibot has its JSON Schema in a package of its own.
+const order = tool({
+  name: "order",
+  description: "Orders a product",
+  input: toStandardJsonSchema(Order),
+  run: ({ item, count }) => `Ordered ${count} × ${item.toUpperCase()}`,
+});
+
+const Route = type({ from: "string > 0", to: "string > 0", "stops?": "string[] <= 5" });
+const Distance = type({ km: "number >= 0", stops: "number.integer" });
+
+// arktype has it built in. The output schema checks what the tool returns.
+const route = tool({
+  name: "route",
+  description: "Measures a route",
+  input: Route,
+  output: Distance,
+  run: ({ from, to, stops = [] }) => ({ km: 10 * Math.abs(from.length - to.length), stops: stops.length }),
+});
+
+export default createServer({ name: "validators", version: "1.0.0", handlers: [order, route] });

@@ -1,0 +1,83 @@
+/**
+ * Guards of the input and output of handlers, and encoders of the server's own types: the contract between handlers and
+ * what runs them.
+ *
+ * @module
+ */
+import type { Context } from "./context.ts";
+import type { NoServices } from "./service.ts";
+
+/**
+ * Checks a validated input. Returns a changed input, or `undefined` to keep it. Throws a `ToolError` to refuse the call
+ * with words that the model reads.
+ */
+export type InputGuard<I = unknown, S = NoServices> = (input: I, ctx: Context<S>) => I | void | Promise<I | void>;
+
+/**
+ * Checks the value that a handler returned, before it is encoded. Returns a changed value, or `undefined` to keep it.
+ * Throws a `ToolError` to refuse the call with words that the model reads.
+ */
+export type OutputGuard<O = unknown, S = NoServices> = (output: O, ctx: Context<S>) => unknown;
+
+/** Guards, which run in order. */
+export interface Guards<I = unknown, O = unknown, SI = NoServices, SO = NoServices> {
+  /** Guards of the input, after its schema and before the services. They cannot use services that live for one call. */
+  readonly input?: readonly InputGuard<I, SI>[];
+  /**
+   * Guards of the output, before encoders, the output schema and the text copy. The content of a `ToolError` that the
+   * handler throws is guarded as `{ content, isError: true }`.
+   */
+  readonly output?: readonly OutputGuard<O, SO>[];
+}
+
+/**
+ * Converts a type of your own before the built-in conversions, wherever it occurs in a result.
+ *
+ * ```ts
+ * import { createServer, type Encoder } from "@x/mcp";
+ *
+ * class Money {
+ *   constructor(readonly cents: number, readonly currency: string) {}
+ * }
+ * const money: Encoder = {
+ *   test: (value) => value instanceof Money,
+ *   encode: ({ cents, currency }: Money) => `${(cents / 100).toFixed(2)} ${currency}`,
+ * };
+ * export default createServer({ name: "shop", version: "1.0.0", encoders: [money] });
+ * ```
+ */
+export interface Encoder {
+  /** Tests whether this encoder converts a value. It gets no strings, numbers, booleans, `null` and `undefined`. */
+  readonly test: (value: unknown) => boolean;
+  /** Converts a value that passed the test to any value that a handler may return. It is synchronous. */
+  readonly encode: (value: never) => unknown;
+}
+
+/** Guards and encoders of all handlers of a server. */
+export interface Filters {
+  readonly guards?: HandlerGuards;
+  readonly encoders?: readonly Encoder[];
+}
+
+/** Runs a handler, and returns its value as the guards and encoders leave it. */
+export type Filter = (run: () => unknown, ctx: Context<never>) => Promise<unknown>;
+
+/** Guards, without type parameters. */
+export interface HandlerGuards {
+  readonly input?: readonly ((input: never, ctx: Context<never>) => unknown)[];
+  readonly output?: readonly ((output: never, ctx: Context<never>) => unknown)[];
+}
+
+/**
+ * Reads the guards of a handler or a server.
+ *
+ * @throws {TypeError} if they are not lists.
+ */
+export function readGuards(guards: HandlerGuards | undefined, place: string): HandlerGuards | undefined {
+  for (const [name, list] of Object.entries(guards ?? {})) {
+    if (!/^(in|out)put$/.test(name) || !Array.isArray(list)) {
+      throw new TypeError(`Cannot make ${place}: guards.${name} is wrong; give lists named input and output`);
+    }
+  }
+  return guards;
+}

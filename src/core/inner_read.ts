@@ -1,0 +1,85 @@
+/**
+ * Reads of resources by handlers. Loaded with the first one.
+ *
+ * @module
+ */
+import { McpError, quote } from "../protocol/errors.ts";
+import type { ResourceContents } from "../protocol/types.ts";
+import { Call, type CallHost, type Carrier, type Deferred } from "./call.ts";
+import type { Core } from "./core.ts";
+import type { Method } from "./feature.ts";
+import { InFlight } from "./in_flight.ts";
+import { requireCapabilities } from "./question.ts";
+import type { Scheduler } from "./scheduler.ts";
+import { requireScopes } from "./scopes.ts";
+
+/** Parts of a server that read a resource. */
+export interface ReadParts {
+  readonly core: Core;
+  readonly scheduler: Scheduler;
+  /** The method `resources/read`, if the server has resources. */
+  readonly method: Method | undefined;
+}
+
+// Resources that read each other in a circle would never end.
+const MAX_DEPTH = 8;
+
+/** Reads a resource as the caller of `outer`. The read has no slot and no deadline of its own. */
+export async function readInner(
+  outer: Call,
+  uri: string,
+  { core, scheduler, method }: ReadParts,
+): Promise<readonly ResourceContents[]> {
+  const { client, id, link } = outer;
+  const depth = (outer.host.readDepth ?? 0) + 1;
+  if (depth > MAX_DEPTH) {
+    throw new Error(`Cannot read ${quote(uri)}: resources read each other more than ${MAX_DEPTH} levels deep`);
+  }
+  if (!method) throw McpError.resourceNotFound(uri);
+  const request = { kind: "request" as const, id, method: "resources/read", params: { uri }, weight: 0 };
+  const call = new Call(toCarrier(outer, uri, depth), link, request, client, new InFlight());
+  call.asks = outer.asks;
+  const { promise: cancelled, reject } = Promise.withResolvers<never>();
+  cancelled.catch(() => {});
+  const onAbort = () => {
+    call.cancel(outer.reason);
+    reject(outer.reason);
+  };
+  outer.signal.addEventListener("abort", onAbort);
+  if (outer.signal.aborted) onAbort();
+  const read = async () => {
+    const runner = await method.find(call);
+    if (runner.scopes) requireScopes(core, call, runner.scopes);
+    if (runner.needs) requireCapabilities(client.capabilities, runner.needs, "read the resource");
+    if (runner.extensions?.run) return await runner.extensions.run(call, runner, scheduler);
+    return await (scheduler.invoke ? scheduler.invoke(call, runner) : runner.run(call));
+  };
+  try {
+    const { contents } = await Promise.race([cancelled, read()]);
+    if (!Array.isArray(contents)) throw new TypeError(`Cannot read ${quote(uri)}: its result has no contents`);
+    return contents;
+  } finally {
+    outer.signal.removeEventListener("abort", onAbort);
+    call.ended = true;
+  }
+}
+
+/** What the read sends goes to the client of the outer call. Its progress is dropped, because it has no token. */
+function toCarrier(outer: Call, uri: string, depth: number): Carrier {
+  const { carrier } = outer;
+  const host: CallHost = Object.create(outer.host, {
+    // Deferred work belongs to the call that the scheduler ends.
+    defer: { value: (_inner: Call, run: Deferred) => outer.host.defer(outer, run) },
+    readDepth: { value: depth },
+    reruns: { value: undefined },
+  });
+  return {
+    host,
+    notify: (_inner, method, params) => carrier.notify(outer, method, params),
+    // Several resources may ask under the same key.
+    ask: (_inner, key, question) => carrier.ask(outer, `${uri} ${key}`, question),
+    once: (_inner, key, make) => carrier.once(outer, `${uri} ${key}`, make),
+    isAsking: () => outer.isAsking,
+    session: () => outer.session,
+  };
+}

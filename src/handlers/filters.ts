@@ -1,0 +1,137 @@
+/**
+ * Runs the guards and encoders around a handler. Loaded with the first call of a handler or a server that has some.
+ *
+ * @module
+ */
+import { isToolError, ToolError } from "../protocol/errors.ts";
+import { isObject, type Result } from "../protocol/jsonrpc.ts";
+import type { Call } from "../core/call.ts";
+import type { Context } from "../core/context.ts";
+import type { Encoder, Filter, HandlerGuards } from "../core/guards.ts";
+import type { FilteredRun, Guarded } from "./guarded.ts";
+
+/** A guard, without type parameters. */
+type Guard = (value: unknown, ctx: Context<never>) => unknown;
+
+/** Runs a handler between its guards. Those of the server are the outermost. */
+export async function runFiltered({ guards, services }: Guarded, run: FilteredRun): Promise<Result> {
+  const { call, core: { filters }, next } = run;
+  const input = await pass(toGuards(filters?.guards, "input"), run.value, call);
+  const passOwn = async (_call: Call, ctx: Context<never> = call) => await pass(toGuards(guards, "input"), input, ctx);
+  const guarded = guards?.input?.length ? await (services?.share(passOwn) ?? passOwn)(call) : input;
+  // A cancelled call does not start its handler.
+  if (call.ended) throw call.reason;
+  call.onRun?.();
+  const filter: Filter = async (returns, ctx) => {
+    const leave = async (value: unknown) => {
+      const own = await pass(toGuards(guards, "output"), value, ctx);
+      return await pass(toGuards(filters?.guards, "output"), own, call);
+    };
+    let value;
+    try {
+      value = await returns();
+    } catch (error) {
+      throw isToolError(error) ? toError(await leave({ content: error.content, isError: true })) : error;
+    }
+    const left = await leave(value);
+    return filters?.encoders?.length ? new OwnEncoder(filters.encoders).encode(left) : left;
+  };
+  return await next(guarded, filter);
+}
+
+function toGuards(guards: HandlerGuards | undefined, side: "input" | "output"): readonly Guard[] {
+  // The types of the handler say that its guards take its input and its output.
+  return (guards?.[side] ?? []) as readonly Guard[];
+}
+
+async function pass(guards: readonly Guard[], given: unknown, ctx: Context<never>): Promise<unknown> {
+  let value = given;
+  for (const guard of guards) value = (await guard(value, ctx)) ?? value;
+  return value;
+}
+
+function toError(left: unknown): ToolError {
+  if (typeof left === "string") return new ToolError(left);
+  // A result has content blocks, which are checked before they are sent.
+  if (isObject(left) && Array.isArray(left.content)) return new ToolError(left.content);
+  throw new TypeError("Cannot send an error: an output guard returned no content for it; return a string or a result");
+}
+
+// As deep as the built-in encoders go.
+const MAX_DEPTH = 128;
+
+/** Replaces values of the server's own types in one result. */
+class OwnEncoder {
+  readonly #encoders: readonly Encoder[];
+  /** Parents of the value that is being encoded. */
+  readonly #open = new Set<object>();
+
+  constructor(encoders: readonly Encoder[]) {
+    this.#encoders = encoders;
+  }
+
+  /** Returns the value itself if nothing in it is replaced. */
+  encode(value: unknown): unknown {
+    if (value === null || ["string", "number", "boolean", "undefined"].includes(typeof value)) return value;
+    const encoder = this.#encoders.find(({ test }) => test(value));
+    // The encoder has tested the value. What it returns is not tested again, but its parts are.
+    const made = encoder ? encoder.encode(value as never) : value;
+    if (typeof made !== "object" || made === null) return made;
+    // The built-in encoders refuse what is too deep or holds itself.
+    if (this.#open.has(made) || this.#open.size > MAX_DEPTH) return made;
+    this.#open.add(made);
+    const encoded = this.#encodeParts(made);
+    this.#open.delete(made);
+    return encoded;
+  }
+
+  #encodeParts(value: object): unknown {
+    if (Array.isArray(value)) return this.#encodeAll(value) ?? value;
+    if (value instanceof Map) {
+      const entries = this.#encodeAll([...value].flat());
+      return entries ? new Map(value.size ? toPairs(entries) : []) : value;
+    }
+    if (value instanceof Set) {
+      const items = this.#encodeAll([...value]);
+      return items ? new Set(items) : value;
+    }
+    if (value instanceof ReadableStream) {
+      if (value.locked) return value;
+      return value.pipeThrough(
+        new TransformStream<unknown, unknown>({ transform: (chunk, to) => to.enqueue(this.encode(chunk)) }),
+      );
+    }
+    // Values with a toJSON() method convert themselves.
+    // The built-in encoders read streams of Node.js as bodies.
+    if ("toJSON" in value || "pipe" in value || ArrayBuffer.isView(value)) return value;
+    if (Symbol.asyncIterator in value) return this.#iterate(value as AsyncIterable<unknown>); // as just seen
+    const tag = Object.prototype.toString.call(value);
+    if (tag === "[object Generator]") return this.#iterateNow(value as Iterable<unknown>); // as the tag says
+    if (tag !== "[object Object]") return value;
+    const keys = Object.keys(value);
+    const parts = this.#encodeAll(Object.values(value));
+    return parts ? Object.fromEntries(keys.map((key, i) => [key, parts[i]])) : value;
+  }
+
+  /** Returns `undefined` if nothing is replaced. */
+  #encodeAll(parts: readonly unknown[]): unknown[] | undefined {
+    let encoded: unknown[] | undefined;
+    for (const [i, part] of parts.entries()) {
+      const made = this.encode(part);
+      if (made !== part) (encoded ??= [...parts])[i] = made;
+    }
+    return encoded;
+  }
+
+  async *#iterate(items: AsyncIterable<unknown>): AsyncGenerator<unknown, void, undefined> {
+    for await (const item of items) yield this.encode(item);
+  }
+
+  *#iterateNow(items: Iterable<unknown>): Generator<unknown, void, undefined> {
+    for (const item of items) yield this.encode(item);
+  }
+}
+
+function toPairs(flat: readonly unknown[]): [unknown, unknown][] {
+  return Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i], flat[2 * i + 1]]);
+}

@@ -1,0 +1,93 @@
+/**
+ * Groups: several handlers that are added, hidden and removed as one.
+ *
+ * @module
+ */
+import { quote } from "../protocol/errors.ts";
+import type { Allow, Feature, GroupedAllow, GroupedOptions, Handler } from "../core/feature.ts";
+import { INTERNALS } from "../core/internals.ts";
+import type { Middleware } from "../core/middleware.ts";
+
+/** Options of a group. All are optional. */
+export interface GroupOptions {
+  /** Middleware for all handlers of the group, around their own. The first one is the outermost. */
+  readonly use?: readonly Middleware[];
+  /** Labels that all handlers of the group get besides their own. */
+  readonly tags?: readonly string[];
+  /** Decides whether a caller may see and use the group. The `allow` of each handler decides too. */
+  readonly allow?: Allow;
+}
+
+/** Handlers for `handlers` that come and go together. */
+export interface Group extends Handler {
+  /** The handlers, as they are called in the group. */
+  readonly handlers: readonly Handler[];
+}
+
+/**
+ * Groups handlers. The names of tools and prompts begin with the name of the group, such as `notes_add`. URIs of
+ * resources stay the same. A group may contain groups.
+ *
+ * ```ts
+ * import { createServer, group, tool } from "@x/mcp";
+ *
+ * const add = tool({ name: "add", run: () => "Added." });
+ * const clear = tool({ name: "clear", run: () => "Cleared." });
+ *
+ * const notes = group("notes", [add, clear], { allow: (ctx) => ctx.principal !== undefined });
+ *
+ * export default createServer({ name: "desk", version: "1.0.0", handlers: [notes] });
+ * ```
+ *
+ * @throws {TypeError} if the name is invalid, or one of the handlers cannot be in a group, as an extension.
+ */
+export function group(name: string, handlers: readonly Handler[], options: GroupOptions = {}): Group {
+  if (typeof name !== "string" || !/^[\w.-]{1,64}$/.test(name)) {
+    throw new TypeError(`Cannot make group ${quote(name)}: a name is 1 to 64 letters, digits, "_", "-" and "."`);
+  }
+  const { use = [], tags = [], allow } = options;
+  const change = <O extends GroupedOptions>(own: O): O => ({
+    ...own,
+    name: own.uri === undefined && own.scheme === undefined ? `${name}_${own.name}` : own.name,
+    use: [...use, ...own.use ?? []],
+    tags: [...tags, ...own.tags ?? []],
+    allow: allow ? both(allow, own.allow) : own.allow,
+  });
+  const members = handlers.map((handler) => {
+    const remake = handler?.[INTERNALS]?.remake;
+    if (remake) return remake(change);
+    const state = `${quote(handler?.name)} is not a tool, a resource, a prompt or a group`;
+    throw new TypeError(`Cannot make group ${quote(name)}: ${state}`);
+  });
+  return toGroup(name, members, tags);
+}
+
+function toGroup(name: string, members: readonly Handler[], tags: readonly string[]): Group {
+  const internals = {
+    feature: groups,
+    key: name,
+    definition: undefined,
+    also: members.flatMap((member) => [member, ...member[INTERNALS].also ?? []]),
+    // The members have the options of this group already.
+    remake(change: <O extends GroupedOptions>(options: O) => O): Handler {
+      const outer = change<GroupedOptions>({ name, tags });
+      const remade = members.flatMap((member) => member[INTERNALS].remake?.(change) ?? []);
+      return toGroup(outer.name, remade, outer.tags ?? []);
+    },
+  };
+  return { name, tags, handlers: members, [INTERNALS]: internals };
+}
+
+/** Allows what both allow. The first decides first. */
+function both(first: GroupedAllow, second: GroupedAllow | undefined): GroupedAllow {
+  if (!second) return first;
+  return (call, subject) => {
+    const allowed: unknown = first(call);
+    const decide = (allowed: unknown) => allowed ? second(call, subject) : false;
+    // Query builders are thenables but not promises.
+    return typeof Object(allowed).then === "function" ? Promise.resolve(allowed).then(decide) : decide(allowed);
+  };
+}
+
+/** The feature of groups. Their members belong to other features. */
+const groups: Feature = { name: "groups", compile: () => ({ capabilities: {}, methods: {} }) };

@@ -1,0 +1,360 @@
+// Tags, enable and disable, groups, lookup by name, and resources that handlers read, in every era and transport.
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import {
+  createServer,
+  extension,
+  group,
+  type Middleware,
+  prompt,
+  resource,
+  resourceProvider,
+  service,
+  tool,
+  ToolError,
+} from "../../mod.ts";
+import type { Connection } from "../../src/testing/testing.ts";
+import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { z } from "zod";
+
+const names = async (client: Connection) => (await client.listTools()).map(({ name }) => name);
+const pause = () => new Promise((resolve) => setTimeout(resolve, 40));
+const isAda = ({ principal }: { readonly principal?: { readonly id: string } }) => principal?.id === "ada";
+
+/** The lists of which a client was notified. */
+function listChanged({ received }: Connection): string[] {
+  return received.flatMap(({ method }) => /notifications\/(\w+)\/list_changed/.exec(method)?.[1] ?? []).sort();
+}
+
+function forget({ received }: Connection): void {
+  (received as unknown[]).length = 0;
+}
+
+async function listen(client: Connection): Promise<void> {
+  const lists = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
+  await client.subscribe({ ...lists, resourceSubscriptions: ["a:b"] });
+}
+
+behaviour("handlers are disabled and enabled by name and by tag, for all callers", async (connect) => {
+  const wipe = tool({ name: "wipe", tags: ["admin"], run: () => "wiped" });
+  const read = tool({ name: "read", run: () => "read" });
+  const text = { input: { text: z.string() }, complete: { text: () => ["x"] } };
+  const ask = prompt({ name: "ask", tags: ["admin"], ...text, run: () => "asked" });
+  const file = resource({ uri: "a:b", name: "b", tags: ["admin"], read: () => "b" });
+  const files = resource({
+    uri: "c://{d}",
+    name: "d",
+    complete: { d: () => ["x"] },
+    list: () => [{ uri: "c://1", name: "1" }],
+    read: ({ d }) => d,
+  });
+  const { client, server } = await connect({ handlers: [wipe, read, ask, file, files] });
+  server.handlers.disable({ tag: "admin" });
+  server.handlers.disable({ resource: "c://{d}" });
+  assertEquals(await names(client), ["read"]);
+  assertEquals([await client.listPrompts(), await client.listResources(), await client.listResourceTemplates()], [
+    [],
+    [],
+    [],
+  ]);
+  await assertRejects(() => client.callTool("wipe"), Error, "Unknown tool");
+  await assertRejects(() => client.getPrompt("ask", { text: "" }), Error, "Unknown prompt");
+  const argument = { name: "text", value: "" };
+  await assertRejects(() => client.complete({ type: "ref/prompt", name: "ask" }, argument), Error, "Unknown prompt");
+  const ref = { type: "ref/resource" as const, uri: "c://{d}" };
+  await assertRejects(() => client.complete(ref, { name: "d", value: "" }), Error, "Unknown resource template");
+  for (const uri of ["a:b", "c://1"]) await assertRejects(() => client.readResource(uri), Error, "Resource not found");
+  // The last rule that applies counts.
+  server.handlers.enable({ tool: "wipe" });
+  assertEquals(await names(client), ["wipe", "read"]);
+  server.handlers.disable({ tag: "admin" });
+  assertEquals(await names(client), ["read"]);
+  server.handlers.enable({ tag: "admin" });
+  server.handlers.enable(files);
+  assertEquals(await names(client), ["wipe", "read"]);
+  assertEquals((await client.listResources()).map(({ uri }) => uri), ["a:b", "c://1"]);
+  assertEquals((await client.complete(ref, { name: "d", value: "" })).values, ["x"]);
+  // A rule holds for handlers that are added later.
+  server.handlers.disable({ tag: "new" });
+  server.handlers.add(tool({ name: "late", tags: ["new"], run: () => "" }));
+  assertEquals(await names(client), ["wipe", "read"]);
+});
+
+behaviour("handlers are disabled for some callers, and exactly those are notified", async (connect) => {
+  const wipe = tool({ name: "wipe", tags: ["admin"], run: () => "wiped" });
+  const read = tool({ name: "read", run: () => "read" });
+  const file = resource({ uri: "a:b", name: "b", tags: ["admin"], read: () => "b" });
+  const hidden = tool({ name: "hidden", tags: ["admin"], allow: () => false, run: () => "" });
+  const { server, join } = await connect({ handlers: [wipe, read, file, hidden] });
+  const ada = await join({ principal: { id: "ada" } });
+  const bob = await join({ principal: { id: "bob" } });
+  await listen(ada);
+  await listen(bob);
+  const expectChanged = async (ofAda: string[], ofBob: string[]) => {
+    const count = () => listChanged(ada).length + listChanged(bob).length;
+    await until(() => count() >= ofAda.length + ofBob.length, "the notifications");
+    await pause();
+    assertEquals([listChanged(ada), listChanged(bob)], [ofAda, ofBob]);
+    forget(ada);
+    forget(bob);
+  };
+  await expectChanged([], []);
+  server.handlers.disable({ tag: "admin" });
+  await expectChanged(["resources", "tools"], ["resources", "tools"]);
+  server.handlers.enable({ tag: "admin" }, isAda);
+  await expectChanged(["resources", "tools"], []);
+  assertEquals([await names(ada), await names(bob)], [["wipe", "read"], ["read"]]);
+  await assertRejects(() => bob.callTool("wipe"), Error, "Unknown tool");
+  await assertRejects(() => bob.readResource("a:b"), Error, "Resource not found");
+  assertEquals(textOf(await ada.callTool("wipe")), "wiped");
+  // Nothing has changed for anybody.
+  server.handlers.enable({ tag: "admin" }, isAda);
+  await expectChanged([], []);
+  // Changes that cancel each other out within a moment are no change.
+  server.handlers.disable({ tag: "admin" }, isAda);
+  server.handlers.enable({ tag: "admin" }, isAda);
+  await expectChanged([], []);
+  server.resourceUpdated("a:b");
+  await pause();
+  assertEquals([ada, bob].map(({ received }) => received.map(({ method }) => method)), [
+    ["notifications/resources/updated"],
+    [],
+  ]);
+  forget(ada);
+  server.handlers.enable({ tag: "admin" });
+  await expectChanged([], ["resources", "tools"]);
+  // `allow` still decides.
+  assertEquals(await names(bob), ["wipe", "read"]);
+  server.handlers.disable({ tag: "admin" }, async (ctx) => {
+    await undefined;
+    return !isAda(ctx);
+  });
+  await expectChanged([], ["resources", "tools"]);
+  server.handlers.remove(server.handlers.get("tool", "wipe"));
+  await expectChanged(["tools"], []);
+}, { transports: ["memory", "http"] });
+
+behaviour("a group comes and goes as one, with names, middleware, tags and access of its own", async (connect) => {
+  const log: string[] = [];
+  const note = (name: string): Middleware => async (_, next) => {
+    log.push(name);
+    return await next();
+  };
+  const db = service("db", () => "db");
+  const add = tool({
+    name: "add",
+    use: [note("add")],
+    tags: ["write"],
+    services: { db },
+    allow: ({ services: { db } }) => db === "db",
+    run: (_, { services: { db } }) => `added to ${db}`,
+  });
+  const secret = tool({ name: "secret", allow: () => false, run: () => "" });
+  const text = { input: { text: z.string() }, complete: { text: () => ["x"] } };
+  const ask = prompt({ name: "ask", ...text, run: () => "asked" });
+  const one = resource({ uri: "note://{id}", name: "note", complete: { id: () => ["1"] }, read: ({ id }) => id });
+  const all = resourceProvider({ scheme: "all", name: "all", read: (uri) => uri });
+  const inner = group("inner", [tool({ name: "clear", run: () => "cleared" })], { use: [note("inner")] });
+  const notes = group("notes", [add, secret, ask, one, all, inner], {
+    use: [note("notes")],
+    tags: ["desk"],
+    allow: async (ctx) => {
+      await undefined;
+      return isAda(ctx);
+    },
+  });
+  const { server, client, join } = await connect({ handlers: [notes] });
+  const ada = await join({ principal: { id: "ada" } });
+  assertEquals([await names(ada), await names(client)], [["notes_add", "notes_inner_clear"], []]);
+  assertEquals((await ada.listPrompts()).map(({ name }) => name), ["notes_ask"]);
+  assertEquals((await client.listPrompts()).length, 0);
+  assertEquals(textOf(await ada.callTool("notes_add")), "added to db");
+  assertEquals(textOf(await ada.callTool("notes_inner_clear")), "cleared");
+  assertEquals(log, ["notes", "add", "notes", "inner"]);
+  const ref = { type: "ref/prompt" as const, name: "notes_ask" };
+  assertEquals((await ada.complete(ref, { name: "text", value: "" })).values, ["x"]);
+  await assertRejects(() => client.complete(ref, { name: "text", value: "" }));
+  const complete = { type: "ref/resource" as const, uri: "note://{id}" };
+  assertEquals((await ada.complete(complete, { name: "id", value: "" })).values, ["1"]);
+  for (const uri of ["note://1", "all:x"]) {
+    await ada.readResource(uri);
+    await assertRejects(() => client.readResource(uri), Error, "Resource not found");
+  }
+  assertEquals(server.handlers.list(), [notes]);
+  assertEquals(server.handlers.get("tool", "notes_add")?.tags, ["desk", "write"]);
+  assertEquals(server.handlers.get("group", "notes_inner")?.name, "notes_inner");
+  assertEquals(server.handlers.get("tool", "add"), undefined);
+  server.handlers.disable({ group: "notes_inner" });
+  assertEquals(await names(ada), ["notes_add"]);
+  server.handlers.disable({ tag: "write" });
+  assertEquals(await names(ada), []);
+  server.handlers.disable({ group: "notes" });
+  server.handlers.enable({ group: "notes" });
+  assertEquals(await names(ada), ["notes_add", "notes_inner_clear"]);
+  server.handlers.remove(notes);
+  assertEquals([await names(ada), server.handlers.list()], [[], []]);
+  server.handlers.add(notes);
+  assertEquals((await names(ada)).length, 2);
+});
+
+Deno.test("a group refuses bad names, extensions and what is no handler", () => {
+  assertThrows(() => group("a b", []), TypeError, 'Cannot make group "a b"');
+  const audit = extension({ id: "com.example/audit" });
+  assertThrows(() => group("a", [audit]), TypeError, "is not a tool, a resource, a prompt or a group");
+  assertThrows(() => group("a", [{ name: "x" } as never]), TypeError, '"x" is not a tool');
+  const long = tool({ name: "x".repeat(128), run: () => "" });
+  assertThrows(() => group("a", [long]), TypeError, "Cannot make tool");
+  const twice = [group("a", [tool({ name: "x", run: () => "" })]), tool({ name: "a_x", run: () => "" })];
+  assertThrows(() => createServer({ name: "s", version: "1.0.0", handlers: twice }), TypeError, "registered already");
+});
+
+behaviour("a handler finds, removes, disables and adds handlers", async (connect) => {
+  const log = tool({ name: "log", tags: ["extra"], run: () => "" });
+  const change = tool({
+    name: "change",
+    input: { how: z.string() },
+    run({ how }, { server: { handlers } }) {
+      if (how === "remove") handlers.remove(handlers.get("tool", "log"));
+      if (how === "add") handlers.add(log);
+      if (how === "disable") handlers.disable({ tag: "extra" }, isAda);
+      if (how === "enable") handlers.enable({ tag: "extra" });
+      return handlers.list().map(({ name }) => name).join();
+    },
+  });
+  const { client, join } = await connect({ handlers: [log, change] });
+  const ada = await join({ principal: { id: "ada" } });
+  const run = async (how: string) => textOf(await client.callTool("change", { how }));
+  assertEquals([await run("remove"), await names(client)], ["change", ["change"]]);
+  assertEquals([await run("add"), await names(client)], ["change,log", ["change", "log"]]);
+  await run("disable");
+  assertEquals([await names(client), await names(ada)], [["change", "log"], ["change"]]);
+  await run("enable");
+  assertEquals(await names(ada), ["change", "log"]);
+});
+
+behaviour("a wrong selection is reported, and disables nothing", async (connect) => {
+  const { client, server, takeFaults } = await connect({ handlers: [tool({ name: "a", run: () => "" })] });
+  server.handlers.disable({ toool: "a" } as never);
+  assertEquals(await names(client), ["a"]);
+  assertStringIncludes(String(takeFaults()[0].error), 'Cannot select handlers by "toool"');
+});
+
+behaviour("a handler reads resources as its caller, with their guards and middleware", async (connect) => {
+  const seen: string[] = [];
+  const mine = resource({
+    uri: "mine:notes",
+    name: "mine",
+    allow: isAda,
+    guards: { output: [(text) => typeof text === "string" ? text.replace("secret", "[redacted]") : undefined] },
+    use: [async (ctx, next) => {
+      seen.push(ctx.method);
+      return await next();
+    }],
+    read: (_, { principal, log }) => {
+      log.info("reading");
+      return `${principal?.id}: secret`;
+    },
+  });
+  const scoped = resource({ uri: "scoped:notes", name: "scoped", scopes: ["notes:read"], read: () => "scoped" });
+  const copy = tool({
+    name: "copy",
+    input: { uri: z.string() },
+    async run({ uri }, ctx) {
+      const [{ text }] = await ctx.readResource(uri);
+      return `${text}`;
+    },
+  });
+  const { join } = await connect({
+    handlers: [mine, scoped, copy],
+    use: [async (ctx, next) => {
+      if (ctx.method === "resources/read") seen.push("server");
+      return await next();
+    }],
+  });
+  const ada = await join({ principal: { id: "ada", scopes: [] } });
+  const bob = await join({ principal: { id: "bob" } });
+  assertEquals(textOf(await ada.callTool("copy", { uri: "mine:notes" })), "ada: [redacted]");
+  assertEquals(seen, ["server", "resources/read"]);
+  for (const uri of ["mine:notes", "none:x"]) {
+    await assertRejects(() => bob.callTool("copy", { uri }), Error, "Resource not found");
+  }
+  await assertRejects(() => ada.callTool("copy", { uri: "scoped:notes" }), Error, "notes:read");
+  assertEquals(textOf(await bob.callTool("copy", { uri: "scoped:notes" })), "scoped");
+});
+
+behaviour(
+  "resources that read each other in a circle fail, and a question in one reaches the client",
+  async (connect) => {
+    const loop = resource({
+      uri: "loop://{n}",
+      name: "loop",
+      read: async ({ n }, ctx) => `${(await ctx.readResource(`loop://${Number(n) + 1}`))[0].text}`,
+    });
+    const deep = resource({
+      uri: "deep://{n}",
+      name: "deep",
+      read: async ({ n }, ctx) => n === "0" ? "end" : `${(await ctx.readResource(`deep://${Number(n) - 1}`))[0].text}`,
+    });
+    const asking = resource({
+      uri: "ask:name",
+      name: "ask",
+      async read(_, ctx) {
+        const schema = { type: "object", properties: { name: { type: "string" } } } as const;
+        const { content } = await ctx.elicit("name", { message: "Name?", schema });
+        if (!content) throw new ToolError("No name");
+        return `Hello ${content.name}`;
+      },
+    });
+    const copy = tool({
+      name: "copy",
+      input: { uri: z.string() },
+      run: async ({ uri }, ctx) => `${(await ctx.readResource(uri))[0].text}`,
+    });
+    const { client, takeFaults } = await connect({ handlers: [loop, deep, asking, copy] }, {
+      onElicit: () => ({ action: "accept", content: { name: "Ada" } }),
+    });
+    assertEquals(textOf(await client.callTool("copy", { uri: "deep://7" })), "end");
+    await assertRejects(() => client.callTool("copy", { uri: "loop://1" }), Error, "Internal error");
+    assert(takeFaults().some(({ error }) => String(error).includes("more than 8 levels deep")));
+    assertEquals(textOf(await client.callTool("copy", { uri: "ask:name" })), "Hello Ada");
+  },
+);
+
+behaviour("a cancelled call cancels the resource that it reads", async (connect) => {
+  let aborted = false;
+  let isReading = false;
+  const slow = resource({
+    uri: "slow:x",
+    name: "slow",
+    read: (_, { signal }) =>
+      new Promise((_, reject) => {
+        isReading = true;
+        signal.addEventListener("abort", () => {
+          aborted = true;
+          reject(signal.reason);
+        });
+      }),
+  });
+  const copy = tool({ name: "copy", run: async (_, ctx) => void await ctx.readResource("slow:x") });
+  const { client } = await connect({ handlers: [slow, copy] });
+  const cancelled = new AbortController();
+  const call = client.callTool("copy", {}, { signal: cancelled.signal }).catch(() => {});
+  await until(() => isReading, "the resource is read");
+  cancelled.abort();
+  await call;
+  await until(() => aborted, "the read is cancelled");
+});
+
+behaviour("allow of a resource decides on single ones in groups and under rules too", async (connect) => {
+  const one = resource({
+    uri: "note://{id}",
+    name: "note",
+    allow: (_, variables) => variables?.id !== "secret",
+    read: ({ id }) => id,
+  });
+  const { client, server } = await connect({ handlers: [group("notes", [one], { allow: () => true })] });
+  for (let i = 0; i < 2; i++) {
+    assertEquals((await client.readResource("note://1")).contents.length, 1);
+    await assertRejects(() => client.readResource("note://secret"), Error, "Resource not found");
+    server.handlers.disable({ group: "notes" }, isAda);
+  }
+});

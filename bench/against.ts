@@ -30,13 +30,14 @@ const workloads: Readonly<Record<string, readonly [Subject, Manner, "http" | "st
 
 const program = new URL("programs/pairs.ts", import.meta.url).pathname;
 
-/** Runs pairs of one workload in several processes. */
+/** Runs pairs of one workload in several processes. `uses` lets the server of the own copy use optional parts. */
 async function compareCalls(
   { own, other }: Trees,
   runtime: Runtime,
   workload: readonly [Subject, Manner, "http" | "stdio"],
-  pairs: number,
+  { pairs, uses = false }: { readonly pairs: number; readonly uses?: boolean },
 ): Promise<Ratios> {
+  const toEntries = (tree: Tree) => [tree.library, tree.stdio, uses && tree === own ? tree.auth : ""];
   const micros: { readonly own: number[]; readonly other: number[] } = { own: [], other: [] };
   const processes = Math.min(PROCESSES, pairs);
   for (let i = 0; i < processes; i++) {
@@ -49,10 +50,6 @@ async function compareCalls(
     }
   }
   return toRatios(micros.own, micros.other);
-}
-
-function toEntries({ library, stdio }: Tree): string[] {
-  return [library, stdio];
 }
 
 async function runPairs(runtime: Runtime, args: readonly string[]): Promise<readonly (readonly number[])[]> {
@@ -97,6 +94,38 @@ async function countFunctions({ own, other }: Trees): Promise<{ readonly table: 
   return { table: toTable("Functions run by one asynchronous call with one progress notification", rows), isMore };
 }
 
+/** The highest ratio of a server that uses a service, an API key and an observer. */
+const USES_LIMIT = 1.1;
+
+/**
+ * Compares a server that uses a server-wide service, an API key and an observer of one event with a server that uses
+ * none of them, each on its own copy of the working tree. Prints a Markdown table; returns whether it costs at most 10 %
+ * more.
+ */
+export async function measureUses(runtimes: readonly Runtime[], pairs: number): Promise<boolean> {
+  const trees = await copyTrees();
+  const rows = new Map<string, Row>();
+  let isGood = true;
+  try {
+    for (const name of ["W1 tools/call, fetch", "W2 tools/call in a session, fetch"]) {
+      const row: Row = new Map();
+      for (const runtime of runtimes) {
+        console.error(`comparing ${name} on ${runtime} …`);
+        const ratios = await compareCalls(trees, runtime, workloads[name], { pairs, uses: true });
+        const isMore = ratios.median > USES_LIMIT;
+        if (isMore) isGood = false;
+        row.set(`${runtime}: ratio`, ratios.median.toFixed(3)).set(`${runtime}: quartiles`, toSpread(ratios));
+        row.set(`${runtime}: verdict`, isMore ? "**more**" : "ok");
+      }
+      rows.set(name, row);
+    }
+    console.log(toTable(`With a service, an API key and an observer / without, ${pairs} interleaved pairs`, rows));
+    return isGood;
+  } finally {
+    await trees.remove();
+  }
+}
+
 /**
  * Compares the working tree with a revision. Prints Markdown tables; returns whether nothing is slower or runs more
  * functions.
@@ -119,7 +148,7 @@ export async function measureAgainst(revision: string, runtimes: readonly Runtim
     for (const runtime of runtimes) {
       for (const [name, workload] of Object.entries(workloads)) {
         console.error(`comparing ${name} on ${runtime} …`);
-        add(name, runtime, await compareCalls(trees, runtime, workload, pairs));
+        add(name, runtime, await compareCalls(trees, runtime, workload, { pairs }));
       }
       console.error(`comparing starts on ${runtime} …`);
       for (const [name, ratios] of await compareStarts(trees, runtime, pairs)) add(name, runtime, ratios);

@@ -3,7 +3,7 @@
 //
 // Figures go to standard output as Markdown, progress to standard error.
 import { readNumber } from "../tests/support/options.ts";
-import { measureAgainst } from "./against.ts";
+import { measureAgainst, measureUses } from "./against.ts";
 import { measureAllGrowth } from "./growth.ts";
 import { measureHttp, workloads } from "./http.ts";
 import { hasWrk } from "./load.ts";
@@ -27,6 +27,7 @@ const options = readTaskOptions(Deno.args, {
     "--slices N": "Slices of a second for each workload; default: 6",
   },
   flags: {
+    "--uses": "Compare a server with a service, an API key and an observer to one without; exit code 1 above 10 %",
     "--starts": "Measure starts over stdio and bundles, with their aims",
     "--peers": "Measure other libraries too, installed into a temporary folder",
   },
@@ -85,6 +86,8 @@ await pinSelf();
 console.log(`${await describeMachine()}${hasWrk ? "" : "; without wrk"}\n`);
 if (revision !== undefined) {
   if (!await measureAgainst(revision, runtimes, pairs)) Deno.exitCode = 1;
+} else if (options.has("--uses")) {
+  if (!await measureUses(runtimes, pairs)) Deno.exitCode = 1;
 } else if (options.has("--starts")) {
   console.log(await measureStarts(runtimes, pairs));
 } else await measureParts();

@@ -11,6 +11,8 @@ export interface Tree {
   readonly library: string;
   /** The file of the `./stdio` export. */
   readonly stdio: string;
+  /** The file of the `./auth` export, which older revisions do not have. */
+  readonly auth: string;
 }
 
 /** Copies that exist for the time of a run. */
@@ -24,12 +26,13 @@ export interface Trees {
 
 /**
  * Copies the working tree, with what is not committed, and a revision into one temporary folder. Both are copied, so
- * that neither has an advantage from its place or its configuration.
+ * that neither has an advantage from its place or its configuration. Without a revision, both are the working tree.
  *
  * @throws {Error} if git does not know the revision.
  */
-export async function copyTrees(revision: string): Promise<Trees> {
-  const commit = (await run("git", ["rev-parse", "--verify", "--quiet", `${revision}^{commit}`])).trim();
+export async function copyTrees(revision?: string): Promise<Trees> {
+  const verify = ["rev-parse", "--verify", "--quiet", `${revision}^{commit}`];
+  const commit = revision === undefined ? undefined : (await run("git", verify)).trim();
   const folder = `${await Deno.makeTempDir({ prefix: "mcp-against-" })}/`;
   const remove = () => Deno.remove(folder, { recursive: true });
   try {
@@ -37,12 +40,14 @@ export async function copyTrees(revision: string): Promise<Trees> {
     await Deno.symlink(`${root}node_modules`, `${folder}node_modules`);
     for (const name of ["own", "ref"]) await Deno.mkdir(folder + name);
     const files = "git ls-files -z --cached --others --exclude-standard | xargs -0 ls -d 2>/dev/null";
-    await run("sh", ["-c", `${files} | tar c --files-from=- | tar x -C "$1"`, "sh", `${folder}own`]);
-    await run("sh", ["-c", 'git archive "$1" | tar x -C "$2"', "sh", commit, `${folder}ref`]);
+    const copyOwn = (to: string) => run("sh", ["-c", `${files} | tar c --files-from=- | tar x -C "$1"`, "sh", to]);
+    await copyOwn(`${folder}own`);
+    if (commit === undefined) await copyOwn(`${folder}ref`);
+    else await run("sh", ["-c", 'git archive "$1" | tar x -C "$2"', "sh", commit, `${folder}ref`]);
     return {
       folder,
       own: await readTree("this", `${folder}own/`),
-      other: await readTree(revision, `${folder}ref/`),
+      other: await readTree(revision ?? "this", `${folder}ref/`),
       remove,
     };
   } catch (error) {
@@ -58,8 +63,8 @@ async function readTree(name: string, folder: string): Promise<Tree> {
   // The project's own configuration would install packages, and take time to read.
   await Deno.remove(`${folder}deno.json`);
   await Deno.remove(`${folder}deno.lock`).catch(() => {});
-  const toFile = (key: string) => folder + exports[key].replace(/^\.\//, "");
-  return { name, folder, library: toFile("."), stdio: toFile("./stdio") };
+  const toFile = (key: string) => folder + (exports[key] ?? "").replace(/^\.\//, "");
+  return { name, folder, library: toFile("."), stdio: toFile("./stdio"), auth: toFile("./auth") };
 }
 
 async function run(command: string, args: readonly string[]): Promise<string> {

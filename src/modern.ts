@@ -29,6 +29,7 @@ export {
   type FixedResource,
   type Resource,
   resource,
+  type ResourceAllow,
   type ResourceCommonOptions,
   type ResourceFixedOptions,
   type ResourceOf,

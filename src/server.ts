@@ -296,7 +296,10 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
       list: () => registry.handlers,
     },
     ...host.server,
-    ready: async () => await host.container?.ready(),
+    ready: async () => {
+      await loadGate?.();
+      await host.container?.ready();
+    },
     close: () => closed ??= close(),
     [INTERNALS]: {
       openPipe: pipeOpener(engine, era),
@@ -307,7 +310,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   };
 }
 
-/** Reads the option `auth`. Throws if it cannot authenticate. */
+/** Reads the option `auth`. Throws if it cannot authenticate. The gate checks its other parts. */
 function readAuth(auth: ServerOptions["auth"]): Authentication | undefined {
   const read = typeof auth === "function" ? { authenticate: auth } : auth;
   if (read === undefined || typeof read?.authenticate === "function") return read;

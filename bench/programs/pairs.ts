@@ -1,5 +1,6 @@
 // Runs the same calls on two copies of the library in one process, in turns. Arguments: a workload as JSON, the number of
-// pairs, the milliseconds of a slice, then the main and the stdio entry of each copy. Prints the microseconds per call of
+// pairs, the milliseconds of a slice, then the main and the stdio entry of each copy, and its auth entry if its server
+// uses a service, an API key and an observer, or "". Prints the microseconds per call of
 // each pair as JSON. It opens no socket: requests go to `server.fetch`, lines through `serveStdio`.
 import process from "node:process";
 import {
@@ -17,6 +18,7 @@ import { pair, STEPS, sum } from "./shapes.ts";
 
 type Library = typeof import("../../mod.ts");
 type Stdio = typeof import("../../src/transports/stdio/stdio.ts");
+type Auth = typeof import("../../src/auth/auth.ts");
 type Server = ReturnType<Library["createServer"]>;
 
 /** Makes one turn of calls and returns the microseconds of processor time that it took. */
@@ -29,6 +31,26 @@ const HTTP_TURN = 16;
 const STDIO_TURN = 64;
 /** Calls in flight at a time over stdio, within the default limits of one client. */
 const LINES = 8;
+
+/** The header with the key of a server that authenticates. */
+const KEYED = { authorization: "Bearer a-key-of-the-benchmark" };
+const heard = { calls: 0 };
+
+/** Creates a server that uses a server-wide service, an API key and an observer of one event. */
+function createUsingServer({ createServer, service, tool }: Library, { apiKey }: Auth): Server {
+  const adder = service("adder", () => ({ add: (a: number, b: number) => a + b }));
+  const services = { adder };
+  const add = tool({
+    name: "add",
+    input: pair,
+    output: sum,
+    services,
+    run: ({ a, b }, { services: { adder } }) => ({ sum: adder.add(a, b) }),
+  });
+  const keys = { bench: KEYED.authorization.slice("Bearer ".length), other: "another-key-of-the-benchmark" };
+  const observer = { call: () => void heard.calls++ };
+  return createServer({ name: "bench", version: "1.0.0", auth: apiKey({ keys }), handlers: [add], observer });
+}
 
 function createBenchServer({ createServer, tool }: Library): Server {
   const add = tool({ name: "add", input: pair, output: sum, run: ({ a, b }) => ({ sum: a + b }) });
@@ -52,11 +74,16 @@ function check(text: string, subject: Subject): void {
   throw new Error(`Cannot measure: the server answered ${text.slice(0, 500)}`);
 }
 
-async function driveHttp(server: Server, subject: Subject, manner: Manner): Promise<Drive> {
+async function driveHttp(
+  server: Server,
+  subject: Subject,
+  manner: Manner,
+  own: Readonly<Record<string, string>>,
+): Promise<Drive> {
   const post = (headers: Readonly<Record<string, string>>, body: string) =>
     new Request(URL_OF_SERVER, {
       method: "POST",
-      headers: { ...headers, host: "127.0.0.1:8000", "content-length": `${body.length}` },
+      headers: { ...headers, ...own, host: "127.0.0.1:8000", "content-length": `${body.length}` },
       body,
     });
   const headers = manner === "modern"
@@ -137,12 +164,15 @@ function collectGarbage(): void {
 const [workload, pairs, slice, ...entries] = args;
 const [subject, manner, way]: readonly [Subject, Manner, "http" | "stdio"] = JSON.parse(workload);
 const drives: Drive[] = [];
-for (let i = 0; i < entries.length; i += 2) {
+for (let i = 0; i < entries.length; i += 3) {
   const library: Library = await import(entries[i]);
   const stdio: Stdio = await import(entries[i + 1]);
-  const server = createBenchServer(library);
+  const isUsing = entries[i + 2] !== "";
+  const server = isUsing ? createUsingServer(library, await import(entries[i + 2])) : createBenchServer(library);
   drives.push(
-    way === "http" ? await driveHttp(server, subject, manner) : await driveStdio(server, stdio, subject, manner),
+    way === "http"
+      ? await driveHttp(server, subject, manner, isUsing ? KEYED : {})
+      : await driveStdio(server, stdio, subject, manner),
   );
 }
 
@@ -178,6 +208,9 @@ for (let i = 0; i < Number(pairs); i++) {
   collectGarbage();
   await takeTurns(10);
   results.push(await takeTurns(turns));
+}
+if (entries.some((entry, i) => i % 3 === 2 && entry) && !heard.calls) {
+  throw new Error("Cannot measure: nothing was heard");
 }
 console.log(JSON.stringify(results));
 process.exit(0);

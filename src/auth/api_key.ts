@@ -8,7 +8,7 @@ import type { Authentication, AuthFacts, Challenge } from "../core/auth.ts";
 import type { Principal } from "../core/context.ts";
 import { KnownSecrets } from "./compare.ts";
 import { type Places, readCredential, toCaller, toUnknown } from "./credentials.ts";
-import { type CallerFacts, toPrincipal } from "./principal.ts";
+import { type CallerFacts, checkSecrets, toPrincipal } from "./principal.ts";
 
 /** A caller with an API key. */
 export interface ApiKeyCaller extends CallerFacts {
@@ -61,6 +61,7 @@ export interface ApiKeyOptions {
  */
 export function apiKey(options: ApiKeyOptions): Authentication {
   const { keys, header = "authorization", cookie, query, realm } = options;
+  checkSecrets(keys, 'Cannot use the API keys: keys is not an object such as { ada: "…" } or a function');
   const isBearer = header.toLowerCase() === "authorization";
   const places: Places = { header, scheme: isBearer ? "Bearer" : undefined, cookie, query };
   const challenge: Challenge = { scheme: isBearer ? "Bearer" : "ApiKey", params: realm === undefined ? {} : { realm } };
@@ -93,11 +94,15 @@ const MIN_LENGTH = 16;
 
 function toFinder(keys: Readonly<Record<string, string | undefined | ApiKeyCaller>>, challenge: Challenge): Find {
   const known = Object.entries(keys).flatMap(([id, caller]) => {
-    const { key, ...facts } = typeof caller === "object" ? caller : { key: caller };
+    const { key, ...facts } = typeof caller === "object" && caller ? caller : { key: caller };
     const value = toPrincipal(PREFIX, id, facts);
     return [key].flat().map((secret) => ({ secret: readKey(secret, id), value }));
   });
-  const secrets = new KnownSecrets(known, "Cannot use the API keys");
+  const state = "Cannot use the API keys";
+  if (!known.length) {
+    throw new TypeError(`${state}: there are none, so that nobody could call; add one, or pass a function`);
+  }
+  const secrets = new KnownSecrets(known, state);
   return (key) => secrets.find(key) ?? toUnknown(challenge);
 }
 

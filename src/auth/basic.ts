@@ -7,7 +7,7 @@ import { quote } from "../protocol/errors.ts";
 import type { Authentication, AuthFacts, Challenge } from "../core/auth.ts";
 import { KnownSecrets } from "./compare.ts";
 import { readCredential, toCaller, toUnknown } from "./credentials.ts";
-import { type CallerFacts, toPrincipal } from "./principal.ts";
+import { type CallerFacts, checkSecrets, toPrincipal } from "./principal.ts";
 
 /** A user with a password. */
 export interface BasicUser extends CallerFacts {
@@ -51,6 +51,7 @@ export interface BasicOptions {
  * @throws {TypeError} if a name contains a colon, or a password is empty.
  */
 export function basic({ users, realm = "mcp" }: BasicOptions): Authentication {
+  checkSecrets(users, 'Cannot use the passwords: users is not an object such as { ada: "…" } or a function');
   const challenge: Challenge = { scheme: "Basic", params: { realm, charset: "UTF-8" } };
   const verify = typeof users === "function" ? toVerifier(users, challenge) : toFinder(users, challenge);
   return {
@@ -70,13 +71,17 @@ type Verify = (pair: string, facts: AuthFacts) => ReturnType<Authentication["aut
 
 function toFinder(users: Readonly<Record<string, string | undefined | BasicUser>>, challenge: Challenge): Verify {
   const known = Object.entries(users).map(([name, user]) => {
-    const { password, ...facts } = typeof user === "object" ? user : { password: user };
+    const { password, ...facts } = typeof user === "object" && user ? user : { password: user };
     const state = `Cannot use the password of ${quote(name)}`;
     if (!name || /[:\p{Cc}]/u.test(name)) throw new TypeError(`${state}: a name has no colon and is not empty`);
     if (typeof password !== "string" || !password) throw new TypeError(`${state}: it is empty; is its variable set?`);
     return { secret: toBytes(`${name}:${password}`), value: toPrincipal(PREFIX, name, facts) };
   });
-  const secrets = new KnownSecrets(known, "Cannot use the passwords");
+  const state = "Cannot use the passwords";
+  if (!known.length) {
+    throw new TypeError(`${state}: there are none, so that nobody could call; add one, or pass a function`);
+  }
+  const secrets = new KnownSecrets(known, state);
   return (pair) => secrets.find(pair) ?? toUnknown(challenge);
 }
 

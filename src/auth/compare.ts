@@ -14,16 +14,23 @@ export interface Known<T> {
 /** Known credentials, ready to be compared. */
 export class KnownSecrets<T> {
   readonly #known: readonly Known<T>[];
+  /** The bytes of all known credentials, each filled up to the same length. */
+  readonly #bytes: Uint8Array;
   /** Length of the longest credential, plus one for a given one that is longer. */
   readonly #length: number;
+  /** The bytes of the given credential. */
+  readonly #given: Uint8Array;
 
   /** Throws if two credentials are the same. */
   constructor(known: readonly Known<T>[], state: string) {
-    this.#known = known;
-    this.#length = Math.max(0, ...known.map(({ secret }) => secret.length)) + 1;
     if (new Set(known.map(({ secret }) => secret)).size < known.length) {
       throw new TypeError(`${state}: two callers have the same secret; give each its own`);
     }
+    this.#known = known;
+    this.#length = Math.max(0, ...known.map(({ secret }) => secret.length)) + 1;
+    this.#given = new Uint8Array(this.#length);
+    this.#bytes = new Uint8Array(this.#length * known.length);
+    known.forEach(({ secret }, at) => write(secret, this.#bytes.subarray(at * this.#length)));
   }
 
   /**
@@ -31,17 +38,25 @@ export class KnownSecrets<T> {
    * a difference nor the known credential that matches shows in the time.
    */
   find(given: string): T | undefined {
-    const length = this.#length;
+    const known = this.#known;
+    const bytes = this.#bytes;
+    const own = this.#given;
+    const length = own.length;
+    write(given, own);
     let found = -1;
-    for (let at = 0; at < this.#known.length; at++) {
-      const { secret } = this.#known[at];
-      let difference = secret.length ^ given.length;
-      // Beyond the end, charCodeAt() returns NaN, which counts as 0.
-      for (let i = 0; i < length; i++) difference |= secret.charCodeAt(i) ^ given.charCodeAt(i);
+    for (let at = 0, from = 0; at < known.length; at++, from += length) {
+      let difference = known[at].secret.length ^ given.length;
+      for (let i = 0; i < length; i++) difference |= bytes[from + i] ^ own[i];
       // -1 if there is no difference, and else 0.
       const isEqual = ((difference | -difference) >>> 31) - 1;
       found = (found & ~isEqual) | (at & isEqual);
     }
-    return this.#known[found]?.value;
+    own.fill(0);
+    return known[found]?.value;
   }
+}
+
+function write(secret: string, to: Uint8Array): void {
+  const end = Math.min(secret.length, to.length);
+  for (let i = 0; i < end; i++) to[i] = secret.charCodeAt(i);
 }

@@ -27,24 +27,41 @@ export type Presented =
 const MAX_LENGTH = 4096;
 
 /** Reads the one credential of a request. */
-export function readCredential({ headers, url }: Request, places: Places, challenge: Challenge): Presented {
+export function readCredential(request: Request, places: Places, challenge: Challenge): Presented {
   const { header, scheme, cookie, query } = places;
+  const { headers } = request;
   const given = headers.get(header);
+  if (given !== null && cookie === undefined && query === undefined) return readHeader(given, scheme, challenge);
   const found = given === null ? [] : [given];
   if (cookie !== undefined) found.push(...readCookies(headers.get("cookie") ?? "", cookie));
-  if (query !== undefined) found.push(...new URL(url).searchParams.getAll(query));
+  if (query !== undefined) found.push(...new URL(request.url).searchParams.getAll(query));
   if (!found.length) return { refusal: refuse(401, { challenge, reason: "it has no credentials" }) };
-  const error = (error: string) => ({ scheme: challenge.scheme, params: { ...challenge.params, error } });
-  if (found.length > 1) return { refusal: refuse(400, { challenge: error("invalid_request"), reason: TWO }) };
-  const credential = given === null || scheme === undefined ? found[0] : withoutScheme(given, scheme);
+  if (found.length > 1) return { refusal: toTwo(challenge) };
+  return given === null ? readOne(found[0], challenge) : readHeader(given, scheme, challenge);
+}
+
+function readHeader(given: string, scheme: string | undefined, challenge: Challenge): Presented {
+  return readOne(scheme === undefined ? given : withoutScheme(given, scheme), challenge, given);
+}
+
+function readOne(credential: string | undefined, challenge: Challenge, given?: string): Presented {
   if (credential !== undefined && /^[!-+\--~]+$/.test(credential) && credential.length <= MAX_LENGTH) {
     return { credential };
   }
   // A runtime joins equal headers by a comma, which no credential contains.
-  const isTwo = given?.includes(",");
-  if (isTwo) return { refusal: refuse(400, { challenge: error("invalid_request"), reason: TWO }) };
-  return { refusal: refuse(401, { challenge: error("invalid_token"), reason: "the credentials are malformed" }) };
+  if (given?.includes(",")) return { refusal: toTwo(challenge) };
+  return { refusal: refuse(401, { challenge: toError(challenge, "invalid_token"), reason: MALFORMED }) };
 }
+
+function toTwo(challenge: Challenge): AuthRefusal {
+  return refuse(400, { challenge: toError(challenge, "invalid_request"), reason: "it has more than one credential" });
+}
+
+function toError({ scheme, params }: Challenge, error: string): Challenge {
+  return { scheme, params: { ...params, error } };
+}
+
+const MALFORMED = "the credentials are malformed";
 
 /**
  * Converts what a user's function found to a principal or a refusal. Anything but an object is an error, because it
@@ -70,16 +87,16 @@ function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
 }
 
 /** Creates the refusal of a credential that is not known. */
-export function toUnknown({ scheme, params }: Challenge): AuthRefusal {
-  const challenge = { scheme, params: { ...params, error: "invalid_token" } };
-  return refuse(401, { challenge, reason: "the credentials are not known" });
+export function toUnknown(challenge: Challenge): AuthRefusal {
+  return refuse(401, { challenge: toError(challenge, "invalid_token"), reason: "the credentials are not known" });
 }
 
-const TWO = "it has more than one credential";
-
+// Nearly all clients write the scheme as the standard does.
 function withoutScheme(value: string, scheme: string): string | undefined {
-  const isOf = value[scheme.length] === " " && value.slice(0, scheme.length).toLowerCase() === scheme.toLowerCase();
-  return isOf ? value.slice(scheme.length).trim() : undefined;
+  const { length } = scheme;
+  if (value[length] !== " ") return;
+  const isOf = value.startsWith(scheme) || value.slice(0, length).toLowerCase() === scheme.toLowerCase();
+  return isOf ? value.slice(length + 1).trim() : undefined;
 }
 
 function readCookies(header: string, name: string): string[] {

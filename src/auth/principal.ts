@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { McpError, UNAUTHENTICATED } from "../protocol/errors.ts";
+import { McpError, quote, UNAUTHENTICATED } from "../protocol/errors.ts";
+import { isObject } from "../protocol/jsonrpc.ts";
 import type { Context, Principal } from "../core/context.ts";
 
 /** Permissions of a caller and other facts about it. */
@@ -16,8 +17,22 @@ export interface CallerFacts {
   readonly [key: string]: unknown;
 }
 
-/** Creates the principal of a caller. The prefix keeps callers of different schemes apart. */
+/** Checks that an option has secrets by name, or is a function that finds them. Throws the given message. */
+export function checkSecrets(secrets: unknown, message: string): void {
+  if (typeof secrets === "function" || isObject(secrets)) return;
+  throw new TypeError(message);
+}
+
+/**
+ * Creates the principal of a caller. The prefix keeps callers of different schemes apart.
+ *
+ * @throws {TypeError} if the scopes are no list.
+ */
 export function toPrincipal(prefix: string, id: string, facts: CallerFacts = {}): Principal {
+  const { scopes } = facts;
+  if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string"))) {
+    throw new TypeError(`Cannot make the caller ${quote(id)}: scopes must be a list of names like ["notes:read"]`);
+  }
   return Object.freeze({ ...facts, id: `${prefix}:${id}` });
 }
 

@@ -109,7 +109,26 @@ const REFUSAL: unique symbol = Symbol.for("mcp.refusal");
 /** Creates the refusal of a request, for `authenticate` to return. */
 export function refuse(status: AuthRefusal["status"], options: RefuseOptions = {}): AuthRefusal {
   const { challenge, reason } = options;
-  return { status, challenges: challenge && [challenge].flat(), reason, [REFUSAL]: true };
+  const challenges = challenge && [challenge].flat();
+  if (![400, 401, 403, 429, 503].includes(status)) {
+    throw new TypeError(`Cannot refuse a request: the status is ${status}; use 400, 401, 403, 429 or 503`);
+  }
+  if (challenges?.every(isChallenge) === false) throw new TypeError(`Cannot refuse a request: ${CHALLENGE}`);
+  return { status, challenges, reason, [REFUSAL]: true };
+}
+
+/** What a challenge must be. */
+export const CHALLENGE = 'challenge is not a scheme such as { scheme: "Bearer", params: { realm: "notes" } }';
+
+/** Tests for a challenge that fits into a header. Anything else would make an exception of a refusal. */
+export function isChallenge(value: unknown): boolean {
+  const { scheme, params = {} } = Object(value);
+  return isToken(scheme) && Object.entries(params).every(([name, value]) => isToken(name) && typeof value === "string");
+}
+
+/** Tests for a text that may be the name of a header. */
+export function isToken(value: unknown): boolean {
+  return typeof value === "string" && /^[\w!#$%&'*+.^`|~-]+$/.test(value);
 }
 
 /** Tests for a refusal from any copy of this library. */

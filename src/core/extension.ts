@@ -173,7 +173,7 @@ export function readExtensions(
   place: string,
 ): Extended {
   const own = { needs: readNeeds(needs, place), _meta };
-  if (!extensions?.length) return own;
+  if (extensions === undefined || Array.isArray(extensions) && !extensions.length) return own;
   const combine = extensions[0]?.[INTERNALS]?.combine;
   if (!combine) throw new TypeError(`Cannot make ${place}: ${NO_ATTRIBUTE}`);
   const combined = combine(extensions, { ...own, place });

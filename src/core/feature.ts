@@ -54,11 +54,21 @@ export interface HandlerInternals<Definition = unknown> {
   readonly extensions?: HandlerExtensions;
 }
 
+/** An `allow` that also decides on single things. Without `subject`, it decides on the handler as a whole. */
+export type BoundAllow = (call: Context, subject?: unknown) => boolean | Promise<boolean>;
+
 /** Binds services to `allow`, which uses those that do not live for one call. */
-export function bindAllow(allow: Allow<never> | undefined, services: Binding | undefined): Allow | undefined {
+export function bindAllow(
+  allow: ((ctx: Context<never>, subject?: never) => boolean | Promise<boolean>) | undefined,
+  services: Binding | undefined,
+): BoundAllow | undefined {
+  const shared = allow && services?.share((_call: Call, subject: unknown, ctx?: Context<never>) =>
+    // The context has the services of the handler, and a subject the type that it expects.
+    allow(ctx as never, subject as never)
+  );
   // The registry passes calls. Without services, `allow` needs none.
-  const bound: unknown = allow && services?.share((_call: Call, ctx?: Context<never>) => allow(ctx as never)) || allow;
-  return bound as Allow | undefined; // As above.
+  const bound: unknown = shared ? (call: Call, subject?: unknown) => shared(call, subject) : allow;
+  return bound as BoundAllow | undefined; // As above.
 }
 
 /** What extensions add to one handler, combined from its attributes. */

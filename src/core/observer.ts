@@ -44,7 +44,7 @@ export interface StartEvent extends EventSource {
   readonly tracestate?: string;
   /** W3C baggage from the request's `_meta`. It is not verified. */
   readonly baggage?: string;
-  /** Milliseconds from the receipt of the request to the start. They include the time in a queue. */
+  /** Milliseconds from the receipt of the request to the start, if the call waited in a queue. Otherwise 0. */
   readonly waitedMs: number;
 }
 
@@ -278,6 +278,8 @@ export interface RequestReport {
   why?: CancelReason;
   /** Adds what is known once the request is read. */
   identify(client: ClientFacts, subject?: unknown): void;
+  /** Reports that the call waits in a queue. */
+  wait(): void;
   /** Reports that the call starts. Only the first time counts. */
   start(): void;
   /** Reports the result of the call. */
@@ -360,18 +362,19 @@ export function combineObservers(observers: Observer | readonly Observer[] = [])
   const combined: Record<string, (event: never) => void> = {};
   for (const name of EVENTS) {
     const listening = all.filter((observer) => observer[name]);
-    if (listening.length) combined[name] = (event) => listening.forEach((observer) => notify(observer, name, event));
+    const [only] = listening;
+    if (listening.length === 1) combined[name] = (event) => notify(only, name, event);
+    else if (only) combined[name] = (event) => listening.forEach((observer) => notify(observer, name, event));
   }
   return combined;
 }
 
 function notify(observer: Observer, name: keyof Observer, event: never): void {
-  const fail = (error: unknown) => report(observer, name, error);
   try {
     const returned: unknown = observer[name]?.(event);
-    if (returned instanceof Promise) returned.catch(fail);
+    if (returned instanceof Promise) returned.catch((error) => report(observer, name, error));
   } catch (error) {
-    fail(error);
+    report(observer, name, error);
   }
 }
 
@@ -396,6 +399,7 @@ function check(observer: Observer): void {
   const refuse = (state: string) =>
     new TypeError(`Cannot create a server: ${state}; the events are ${EVENTS.join(", ")}`);
   if (Object(observer) !== observer) throw refuse(`observer is ${observer}`);
+  if (typeof observer === "function") throw refuse("observer is a function, not an object with methods");
   const known: readonly string[] = EVENTS;
   if (Object.getPrototypeOf(observer) === Object.prototype) {
     for (const [name, value] of Object.entries(observer)) {

@@ -106,12 +106,13 @@ class ObservedCall implements RequestReport {
   readonly #origin: Origin;
   readonly #id: number = nextId++;
   readonly #method: string;
-  readonly #meta: Readonly<Record<string, unknown>>;
+  readonly #trace: Trace;
   readonly #since: number;
   #client?: ClientFacts;
   #subject?: string;
   /** Milliseconds that the call waited. Set once it has started. */
   #waitedMs?: number;
+  #hasWaited = false;
   #hasEnded = false;
 
   /** Creates the report of a request that has just been received. */
@@ -120,7 +121,7 @@ class ObservedCall implements RequestReport {
     this.#origin = origin;
     this.#method = method;
     this.#since = this.#now();
-    this.#meta = readTrace(params?._meta);
+    this.#trace = readTrace(params?._meta);
   }
 
   identify(client: ClientFacts, subject?: unknown): void {
@@ -128,16 +129,22 @@ class ObservedCall implements RequestReport {
     this.#subject = typeof subject === "string" ? subject.slice(0, MAX_NAME) : undefined;
   }
 
+  wait(): void {
+    this.#hasWaited = true;
+  }
+
+  // The clock is read only for a call that has waited, because a reading takes as long as the rest of the report.
   start(): void {
     if (this.#waitedMs !== undefined) return;
-    this.#waitedMs = this.#now() - this.#since;
+    this.#waitedMs = this.#hasWaited ? this.#now() - this.#since : 0;
     this.#observing.core.observer.start?.(this.#describe());
   }
 
-  // One literal, because joining several objects takes longer than the rest of the report.
+  // Each event is one literal, because joining several objects takes longer than the rest of the report.
   #describe(): StartEvent {
     const { transport, principal } = this.#origin;
-    const { traceparent, tracestate, baggage } = this.#meta;
+    const { traceparent, tracestate, baggage } = this.#trace;
+    const waitedMs = this.#waitedMs ?? 0;
     return {
       id: this.#id,
       method: this.#method,
@@ -146,10 +153,10 @@ class ObservedCall implements RequestReport {
       principal: principal?.id,
       revision: this.#client?.version ?? "",
       client: this.#client?.info,
-      traceparent: toTrace(traceparent, 100),
-      tracestate: toTrace(tracestate, 512),
-      baggage: toTrace(baggage, 8192),
-      waitedMs: this.#waitedMs ?? 0,
+      traceparent,
+      tracestate,
+      baggage,
+      waitedMs,
     };
   }
 
@@ -179,20 +186,48 @@ class ObservedCall implements RequestReport {
   #end(end: Pick<CallEvent, "outcome" | "why" | "code">): void {
     if (this.#waitedMs === undefined || this.#hasEnded) return;
     this.#hasEnded = true;
-    const durationMs = this.#now() - this.#since;
-    this.#observing.core.observer.call?.({ ...this.#describe(), ...end, durationMs });
+    const { observer } = this.#observing.core;
+    if (!observer.call) return;
+    const { transport, principal } = this.#origin;
+    const { traceparent, tracestate, baggage } = this.#trace;
+    const { outcome, why, code } = end;
+    observer.call({
+      id: this.#id,
+      method: this.#method,
+      subject: this.#subject,
+      transport,
+      principal: principal?.id,
+      revision: this.#client?.version ?? "",
+      client: this.#client?.info,
+      traceparent,
+      tracestate,
+      baggage,
+      waitedMs: this.#waitedMs,
+      durationMs: this.#now() - this.#since,
+      outcome,
+      why,
+      code,
+    });
   }
 }
 
 let nextId = 1;
 
-const EMPTY = {};
+/** The trace context of a request. */
+type Trace = Pick<StartEvent, "traceparent" | "tracestate" | "baggage">;
+
+const NO_TRACE: Trace = { traceparent: undefined, tracestate: undefined, baggage: undefined };
 
 /** Returns the trace context of a request without the rest of its metadata. */
-function readTrace(meta: unknown): Readonly<Record<string, unknown>> {
-  if (!isObject(meta) || !("traceparent" in meta || "tracestate" in meta || "baggage" in meta)) return EMPTY;
+function readTrace(meta: unknown): Trace {
+  if (!isObject(meta)) return NO_TRACE;
   const { traceparent, tracestate, baggage } = meta;
-  return { traceparent, tracestate, baggage };
+  if (traceparent === undefined && tracestate === undefined && baggage === undefined) return NO_TRACE;
+  return {
+    traceparent: toTrace(traceparent, 100),
+    tracestate: toTrace(tracestate, 512),
+    baggage: toTrace(baggage, 8192),
+  };
 }
 
 /** Returns a text of the trace context. Longer ones than the standard allows are dropped. */

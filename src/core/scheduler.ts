@@ -182,6 +182,7 @@ export class Scheduler implements Executor {
   // A waiting call can be cancelled too. Otherwise it would run later for a client that has disconnected.
   #wait(call: Call, account: Account, start: () => Outcome | Promise<Outcome>): Promise<Outcome> {
     const { isFull } = account;
+    call.observed?.wait();
     this.waiting++;
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);

@@ -109,7 +109,7 @@ export interface Extension<Keys extends string = string> extends Handler {
    *
    * @throws {TypeError} if an option is invalid.
    */
-  attribute(options: AttributeOptions): Attribute;
+  attribute(options?: AttributeOptions): Attribute;
   /**
    * Notifies the subscribers of a topic, of all servers in this process that have this extension. While a client has no
    * room, it keeps only the newest notification of each method and topic.
@@ -152,7 +152,7 @@ export function extension<
   return {
     id,
     name: id,
-    attribute(options) {
+    attribute(options = {}) {
       checkAttribute(options, id);
       return { extension: id, [INTERNALS]: { id, hasMethods, options, combine } };
     },

@@ -14,7 +14,7 @@ import type { Core } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import type { Need } from "../core/question.ts";
-import { type Allow, bindAllow, type Handler } from "../core/feature.ts";
+import { bindAllow, type Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
 import type { SubscriptionHooks } from "../core/subscribers.ts";
@@ -22,8 +22,14 @@ import { type Completers, completion } from "./completion.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 
-/** Options of all resources. */
-export interface ResourceCommonOptions<S extends Services = NoServices> {
+/**
+ * Decides whether a caller may see and read a resource. `subject` is what `read` gets first: the variables of a template,
+ * or a URI. It is `undefined` where the answer is about all resources of a template or a provider, such as for lists.
+ */
+export type ResourceAllow<Input, S = NoServices> = (ctx: Context<S>, subject?: Input) => boolean | Promise<boolean>;
+
+/** Options of all resources. `Input` is what `read` gets. */
+export interface ResourceCommonOptions<S extends Services = NoServices, Input = string> {
   /** Name for people and models. */
   readonly name: string;
   /**
@@ -35,10 +41,10 @@ export interface ResourceCommonOptions<S extends Services = NoServices> {
   /** Services that the functions of this resource use, by name. */
   readonly services?: S;
   /**
-   * Decides whether a caller may see and read the resource. For other callers it does not exist. It cannot use services
-   * that live for one call.
+   * Decides whether a caller may see and read the resource. For other callers it does not exist: they are not notified
+   * of its changes either. It cannot use services that live for one call.
    */
-  readonly allow?: Allow<SharedServiceValues<S>>;
+  readonly allow?: ResourceAllow<Input, SharedServiceValues<S>>;
   /**
    * Scopes that the caller must have, such as `["notes:write"]`. For any other caller, the request fails with code
    * -31403, over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
@@ -67,7 +73,7 @@ export interface ResourceFixedOptions<S extends Services = NoServices> extends R
 
 /** Options of a resource template. Only `uri`, `name` and `read` are required. */
 export interface ResourceTemplateOptions<U extends string, S extends Services = NoServices>
-  extends ResourceCommonOptions<S>, Omit<ResourceEntry, "uri" | "size"> {
+  extends ResourceCommonOptions<S, TemplateVariables<U>>, Omit<ResourceEntry, "uri" | "size"> {
   /** URI template, such as `repo://{owner}/{name}{?ref}`. */
   readonly uri: U;
   /** Completers for variables. */
@@ -231,7 +237,7 @@ interface Form<Input>
   readonly uri?: string;
   readonly scheme?: string;
   readonly services?: Services;
-  readonly allow?: Allow<never>;
+  readonly allow?: (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
   readonly complete?: Completers<string, never>;
   readonly list?: (first: never, ctx: Context<never>) => Listed | Promise<Listed>;
   readonly read: (input: Input, ctx: Context<never>) => ResourceReturn | Promise<ResourceReturn>;

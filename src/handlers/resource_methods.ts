@@ -12,6 +12,7 @@ import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
 import {
   type Allow,
+  type BoundAllow,
   type Feature,
   type HandlerExtensions,
   isAllowed,
@@ -38,6 +39,7 @@ export interface ResourcePage {
 
 /** A resource for the registry, without its type parameters. */
 export interface Definition extends Entry {
+  readonly allow?: BoundAllow;
   readonly kind: "fixed" | "template" | "provider";
   /** Names of the template's variables. */
   readonly variables: readonly string[];
@@ -70,10 +72,10 @@ export const resources: Feature = {
 
     function locate(uri: string): Found | undefined {
       const fixed = byUri.get(uri);
-      if (fixed) return { definition: fixed, allow: fixed.allow, matched: uri };
+      if (fixed) return toFound(fixed, uri);
       for (const definition of patterns) {
         const matched = definition.match(uri);
-        if (matched !== undefined) return { definition, allow: definition.allow, matched };
+        if (matched !== undefined) return toFound(definition, matched);
       }
     }
 
@@ -116,6 +118,12 @@ interface Found {
   readonly allow?: Allow;
   /** The match of the URI, for `invoke`. */
   readonly matched: unknown;
+}
+
+// `allow` decides on this URI.
+function toFound(definition: Definition, matched: unknown): Found {
+  const { allow } = definition;
+  return { definition, allow: allow && ((call) => allow(call, matched)), matched };
 }
 
 // Lists fixed resources, and then those of templates and providers, on the same page while there is room. A place in

@@ -51,6 +51,11 @@ export function customStore(
   engine: StoreEngine | (() => Maybe<StoreEngine>),
   options: StoreOptions = {},
 ): Store {
+  if (typeof engine !== "function" && typeof engine?.get !== "function") {
+    throw new TypeError(
+      "Cannot make a store: its engine has no get(); pass an engine, or a function that connects to one",
+    );
+  }
   return new CustomStore(typeof engine === "function" ? engine : () => engine, options);
 }
 

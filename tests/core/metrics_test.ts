@@ -1,7 +1,6 @@
 // Metrics built on the published observer count exactly what a random workload did.
 import { assert, assertEquals } from "@std/assert";
 import { connect, type Connection } from "../../src/testing/testing.ts";
-import { listSources } from "../support/sources.ts";
 import { random } from "../support/random.ts";
 import { until } from "../support/behaviour.ts";
 import { metrics, type Totals } from "./metrics.ts";
@@ -96,18 +95,3 @@ for (const era of ["modern", "legacy"] as const) {
     check(JSON.parse(stderr.trim().split("\n").at(-1) ?? ""), expected);
   });
 }
-
-Deno.test({
-  name: "the metrics import only published entry points",
-  ignore: typeof Deno === "undefined",
-  async fn() {
-    const files = (await listSources("tests/core/")).filter((path) => /\/metrics(_\w+)?\.ts$/.test(path));
-    const own = files.filter((path) => !path.endsWith("_test.ts"));
-    assertEquals(own.length, 3);
-    for (const path of own) {
-      const source = await Deno.readTextFile(new URL(`../../${path}`, import.meta.url));
-      const imported = [...source.matchAll(/from "([^"]+)"/g)].map(([, name]) => name);
-      assert(imported.length && imported.every((name) => /^@x\/mcp(\/\w+)?$|^\.\/metrics/.test(name)), imported.join());
-    }
-  },
-});

@@ -10,8 +10,8 @@ import {
   type RedirectedQuestion,
   type Result,
   type WrappedCall,
-} from "../../mod.ts";
-import { type ClientExtension, clientExtension } from "../../src/client/client.ts";
+} from "@x/mcp";
+import { type ClientExtension, clientExtension } from "@x/mcp/client";
 import { z } from "zod";
 
 export const ID = "com.example/tasks";

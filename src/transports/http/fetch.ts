@@ -110,15 +110,18 @@ export class Endpoint {
     const { loadGate } = this.#options;
     const gate = this.#gate;
     if (loadGate && !gate) return this.#fetchLater(loadGate, request, info);
+    // An admitted request arrives here a second time.
+    const admitted = gate?.findAdmitted(info);
     // has() makes Deno read all headers at once, which speeds up later access. The names of these three headers are
     // read fastest if they are not in lower case.
-    if (headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget)) {
+    if (
+      !admitted &&
+      (headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget))
+    ) {
       const refusal = this.#checkFirst(request, info);
       if (refusal) return gate?.respond(request) ?? refusal;
     }
     if (this.#isClosing) return this.#refuse(request, CLOSING);
-    // An admitted request arrives here a second time.
-    const admitted = gate?.findAdmitted(info);
     if (gate && !admitted && method !== "OPTIONS") return gate.admit(request, info, this.fetch);
     const accept = headers.get("Accept");
     const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
@@ -138,7 +141,12 @@ export class Endpoint {
   };
 
   async #fetchLater(loadGate: LoadGate, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
-    this.#gate = await loadGate();
+    try {
+      this.#gate = await loadGate();
+    } catch (error) {
+      // The server has an authentication that cannot be used. Without one, it serves nobody.
+      return new Response(this.#toFault(error).text, { status: 500, headers: { "content-type": "application/json" } });
+    }
     return await this.fetch(request, info);
   }
 

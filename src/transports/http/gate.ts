@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
+import { quote } from "../../protocol/errors.ts";
 import { isObject, toFailure } from "../../protocol/jsonrpc.ts";
 import {
   type Authentication,
@@ -12,8 +13,11 @@ import {
   type AuthRoute,
   type AuthTransport,
   BEARER,
+  CHALLENGE,
   type Credentials,
+  isChallenge,
   isRefusal,
+  isToken,
   refuse,
   toChallenge,
 } from "../../core/auth.ts";
@@ -33,8 +37,10 @@ export class HttpGate implements Gate {
   #running = 0;
   readonly #runningOf = new Map<string, number>();
 
-  /** Creates the gate of a server. */
+  /** Creates the gate of a server. Throws if the authentication has parts that it cannot use. */
   constructor(auth: Authentication, parts: GateParts) {
+    const problem = findProblem(auth);
+    if (problem !== undefined) throw new TypeError(`Cannot serve with this authentication: ${problem}`);
     this.#auth = auth;
     this.#core = parts.core;
     this.#parts = parts;
@@ -59,14 +65,23 @@ export class HttpGate implements Gate {
     return info instanceof AdmittedInfo ? info : undefined;
   }
 
-  admit(...[request, info, fetch]: Parameters<Gate["admit"]>): Promise<Response> {
-    const pass = (entered: Admitted | Response) =>
-      entered instanceof Response ? Promise.resolve(entered) : fetch(request, entered);
+  // Fast path: no promise and no closure, if the authentication is synchronous.
+  admit(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    fetch: (request: Request, admitted: Admitted) => Promise<Response>,
+  ): Promise<Response> {
     const entered = this.enter(request, info, "http");
-    return entered instanceof Promise ? entered.then(pass) : pass(entered);
+    if (entered instanceof AdmittedInfo) return fetch(request, entered);
+    if (entered instanceof Response) return Promise.resolve(entered);
+    return Promise.resolve(entered).then((entered) => entered instanceof Response ? entered : fetch(request, entered));
   }
 
-  enter(...[request, info, transport]: Parameters<Gate["enter"]>): ReturnType<Gate["enter"]> {
+  enter(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    transport: AuthTransport,
+  ): Admitted | Response | Promise<Admitted | Response> {
     const entry = new Entry(request, info, { transport, parts: this.#parts });
     if (info?.principal !== undefined) return this.#judge(entry, this.#parts.readPrincipal(info));
     if (this.#running && this.#isFull(entry)) return this.#refuse(entry, TOO_MANY);
@@ -211,6 +226,20 @@ class Entry implements AuthFacts {
 
   abort(): void {
     this.#controller?.abort(TOO_SLOW);
+  }
+}
+
+function findProblem({ challenge, credentials = {}, routes = [] }: Authentication): string | undefined {
+  const { headers = [], cookies = [], query = [] } = credentials;
+  if (challenge !== undefined && !isChallenge(challenge)) return CHALLENGE;
+  const isNames = [headers, cookies, query].every((names) => Array.isArray(names) && names.every(isToken));
+  if (!isNames) return 'credentials are not lists of names such as { headers: ["x-user"] }';
+  if (!Array.isArray(routes)) return "routes are not a list";
+  for (const [at, { path, fetch }] of routes.entries()) {
+    if (typeof fetch !== "function") return `route ${quote(path)} has no fetch()`;
+    // Any other spelling would never be found.
+    if (new URL(path, "http://x").pathname !== path) return `route ${quote(path)} is not a path as a URL has it`;
+    if (routes.findIndex((route) => route.path === path) < at) return `route ${quote(path)} is there twice`;
   }
 }
 

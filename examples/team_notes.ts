@@ -1,0 +1,149 @@
+// Notes of a team in a SQLite database. Each user has an API key, and sees, changes and watches only their own notes.
+// The environment has the keys, and the file of the database. Keys that are not set are for a demo: everybody knows them.
+import { DatabaseSync } from "node:sqlite";
+import process from "node:process";
+import { type Context, createServer, resource, resourceLink, service, tool, ToolError } from "@x/mcp";
+import { apiKey } from "@x/mcp/auth";
+import { z } from "zod";
+
+const { ADA_KEY = "ada-demo-key-0123", BOB_KEY = "bob-demo-key-0123", NOTES_DB = "team_notes.db" } = process.env;
+const keys = { ada: { key: ADA_KEY, user: "ada" }, bob: { key: BOB_KEY, user: "bob" } };
+
+function userOf({ principal }: Pick<Context, "principal">): string {
+  if (typeof principal?.user === "string") return principal.user;
+  throw new ToolError("These notes belong to users. Connect over HTTP with an API key.");
+}
+
+/** The notes of one user, on one connection. */
+class Notes {
+  constructor(readonly connection: DatabaseSync, readonly user: string) {}
+
+  titles(text = ""): string[] {
+    const where = "where user = ? and instr(lower(text), lower(?)) order by title";
+    return this.#find(where, text).map(({ title }) => String(title));
+  }
+
+  read(title: string): string | undefined {
+    const [row] = this.#find("where user = ? and title = ?", title);
+    return row && String(row.text);
+  }
+
+  write(title: string, text: string): void {
+    this.connection.prepare("insert or replace into notes values (?, ?, ?)").run(this.user, title, text);
+  }
+
+  remove(title: string): void {
+    this.connection.prepare("delete from notes where user = ? and title = ?").run(this.user, title);
+  }
+
+  #find(where: string, value: string) {
+    return this.connection.prepare(`select title, text from notes ${where}`).all(this.user, value);
+  }
+}
+
+function open(): DatabaseSync {
+  const connection = new DatabaseSync(NOTES_DB);
+  connection.exec("pragma busy_timeout = 2000; pragma journal_mode = wal"); // readers do not wait for writers
+  return connection;
+}
+
+/** The connection for reading, and the end of the queue of transactions: SQLite has one writer at a time. */
+export const database = service("database", () => {
+  const reader = open();
+  reader.exec("create table if not exists notes (user text, title text, text text, primary key (user, title))");
+  return { reader, last: Promise.resolve() };
+}, { dispose: ({ reader }) => reader.close() });
+
+/** The notes of the caller, for reading. */
+export const mine = service("mine", async ({ get, key = "" }) => new Notes((await get(database)).reader, key), {
+  per: userOf,
+});
+
+/** A turn in the queue. */
+const turn = service("turn", async ({ get }) => {
+  const queue = await get(database);
+  const before = queue.last;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  queue.last = promise;
+  await before;
+  return resolve;
+}, { per: "call", dispose: (end) => end() });
+
+/**
+ * The notes of the caller in a transaction, which ends with the call. It has a connection of its own: a handler that
+ * goes on after its call was cancelled cannot write into the transaction of another call.
+ */
+export const transaction = service("transaction", async ({ get, ctx }) => {
+  await get(turn);
+  const notes = new Notes(open(), userOf(ctx));
+  notes.connection.exec("begin immediate");
+  return notes;
+}, {
+  per: "call",
+  dispose({ connection }, end) {
+    using _ = connection;
+    connection.exec(end === "result" ? "commit" : "rollback");
+  },
+});
+
+export const note = resource({
+  uri: "note://{user}/{title}",
+  name: "note",
+  services: { mine },
+  // Without a note it is about the list. The notes of others do not exist, and nobody is notified of their changes.
+  allow: ({ principal }, note) => !note || note.user === principal?.user,
+  list: ({ services: { mine } }) => mine.titles().map((title) => ({ uri: uriOf(mine, title), name: title })),
+  read: ({ title }, { services: { mine } }) => mine.read(title),
+});
+
+const uriOf = ({ user }: Notes, title: string): string => note.uri({ user, title });
+
+/** Notifies subscribers once the change is in the database, and not if it was rolled back. */
+function announce(ctx: Pick<Context, "defer" | "server">, uri: string): void {
+  ctx.defer((end) => end === "result" && ctx.server.resourceUpdated(uri));
+}
+
+export const write = tool({
+  name: "write",
+  description: "Writes a note, or replaces it",
+  input: z.object({ title: z.string().regex(/^[\w-]{1,64}$/), text: z.string().max(10_000) }),
+  services: { notes: transaction },
+  run: ({ title, text }, ctx) => {
+    const { notes } = ctx.services;
+    notes.write(title, text);
+    announce(ctx, uriOf(notes, title));
+    return resourceLink(uriOf(notes, title));
+  },
+});
+
+export const search = tool({
+  name: "search",
+  description: "Finds notes that contain a text",
+  input: z.object({ text: z.string().min(1) }),
+  services: { mine },
+  run: ({ text }, { services: { mine } }) => mine.titles(text).map((title) => resourceLink(uriOf(mine, title))),
+});
+
+export const remove = tool({
+  name: "remove",
+  description: "Removes a note, if the user agrees",
+  input: z.object({ title: z.string() }),
+  needs: ["elicitation"],
+  services: { mine },
+  run: async ({ title }, ctx) => {
+    if (ctx.services.mine.read(title) === undefined) throw new ToolError("There is no such note.");
+    const answer = await ctx.elicit("sure", { message: `Remove the note ${title}?`, schema: z.object({}) });
+    if (answer.action !== "accept") return "The user keeps the note.";
+    const notes = await ctx.get(transaction); // not earlier, as all other transactions would wait for the user
+    notes.remove(title);
+    announce(ctx, uriOf(notes, title));
+    return "Removed.";
+  },
+});
+
+export default createServer({
+  name: "team-notes",
+  version: "1.0.0",
+  auth: apiKey({ keys }),
+  handlers: [write, search, remove, note],
+});

@@ -1,0 +1,91 @@
+// Mistakes of authors: an authentication that cannot work serves nobody and says why, and no request makes `fetch` throw.
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { type Authentication, createServer, extension, tool } from "../../mod.ts";
+import { apiKey, basic, refuse } from "../../src/auth/auth.ts";
+import { customStore } from "../../src/stores/stores.ts";
+import { toRequest } from "../support/requests.ts";
+
+/** Passes a value that the types refuse. */
+function untyped(value: unknown): never {
+  return value as never; // so that the mistake compiles
+}
+
+const authenticate = () => ({ id: "ada" });
+const fetch = () => new Response("route");
+
+const unusable: Readonly<Record<string, [Partial<Authentication>, string]>> = {
+  "routes that are not a list": [{ routes: untyped({ path: "/x", fetch }) }, "routes are not a list"],
+  "a route without a slash": [{ routes: [{ path: "x", fetch }] }, 'route "x" is not a path as a URL has it'],
+  "a route with a query": [{ routes: [{ path: "/x?y", fetch }] }, 'route "/x?y" is not a path as a URL has it'],
+  "a route with a space": [{ routes: [{ path: "/a b", fetch }] }, 'route "/a b" is not a path as a URL has it'],
+  "a route twice": [{ routes: [{ path: "/x", fetch }, { path: "/x", fetch }] }, 'route "/x" is there twice'],
+  "a route without fetch": [{ routes: [untyped({ path: "/x" })] }, 'route "/x" has no fetch()'],
+  "a challenge as text": [{ challenge: untyped("Bearer") }, "challenge is not a scheme such as"],
+  "a challenge with a line break": [{ challenge: { scheme: "a\r\nb" } }, "challenge is not a scheme such as"],
+  "a challenge with a number": [
+    { challenge: { scheme: "Bearer", params: { a: untyped(5) } } },
+    "challenge is not a scheme such as",
+  ],
+  "one name of a header": [{ credentials: { headers: untyped("x-user") } }, "credentials are not lists of names"],
+  "a header that cannot be": [{ credentials: { headers: ["x user"] } }, "credentials are not lists of names"],
+  "an empty cookie": [{ credentials: { cookies: [""] } }, "credentials are not lists of names"],
+};
+
+for (const [name, [parts, wanted]] of Object.entries(unusable)) {
+  Deno.test(`an authentication with ${name} serves nobody`, async () => {
+    const faults: unknown[] = [];
+    const observer = { fault: ({ error }: { readonly error: unknown }) => faults.push(error) };
+    const server = createServer({ name: "x", version: "1.0.0", auth: { authenticate, ...parts }, observer });
+    const response = await server.fetch(toRequest("tools/list"));
+    assertEquals(response.status, 500);
+    assert(!(await response.text()).includes(wanted));
+    assert(String(faults).includes(`Cannot serve with this authentication: ${wanted}`), String(faults));
+    await assertRejects(() => server.ready(), TypeError, wanted);
+    await server.close();
+  });
+}
+
+Deno.test("a refusal that HTTP cannot express is an error of the authentication, and fetch does not throw", async () => {
+  const params = { "a\nb": "x" };
+  for (
+    const make of [
+      () => refuse(untyped(200)),
+      () => refuse(untyped(undefined)),
+      () => refuse(401, { challenge: untyped("Bearer") }),
+      () => refuse(401, { challenge: { scheme: "Bea\r\nrer" } }),
+      () => refuse(401, { challenge: [{ scheme: "Bearer", params }] }),
+    ]
+  ) {
+    assertThrows(make, TypeError, "Cannot refuse a request: ");
+    const observer = { fault() {} };
+    const server = createServer({ name: "x", version: "1.0.0", auth: make, observer });
+    assertEquals((await server.fetch(toRequest("tools/list"))).status, 500);
+    await server.close();
+  }
+});
+
+Deno.test("keys and users that are none, or not by name, are refused", () => {
+  const key = "0123456789abcdef";
+  const none = "there are none, so that nobody could call";
+  assertThrows(() => apiKey({ keys: {} }), TypeError, `Cannot use the API keys: ${none}`);
+  assertThrows(() => apiKey({ keys: { ada: { key: [] } } }), TypeError, none);
+  assertThrows(() => basic({ users: {} }), TypeError, `Cannot use the passwords: ${none}`);
+  for (const keys of [undefined, null, [key], key]) {
+    assertThrows(() => apiKey({ keys: untyped(keys) }), TypeError, "keys is not an object such as");
+    assertThrows(() => basic({ users: untyped(keys) }), TypeError, "users is not an object such as");
+  }
+  assertThrows(() => apiKey({ keys: { ada: untyped(null) } }), TypeError, "is its variable set?");
+  const scopes = untyped("notes:read");
+  assertThrows(() => apiKey({ keys: { ada: { key, scopes } } }), TypeError, 'the caller "ada": scopes must be a list');
+});
+
+Deno.test("other contracts name what was passed to them by mistake", () => {
+  assertThrows(() => customStore(untyped({})), TypeError, "Cannot make a store: its engine has no get()");
+  const server = { name: "x", version: "1.0.0" };
+  assertThrows(() => createServer({ ...server, observer: untyped(() => {}) }), TypeError, "observer is a function");
+  const own = extension({ id: "com.example/x" });
+  const extensions = untyped({ own: own.attribute() });
+  assertThrows(() => tool({ name: "t", extensions, run: () => "" }), TypeError, "extension.attribute()");
+  // All options of an attribute are optional.
+  createServer({ ...server, handlers: [own, tool({ name: "t", extensions: [own.attribute()], run: () => "" })] });
+});

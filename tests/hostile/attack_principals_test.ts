@@ -1,0 +1,154 @@
+// A caller with its own credentials attacks what another caller holds, in sessions and on the routes.
+import { assert, assertEquals } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { until } from "../support/behaviour.ts";
+import { byKey, toSigned } from "../support/ways_in.ts";
+
+const ada = toSigned("ada");
+const bob = toSigned("bob");
+const initialize = {
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: {
+    protocolVersion: "2025-11-25",
+    capabilities: { elicitation: {} },
+    clientInfo: { name: "c", version: "1" },
+  },
+};
+
+const schema = { type: "object", properties: { a: { type: "string" } } } as const;
+const ask = tool({
+  name: "ask",
+  run: async (_, ctx) => JSON.stringify(await ctx.elicit("q", { message: "?", schema })),
+});
+
+function start() {
+  const state = { aborted: 0, running: 0 };
+  const hang = tool({
+    name: "hang",
+    async run(_, { signal }) {
+      state.running++;
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      state.aborted++;
+      return "";
+    },
+  });
+  const routes = [{ path: "/meta", fetch: () => new Response("META") }];
+  const server = createServer({ name: "x", version: "1.0.0", auth: { ...byKey, routes }, handlers: [hang, ask] });
+  const send = (message: unknown, headers: Record<string, string>, method = "POST") =>
+    server.fetch(
+      new Request("http://localhost/mcp", {
+        method,
+        headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
+        body: method === "POST" ? JSON.stringify(message) : undefined,
+      }),
+    );
+  const begin = async (headers: Record<string, string>) =>
+    (await send(initialize, headers)).headers.get("mcp-session-id") ?? "";
+  return { server, send, begin, state };
+}
+
+Deno.test("nobody cancels, ends, answers or resumes what belongs to another caller", async () => {
+  const { server, send, begin, state } = start();
+  const hers = { "mcp-session-id": await begin(ada) };
+  const his = { "mcp-session-id": await begin(bob) };
+  const running = send({ jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "hang" } }, { ...ada, ...hers });
+  await until(() => state.running === 1, "the call to run");
+  const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 7 } };
+  assertEquals((await send(cancel, { ...bob, ...hers })).status, 404);
+  assertEquals((await send(cancel, { ...bob, ...his })).status, 202);
+  assertEquals((await send(undefined, { ...bob, ...hers }, "DELETE")).status, 404);
+  // A session that somebody else has begun is not taken over by a handshake.
+  const taken = await send(initialize, { ...bob, ...hers });
+  assert(taken.headers.get("mcp-session-id") !== hers["mcp-session-id"]);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assertEquals(state.aborted, 0);
+  await send(cancel, { ...ada, ...hers });
+  await (await running).text();
+
+  const asking = await send({ jsonrpc: "2.0", id: 8, method: "tools/call", params: { name: "ask" } }, {
+    ...ada,
+    ...hers,
+  });
+  const reader = asking.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  while (!text.includes("elicitation/create")) text += (await reader?.read())?.value ?? "";
+  const { id } = JSON.parse(/^data: (\{.*elicitation.*)$/m.exec(text)?.[1] ?? "");
+  const answer = (a: string) => ({ jsonrpc: "2.0", id, result: { action: "accept", content: { a } } });
+  assertEquals((await send(answer("bob"), { ...bob, ...hers })).status, 404);
+  await send(answer("bob"), { ...bob, ...his });
+  await send(answer("ada"), { ...ada, ...hers });
+  for (let read = await reader?.read(); !read?.done; read = await reader?.read()) text += read?.value;
+  assert(text.includes("ada") && !text.includes("bob"), text);
+
+  const last = /^id: (\S+)/m.exec(text)?.[1] ?? "";
+  assert(last);
+  const resume = { accept: "text/event-stream", "last-event-id": last };
+  assertEquals((await send(undefined, { ...bob, ...his, ...resume }, "GET")).status, 400);
+  assertEquals((await send(undefined, { ...bob, ...hers, ...resume }, "GET")).status, 404);
+  await server.close();
+});
+
+Deno.test("messages for the HTTP+SSE stream of another caller are refused, and its id is no session", async () => {
+  const { server, send } = start();
+  const sse = httpSse(server);
+  const opened = await sse.fetch(new Request("http://localhost/sse", { headers: ada }));
+  const reader = opened?.body?.pipeThrough(new TextDecoderStream()).getReader();
+  const [, path] = /data: (\S+)/.exec((await reader?.read())?.value ?? "") ?? [];
+  const post = async (headers: Record<string, string>) =>
+    (await sse.fetch(
+      new Request(`http://localhost${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body: JSON.stringify(initialize),
+      }),
+    ))?.status;
+  assertEquals([await post(bob), await post({}), await post(ada)], [404, 401, 202]);
+  const id = decodeURIComponent(/=([^&]+)/.exec(path)?.[1] ?? "");
+  const ping = { jsonrpc: "2.0", id: 1, method: "ping" };
+  assertEquals((await send(ping, { ...ada, "mcp-session-id": id })).status, 404);
+  await reader?.cancel();
+  await server.close();
+});
+
+Deno.test("no spelling of a path leads past the authentication", async () => {
+  const { server } = start();
+  const status = async (path: string, method = "GET") =>
+    (await server.fetch(new Request(`http://localhost${path}`, { method }))).status;
+  for (const path of ["/mcp", "/mcp?/meta", "/mcp#/meta", "/meta/../mcp"]) assertEquals(await status(path), 401, path);
+  for (const path of ["/meta/", "//meta", "/META", "/%6deta", "/meta;x", "/mcp%2f..%2fmeta", "/mcp/"]) {
+    assertEquals(await status(path), 404, path);
+  }
+  for (const method of ["GET", "HEAD", "POST", "OPTIONS"]) assertEquals(await status("/meta", method), 200, method);
+  for (const method of ["HEAD", "PATCH", "PUT", "PROPFIND"]) assertEquals(await status("/mcp", method), 401, method);
+  await server.close();
+});
+
+Deno.test("odd credentials are refused without an echo", async () => {
+  const { server } = start();
+  const { authorization } = ada;
+  const key = authorization.slice("Bearer ".length);
+  const odd: Readonly<Record<string, Record<string, string>>> = {
+    empty: { authorization: "" },
+    "scheme alone": { authorization: "Bearer" },
+    "no scheme": { authorization: key },
+    "another scheme": { authorization: `Basic ${btoa(`ada:${key}`)}` },
+    tab: { authorization: `Bearer\t${key}` },
+    "not ASCII": { authorization: `${authorization}\u00e9` },
+    two: { authorization: `${authorization}, ${bob.authorization}` },
+    "1 MB": { authorization: `Bearer ${"a".repeat(1_000_000)}` },
+    proxy: { "proxy-authorization": authorization },
+    cookie: { cookie: `authorization=${authorization}` },
+    "a prefix": { authorization: authorization.slice(0, -1) },
+    "a suffix": { authorization: `${authorization}0` },
+  };
+  for (const [name, headers] of Object.entries(odd)) {
+    const response = await server.fetch(new Request("http://localhost/mcp", { method: "POST", headers, body: "{}" }));
+    assertEquals(response.status, name === "two" ? 400 : 401, name);
+    const text = await response.text() + response.headers.get("www-authenticate");
+    assert(!text.includes(key.slice(0, 12)) && text.length < 400, name);
+  }
+  await server.close();
+});

@@ -115,7 +115,19 @@ export type {
   Challenge,
   Credentials,
 } from "./core/auth.ts";
-export type { Log, LogMethod, LogOptions } from "./core/log.ts";
+export type {
+  Log,
+  LogFilter,
+  LogMethod,
+  LogOptions,
+  LogReceiver,
+  ServerLog,
+  ServerLogMethod,
+  ServerLogOptions,
+} from "./core/log.ts";
+export type { Admit, AdmitFacts } from "./core/admission.ts";
+export type { Capabilities, CapabilityOptions } from "./core/capabilities.ts";
+export type { HandlerLimits } from "./core/handler_limits.ts";
 export {
   type AuthEvent,
   type CallEvent,
@@ -127,6 +139,7 @@ export {
   type HandlersEvent,
   type LimitEvent,
   type MessageEvent,
+  type NotificationEvent,
   type Observer,
   type RefusalReason,
   type RefusedEvent,

@@ -7,6 +7,8 @@ import { INTERNAL_ERROR, McpError, type ToolError } from "./protocol/errors.ts";
 import type { Icon } from "./protocol/types.ts";
 import { Accounts } from "./core/account.ts";
 import type { Authenticate, Authentication } from "./core/auth.ts";
+import type { Admit } from "./core/admission.ts";
+import { type CapabilityOptions, readCapabilities } from "./core/capabilities.ts";
 import { Changes } from "./core/changes.ts";
 import type { ContainerHost } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
@@ -16,6 +18,7 @@ import type { CreateEra, Engine } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { type LimitOptions, readLimits } from "./core/limits.ts";
+import { createServerLog, type ServerLog, toLoggable } from "./core/log.ts";
 import { type Middleware, seesLists } from "./core/middleware.ts";
 import { combineObservers, type Observer } from "./core/observer.ts";
 import { Registry } from "./core/registry.ts";
@@ -56,6 +59,16 @@ export interface ServerOptions {
    * `@x/mcp/auth`. Defaults to none: then every caller may use the server. Does not apply to stdio.
    */
   readonly auth?: Authentication | Authenticate;
+  /**
+   * Decides whether a request may enter, before its handler is looked up: `true`, or a refusal made by `refuse()` of
+   * `@x/mcp/auth`. It sees every request, also those that open a session. Defaults to `true`.
+   */
+  readonly admit?: Admit;
+  /**
+   * Switches for what the server declares and does. Each defaults to `true`: `listChanged`, `subscribe`, `completions`
+   * and `logging`.
+   */
+  readonly capabilities?: CapabilityOptions;
   /** Path of the HTTP endpoint. Defaults to `/mcp`. */
   readonly path?: string;
   /** Hosts that clients may use, such as `mcp.example.com`. If set, other Host headers except loopback are rejected. */
@@ -144,6 +157,11 @@ export interface Server extends ChangeNotifier {
     list(): readonly Handler[];
   };
   /**
+   * Sends log messages outside of a call, to clients with a session that want their level. Other clients get only the
+   * log messages of their calls.
+   */
+  readonly log: ServerLog;
+  /**
    * Makes all services that live as long as the server, and rejects if one fails. `serveStdio` and the command line call
    * it before they listen. Otherwise the first request makes them.
    */
@@ -187,6 +205,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const auth = readAuth(options.auth);
   const sealer = new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) });
   const changes = new Changes(ticker);
+  const { admit: enter } = options;
   const shared = options.store?.[INTERNALS].share({ sealer, changes, limits, observer });
   const core: Core = {
     identity: { name, version, title, description, websiteUrl, icons },
@@ -205,6 +224,8 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     auth,
     observer,
     shared,
+    can: readCapabilities(options.capabilities),
+    admit: enter && (async (request) => (await import("./core/admission.ts")).admit(core, enter, request)),
     report: (error, about) => report(core, error, about),
   };
   if (options.observer) core.prepare = preparing(core);
@@ -296,6 +317,9 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
       list: () => registry.handlers,
     },
     ...host.server,
+    log: createServerLog((level, data, { logger, to = () => true }) => {
+      if (!closed && core.can.logging) changes.log({ level, logger, data: toLoggable(data) }, to);
+    }),
     ready: async () => {
       await loadGate?.();
       await host.container?.ready();

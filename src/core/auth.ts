@@ -92,6 +92,8 @@ export interface AuthRefusal {
   readonly challenges?: readonly Challenge[];
   /** Reason for people, after "Cannot serve the request: ". */
   readonly reason?: string;
+  /** Milliseconds after which the client may try again. */
+  readonly retryAfterMs?: number;
   /** @ignore */
   readonly [REFUSAL]: true;
 }
@@ -102,19 +104,21 @@ export interface RefuseOptions {
   readonly challenge?: Challenge | readonly Challenge[];
   /** Reason for people, after "Cannot serve the request: ". The client reads it, so it must not contain credentials. */
   readonly reason?: string;
+  /** Milliseconds after which the client may try again, for status 429 or 503. Defaults to 1000. */
+  readonly retryAfterMs?: number;
 }
 
 const REFUSAL: unique symbol = Symbol.for("mcp.refusal");
 
 /** Creates the refusal of a request, for `authenticate` to return. */
 export function refuse(status: AuthRefusal["status"], options: RefuseOptions = {}): AuthRefusal {
-  const { challenge, reason } = options;
+  const { challenge, reason, retryAfterMs } = options;
   const challenges = challenge && [challenge].flat();
   if (![400, 401, 403, 429, 503].includes(status)) {
     throw new TypeError(`Cannot refuse a request: the status is ${status}; use 400, 401, 403, 429 or 503`);
   }
   if (challenges?.every(isChallenge) === false) throw new TypeError(`Cannot refuse a request: ${CHALLENGE}`);
-  return { status, challenges, reason, [REFUSAL]: true };
+  return { status, challenges, reason, retryAfterMs, [REFUSAL]: true };
 }
 
 /** What a challenge must be. */

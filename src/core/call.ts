@@ -3,16 +3,16 @@
  *
  * @module
  */
-import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
+import { INTERNAL_ERROR, INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
-import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
+import type { Meta } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal } from "./context.ts";
 import type { Cancellable, CancelOptions, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
-import { createLog, type Log } from "./log.ts";
+import { createLog, type Log, toLoggable, wantsLevel } from "./log.ts";
 import type { RequestReport } from "./observer.ts";
 import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
 import type { RerunWatch } from "./rerun_watch.ts";
@@ -48,6 +48,12 @@ export interface Carrier {
   isAsking?(call: Call): boolean;
   /** Returns what the server knows of the client's session. */
   readonly session?: (call: Call) => unknown;
+}
+
+/** The timeout of a call, which stands still while the client is asked. */
+export interface Deadline {
+  stop(): void;
+  start(): void;
 }
 
 /** One request. Handlers see it as their {@linkcode Context}. */
@@ -92,6 +98,18 @@ export class Call implements ServiceCall, Cancellable {
   declare observed?: RequestReport;
   /** Called when the input is valid and the handler starts. Declared only, because few calls have it. */
   declare onRun?: () => void;
+  /** Milliseconds that the handler may take, if it has a limit of its own. */
+  declare timeoutMs?: number;
+  /** Number of questions that the client has not answered. */
+  declare asking?: number;
+  /** Stops and restarts the timeout, if it is exact. */
+  declare deadline?: Deadline;
+  /** Whether an answer has arrived since the time of the call was counted. */
+  declare hasAsked?: boolean;
+  /** Milliseconds that the call has run, if it takes long. */
+  declare ranMs?: number;
+  /** Whether the call waits for a slot. */
+  declare isQueued?: boolean;
   /** Sends what the call sends. */
   readonly carrier: Carrier;
   /** Text of the request, until it is weighed. */
@@ -185,9 +203,7 @@ export class Call implements ServiceCall, Cancellable {
 
   get log(): Log {
     return createLog((level, data, logger) => {
-      const wanted = this.client.logLevel;
-      const rank = LOG_LEVELS.indexOf(level);
-      if (!wanted || rank < LOG_LEVELS.indexOf(wanted)) return done;
+      if (!wantsLevel(this.client, level)) return done;
       // A handler that does not wait gets ahead of its client. Beyond this limit, its messages are dropped.
       if (this.#waiting && this.#queuedLogs++ >= MAX_QUEUED_LOGS) return this.#waiting;
       return this.#send("notifications/message", { level, logger, data: toLoggable(data) });
@@ -257,6 +273,36 @@ export class Call implements ServiceCall, Cancellable {
     this.account.charge(this.weigh());
   }
 
+  /** Waits for something that is no work of the handler, such as an answer. Meanwhile its time stands still. */
+  async untilAnswered<T>(answer: Promise<T>): Promise<T> {
+    this.asking = (this.asking ?? 0) + 1;
+    this.deadline?.stop();
+    try {
+      return await answer;
+    } finally {
+      this.hasAsked = true;
+      if (!--this.asking) this.deadline?.start();
+    }
+  }
+
+  /**
+   * Adds a period to the time of the call, and cancels it at the limit. Periods in which the client was asked do not
+   * count.
+   */
+  age(periodMs: number, maxMs: number): void {
+    if (this.isSubscription || this.isQueued || this.deadline || this.timeoutMs === Infinity) return;
+    if (this.asking || this.hasAsked) this.hasAsked = false;
+    // The first period is partial.
+    else if (this.ranMs === undefined) this.ranMs = 0;
+    else if ((this.ranMs += periodMs) >= maxMs) this.timeOut(maxMs, "calls.timeoutMs");
+  }
+
+  /** Cancels the call because it took too long. */
+  timeOut(ms: number, limit: string): void {
+    const text = `Cannot finish the call: it took longer than ${ms} ms (${limit})`;
+    this.cancel(new DOMException(text, "TimeoutError"), { error: new McpError(INTERNAL_ERROR, text), why: "timeout" });
+  }
+
   /** Cancels the call. It gets a response only if `error` is set. */
   cancel(reason?: unknown, { error, why = "disconnected" }: CancelOptions = {}): void {
     if (this.ended) return;
@@ -291,7 +337,7 @@ export class Call implements ServiceCall, Cancellable {
       throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each a key of its own`);
     }
     (this.#asked ??= new Map()).set(key, text);
-    const ask = () => this.carrier.ask(this, key, question);
+    const ask = () => this.untilAnswered(this.carrier.ask(this, key, question));
     return await (reruns ? reruns.ask(this, key, ask) : ask());
   }
 
@@ -354,9 +400,4 @@ function quiet<T>(promise: Promise<T>): Promise<T> {
 /** Whether a value can be a progress token. */
 export function isProgressToken(value: unknown): value is string | number {
   return typeof value === "string" || Number.isInteger(value);
-}
-
-// JSON omits these types, which would leave a message without data.
-function toLoggable(data: unknown): unknown {
-  return ["undefined", "function", "symbol"].includes(typeof data) ? String(data) : data;
 }

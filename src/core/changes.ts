@@ -3,7 +3,10 @@
  *
  * @module
  */
+import { type Params, toNotification } from "../protocol/jsonrpc.ts";
+import type { LogLevel } from "../protocol/types.ts";
 import type { Allow } from "./feature.ts";
+import type { LogFilter } from "./log.ts";
 import type { Ticker } from "./timers.ts";
 
 /** A change that clients can subscribe to, or the end of the server. */
@@ -15,6 +18,14 @@ export type Change =
     readonly handlers?: readonly { readonly allow?: Allow }[];
   }
   | { readonly kind: "resource"; readonly uri: string }
+  | {
+    readonly kind: "log";
+    readonly level: LogLevel;
+    /** The notification as JSON. */
+    readonly text: string;
+    /** Decides which clients get it. */
+    readonly to: LogFilter;
+  }
   | { readonly kind: "close" };
 
 /** Called for each change. */
@@ -55,6 +66,19 @@ export class Changes {
   close(): void {
     this.flush();
     this.#announce({ kind: "close" });
+  }
+
+  /** Announces a log message at once, to clients of this process. */
+  log(params: Params & { readonly level: LogLevel }, to: LogFilter): void {
+    if (!this.listeners.size) return;
+    const method = "notifications/message";
+    let text;
+    try {
+      text = toNotification(method, params);
+    } catch {
+      text = toNotification(method, { level: params.level, data: "[a value that JSON cannot hold]" });
+    }
+    this.#announce({ kind: "log", level: params.level, text, to });
   }
 
   #announce(change: Change): void {

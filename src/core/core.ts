@@ -7,11 +7,22 @@ import type { McpError, ToolError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/types.ts";
 import type { Authentication } from "./auth.ts";
 import type { Call } from "./call.ts";
+import type { Capabilities } from "./capabilities.ts";
+import type { ClientFacts } from "./context.ts";
+import type { Link } from "./link.ts";
 import type { Limits } from "./limits.ts";
-import type { Observer, Observing } from "./observer.ts";
+import type { Observer, Observing, RequestReport } from "./observer.ts";
 import type { Sealer } from "./sealer.ts";
 import type { SharedState } from "./store.ts";
 import type { Ticker } from "./timers.ts";
+
+/** A request before its handler is looked up, such as a call. */
+export interface Entering {
+  readonly method: string;
+  readonly link: Link;
+  readonly client: ClientFacts;
+  readonly observed?: RequestReport;
+}
 
 /** Options and services that all parts of one server share. */
 export interface Core {
@@ -38,6 +49,10 @@ export interface Core {
   readonly describeError?: (error: unknown, call: Call) => string | ToolError | undefined;
   /** Whether arguments may be JSON text where their schema expects another type. */
   readonly lenientArguments?: boolean;
+  /** What the server declares and does. */
+  readonly can: Capabilities;
+  /** Decides whether a request may enter. Throws the error for the client. */
+  readonly admit?: (request: Entering) => Promise<void>;
   /** Hears events. It has a method only for events that somebody hears, so write `observer.call?.({ … })`. */
   readonly observer: Observer;
   /** Builds events. `undefined` until it is loaded, and without an observer. */

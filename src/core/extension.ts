@@ -121,7 +121,8 @@ export interface WrappedCall {
 
 /** Options of {@linkcode WrappedCall.detach}. */
 export interface DetachOptions {
-  /** Milliseconds after which the handler is cancelled. Defaults to the limit `calls.timeoutMs`. */
+  /** Milliseconds after which the handler is cancelled. Defaults to the `timeoutMs` of the handler,
+   * which is `calls.timeoutMs` unless it has limits. */
   readonly timeoutMs?: number;
 }
 

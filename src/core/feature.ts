@@ -80,8 +80,11 @@ export interface HandlerExtensions {
   /** Checks the attributes against all handlers of the server. Throws a `TypeError` with the name of the handler. */
   verify(handlers: readonly Handler[], name: string): void;
   /** Runs a call within the attributes. Set only if an attribute wraps calls. */
-  readonly run?: (call: Call, runner: Runner, executor: Executor) => Result | Promise<Result>;
+  readonly run?: RunWithin;
 }
+
+/** Runs a call within something that belongs to its handler. */
+export type RunWithin = (call: Call, runner: Runner, executor: Executor) => Result | Promise<Result>;
 
 /** Runs calls for extensions. The scheduler implements it. */
 export interface Executor {
@@ -178,8 +181,10 @@ export interface Runner {
   readonly needs?: readonly string[];
   /** How long clients may cache the result, and for which callers. */
   readonly cache?: Cache;
-  /** What extensions add to the handler. */
-  readonly extensions?: HandlerExtensions;
+  /** What wraps calls of the handler, such as its extensions. */
+  readonly extensions?: { readonly run?: RunWithin };
+  /** Checks the limits of the handler before anything is sent. Throws the error for the client. */
+  check?(call: Call): void;
 }
 
 /** Scope of a cached result: shared by all callers, bound to one caller, or shared only if the caller is anonymous. */

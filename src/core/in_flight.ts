@@ -24,6 +24,8 @@ export interface Cancellable {
   cancel(reason?: unknown, options?: CancelOptions): void;
   /** Charges the client with this running call, unless it is charged already. */
   charge(): void;
+  /** Adds a period to the time of the call, and cancels it at the limit. */
+  age(periodMs: number, maxMs: number): void;
 }
 
 /** The running calls of one connection or exchange. */
@@ -66,6 +68,11 @@ export class InFlight {
   /** Charges clients with all calls that are not charged yet. */
   charge(): void {
     for (const call of this.#calls ?? []) call.charge();
+  }
+
+  /** Adds a period to the time of all calls, and cancels those at the limit. */
+  age(periodMs: number, maxMs: number): void {
+    for (const call of [...this.#calls ?? []]) call.age(periodMs, maxMs);
   }
 
   /** Cancels all calls. They get a response only if `error` is set. */

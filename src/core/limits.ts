@@ -110,7 +110,9 @@ export interface Limits {
      */
     readonly waiting: number;
     /**
-     * Time that one handler may run. By default there is no limit; 120,000 suits most servers.
+     * Time that one handler may run, from its start. Time in a queue or waiting for an answer of the client does not
+     * count. The default is checked every 15 seconds, any other value exactly. `limits({ timeoutMs })` of a handler
+     * takes precedence.
      *
      * Exceeded: `ctx.signal` aborts, and the client gets code -32603.
      */
@@ -369,7 +371,7 @@ export const LIMITS: Limits = {
     running: 4096,
     runningPerClient: 256,
     waiting: 4096,
-    timeoutMs: Infinity,
+    timeoutMs: 120_000,
     answerMs: 60_000,
     rounds: 16,
     stateBytes: 65_536,

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { McpError } from "../protocol/errors.ts";
 import type { Account } from "./account.ts";
 import type { Principal } from "./context.ts";
 import type { InFlight } from "./in_flight.ts";
@@ -78,3 +79,25 @@ export const BUSY = -31_503;
 
 /** Headers of a refusal at a limit: retry after one second. */
 export const RETRY_AFTER = { "retry-after": "1" } as const;
+
+/** Key of the headers that the response to an error has. */
+export const REPLY_HEADERS: unique symbol = Symbol();
+
+/** An error that an HTTP status stands for. */
+type Hinted = McpError & { readonly [REPLY_HEADERS]?: Reply["headers"] };
+
+/**
+ * Returns the HTTP status of a refusal and its headers. Its code is -31000 minus the status. Returns `undefined` for any
+ * other error.
+ */
+export function toHints(error: Hinted): Pick<Reply, "status" | "headers"> | undefined {
+  const status = -31_000 - error.code;
+  const isBusy = status === 429 || status === 503;
+  if (!isBusy && !error[REPLY_HEADERS]) return;
+  const { retryAfterMs } = Object(error.data);
+  const retry = isBusy && { "retry-after": `${Math.ceil(retryAfterMs / 1000) || 1}` };
+  return { status, headers: { ...retry, ...error[REPLY_HEADERS] } };
+}
+
+/** The code of a call that exceeds the rate of its handler. */
+export const RATE_LIMITED = -31_429;

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/server/utilities/logging
  * @module
  */
+import type { ClientFacts, Principal } from "./context.ts";
 import { LOG_LEVELS, type LogLevel } from "../protocol/types.ts";
 
 /** Options of a log message. */
@@ -33,6 +34,48 @@ export interface Log {
   readonly alert: LogMethod;
   /** Logs that the system is unusable. */
   readonly emergency: LogMethod;
+}
+
+/** A client that may get a log message of the server. */
+export interface LogReceiver {
+  /** The caller of its latest request, if authenticated. */
+  readonly principal?: Principal;
+  /** Facts that the client declares about itself. */
+  readonly client: ClientFacts;
+}
+
+/** Decides which clients get a log message. */
+export type LogFilter = (receiver: LogReceiver) => boolean;
+
+/** Options of a log message outside of a call. */
+export interface ServerLogOptions extends LogOptions {
+  /** Decides which clients get the message. Defaults to all that want its level. */
+  readonly to?: LogFilter;
+}
+
+/** Sends a log message with any JSON value to the clients that want its level. */
+export type ServerLogMethod = (data: unknown, options?: ServerLogOptions) => void;
+
+/** Sends log messages outside of a call, with one method for each level. */
+export type ServerLog = { readonly [level in LogLevel]: ServerLogMethod };
+
+/** Tests whether a client wants messages of a level. */
+export function wantsLevel({ logLevel }: ClientFacts, level: LogLevel): boolean {
+  return !!logLevel && LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(logLevel);
+}
+
+/** Returns data that JSON can hold. JSON omits some types, which would leave a message without data. */
+export function toLoggable(data: unknown): unknown {
+  return ["undefined", "function", "symbol"].includes(typeof data) ? String(data) : data;
+}
+
+/** Creates the log of a server, which announces its messages with `announce`. */
+export function createServerLog(
+  announce: (level: LogLevel, data: unknown, options: ServerLogOptions) => void,
+): ServerLog {
+  const methods = LOG_LEVELS.map((level) => [level, (data: unknown, options = {}) => announce(level, data, options)]);
+  // Each level has its method.
+  return Object.fromEntries(methods) as ServerLog;
 }
 
 /** Sends one message. */

@@ -89,7 +89,7 @@ export interface RefusedEvent extends EventSource {
  *   `body` (incomplete or unreadable), `upgrade` and `authentication`.
  * - On every transport: `message` (not a valid message), `batch`, `revision`, `session` (unknown, ended or missing),
  *   `header` (does not match the body), `method`, `params` (invalid, or an unknown name), `capability`, `scope`,
- *   `limit`, `closing` and `fault` (an unexpected error).
+ *   `limit`, `admission`, `closing` and `fault` (an unexpected error).
  */
 export type RefusalReason =
   | "host"
@@ -112,13 +112,16 @@ export type RefusalReason =
   | "capability"
   | "scope"
   | "limit"
+  | "admission"
   | "closing"
   | "fault";
 
 /** A limit that was reached. */
 export interface LimitEvent {
-  /** Path of the limit in `limits`, such as `calls.running`. */
+  /** Path of the limit in `limits`, such as `calls.running`. Limits of handlers begin with `handler.`. */
   readonly limit: string;
+  /** The handler, such as `tool "search"`. Set for limits of handlers. */
+  readonly handler?: string;
   /** The client: `principal` and its id, or `peer` and its address. `undefined` if unknown, or if all share the limit. */
   readonly client?: string;
 }
@@ -152,6 +155,18 @@ export interface SessionEvent extends EventSource {
   readonly client?: Implementation;
   /** Why the session ended. An `evicted` session can be resumed. */
   readonly why?: "client" | "idle" | "expired" | "evicted" | "disconnected" | "closing";
+}
+
+/** A notification of a client. */
+export interface NotificationEvent extends EventSource {
+  /** Method, such as `notifications/initialized`, in at most 200 characters. Clients choose it freely. */
+  readonly method: string;
+  /** Protocol revision, if known. */
+  readonly revision?: string;
+  /** Name and version of the client, if it sent them. They are not verified. */
+  readonly client?: Implementation;
+  /** Id of the session, as in its {@linkcode SessionEvent}. */
+  readonly session?: string;
 }
 
 /** A subscription that was opened or has ended. */
@@ -256,6 +271,8 @@ export interface Observer {
   fault?(event: FaultEvent): unknown;
   /** Called when a session is created, resumed or has ended. */
   session?(event: SessionEvent): unknown;
+  /** Called for each notification of a client, such as changed roots. */
+  notification?(event: NotificationEvent): unknown;
   /** Called when a subscription is opened or has ended. */
   subscription?(event: SubscriptionEvent): unknown;
   /** Called when an event stream or a connection is opened or has ended. */
@@ -276,6 +293,8 @@ export interface Observer {
 export interface RequestReport {
   /** Why the call was cancelled. */
   why?: CancelReason;
+  /** Why the request is refused, if its error does not tell. */
+  reason?: RefusalReason;
   /** Adds what is known once the request is read. */
   identify(client: ClientFacts, subject?: unknown): void;
   /** Reports that the call waits in a queue. */
@@ -298,6 +317,13 @@ export interface Origin {
   readonly http?: unknown;
 }
 
+/** What is known of the client that sent a notification. */
+export interface KnownClient {
+  readonly version?: string;
+  readonly info?: Implementation;
+  readonly session?: string;
+}
+
 /** A rejection without the source of its request. */
 export type Rejected = Omit<RefusedEvent, keyof EventSource | "limit">;
 
@@ -311,8 +337,10 @@ export interface Observing {
   openStream(transport: TransportName): (why: StreamEvent["why"]) => void;
   /** Reports a request or a message that was rejected before it became a call. */
   refuse(origin: Origin, rejected: Rejected): void;
+  /** Reports a notification of a client. */
+  notify(method: string, origin: Origin, known: KnownClient): void;
   /** Reports that a limit was reached. `client` is the key of the client that reached it. */
-  reach(limit: string, client?: string): void;
+  reach(limit: string, client?: string, handler?: string): void;
   /**
    * Reports the limit that an error message names in parentheses, and returns its path. If the message names several,
    * the code that found one has reported it already.
@@ -329,6 +357,7 @@ export const EVENTS: readonly (keyof Observer)[] = [
   "limit",
   "fault",
   "session",
+  "notification",
   "subscription",
   "stream",
   "service",

@@ -19,6 +19,7 @@ import type {
   CallEvent,
   CancelReason,
   EventSource,
+  KnownClient,
   Observing,
   Origin,
   RefusalReason,
@@ -75,24 +76,33 @@ class ServerObserving implements Observing {
     });
   }
 
-  reach(limit: string, client?: string): void {
+  notify(method: string, origin: Origin, { version: revision, info: client, session }: KnownClient): void {
+    const named = method.slice(0, MAX_NAME);
+    this.core.observer.notification?.({ ...toSource(origin), method: named, revision, client, session });
+  }
+
+  reach(limit: string, client?: string, handler?: string): void {
     this.#reached = limit;
-    this.core.observer.limit?.({ limit, client });
+    this.core.observer.limit?.(handler === undefined ? { limit, client } : { limit, client, handler });
   }
 
   reachNamed(message: string): string | undefined {
     const [, list = ""] = /\(([a-z]+\.\w+(?:, [a-z]+(?:\.\w+)?)*)\)/.exec(message) ?? [];
     const names = list.split(", ").filter((name) => this.#isLimit(name));
     // A handler may pass this error on, whose limit is reported when it is reached.
-    if (names.length === 1 && names[0] !== "calls.answerMs") this.reach(names[0]);
+    if (names.length === 1 && !REPORTED.test(names[0])) this.reach(names[0]);
     return names.find((name) => name === this.#reached) ?? names[0];
   }
 
   #isLimit(name: string): boolean {
     const [group, key] = name.split(".");
+    if (group === "handler") return true;
     return Object.entries(this.core.limits).some(([name, values]) => name === group && key in values);
   }
 }
+
+/** Limits that are reported where they are reached. */
+const REPORTED = /^(?:calls\.answerMs|handler\.(?!timeoutMs$).*)$/;
 
 /** Returns the source of a message. */
 function toSource({ transport, principal }: Origin): EventSource {
@@ -102,6 +112,7 @@ function toSource({ transport, principal }: Origin): EventSource {
 /** One observed request. It keeps no parameters, because a subscription may last for days. */
 class ObservedCall implements RequestReport {
   why?: CancelReason;
+  reason?: RefusalReason;
   readonly #observing: ServerObserving;
   readonly #origin: Origin;
   readonly #id: number = nextId++;
@@ -167,7 +178,7 @@ class ObservedCall implements RequestReport {
   fail(error: { readonly code: number; readonly message: string }, status?: number): void {
     const { code, message } = error;
     if (this.#waitedMs === undefined) {
-      const reason = REASONS[code] ?? "message";
+      const reason = this.reason ?? REASONS[code] ?? "message";
       this.#observing.refuse(this.#origin, { reason, code, message, status, method: this.#method });
     } else {
       this.#observing.reachNamed(message);

@@ -49,7 +49,7 @@ export class Registry {
     if (!LISTS.includes(name)) {
       throw new TypeError(`Cannot announce that ${quote(name)} have changed: the lists are ${LISTS.join(", ")}`);
     }
-    return this.#compiled.has(name);
+    return !!this.#compiled.get(name)?.capabilities[name]?.listChanged;
   }
 
   /** Adds handlers. If one of them is in conflict, throws and changes nothing. The first ones are not reported. */

@@ -12,8 +12,10 @@ import type { Executor, Method, Outcome, Runner } from "./feature.ts";
 import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
 import type { Limits } from "./limits.ts";
+import { LIMITS } from "./limits.ts";
 import { BUSY } from "./link.ts";
-import type { Timeout } from "./timers.ts";
+import { ExactDeadline } from "./deadline.ts";
+import type { Sweep } from "./timers.ts";
 
 /**
  * Runs every call of a server. Fast path: a call that ends before its first `await` needs no slot, no memory check and
@@ -38,6 +40,12 @@ export class Scheduler implements Executor {
   readonly #queue = new Set<Start>();
   /** The connections with running or waiting calls. */
   readonly #busy = new Set<InFlight>();
+  readonly #age: Sweep = () => {
+    for (const inFlight of this.#busy) inFlight.age(AGING_MS, DEFAULT_MS);
+    this.#isAging = this.#busy.size > 0;
+    return this.#isAging ? AGING_MS : undefined;
+  };
+  #isAging = false;
   readonly #idlers: (() => void)[] = [];
   /** Deferred work that is not done. */
   readonly #deferred = new Set<Promise<void>>();
@@ -184,12 +192,14 @@ export class Scheduler implements Executor {
     const { isFull } = account;
     call.observed?.wait();
     this.waiting++;
+    call.isQueued = true;
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
     if (!isFull) account.start();
     return new Promise((resolve) => {
       const begin = () => {
         call.onCancel = undefined;
+        call.isQueued = false;
         const outcome = start();
         account.finish();
         this.#leave(call);
@@ -250,7 +260,7 @@ export class Scheduler implements Executor {
   attend(
     call: Call,
     result: Promise<Result>,
-    timeoutMs = this.#core.limits.calls.timeoutMs,
+    timeoutMs = call.timeoutMs ?? this.#core.limits.calls.timeoutMs,
   ): Promise<Outcome> {
     if (call.account) call.account.start();
     else {
@@ -259,13 +269,15 @@ export class Scheduler implements Executor {
     this.#running++;
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
-    const timeout = timeoutMs === Infinity ? undefined : this.#startTimeout(call, timeoutMs);
+    // Fast path: one sweep finds the calls that exceed the default, which are rare. A timeout per call takes a clock.
+    if (timeoutMs !== DEFAULT_MS) { if (timeoutMs !== Infinity) this.#startTimeout(call, timeoutMs); }
+    else if (!this.#isAging) this.#startAging();
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     let isOpen = true;
     const settle = (outcome?: Outcome) => {
       if (!isOpen) return;
       isOpen = false;
-      if (timeout) this.#core.ticker.cancel(timeout);
+      call.deadline?.stop();
       const ended = call.ended ? toCancelled(call) : outcome;
       call.ended = true;
       if (call.deferred) this.#runDeferred(call, call.deferred, ended);
@@ -306,14 +318,13 @@ export class Scheduler implements Executor {
     this.#next(account);
   }
 
-  #startTimeout(call: Call, timeoutMs: number): Timeout {
-    const { limits: { calls }, ticker } = this.#core;
-    return ticker.startTimeout(timeoutMs, () => {
-      const limit = timeoutMs === calls.timeoutMs ? " (calls.timeoutMs)" : "";
-      const text = `Cannot finish the call: it took longer than ${timeoutMs} ms${limit}`;
-      const error = new McpError(INTERNAL_ERROR, text);
-      call.cancel(new DOMException(text, "TimeoutError"), { error, why: "timeout" });
-    });
+  #startTimeout(call: Call, timeoutMs: number): void {
+    call.deadline = new ExactDeadline(call, this.#core.ticker, timeoutMs);
+  }
+
+  #startAging(): void {
+    this.#isAging = true;
+    this.#core.ticker.schedule(this.#age, AGING_MS);
   }
 
   #leave(call: Call): void {
@@ -366,6 +377,12 @@ export class Scheduler implements Executor {
  * call, which would not be counted.
  */
 const UNWEIGHED = 16;
+
+/** Default of `calls.timeoutMs`. */
+const DEFAULT_MS = LIMITS.calls.timeoutMs;
+
+/** Milliseconds between checks of the default, by which a call may exceed it. */
+const AGING_MS = DEFAULT_MS / 8;
 
 function toCancelled({ error }: Call): Outcome {
   return error && { error };

@@ -6,6 +6,7 @@
 import { INSUFFICIENT_SCOPE, McpError } from "../protocol/errors.ts";
 import type { Call } from "./call.ts";
 import type { Core } from "./core.ts";
+import { REPLY_HEADERS } from "./link.ts";
 
 /** Validates the scopes of a handler. Returns `undefined` if it needs none. */
 export function readScopes(scopes: readonly string[] = [], place: string): readonly string[] | undefined {
@@ -29,6 +30,11 @@ export function hasScopes(
   const granted = principal ? principal.scopes : isLocal ? undefined : [];
   if (!granted) return true;
   return auth?.satisfies?.(granted, needed) ?? needed.every((scope) => granted.includes(scope));
+}
+
+/** Tests for the error of a caller that lacks scopes. A request that was not admitted may have the same code. */
+export function isScopeError(error: McpError): boolean {
+  return error.code === INSUFFICIENT_SCOPE && !(REPLY_HEADERS in error);
 }
 
 /** Checks that a caller has all needed scopes. Throws an error that lists the needed ones. */

@@ -17,7 +17,7 @@ export function isWatchable(uris: readonly string[], { streams: { watchedUris } 
 
 /** Tests whether a caller may learn of a change, which requires that it may see the changed thing. */
 export function mayNotify({ core, registry }: Engine, change: Change, call: Call): boolean | Promise<boolean> {
-  if (change.kind === "close") return true;
+  if (change.kind === "close" || change.kind === "log") return true;
   if (change.kind === "resource") return registry.compiled("resources")?.isVisible?.(change.uri, call) ?? true;
   const { handlers } = change;
   if (!handlers || handlers.some(({ allow }) => !allow)) return true;

@@ -23,7 +23,8 @@ export async function attempt<T>({ core, call, subject }: Attempt, run: () => T 
   try {
     return await run();
   } catch (error) {
-    if (isMcpError(error)) throw error;
+    // A handler that rethrows the reason of its cancellation has not failed.
+    if (isMcpError(error) || call.ended && error === call.reason) throw error;
     if (!isToolError(error)) throw core.report(error, { method: call.method, subject });
     const text = error.content.flatMap((block) => block.type === "text" ? block.text : []).join("\n");
     throw new McpError(INTERNAL_ERROR, text || error.message);

@@ -20,6 +20,7 @@ import {
   toDefinitions,
 } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
+import { bindLimits, type BoundLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import type { NoServices } from "../core/service.ts";
 import { attempt } from "./attempt.ts";
 
@@ -48,7 +49,7 @@ export type Completer<S = NoServices> = (
 export type Completers<Name extends string = string, S = NoServices> = { readonly [N in Name]?: Completer<S> };
 
 /** A prompt or template with its completers. */
-interface Definition {
+interface CompletionOptions {
   /** Location for error messages, such as `prompt "review"`. */
   readonly place: string;
   readonly type: "ref/prompt" | "ref/resource";
@@ -59,10 +60,17 @@ interface Definition {
   readonly complete?: Completers<string, never>;
   readonly allow?: Allow;
   readonly scopes?: readonly string[];
+  /** Limits of the prompt or template. */
+  readonly limits?: HandlerLimits;
   /** Services of the prompt or template. */
   readonly services?: Binding;
   /** Matches a URI of the template. Returns `undefined` for another URI. */
   readonly match?: (uri: string) => unknown;
+}
+
+/** Completers as the registry needs them. */
+interface Definition extends Omit<CompletionOptions, "limits"> {
+  readonly limits?: BoundLimits;
 }
 
 // The protocol allows at most this number.
@@ -74,7 +82,7 @@ const MAX_VALUES = 100;
  *
  * @throws {TypeError} if a completer is not a function, or its argument does not exist.
  */
-export function completion(definition: Definition): Handler {
+export function completion(definition: CompletionOptions): Handler {
   const { place, type, name, names, complete = {} } = definition;
   for (const [argument, completer] of Object.entries(complete)) {
     if (completer !== undefined && typeof completer !== "function") {
@@ -88,7 +96,9 @@ export function completion(definition: Definition): Handler {
     }
   }
   const { allow } = definition;
-  return { name, allow, [INTERNALS]: { feature: completions, key: `${type} ${name}`, definition } };
+  const limits = bindLimits(definition.limits, { place, kind: "completion", key: name });
+  const bound = { ...definition, limits };
+  return { name, allow, [INTERNALS]: { feature: completions, key: `${type} ${name}`, definition: bound } };
 }
 
 /** Reads a client's arguments: strings by name. Throws at the first that is not a string. */
@@ -106,7 +116,7 @@ const completions: Feature = {
   compile(handlers, core): Compiled {
     const byKey = new Map(toDefinitions<Definition>(handlers).map((each) => [`${each.type} ${each.name}`, each]));
     const some = [...byKey.values()].some(({ complete = {} }) => Object.values(complete).some(Boolean));
-    if (!some) return { capabilities: {}, methods: {} };
+    if (!some || !core.can.completions) return { capabilities: {}, methods: {} };
     return {
       capabilities: { completions: {} },
       methods: { "completion/complete": { find: (call) => findCompleter(byKey, call, core) } },
@@ -148,10 +158,11 @@ function findCompleter(
     [...byKey.values()].find((definition) => definition.type === type && definition.match?.(name));
   const kind = key === "name" ? "prompt" : "resource template";
   const refusal = () => new McpError(INVALID_PARAMS, `Unknown ${kind}: ${quote(name)}`);
-  const toRunner = (definition: Definition): Runner => ({
-    scopes: definition.scopes,
-    run: (call) => answer(definition, call, core),
-  });
+  const toRunner = (definition: Definition): Runner => {
+    const { scopes, limits } = definition;
+    const runner: Runner = { scopes, run: (call) => answer(definition, call, core) };
+    return limits?.apply(runner, core) ?? runner;
+  };
   const revealed = revealTo(call, found, { core, refusal });
   return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
 }

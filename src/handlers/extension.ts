@@ -28,8 +28,10 @@ import {
   type Method,
   type NotificationSource,
   type Published,
+  type Runner,
   toDefinitions,
 } from "../core/feature.ts";
+import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Reply } from "../core/link.ts";
 import { requireCapabilities } from "../core/question.ts";
@@ -51,6 +53,8 @@ export interface ExtensionMethod<P extends Schema = Schema> {
    * different fails with code -32020.
    */
   readonly subject?: keyof InferParams<P> & string;
+  /** Limits of the method, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
+  readonly limits?: HandlerLimits;
   /** Runs the method. The result is sent as it is. A client gets an `McpError`, and of other errors only an id. */
   readonly run: (params: InferParams<P>, ctx: Context) => Result | Promise<Result>;
 }
@@ -244,6 +248,7 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
 interface Form {
   readonly params?: Schema;
   readonly subject?: string;
+  readonly limits?: HandlerLimits;
   // Its parameters have the type of the schema, which validates them.
   readonly run: (params: never, ctx: Context) => unknown;
 }
@@ -254,13 +259,14 @@ interface FormListen {
   readonly grant?: (value: never, ctx: Context) => unknown;
 }
 
-function compile(id: string, name: string, { params, subject, run }: Form, refuse: Refuse): Compiling {
+function compile(id: string, name: string, { params, subject, run, limits }: Form, refuse: Refuse): Compiling {
   if (typeof run !== "function") throw refuse(`run of ${name} is not a function`);
   const schema = params && compileSchema(params, { use: "input", place: `${name} of extension ${quote(id)}` });
   schema?.json();
   const needs = [`extensions.${id}`];
+  const bound = bindLimits(limits, { place: `${name} of extension ${quote(id)}`, kind: "method", key: name });
   return (core) => {
-    const runner = {
+    const unlimited: Runner = {
       run: (call: Call) =>
         attempt({ core, call, subject: name }, async () => {
           const { _meta, ...given } = call.params;
@@ -275,6 +281,7 @@ function compile(id: string, name: string, { params, subject, run }: Form, refus
           throw new TypeError(`Cannot send the result of ${name}: it is no object`);
         }),
     };
+    const runner = bound?.apply(unlimited, core) ?? unlimited;
     const find = (call: Call) => {
       requireCapabilities(call.client.capabilities, needs, `run ${quote(name)}`);
       return runner;

@@ -96,6 +96,7 @@ class Layer {
       client,
     );
     this.#inner.asks = outer.asks;
+    this.#inner.timeoutMs = outer.timeoutMs;
     const { id, options: { required } } = attribute;
     const settings = client.capabilities.extensions?.[id];
     if (isObject(settings) && (carrier.hasResultTypes || !attribute.hasMethods)) this.#declared = settings;
@@ -231,7 +232,7 @@ class Layer {
       },
       ask: (_inner, key, question) => {
         const call = this.#direct;
-        return call ? carrier.ask(call, key, question) : this.#ask(key, question);
+        return call ? call.untilAnswered(carrier.ask(call, key, question)) : this.#ask(key, question);
       },
       once: (_inner, key, make) => {
         const call = this.#direct;

@@ -14,6 +14,7 @@ import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
+import { bindLimits, type BoundLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
@@ -115,6 +116,8 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly needs?: readonly Need[];
   /** What extensions add, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
   readonly extensions?: readonly Attribute[];
+  /** Limits of the prompt. Its completers count apart, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
+  readonly limits?: HandlerLimits;
   /** Writes the messages. What it throws as a `ToolError` the client is told; of other errors only an id. */
   readonly run: (input: Infer<I>, ctx: Context<ServiceValues<S>>) => PromptReturn | Promise<PromptReturn>;
 }
@@ -156,7 +159,8 @@ export function prompt<const I extends Schema = Schema, S extends Services = NoS
   const { allow } = definition;
   const names = definition.inputs.map((argument) => argument.name);
   const { scopes, extensions } = definition;
-  const also = [completion({ type: "ref/prompt", name, place, names, complete, allow, scopes, services })];
+  const { limits } = options;
+  const also = [completion({ type: "ref/prompt", name, place, names, complete, allow, scopes, services, limits })];
   return { name, run, allow, [INTERNALS]: { feature: prompts, key: name, definition, also, services, extensions } };
 }
 
@@ -175,6 +179,7 @@ interface Definition extends Entry {
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
   readonly extensions?: HandlerExtensions;
+  readonly limits?: BoundLimits;
   readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
 
@@ -199,6 +204,7 @@ function define<I extends Schema, S extends Services>(
     scopes: readScopes(options.scopes, place),
     needs,
     extensions,
+    limits: bindLimits(options.limits, { place, kind: "prompt", key: name }),
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
@@ -213,7 +219,9 @@ const prompts: Feature = {
     const byName = new Map<unknown, Found>(
       definitions.map((definition) => {
         const { key, allow, scopes, needs, extensions } = definition;
-        return [key, { allow, scopes, needs, extensions, run: (call) => getPrompt(definition, call, core) }];
+        const run: Runner["run"] = (call) => getPrompt(definition, call, core);
+        const found: Found = { allow, scopes, needs, extensions, run };
+        return [key, definition.limits?.apply(found, core) ?? found];
       }),
     );
     const find = (call: Call) => {
@@ -222,7 +230,7 @@ const prompts: Feature = {
       return revealTo(call, byName.get(name), { core, refusal });
     };
     return {
-      capabilities: { prompts: { listChanged: true } },
+      capabilities: { prompts: { listChanged: core.can.listChanged } },
       methods: {
         "prompts/list": toMethod(createList("prompts", definitions, core), { stable: true }),
         "prompts/get": { subject: "name", asks: true, find },

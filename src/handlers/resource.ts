@@ -12,6 +12,7 @@ import { type Binding, bindServices } from "../core/container.ts";
 import type { ChangeNotifier, Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
+import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import type { Need } from "../core/question.ts";
 import { bindAllow, type Handler } from "../core/feature.ts";
@@ -59,6 +60,8 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
   readonly needs?: readonly Need[];
   /** What extensions add, made by `attribute` of an extension. The first attribute that wraps reads is the outermost. */
   readonly extensions?: readonly Attribute[];
+  /** Limits of the resource. Its completers count apart, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
+  readonly limits?: HandlerLimits;
   /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
   readonly ttlMs?: number;
   /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
@@ -188,10 +191,10 @@ export function resource<const U extends string, S extends Services = NoServices
   const { definition: { key, match, scopes, variables: names, allow }, template, services } = defined;
   // At runtime, the template has the variables of its type.
   if (!template) return { ...toResource(form, defined), uri: () => key } as unknown as ResourceOf<U, S>;
-  const { name, complete } = form;
+  const { name, complete, limits } = form;
   const place = `resource ${quote(key)}`;
   const also = [
-    completion({ type: "ref/resource", name: key, place, names, complete, allow, scopes, services, match }),
+    completion({ type: "ref/resource", name: key, place, names, complete, allow, scopes, services, match, limits }),
   ];
   const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
   return { ...toResource(form, defined, also), uri } as unknown as ResourceOf<U, S>; // As above.
@@ -291,6 +294,7 @@ function define<Input>(form: Form<Input>): Defined {
     scopes: readScopes(form.scopes, `resource ${quote(key)}`),
     needs,
     extensions,
+    limits: bindLimits(form.limits, { place: `resource ${quote(key)}`, kind: "resource", key }),
     ttlMs,
     hooks: form.subscribe || form.unsubscribe ? form : undefined,
     scope: allow ? "private" : cacheScope,

@@ -10,6 +10,7 @@ import type { ResourceLink } from "../protocol/types.ts";
 import { hasScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
+import type { BoundLimits } from "../core/handler_limits.ts";
 import {
   type Allow,
   type BoundAllow,
@@ -52,6 +53,7 @@ export interface Definition extends Entry {
   /** Functions that are called for the first and the last subscriber of a URI. */
   readonly hooks?: SubscriptionHooks;
   readonly extensions?: HandlerExtensions;
+  readonly limits?: BoundLimits;
   /** Cache scope of the contents. */
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
@@ -83,8 +85,10 @@ export const resources: Feature = {
       const { uri } = call.params;
       if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot read the resource: uri is not a string");
       const toRunner = (found: Found): Runner => {
-        const { ttlMs = core.ttlMs, scope, scopes, needs, extensions } = found.definition;
-        return { run: (call) => read(found, uri, call), scopes, needs, extensions, cache: { ttlMs, scope } };
+        const { ttlMs = core.ttlMs, scope, scopes, needs, extensions, limits } = found.definition;
+        const cache = { ttlMs, scope };
+        const runner: Runner = { run: (call) => read(found, uri, call), scopes, needs, extensions, cache };
+        return limits?.apply(runner, core) ?? runner;
       };
       const revealed = revealTo(call, locate(uri), { core, refusal: () => McpError.resourceNotFound(uri) });
       return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
@@ -96,7 +100,7 @@ export const resources: Feature = {
     }
 
     return {
-      capabilities: { resources: { listChanged: true, subscribe: true } },
+      capabilities: { resources: { listChanged: core.can.listChanged, subscribe: core.can.subscribe } },
       methods: {
         "resources/list": listResources(fixed, all, core),
         "resources/templates/list": toMethod(createList("resourceTemplates", templates, core), { stable: true }),

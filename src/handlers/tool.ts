@@ -22,6 +22,7 @@ import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
+import { bindLimits, type BoundLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
@@ -133,6 +134,8 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
   readonly needs?: readonly Need[];
   /** What extensions add, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
   readonly extensions?: readonly Attribute[];
+  /** Limits of the tool, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
+  readonly limits?: HandlerLimits;
   /**
    * Runs the tool. The model reads the message of a `ToolError`. Other errors go to `observer.fault`, and the client gets
    * their id.
@@ -182,8 +185,9 @@ export function tool<
   if (typeof run !== "function") throw new TypeError(`Cannot make tool ${quote(name)}: run is not a function`);
   const services = bindServices(options.services, `tool ${quote(name)}`);
   const definition = define(options, services);
-  const { allow, extensions } = definition;
-  return { name, run, allow, [INTERNALS]: { feature: tools, key: name, definition, services, extensions } };
+  const { allow, extensions, limits } = definition;
+  const also = limits?.also;
+  return { name, run, allow, [INTERNALS]: { feature: tools, key: name, definition, also, services, extensions } };
 }
 
 /** A tool for the registry, without its type parameters. Its schemas validate at runtime. */
@@ -195,6 +199,7 @@ interface Definition extends Entry {
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
   readonly extensions?: HandlerExtensions;
+  readonly limits?: BoundLimits;
   readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
 
@@ -219,14 +224,18 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     // Query builders are thenables but not promises.
     return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
   };
+  const visible = bindAllow(allow, services);
+  const scopes = readScopes(options.scopes, place);
+  const limited = { place, kind: "tool", key: name, hasOutput: !!output, allow: visible, scopes } as const;
   return {
     key: name,
-    allow: bindAllow(allow, services),
+    allow: visible,
+    limits: bindLimits(options.limits, limited),
     input,
     lenient: options.lenientArguments,
     output,
     headers: input && toHeaders(input),
-    scopes: readScopes(options.scopes, place),
+    scopes,
     needs,
     extensions,
     wire: () => ({
@@ -254,8 +263,11 @@ const tools: Feature = {
   compile(handlers, core) {
     const definitions = toDefinitions<Definition>(handlers);
     // The keys are unknown, because a client may send any value as a name.
-    const byName = new Map<unknown, ToolRunner>(
-      definitions.map((definition) => [definition.key, new ToolRunner(definition, core)]),
+    const byName = new Map<unknown, Found>(
+      definitions.map((definition) => {
+        const runner = new ToolRunner(definition, core);
+        return [definition.key, definition.limits?.apply<Found>(runner, core) ?? runner];
+      }),
     );
     const find = (call: Call) => {
       const { name } = call.params;
@@ -263,7 +275,7 @@ const tools: Feature = {
       return found && !found.allow ? found : revealTo(call, found, { core, refusal: () => toUnknown(name) });
     };
     return {
-      capabilities: { tools: { listChanged: true } },
+      capabilities: { tools: { listChanged: core.can.listChanged } },
       methods: {
         "tools/list": toMethod(createList("tools", definitions, core), { stable: true }),
         "tools/call": { subject: "name", asks: true, find },
@@ -272,8 +284,13 @@ const tools: Feature = {
   },
 };
 
+/** A tool that a call names. */
+interface Found extends Runner {
+  readonly allow?: Allow;
+}
+
 /** The runner of a tool. */
-class ToolRunner implements Runner {
+class ToolRunner implements Found {
   readonly allow?: Allow;
   readonly headers?: readonly HeaderParam[];
   readonly scopes?: readonly string[];

@@ -261,7 +261,7 @@ export class InstanceState implements SharedState {
 
   // A list that changed with the handlers of this process has not changed in the others.
   #tell(change: Change): void {
-    if (change.kind === "close" || change.kind === "list" && change.handlers) return;
+    if (change.kind === "close" || change.kind === "log" || change.kind === "list" && change.handlers) return;
     // Subscribers may miss a change while the store is lost, but the memory of this process is limited.
     if (this.#changes.size < MAX_CHANGES) this.#changes.set(JSON.stringify(change), change);
     if (this.#isTelling) return;

@@ -16,6 +16,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/transports": [...below, "src/runtime.ts"],
   "src/server.ts": [...below, "src/handlers", "src/eras", "src/transports"],
   "src/auth": below,
+  "src/limits": [...below, "src/handlers"],
   "src/discovery": [...below, "src/runtime.ts"],
   "src/worker": [...below, "src/runtime.ts", "src/transports"],
   "src/middleware": below,

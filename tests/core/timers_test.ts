@@ -131,7 +131,9 @@ Deno.test("a session ends after a long idle time", async () => {
 });
 
 Deno.test("a session with an open stream, or a call that runs, is not idle", async () => {
-  const { clock, log, open, server } = createStill({ limits: { sessions: { idleMs: 2 * MINUTE } } });
+  const { clock, log, open, server } = createStill({
+    limits: { sessions: { idleMs: 2 * MINUTE }, calls: { timeoutMs: Infinity } },
+  });
   await using listening = await connect(server, { era: "legacy" });
   await using running = await connect(server, { era: "legacy" });
   await listening.subscribe({ toolsListChanged: true });

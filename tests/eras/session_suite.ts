@@ -260,7 +260,8 @@ export function testSessions(title: string, makeStore?: () => Store): void {
 
   test("running calls and open streams keep a session from ending", async () => {
     const clock = fakeClock();
-    const held = start({ clock, limits: { sessions: { idleMs: 50_000 }, streams: { openAfterMs: 1_000_000 } } });
+    const calls = { timeoutMs: Infinity };
+    const held = start({ clock, limits: { calls, sessions: { idleMs: 50_000 }, streams: { openAfterMs: 1_000_000 } } });
     const [running, listening] = [await shake(held), await shake(held)];
     const answer = send(held, running, call("hold", "held"), { accept: "application/json" });
     await until(() => held.log.includes("hold"), "the tool runs");

@@ -1,13 +1,11 @@
 // Compiler errors for the most frequent mistakes with stores: one line names the missing or wrong part.
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { type Mistake, testTypeErrors } from "../support/type_errors.ts";
 
-const isDeno = navigator.userAgent.startsWith("Deno");
 const library = new URL("../../mod.ts", import.meta.url).href;
 const stores = new URL("../../src/stores/stores.ts", import.meta.url).href;
-const config = new URL("../../deno.json", import.meta.url).pathname;
 
 /** A program with a mistake, and a line of the compiler's error. */
-const mistakes = [
+const mistakes: readonly Mistake[] = [
   {
     name: "an engine instead of a store",
     code: `createServer({ name: "a", version: "1", store: {} });`,
@@ -53,36 +51,9 @@ const mistakes = [
   },
 ];
 
-async function check(code: string): Promise<{ readonly success: boolean; readonly text: string }> {
-  const folder = await Deno.makeTempDir();
-  try {
-    const file = `${folder}/mistake.ts`;
-    await Deno.writeTextFile(
-      file,
-      `import { createServer } from "${library}";\nimport { customStore, memoryStore } from "${stores}";\n` +
-        `void [createServer, customStore, memoryStore];\nexport const x = ${code}`,
-    );
-    const { success, stderr } = await new Deno.Command(Deno.execPath(), {
-      args: ["check", "--quiet", "--config", config, file],
-      env: { NO_COLOR: "1" },
-    }).output();
-    return { success, text: new TextDecoder().decode(stderr) };
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
-
-for (const { name, code, line, most } of mistakes) {
-  Deno.test({
-    name: `the compiler names ${name}`,
-    // The compiler is Deno's.
-    ignore: !isDeno,
-    async fn() {
-      const { success, text } = await check(code);
-      assertEquals(success, false);
-      assertStringIncludes(text, line);
-      const lines = text.slice(text.indexOf("[ERROR]")).split("\n");
-      assert(!lines[most]?.endsWith("."), `the message has more than ${most} lines:\n${text}`);
-    },
-  });
-}
+testTypeErrors(
+  `import { createServer } from "${library}";
+import { customStore, memoryStore } from "${stores}";
+void [createServer, customStore, memoryStore];`,
+  mistakes,
+);

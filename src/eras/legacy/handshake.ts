@@ -45,7 +45,7 @@ function copyStart(text: string, length: number): string {
 export function toAgreement({ core, registry }: Engine, { version }: SessionFacts): Result {
   return {
     protocolVersion: version,
-    capabilities: { ...toCapabilities(registry), logging: {} },
+    capabilities: { ...toCapabilities(registry), logging: core.can.logging ? {} : undefined },
     serverInfo: core.identity,
     instructions: core.instructions,
   };

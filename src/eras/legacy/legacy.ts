@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @module
  */
-import { INSUFFICIENT_SCOPE, INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
 import {
   type Batch,
   type Broken,
@@ -21,7 +21,7 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
-import { requireScopes } from "../../core/scopes.ts";
+import { isScopeError, requireScopes } from "../../core/scopes.ts";
 import { Call, type Carrier, toTooLong } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { ClientFacts } from "../../core/context.ts";
@@ -29,7 +29,8 @@ import type { Engine, Era } from "../../core/era.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import { type Method, type Outcome, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
-import { BUSY, type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
+import { BUSY, type Link, type Reply, REPLY_HEADERS, RETRY_AFTER, toHints } from "../../core/link.ts";
+import { wantsLevel } from "../../core/log.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { type Question, requireCapabilities } from "../../core/question.ts";
 import { readSessionData } from "./session_data.ts";
@@ -39,7 +40,14 @@ import { downgradeError, downgradeResult } from "./downgrade.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import type { HttpSession, Sessions } from "./session.ts";
 import { findSessionMethod } from "./session_methods.ts";
-import { announce, createSession, endSubscriptions, type Session, type SessionFacts } from "./session_state.ts";
+import {
+  announce,
+  createSession,
+  endSubscriptions,
+  type Session,
+  type SessionFacts,
+  toShortId,
+} from "./session_state.ts";
 import { hasBatches, isVersion, toNoId, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
 
 /** Creates the era of the revisions up to 2025-11-25. */
@@ -210,7 +218,10 @@ class LegacyEra implements Era {
     const session = this.#piped.get(link.inFlight);
     if (session) return this.#serve(session, message, link);
     // On stdio and sockets, a cancellation does not show which era it belongs to.
-    if (message.kind === "notification") return takeNotification(link.inFlight, message);
+    if (message.kind === "notification") {
+      this.#observe(message, link);
+      return takeNotification(link.inFlight, message);
+    }
     if (message.kind === "request" && message.method === "ping") return this.#serve(this.#toBare(link), message, link);
     return this.#refuse(link, { message, status: 400, state: "initialize first", reason: "session" });
   }
@@ -269,6 +280,7 @@ class LegacyEra implements Era {
       if (isKnown) throw toKnown();
       const client = readOffer(message.params);
       observed?.identify(client);
+      await core.admit?.({ method: message.method, link, client, observed });
       const runs = core.hasMiddleware || core.session;
       if (!runs) observed?.start();
       const outcome = runs
@@ -299,10 +311,9 @@ class LegacyEra implements Era {
       return { text };
     } catch (error) {
       const known = isMcpError(error) ? error : core.report(error);
-      const isBusy = known.code === BUSY;
-      const status = isBusy ? 503 : 400;
+      const { status = 400, headers } = toHints(known) ?? {};
       observed?.fail(known, status);
-      return { text: toFailure(message.id, known), status, headers: isBusy ? RETRY_AFTER : undefined };
+      return { text: toFailure(message.id, known), status, headers };
     }
   }
 
@@ -346,9 +357,15 @@ class LegacyEra implements Era {
         if (session.requests.answer(message) || !session.shared) return {};
         return session.shared.relay(message).then(() => ({}));
       case "notification":
+        this.#observe(message, link, session);
         if (session.inFlight.notify(message) || !session.shared) return {};
         return session.shared.relay(message).then(() => ({}));
     }
+  }
+
+  #observe({ method }: Notification, link: Link, session?: Session): void {
+    const { id, client } = session ?? {};
+    this.#engine.core.observing?.notify(method, link, { ...client, session: id && toShortId(id) });
   }
 
   #answer(session: Session, message: Request, link: Link): Reply | Promise<Reply> {
@@ -370,18 +387,27 @@ class LegacyEra implements Era {
       call.observed = observed;
     }
     try {
-      const reply = method ? this.#answerCall(session, call, method) : this.#answerSession(session, call);
+      const { core: { admit }, scheduler } = this.#engine;
+      const reply = admit
+        ? scheduler.prepare(call, admit(call)).then(() => this.#proceed(session, call, method))
+        : method
+        ? this.#answerCall(session, call, method)
+        : this.#answerSession(session, call);
       return reply instanceof Promise ? reply.catch((error) => this.#toFailed(call, error)) : reply;
     } catch (error) {
       return this.#toFailed(call, error);
     }
   }
 
+  #proceed(session: Session, call: Call, method: Method | undefined): Reply | Promise<Reply> {
+    return method ? this.#answerCall(session, call, method) : this.#answerSession(session, call);
+  }
+
   #toFailed(call: Call, error: unknown): Reply | Promise<Reply> {
     const { core } = this.#engine;
     const known = isMcpError(error) ? error : core.report(error, call);
     const reply = toErrorReply(call, known, call.observed);
-    return known.code === INSUFFICIENT_SCOPE
+    return isScopeError(known)
       ? import("../../core/auth.ts").then(({ toScopeReply }) => toScopeReply(core, known, reply))
       : reply;
   }
@@ -419,6 +445,7 @@ class LegacyEra implements Era {
     call.asks = !!method.asks;
     if (runner.scopes) requireScopes(this.#engine.core, call, runner.scopes);
     if (runner.needs) requireCapabilities(capabilities, runner.needs, "run the call");
+    runner.check?.(call);
     const outcome = this.#engine.scheduler.run(call, runner);
     if (!(outcome instanceof Promise)) return this.#toReply(call, method, version, outcome);
     call.link.wait();
@@ -538,6 +565,11 @@ class LegacyEra implements Era {
   #announce(change: Change): void {
     const text = toAnnouncement(change);
     for (const session of [...this.#sessions?.known ?? [], ...this.#piped.values()]) {
+      if (change.kind === "log") {
+        const { client, caller } = session;
+        if (wantsLevel(client, change.level) && change.to({ client, principal: caller })) session.notify(text, "log");
+        continue;
+      }
       // Responses of running calls have their own streams.
       if (change.kind === "close") this.#endWith(session);
       else if (change.kind === "list" || session.watched.has(change.uri)) this.#notify(session, change, text);
@@ -635,13 +667,15 @@ function toErrorReply(
 ): Reply {
   const known = downgradeError(method, error);
   const text = toFailure(id, known);
-  const isBusy = error.code === BUSY;
-  observed?.fail(known, isBusy ? 429 : undefined);
-  return isBusy ? { text, status: 429, headers: RETRY_AFTER } : { text };
+  const hints = toHints(error);
+  const status = error.code === BUSY && !(REPLY_HEADERS in error) ? 429 : hints?.status;
+  observed?.fail(known, status);
+  return { text, ...hints, status };
 }
 
 function toAnnouncement(change: Change): string {
   if (change.kind === "close") return "";
+  if (change.kind === "log") return change.text;
   return change.kind === "list"
     ? toNotification(`notifications/${change.feature}/list_changed`)
     : toNotification("notifications/resources/updated", { uri: change.uri });

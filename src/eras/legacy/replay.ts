@@ -149,7 +149,7 @@ export class Streams {
   /** Whether each stream starts with an empty event, which has an id. */
   readonly hasPriming: boolean;
   /** Sends a notification outside of any request. It is lost if the client has never opened a stream. */
-  readonly notify: (text: string) => void = createNotifier((text) => this.#own?.write(text));
+  readonly notify: (text: string, key?: string) => void = createNotifier((text) => this.#own?.write(text));
   readonly #core: Core;
   readonly #streams = new Map<string, Stream>();
   /** Bytes that all sessions keep. */

@@ -27,6 +27,7 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
     case "ping":
       return { run: () => EMPTY };
     case "logging/setLevel":
+      if (!core.can.logging) return;
       return {
         run() {
           const level = session.client.logLevel = readLevel(params.level);
@@ -34,7 +35,7 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
         },
       };
     case "resources/subscribe":
-      if (!("resources" in registry.capabilities)) return;
+      if (!registry.capabilities.resources?.subscribe) return;
       return {
         run() {
           if (call.http && session.id === undefined) throw new McpError(INVALID_REQUEST, NO_SESSION);
@@ -44,7 +45,7 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
         },
       };
     case "resources/unsubscribe":
-      if (!("resources" in registry.capabilities)) return;
+      if (!registry.capabilities.resources?.subscribe) return;
       return {
         run() {
           const uri = readUri(params.uri);

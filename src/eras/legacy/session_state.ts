@@ -45,7 +45,7 @@ export interface Session {
   /** Resources the client watches: the functions that end their subscriptions, by URI. */
   readonly watched: Map<string, () => void>;
   /** Sends the client a notification that belongs to no request. */
-  notify(text: string): void;
+  notify(text: string, key?: string): void;
   /** Account of the client. */
   readonly account: Account;
   /** Bytes charged for the session. */
@@ -65,7 +65,7 @@ export function createSession(
   const { account, notify, caller, inFlight = new InFlight(), transport } = known;
   return {
     // The level applies until the client sets one.
-    client: { logLevel: "info", ...client },
+    client: core.can.logging ? { logLevel: "info", ...client } : client,
     transport,
     principal: caller?.id,
     caller,

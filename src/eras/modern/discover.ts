@@ -14,7 +14,7 @@ export function discover({ core, registry }: Engine): Method {
     cache: { ttlMs: 0, scope: "public" },
     run: () => ({
       supportedVersions: [VERSION],
-      capabilities: { ...registry.capabilities, logging: {} },
+      capabilities: { ...registry.capabilities, logging: core.can.logging ? {} : undefined },
       instructions: core.instructions,
       _meta: { [META_SERVER]: core.identity },
     }),

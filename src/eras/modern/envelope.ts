@@ -10,6 +10,7 @@ import { isObject, type Request } from "../../protocol/jsonrpc.ts";
 import { type Implementation, LOG_LEVELS } from "../../protocol/types.ts";
 import { isProgressToken } from "../../core/call.ts";
 import type { ClientFacts } from "../../core/context.ts";
+import type { Core } from "../../core/core.ts";
 import type { Method } from "../../core/feature.ts";
 import type { Link } from "../../core/link.ts";
 import { META_CAPABILITIES, META_CLIENT, META_LEVEL, META_VERSION, VERSION } from "./meta_keys.ts";
@@ -22,7 +23,7 @@ import { checkHeaders, toMismatch } from "./request_headers.ts";
 export function readEnvelope(
   message: Request,
   link: Link,
-  { method, maxToken }: { readonly method: Method | undefined; readonly maxToken: number },
+  { method, core }: { readonly method: Method | undefined; readonly core: Core },
 ): ClientFacts {
   const { params = {} } = message;
   const { _meta: meta = {} } = params;
@@ -54,11 +55,12 @@ export function readEnvelope(
     throw invalid("params._meta.progressToken is not a string or integer");
   }
   // The token is repeated in every progress notification.
+  const maxToken = core.limits.request.idCharacters;
   if (typeof progressToken === "string" && progressToken.length > maxToken) {
     throw invalid(`params._meta.progressToken is longer than ${maxToken} (request.idCharacters)`);
   }
   if (headers) checkHeaders(message, headers, method?.subject && params[method.subject]);
-  return { version, info, capabilities, logLevel };
+  return { version, info, capabilities, logLevel: core.can.logging ? logLevel : undefined };
 }
 
 function isImplementation(value: unknown): value is Implementation {

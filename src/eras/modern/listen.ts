@@ -205,6 +205,8 @@ class Subscription {
 
   #take(change: Change): void {
     if (change.kind === "close") return this.#end({});
+    // In this revision, log messages belong to a request.
+    if (change.kind === "log") return;
     const { lists, uris } = this.#filter;
     if (!(change.kind === "list" ? lists.has(change.feature) : uris.has(change.uri))) return;
     const [before, after] = toFrame(change);
@@ -250,7 +252,7 @@ class Subscription {
 // ones, and `allow` decides at each change.
 function readFilter({ core, registry }: Engine, wanted: Params): Read {
   const { capabilities } = registry;
-  const lists = Object.keys(LISTS).filter((name) => wanted[name] === true && LISTS[name] in capabilities);
+  const lists = Object.keys(LISTS).filter((name) => wanted[name] === true && capabilities[LISTS[name]]?.listChanged);
   const requested = wanted.resourceSubscriptions ?? [];
   if (!Array.isArray(requested) || !requested.every((uri) => typeof uri === "string")) {
     throw invalid("params.notifications.resourceSubscriptions is not an array of strings");
@@ -258,7 +260,7 @@ function readFilter({ core, registry }: Engine, wanted: Params): Read {
   if (!isWatchable(requested, core.limits)) {
     throw invalid("too many resources are watched, or their URIs are too long (streams.watchedUris)");
   }
-  const uris = "resources" in capabilities ? requested : [];
+  const uris = capabilities.resources?.subscribe ? requested : [];
   return {
     filter: { lists: new Set(lists.map((name) => LISTS[name])), uris: new Set(uris), topics: [] },
     granted: {
@@ -283,7 +285,7 @@ let lastChange: Change | undefined;
 let lastFrame: readonly [string, string] = ["", ""];
 
 function toFrame(change: Change): readonly [before: string, after: string] {
-  if (change !== lastChange && change.kind !== "close") {
+  if (change !== lastChange && (change.kind === "list" || change.kind === "resource")) {
     const isList = change.kind === "list";
     const method = isList ? `notifications/${change.feature}/list_changed` : "notifications/resources/updated";
     const text = toNotification(method, { _meta: { [META_SUBSCRIPTION]: 0 }, ...isList ? {} : { uri: change.uri } });

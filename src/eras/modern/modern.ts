@@ -4,14 +4,7 @@
  * @see specification/2026-07-28/basic/versioning
  * @module
  */
-import {
-  INSUFFICIENT_SCOPE,
-  INTERNAL_ERROR,
-  INVALID_REQUEST,
-  isMcpError,
-  type McpError,
-  METHOD_NOT_FOUND,
-} from "../../protocol/errors.ts";
+import { INTERNAL_ERROR, INVALID_REQUEST, isMcpError, type McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
 import {
   type Id,
   type Incoming,
@@ -23,12 +16,12 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
-import { requireScopes } from "../../core/scopes.ts";
+import { isScopeError, requireScopes } from "../../core/scopes.ts";
 import { Call, type Carrier, toTooLong } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Method, Outcome, Runner } from "../../core/feature.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
-import { BUSY, type HeaderReader, type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
+import { type HeaderReader, type Link, type Reply, toHints } from "../../core/link.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
@@ -118,9 +111,10 @@ class ModernEra implements SelectiveEra {
     if (message.kind === "request") return this.#answer(message, link);
     if (message.kind === "broken") return this.#refuse(link, { ...message, reason: "message" });
     if (message.kind === "notification") {
+      const { core, registry, scheduler } = this.#engine;
+      core.observing?.notify(message.method, link, { version: VERSION });
       link.inFlight.notify(message);
       const { [META_CAPABILITIES]: capabilities } = Object(message.params?._meta);
-      const { registry, scheduler } = this.#engine;
       const source = { link, carrier: this.#carrier, client: { version: VERSION, capabilities }, executor: scheduler };
       return registry.compiled("extensions")?.notify?.(message, source) ?? {};
     }
@@ -149,20 +143,27 @@ class ModernEra implements SelectiveEra {
     const { core } = this.#engine;
     const known = isMcpError(error) ? error : core.report(error, { method });
     const reply = toErrorReply(id, known);
-    observed?.fail(known, known.code === INSUFFICIENT_SCOPE ? 403 : reply.status);
-    return known.code === INSUFFICIENT_SCOPE
+    observed?.fail(known, isScopeError(known) ? 403 : reply.status);
+    return isScopeError(known)
       ? import("../../core/auth.ts").then(({ toScopeReply }) => toScopeReply(core, known, reply))
       : reply;
   }
 
-  #find(message: Request, link: Link, observed?: RequestReport): Reply | Promise<Reply> {
+  #find(message: Request, link: Link, observed?: RequestReport, admitted?: Call): Reply | Promise<Reply> {
     const { core, registry } = this.#engine;
     const method = this.#own.get(message.method) ?? registry.methods.get(message.method);
-    const facts = readEnvelope(message, link, { method, maxToken: core.limits.request.idCharacters });
-    const call = new Call(this.#carrier, link, message, facts);
-    if (observed) {
-      observed.identify(facts, method?.subject && call.params[method.subject]);
-      call.observed = observed;
+    let call = admitted;
+    if (!call) {
+      const facts = readEnvelope(message, link, { method, core });
+      const entering = call = new Call(this.#carrier, link, message, facts);
+      if (observed) {
+        observed.identify(facts, method?.subject && call.params[method.subject]);
+        call.observed = observed;
+      }
+      if (core.admit) {
+        const admitting = this.#engine.scheduler.prepare(call, core.admit(call));
+        return admitting.then(() => this.#find(message, link, observed, entering));
+      }
     }
     if (message.method === "subscriptions/listen") return this.#listen(call);
     if (!method) throw toUnknownMethod(message.method);
@@ -190,6 +191,7 @@ class ModernEra implements SelectiveEra {
     if (!isChecked && runner.headers && link.headers) return this.#checkParams(found, runner.headers, link.headers);
     if (runner.scopes) requireScopes(this.#engine.core, found.call, runner.scopes);
     if (runner.needs) requireCapabilities(client.capabilities, runner.needs, "run the call");
+    runner.check?.(found.call);
     if (!method.asks || params.requestState === undefined && params.inputResponses === undefined) {
       return this.#run(found);
     }
@@ -303,6 +305,7 @@ function once(compute: (call: Call) => unknown): (call: Call) => unknown {
 
 function toErrorReply(id: Id, error: McpError): Reply {
   const text = toFailure(id, error);
-  if (error.code === BUSY) return { text, status: 503, headers: RETRY_AFTER };
+  const hints = toHints(error);
+  if (hints) return { text, ...hints };
   return { text, status: error.code === METHOD_NOT_FOUND ? 404 : error.code === INTERNAL_ERROR ? 200 : 400 };
 }

@@ -1,0 +1,84 @@
+// A tool that calls an HTTP API with a rate limit of its own. It keeps below that limit, and retries what the API
+// refuses. Run it with `mcp examples/http_api.ts`, with the API's address in WEATHER_API.
+import { createServer, tool, ToolError } from "@x/mcp";
+import { limits } from "@x/mcp/limits";
+import process from "node:process";
+import { z } from "zod";
+
+/** How often to try, and how long to wait in between. */
+interface Retries {
+  readonly attempts: number;
+  readonly firstDelayMs: number;
+  readonly maxDelayMs: number;
+}
+
+/** Creates the server for an API at this address. */
+export function createWeatherServer(api: string, retries: Partial<Retries> = {}) {
+  const { attempts = 4, firstDelayMs = 250, maxDelayMs = 10_000 } = retries;
+
+  /** Sends a request until it succeeds. Network errors and the statuses 429, 502, 503 and 504 are worth a retry. */
+  async function request(url: URL, signal: AbortSignal): Promise<Response> {
+    for (let attempt = 1;; attempt++) {
+      const response = await fetch(url, { signal }).catch((error) => {
+        if (signal.aborted || attempt === attempts) throw error;
+      });
+      if (response && ![429, 502, 503, 504].includes(response.status)) return response;
+      await response?.body?.cancel();
+      if (attempt === attempts) {
+        throw new ToolError(`The weather service is busy (${response?.status}); try again later`);
+      }
+      const delayMs = readRetryAfter(response) ?? jitter(Math.min(maxDelayMs, firstDelayMs * 2 ** (attempt - 1)));
+      // The model can wait for longer than this call.
+      if (delayMs > maxDelayMs) {
+        throw new ToolError(`The weather service is busy; try again in ${Math.ceil(delayMs / 1000)} seconds`);
+      }
+      await wait(delayMs, signal);
+    }
+  }
+
+  const forecast = tool({
+    name: "forecast",
+    description: "Returns the weather of a city",
+    input: z.object({ city: z.string() }),
+    // One client cannot use up what the API allows all of them, and at most two requests are under way.
+    limits: limits({ timeoutMs: 30_000, concurrency: 2, rate: { calls: 20, perMs: 60_000 } }),
+    async run({ city }, { signal }) {
+      const url = new URL("forecast", api);
+      url.searchParams.set("city", city);
+      const response = await request(url, signal);
+      if (response.status === 404) throw new ToolError(`There is no city ${city}`);
+      return response;
+    },
+  });
+  return createServer({ name: "weather", version: "1.0.0", handlers: [forecast] });
+}
+
+/** Returns the milliseconds that a response asks to wait: `Retry-After` has seconds or a date. */
+function readRetryAfter(response: Response | undefined | void): number | undefined {
+  const value = response?.headers.get("retry-after");
+  if (!value) return;
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
+}
+
+// Clients that failed together must not retry together.
+function jitter(ms: number): number {
+  return ms * (0.5 + Math.random() / 2);
+}
+
+function wait(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", onAbort);
+      resolve();
+    }, ms);
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+  });
+}
+
+export default createWeatherServer(process.env.WEATHER_API ?? "http://localhost:8000/");

@@ -1,0 +1,139 @@
+/**
+ * Limits the size of results: refuses them, cuts them, or keeps them behind links to resources.
+ *
+ * @module
+ */
+import { INTERNAL_ERROR, McpError, quote } from "../protocol/errors.ts";
+import { isObject, type Result } from "../protocol/jsonrpc.ts";
+import type { Content } from "../protocol/types.ts";
+import type { Call } from "../core/call.ts";
+import type { Core } from "../core/core.ts";
+import type { Handler } from "../core/feature.ts";
+import type { LimitedHandler } from "../core/handler_limits.ts";
+import { isContent } from "../handlers/content.ts";
+import { Keeper } from "./kept_results.ts";
+import { cutText, toSize } from "./text.ts";
+
+/** What happens to a result that is too large. */
+export type OnLarge = "refuse" | "cut" | "link";
+
+/** Options of large results. */
+export interface LargeResultsOptions {
+  readonly resultBytes?: number;
+  readonly onLarge?: OnLarge;
+  readonly keepMs?: number;
+  readonly keepBytes?: number;
+}
+
+/** Fits the results of one handler. */
+export interface LargeResults {
+  /** The resource behind the links. */
+  readonly also?: readonly Handler[];
+  /** Returns the result, or what stands for it. */
+  fit(result: Result, call: Call, core: Core): Result;
+}
+
+/**
+ * Creates what fits the results of a handler. Returns `undefined` if they have no limit.
+ *
+ * @throws {TypeError} if the handler cannot have such results.
+ */
+export function readLargeResults(options: LargeResultsOptions, handler: LimitedHandler): LargeResults | undefined {
+  const { resultBytes, onLarge = "refuse" } = options;
+  if (resultBytes === undefined || resultBytes === Infinity) return;
+  const { place, kind, hasOutput } = handler;
+  const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
+  if (onLarge === "link" && kind !== "tool") throw refuse('onLarge "link" is for tools; use "refuse" or "cut"');
+  if (onLarge !== "refuse" && hasOutput) {
+    throw refuse(`onLarge ${quote(onLarge)} would break its output schema; use "refuse"`);
+  }
+  if (onLarge !== "refuse" && kind === "method") {
+    throw refuse('results of extensions can only be refused; use "refuse"');
+  }
+  if (onLarge !== "refuse" && resultBytes < MIN_BYTES) {
+    throw refuse(`resultBytes is ${resultBytes}; with onLarge ${quote(onLarge)} it must be at least ${MIN_BYTES}`);
+  }
+  const keeper = onLarge === "link" ? new Keeper(handler, { ...options, resultBytes }) : undefined;
+  return {
+    also: keeper && [keeper.handler],
+    fit(result, call, core) {
+      const size = toSize(JSON.stringify(result));
+      if (size <= resultBytes) return result;
+      core.observing?.reach("handler.resultBytes", call.link.account.key, place);
+      const state = `the result has ${size} bytes, more than ${resultBytes} (handler.resultBytes)`;
+      if (kind === "tool") {
+        const { content } = result;
+        const blocks: readonly Content[] = Array.isArray(content) ? content.filter(isContent) : [];
+        const kept = keeper?.keep(blocks, { size, call, core });
+        if (kept) return { ...kept, isError: result.isError };
+        if (onLarge === "cut") return { content: cutBlocks(blocks, resultBytes, size), isError: result.isError };
+        const words = `Cannot send the result of ${place}: ${state}. Ask for less.`;
+        return { content: [toText(words)], isError: true };
+      }
+      if (onLarge === "cut") return cutOther(result, resultBytes, size);
+      throw new McpError(INTERNAL_ERROR, `Cannot send the result of ${place}: ${state}`);
+    },
+  };
+}
+
+/** Bytes for the note and the structure around a cut text. */
+const NOTE_BYTES = 512;
+
+/** The least limit that leaves room for a text. */
+const MIN_BYTES = 1024;
+
+/** Cuts content blocks, and adds a note. Media that do not fit are left out. */
+function cutBlocks(blocks: readonly Content[], max: number, size: number): Content[] {
+  let left = max - NOTE_BYTES;
+  const kept: Content[] = [];
+  for (const block of blocks) {
+    const bytes = toSize(JSON.stringify(block)) + 1;
+    if (bytes <= left) {
+      kept.push(block);
+      left -= bytes;
+    } else if (block.type === "text") {
+      const rest = { ...block, text: cutText(block.text, left - 64 - (bytes - toSize(JSON.stringify(block.text)))) };
+      if (rest.text) kept.push(rest);
+      left = 0;
+    }
+  }
+  return [...kept, toText(toNote(max, size))];
+}
+
+/** Cuts the texts of a prompt or a resource. */
+function cutOther(result: Result, max: number, size: number): Result {
+  const { messages, contents } = result;
+  let left = max - NOTE_BYTES;
+  const take = (item: unknown, cut: (text: string, bytes: number) => unknown, text: unknown) => {
+    const bytes = toSize(JSON.stringify(item)) + 1;
+    if (bytes <= left) {
+      left -= bytes;
+      return [item];
+    }
+    const room = typeof text === "string" ? left - 64 - (bytes - toSize(JSON.stringify(text))) : 0;
+    left = Math.min(left, 0);
+    return typeof text === "string" && room > 0 ? [cut(text, room)] : [];
+  };
+  if (Array.isArray(messages)) {
+    const kept = messages.flatMap((message) => {
+      const content = Object(Object(message).content);
+      const cut = (text: string, room: number) => ({ ...message, content: { ...content, text: cutText(text, room) } });
+      return take(message, cut, content.text);
+    });
+    return { ...result, messages: [...kept, { role: "user", content: toText(toNote(max, size)) }] };
+  }
+  const all: readonly unknown[] = Array.isArray(contents) ? contents : [];
+  const kept = all.filter(isObject).flatMap((item) =>
+    take(item, (text, room) => ({ ...item, text: cutText(text, room) }), item.text)
+  );
+  const { uri = "" } = Object(all[0]);
+  return { ...result, contents: [...kept, { uri, mimeType: "text/plain", text: toNote(max, size) }] };
+}
+
+function toNote(max: number, size: number): string {
+  return `[Cut: the whole result has ${size} bytes, and only about ${max} are shown. Ask for less to see the rest.]`;
+}
+
+function toText(text: string): Content {
+  return { type: "text", text };
+}

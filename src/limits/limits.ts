@@ -1,0 +1,182 @@
+/**
+ * Limits of single handlers: their time, their concurrency, the rate of their calls, and the size of their results.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { limits } from "@x/mcp/limits";
+ *
+ * const search = tool({
+ *   name: "search",
+ *   limits: limits({ timeoutMs: 5000, concurrency: 4, rate: { calls: 30, perMs: 60_000 } }),
+ *   run: () => "nothing found",
+ * });
+ *
+ * export default createServer({ name: "search", version: "1.0.0", handlers: [search] });
+ * ```
+ *
+ * @module
+ */
+import type { Core } from "../core/core.ts";
+import type { Runner, RunWithin } from "../core/feature.ts";
+import type { HandlerLimits, LimitedHandler } from "../core/handler_limits.ts";
+import { INTERNALS } from "../core/internals.ts";
+import { type Concurrency, Places } from "./concurrency.ts";
+import { type LargeResults, type OnLarge, readLargeResults } from "./large_results.ts";
+import { Buckets, type Rate, takeToken } from "./rate.ts";
+
+export type { HandlerLimits } from "../core/handler_limits.ts";
+export type { Concurrency } from "./concurrency.ts";
+export type { OnLarge } from "./large_results.ts";
+export type { Rate } from "./rate.ts";
+
+/** Options of {@linkcode limits}. All are optional. */
+export interface HandlerLimitsOptions {
+  /**
+   * Milliseconds that the handler may take, with its middleware. Time in a queue or waiting for an answer of the client
+   * does not count. `Infinity` means no limit. Defaults to the server's `limits.calls.timeoutMs`.
+   */
+  readonly timeoutMs?: number;
+  /**
+   * Number of calls that run at once, for all clients together. Others wait, and fail with code -31503 if too many do.
+   * Defaults to no limit.
+   */
+  readonly concurrency?: number | Concurrency;
+  /**
+   * Rate of calls that one client may make. Others fail with code -31429, over HTTP with status 429 and `Retry-After`,
+   * and with `data.retryAfterMs`. A client is a principal, else an IP address, else a connection. Defaults to no limit.
+   */
+  readonly rate?: Rate;
+  /**
+   * Bytes of a result as JSON. Defaults to no limit but the server's `limits.calls.resultBytes`.
+   */
+  readonly resultBytes?: number;
+  /**
+   * What happens to a larger result. `"refuse"` makes it an error. `"cut"` cuts its text, and adds a note for the model.
+   * `"link"` keeps it behind a link to a resource, which the model reads in pages. Defaults to `"refuse"`. `"link"` is
+   * for tools.
+   */
+  readonly onLarge?: OnLarge;
+  /** Milliseconds for which a result behind a link is kept. Defaults to 600,000. */
+  readonly keepMs?: number;
+  /** Bytes of all results of a handler behind links. The oldest are dropped. Defaults to 16 MiB. */
+  readonly keepBytes?: number;
+}
+
+/**
+ * Creates limits for the option `limits` of a handler. Handlers with the same object share its rate and its concurrency.
+ *
+ * @throws {TypeError} if a limit is invalid.
+ */
+export function limits(options: HandlerLimitsOptions): HandlerLimits {
+  check(options);
+  // One state per server, and one for its completers. They run with each key that a user types.
+  const states = new WeakMap<Core, Map<string, State>>();
+  const find = (core: Core, group: string): State => {
+    const known = states.get(core) ?? new Map<string, State>();
+    states.set(core, known);
+    const state = known.get(group) ?? new State(options, core);
+    known.set(group, state);
+    return state;
+  };
+  return {
+    [INTERNALS]: {
+      bind(handler) {
+        const large = handler.kind === "completion" ? undefined : readLargeResults(options, handler);
+        return {
+          also: large?.also,
+          apply: (runner, core) => {
+            const state = find(core, handler.kind === "completion" ? "completion" : "");
+            return { ...runner, ...limited(runner, { options, handler, state, core, large }) };
+          },
+        };
+      },
+    },
+  };
+}
+
+/** The counts of one server. */
+class State {
+  readonly buckets?: Buckets;
+  readonly places?: Places;
+
+  constructor({ rate, concurrency }: HandlerLimitsOptions, core: Core) {
+    if (rate) this.buckets = new Buckets(rate);
+    if (concurrency !== undefined && concurrency !== Infinity) {
+      this.places = new Places(typeof concurrency === "number" ? { calls: concurrency } : concurrency, core);
+    }
+  }
+}
+
+/** What the limits of a runner need. */
+interface Parts {
+  readonly options: HandlerLimitsOptions;
+  readonly handler: LimitedHandler;
+  readonly state: State;
+  readonly core: Core;
+  readonly large?: LargeResults;
+}
+
+/** Returns the parts of a runner that differ because of its limits. */
+function limited(runner: Runner, { options, handler: { place }, state, core, large }: Parts): Partial<Runner> {
+  const { buckets, places } = state;
+  const { extensions } = runner;
+  const run: Runner["run"] = large
+    ? (call) => {
+      const result = runner.run(call);
+      return result instanceof Promise
+        ? result.then((result) => large.fit(result, call, core))
+        : large.fit(result, call, core);
+    }
+    : (call) => runner.run(call);
+  const within: RunWithin = (call, runner, executor) => {
+    call.timeoutMs = options.timeoutMs;
+    const begin = (runner: Runner) =>
+      extensions?.run
+        ? extensions.run(call, runner, executor)
+        : executor.invoke
+        ? executor.invoke(call, runner)
+        : runner.run(call);
+    return places ? places.run(call, runner, begin) : begin(runner);
+  };
+  return {
+    run,
+    extensions: { ...extensions, run: within },
+    check(call) {
+      // A call that cannot wait costs no token.
+      places?.check(call, place);
+      if (buckets) takeToken(buckets, call, core, place);
+    },
+  };
+}
+
+function check({ timeoutMs, concurrency, rate, resultBytes, onLarge, keepMs, keepBytes }: HandlerLimitsOptions): void {
+  const { calls, waiting = 1 } = typeof concurrency === "object" ? concurrency : { calls: concurrency };
+  const numbers = {
+    timeoutMs,
+    "concurrency.calls": calls,
+    "rate.calls": rate?.calls,
+    "rate.perMs": rate?.perMs,
+    "rate.burst": rate?.burst,
+    resultBytes,
+    keepMs,
+    keepBytes,
+  };
+  if (rate && (rate.calls === undefined || rate.perMs === undefined)) {
+    throw new TypeError("Cannot make limits: rate has no calls and perMs; write { calls: 10, perMs: 60_000 }");
+  }
+  for (const [name, value] of Object.entries(numbers)) {
+    if (value === undefined || typeof value === "number" && value > 0) continue;
+    throw new TypeError(`Cannot make limits: ${name} is ${value}; it must be a number above 0`);
+  }
+  for (const [name, value] of Object.entries({ "concurrency.calls": calls, "rate.burst": rate?.burst })) {
+    if (value === undefined || value >= 1) continue;
+    throw new TypeError(`Cannot make limits: ${name} is ${value}; it must be at least 1`);
+  }
+  if (rate && rate.burst === undefined && rate.calls < 1) {
+    throw new TypeError(`Cannot make limits: rate.calls is ${rate.calls}; it must be at least 1, or set burst`);
+  }
+  if (!(waiting >= 0)) throw new TypeError(`Cannot make limits: concurrency.waiting is ${waiting}; use 0 or more`);
+  if (onLarge !== undefined && !["refuse", "cut", "link"].includes(onLarge)) {
+    throw new TypeError(`Cannot make limits: onLarge is ${onLarge}; it must be "refuse", "cut" or "link"`);
+  }
+}

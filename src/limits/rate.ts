@@ -1,0 +1,101 @@
+/**
+ * Limits the rate of calls per client, by token buckets.
+ *
+ * @module
+ */
+import { McpError } from "../protocol/errors.ts";
+import type { Call } from "../core/call.ts";
+import type { Core } from "../core/core.ts";
+import { RATE_LIMITED } from "../core/link.ts";
+
+/** The rate of calls that one client may make. */
+export interface Rate {
+  /** Number of calls per period. */
+  readonly calls: number;
+  /** The period, in milliseconds. */
+  readonly perMs: number;
+  /** Number of calls that a client may make at once after a pause. Defaults to `calls`. */
+  readonly burst?: number;
+}
+
+/** The tokens of one client. */
+interface Bucket {
+  tokens: number;
+  /** Time of the latest change, in milliseconds of the monotonic clock. */
+  at: number;
+}
+
+/** The key of clients: a principal or a peer, or else the connection. */
+type ClientKey = string | object;
+
+/**
+ * The buckets of all clients. A bucket that nobody used for as long as it takes to fill is full, so it is dropped. The
+ * map of the present period and that of the one before hold all others.
+ */
+export class Buckets {
+  readonly #rate: Rate;
+  readonly #burst: number;
+  /** Milliseconds until an empty bucket is full. */
+  readonly #fillMs: number;
+  #young = new Map<ClientKey, Bucket>();
+  #older = new Map<ClientKey, Bucket>();
+  #since = -Infinity;
+
+  /** Creates the buckets of one rate. */
+  constructor(rate: Rate) {
+    this.#rate = rate;
+    this.#burst = rate.burst ?? rate.calls;
+    this.#fillMs = this.#burst * rate.perMs / rate.calls;
+  }
+
+  /** Takes a token. Returns the milliseconds until there is one if the bucket is empty, and 0 otherwise. */
+  take(client: ClientKey, now: number): number {
+    this.#age(now);
+    const bucket = this.#find(client, now);
+    const { calls, perMs } = this.#rate;
+    bucket.tokens = Math.min(this.#burst, bucket.tokens + (now - bucket.at) * calls / perMs);
+    bucket.at = now;
+    // A rounding error must not make a client wait for nothing.
+    if (bucket.tokens < 1 - 1e-9) return Math.max(1, Math.ceil((1 - bucket.tokens) * perMs / calls));
+    bucket.tokens--;
+    return 0;
+  }
+
+  #age(now: number): void {
+    if (now - this.#since < this.#fillMs) return;
+    this.#older = now - this.#since < 2 * this.#fillMs ? this.#young : new Map();
+    this.#young = new Map();
+    this.#since = now;
+  }
+
+  #find(client: ClientKey, now: number): Bucket {
+    const known = this.#young.get(client) ?? this.#older.get(client);
+    // Beyond this number, unknown clients share one bucket.
+    const key = known || this.#young.size < MAX_CLIENTS ? client : OTHERS;
+    const bucket = known ?? this.#young.get(key) ?? this.#older.get(key) ?? { tokens: this.#burst, at: now };
+    this.#young.set(key, bucket);
+    return bucket;
+  }
+}
+
+/** Number of clients with a bucket of their own in one period. */
+const MAX_CLIENTS = 10_000;
+
+const OTHERS = {};
+
+/** All HTTP requests whose client is unknown. Each of them has a connection of its own. */
+const UNKNOWN = {};
+
+/** Returns the key under which the calls of a client are counted. */
+export function toClientKey({ link, inFlight }: Call): ClientKey {
+  return link.account.key ?? (link.http ? UNKNOWN : inFlight);
+}
+
+/** Takes a token for a call. Throws the error for the client if there is none. */
+export function takeToken(buckets: Buckets, call: Call, core: Core, place: string): void {
+  const retryAfterMs = buckets.take(toClientKey(call), core.ticker.clock.now());
+  if (!retryAfterMs) return;
+  core.observing?.reach("handler.rate", call.link.account.key, place);
+  const message = `Cannot run the call: too many calls; try again in ${retryAfterMs} ms (handler.rate)`;
+  throw new McpError(RATE_LIMITED, message, { retryAfterMs });
+}

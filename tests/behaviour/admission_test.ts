@@ -1,0 +1,210 @@
+// Admission before sessions and calls, what observers hear of a connection, log messages of the server, and switches.
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { z } from "zod";
+import {
+  type AdmitFacts,
+  type CallEvent,
+  createServer,
+  type NotificationEvent,
+  prompt,
+  type RefusedEvent,
+  resource,
+  type SessionEvent,
+  tool,
+} from "../../mod.ts";
+import { refuse } from "../../src/auth/auth.ts";
+import { RpcError } from "../../src/testing/testing.ts";
+import { behaviour, textOf, until } from "../support/behaviour.ts";
+
+const hello = tool({ name: "hello", run: () => "hello" });
+
+async function fails(run: () => Promise<unknown>): Promise<RpcError> {
+  const error = await assertRejects(run);
+  if (!(error instanceof RpcError)) throw error;
+  return error;
+}
+
+behaviour("admit decides on each request with the facts that are known", async (connect, way) => {
+  const facts: AdmitFacts[] = [];
+  const refused: RefusedEvent[] = [];
+  const seen: string[] = [];
+  let isOpen = true;
+  const { client } = await connect({
+    handlers: [hello],
+    admit(known) {
+      facts.push(known);
+      return isOpen || refuse(503, { reason: "the shop is closed", retryAfterMs: 4200 });
+    },
+    use: [async ({ method }, next) => {
+      seen.push(method);
+      return await next();
+    }],
+    observer: { refused: (event) => refused.push(event) },
+  });
+  assertEquals(textOf(await client.callTool("hello")), "hello");
+  const { method, transport, principal, http, client: declared } = facts.at(-1) ?? {};
+  assertEquals(method, "tools/call");
+  assertEquals(principal, undefined);
+  assertEquals(!!http, way.transport !== "pipe");
+  assertEquals(declared?.version, way.version);
+  assertEquals(declared?.info, { name: "test", version: "1.0.0" });
+  assert(transport);
+  if (way.era === "legacy") assertEquals(facts[0].method, "initialize");
+  isOpen = false;
+  seen.length = 0;
+  for (const run of [() => client.callTool("hello"), () => client.listTools(), () => client.request("no/such", {})]) {
+    const { code, message, data } = await fails(run);
+    assertEquals(code, -31503);
+    assertEquals(message, "Cannot serve the request: the shop is closed");
+    assertEquals(data, { retryAfterMs: 4200 });
+  }
+  assertEquals(seen, []);
+  const status = way.transport === "pipe" ? undefined : 503;
+  assertEquals(refused.map(({ reason, status }) => [reason, status]), Array(3).fill(["admission", status]));
+});
+
+behaviour("admit may refuse a session, wait, or fail", async (connect, way) => {
+  let decide: () => Promise<unknown> = () => Promise.resolve(true);
+  // The type does not allow what the test returns.
+  const { client, join, takeFaults } = await connect({ handlers: [hello], admit: async () => await decide() as true });
+  assertEquals(textOf(await client.callTool("hello")), "hello");
+  decide = () => Promise.resolve(refuse(403));
+  assertEquals((await fails(async () => await (await join()).callTool("hello"))).code, -31403);
+  decide = () => Promise.reject(new Error("no database"));
+  assertEquals((await fails(() => client.callTool("hello"))).code, -32603);
+  decide = () => Promise.resolve(undefined);
+  assertEquals((await fails(() => client.callTool("hello"))).code, -32603);
+  assertEquals(takeFaults().map(({ error }) => String(error)), [
+    "Error: no database",
+    "TypeError: Cannot admit a request: admit returned neither true nor refuse()",
+  ]);
+  if (way.transport === "pipe") return;
+  const challenge = { scheme: "Bearer", params: { error: "step_up" } };
+  decide = () => Promise.resolve(refuse(401, { challenge }));
+  await fails(() => client.callTool("hello"));
+  if (way.transport === "http") {
+    const lines = client.transcript.join("\n");
+    assertStringIncludes(lines, "401");
+  }
+});
+
+behaviour("an observer hears initialize, notifications, and the end of a session", async (connect, way) => {
+  const calls: CallEvent[] = [];
+  const heard: NotificationEvent[] = [];
+  const sessions: SessionEvent[] = [];
+  const { client, server } = await connect({
+    handlers: [hello],
+    observer: {
+      call: (event) => calls.push(event),
+      notification: (event) => heard.push(event),
+      session: (event) => sessions.push(event),
+    },
+  });
+  await client.callTool("hello");
+  await client.notify("notifications/roots/list_changed", {});
+  await client.notify(`notifications/${"x".repeat(230)}`, {});
+  const isLegacy = way.era === "legacy";
+  await until(() => heard.length === (isLegacy ? 3 : 2), "all notifications are heard");
+  const methods = heard.map(({ method }) => method);
+  assertEquals(methods.slice(-2), [
+    "notifications/roots/list_changed",
+    `notifications/${"x".repeat(230)}`.slice(0, 200),
+  ]);
+  // A notification without metadata or a session tells no revision.
+  const revision = way.transport === "pipe" && !isLegacy ? undefined : way.version;
+  assertEquals(heard.map(({ revision }) => revision), heard.map(() => revision));
+  if (isLegacy) {
+    assertEquals(calls[0].method, "initialize");
+    assertEquals(calls[0].client, { name: "test", version: "1.0.0" });
+    assertEquals(methods[0], "notifications/initialized");
+    assertEquals(heard[0].client, { name: "test", version: "1.0.0" });
+    assertEquals(heard[0].session, sessions[0].id);
+  }
+  await client.close();
+  await server.close();
+  if (isLegacy) assertEquals(sessions.at(-1)?.state, "ended");
+});
+
+behaviour("the server logs outside of a call to sessions that want the level", async (connect, way) => {
+  const { client, join, server } = await connect({ handlers: [hello] });
+  const other = await join(way.transport === "pipe" ? {} : { principal: { id: "ada" } });
+  await client.callTool("hello");
+  await other.callTool("hello");
+  if (way.era === "legacy") await other.setLogLevel("error");
+  const first = async (changes: AsyncIterable<unknown>) => {
+    for await (const _ of changes) return;
+  };
+  const follow = (connection: typeof client) =>
+    connection.received.flatMap(({ method, params }) => method === "notifications/message" ? Object(params).data : []);
+  const subscription = await client.subscribe({ toolsListChanged: true });
+  const second = await other.subscribe({ toolsListChanged: true });
+  server.log.debug("quiet");
+  server.log.info({ text: "info" }, { logger: "db" });
+  server.log.error("error");
+  server.log.error("ada only", { to: ({ principal }) => principal?.id === "ada" });
+  server.log.error(undefined);
+  const cycle: Record<string, unknown> = {};
+  cycle.self = cycle;
+  server.log.error(cycle);
+  server.listChanged("tools");
+  await first(subscription);
+  await first(second);
+  if (way.era === "modern") {
+    assertEquals([follow(client), follow(other)], [[], []]);
+  } else {
+    const odd = ["undefined", "[a value that JSON cannot hold]"];
+    assertEquals(follow(client), [{ text: "info" }, "error", ...odd]);
+    assertEquals(follow(other), ["error", ...way.transport === "pipe" ? [] : ["ada only"], ...odd]);
+    const message = client.received.find(({ method }) => method === "notifications/message");
+    assertEquals(message?.params, { level: "info", logger: "db", data: { text: "info" } });
+  }
+  await subscription.close();
+  await second.close();
+});
+
+behaviour("capabilities that are switched off are neither declared nor served", async (connect, way) => {
+  const handlers = [
+    tool({ name: "log", run: async (_, { log }) => void await log.error("loud") }),
+    resource({ uri: "x://r", name: "r", read: () => "r" }),
+    prompt({ name: "p", input: z.object({ a: z.string() }), complete: { a: () => ["a"] }, run: () => "p" }),
+  ];
+  const all = await connect({ handlers });
+  const off = { listChanged: false, subscribe: false, completions: false, logging: false };
+  const { client, server } = await connect(
+    { handlers, capabilities: off },
+    way.era === "modern" ? { logLevel: "debug" } : {},
+  );
+  const discover = async (from: typeof client) =>
+    from.handshake?.capabilities ?? (await from.request("server/discover", {})).capabilities;
+  assertEquals(await discover(all.client), {
+    tools: { listChanged: true },
+    resources: { listChanged: true, subscribe: true },
+    prompts: { listChanged: true },
+    completions: {},
+    logging: {},
+  });
+  assertEquals(await discover(client), {
+    tools: { listChanged: false },
+    resources: { listChanged: false, subscribe: false },
+    prompts: { listChanged: false },
+  });
+  await client.callTool("log");
+  server.log.error("loud");
+  server.listChanged("tools");
+  server.handlers.add(hello);
+  server.resourceUpdated("x://r");
+  const unknown = ["completion/complete", ...way.era === "legacy" ? ["logging/setLevel", "resources/subscribe"] : []];
+  for (const method of unknown) {
+    assertEquals((await fails(() => client.request(method, { level: "info", uri: "x://r" }))).code, -32601);
+  }
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assertEquals(client.received, []);
+});
+
+Deno.test("switches are checked", () => {
+  const options = { name: "x", version: "1" };
+  // The types do not allow these.
+  for (const capabilities of [{ tools: false }, { logging: 0 }] as unknown as { logging: boolean }[]) {
+    assertThrows(() => createServer({ ...options, capabilities }), TypeError, "Cannot create a server: capabilities.");
+  }
+});

@@ -1,0 +1,338 @@
+// The limits of single handlers: their time, their concurrency, the rate of their calls, and the size of their results.
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { z } from "zod";
+import { type LimitEvent, prompt, type RefusedEvent, resource, tool } from "../../mod.ts";
+import { limits } from "../../src/limits/limits.ts";
+import { RpcError } from "../../src/testing/testing.ts";
+import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
+
+const pause = (ms: number, signal?: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener("abort", end);
+  });
+
+async function fails(run: () => Promise<unknown>): Promise<RpcError> {
+  const error = await assertRejects(run);
+  if (!(error instanceof RpcError)) throw error;
+  return error;
+}
+
+behaviour("every kind of handler has a timeout of its own", async (connect) => {
+  const reached: LimitEvent[] = [];
+  const aborted: string[] = [];
+  const hang = (name: string, { signal }: { readonly signal: AbortSignal }) =>
+    new Promise<never>((_, reject) =>
+      signal.addEventListener("abort", () => {
+        aborted.push(name);
+        reject(signal.reason);
+      })
+    );
+  const short = limits({ timeoutMs: 30 });
+  const { client } = await connect({
+    observer: { limit: (event) => reached.push(event) },
+    handlers: [
+      tool({ name: "t", limits: short, run: (_, ctx) => hang("t", ctx) }),
+      resource({ uri: "x://r", name: "r", limits: short, read: (_, ctx) => hang("r", ctx) }),
+      prompt({
+        name: "p",
+        input: z.object({ a: z.string() }),
+        limits: short,
+        complete: { a: (_value, _others, ctx) => hang("c", ctx) },
+        run: (_, ctx) => hang("p", ctx),
+      }),
+      tool({ name: "free", run: () => pause(60).then(() => "done") }),
+    ],
+  });
+  const slow = started(client.callTool("free"));
+  const errors = await Promise.all([
+    fails(() => client.callTool("t")),
+    fails(() => client.readResource("x://r")),
+    fails(() => client.getPrompt("p", { a: "" })),
+    fails(() => client.complete({ type: "ref/prompt", name: "p" }, { name: "a", value: "" })),
+  ]);
+  for (const { code, message } of errors) {
+    assertEquals(code, -32603);
+    assertStringIncludes(message, "took longer than 30 ms (handler.timeoutMs)");
+  }
+  assertEquals(aborted.toSorted(), ["c", "p", "r", "t"]);
+  assertEquals(textOf(await slow), "done");
+  assertEquals(reached.map(({ limit }) => limit), Array(4).fill("handler.timeoutMs"));
+});
+
+behaviour("the time of an answer does not count towards the timeout, and that of the handler does", async (connect) => {
+  const ask = tool({
+    name: "ask",
+    input: z.object({ workMs: z.number() }),
+    limits: limits({ timeoutMs: 120 }),
+    async run({ workMs }, ctx) {
+      await ctx.elicit("a", { message: "Sure?", schema: z.object({ ok: z.boolean() }) });
+      await pause(workMs, ctx.signal);
+      return "done";
+    },
+  });
+  const onElicit = async () => {
+    await pause(250);
+    return { action: "accept" as const, content: { ok: true } };
+  };
+  const { client } = await connect({ handlers: [ask] }, { onElicit });
+  assertEquals(textOf(await client.callTool("ask", { workMs: 1 })), "done");
+  const { message } = await fails(() => client.callTool("ask", { workMs: 400 }));
+  assertStringIncludes(message, "handler.timeoutMs");
+});
+
+behaviour(
+  "only so many calls of a handler run at once; others wait their turn, or are refused",
+  async (connect, way) => {
+    const { pass, open } = gate();
+    const refused: RefusedEvent[] = [];
+    const reached: LimitEvent[] = [];
+    let running = 0;
+    let most = 0;
+    const work = tool({
+      name: "work",
+      limits: limits({ concurrency: { calls: 2, waiting: 4 } }),
+      async run() {
+        most = Math.max(most, ++running);
+        await pass;
+        running--;
+        return "done";
+      },
+    });
+    const { client } = await connect({
+      handlers: [work, tool({ name: "other", run: () => "other" })],
+      observer: { refused: (event) => refused.push(event), limit: (event) => reached.push(event) },
+    });
+    const calls = [1, 2, 3].map(() => started(client.callTool("work")));
+    await until(() => running === 2 && reached.length === 1, "two calls run, and one waits");
+    // One client has a quarter of the queue.
+    const { code, message } = await fails(() => client.callTool("work"));
+    assertEquals(code, -31503);
+    assertStringIncludes(message, "(handler.concurrency)");
+    assertEquals(textOf(await client.callTool("other")), "other");
+    open();
+    for (const call of calls) assertEquals(textOf(await call), "done");
+    assertEquals(most, 2);
+    assertEquals(textOf(await client.callTool("work")), "done");
+    const status = way.transport !== "pipe" ? way.era === "modern" ? 503 : 429 : undefined;
+    assertEquals(refused.map(({ reason, limit, status }) => ({ reason, limit, status })), [
+      { reason: "limit", limit: "handler.concurrency", status },
+    ]);
+    assertEquals(reached[0].handler, 'tool "work"');
+  },
+);
+
+behaviour("the time in the queue of a handler does not count towards its timeout", async (connect) => {
+  const work = tool({
+    name: "work",
+    limits: limits({ concurrency: 1, timeoutMs: 600 }),
+    run: () => pause(200).then(() => "done"),
+  });
+  const { client } = await connect({ handlers: [work] });
+  const results = await Promise.all([1, 2, 3, 4, 5].map(() => client.callTool("work")));
+  assertEquals(results.map(textOf), Array(5).fill("done"));
+});
+
+behaviour("a call that waits for its turn can be cancelled", async (connect) => {
+  const { pass, open } = gate();
+  const runs: number[] = [];
+  const work = tool({
+    name: "work",
+    limits: limits({ concurrency: 1 }),
+    input: z.object({ n: z.number() }),
+    async run({ n }) {
+      runs.push(n);
+      await pass;
+      return "done";
+    },
+  });
+  const { client } = await connect({ handlers: [work] });
+  const cancel = new AbortController();
+  const first = started(client.callTool("work", { n: 1 }));
+  await until(() => runs.length === 1, "the first call runs");
+  const second = started(client.callTool("work", { n: 2 }, { signal: cancel.signal }));
+  const third = started(client.callTool("work", { n: 3 }));
+  // An HTTP client that disconnects is noticed once its stream is open.
+  await pause(80);
+  cancel.abort();
+  await assertRejects(() => second);
+  await pause(80);
+  open();
+  assertEquals(textOf(await first), "done");
+  assertEquals(textOf(await third), "done");
+  assertEquals(runs, [1, 3]);
+});
+
+behaviour("a handler that ignores its cancellation keeps its place until it ends", async (connect) => {
+  const { pass, open } = gate();
+  let running = 0;
+  let most = 0;
+  const work = tool({
+    name: "work",
+    limits: limits({ concurrency: 1 }),
+    async run() {
+      most = Math.max(most, ++running);
+      await pass;
+      running--;
+      return "done";
+    },
+  });
+  const { client } = await connect({ handlers: [work] });
+  const cancel = new AbortController();
+  const first = started(client.callTool("work", {}, { signal: cancel.signal }));
+  await until(() => running === 1, "the first call runs");
+  cancel.abort();
+  await assertRejects(() => first);
+  const second = started(client.callTool("work"));
+  await pause(50);
+  open();
+  assertEquals(textOf(await second), "done");
+  assertEquals(most, 1);
+});
+
+behaviour("a client may call a handler at its rate", async (connect, way) => {
+  const refused: RefusedEvent[] = [];
+  const reached: LimitEvent[] = [];
+  const seen: string[] = [];
+  const polite = limits({ rate: { calls: 2, perMs: 60_000 } });
+  const handlers = [
+    tool({ name: "t", limits: polite, run: () => "t" }),
+    resource({ uri: "x://r", name: "r", limits: polite, read: () => "r" }),
+    prompt({
+      name: "p",
+      input: z.object({ a: z.string() }),
+      complete: { a: () => ["a"] },
+      limits: polite,
+      run: () => "p",
+    }),
+  ];
+  const { client, join } = await connect({
+    handlers,
+    use: [async ({ method }, next) => {
+      seen.push(method);
+      return await next();
+    }],
+    observer: { refused: (event) => refused.push(event), limit: (event) => reached.push(event) },
+  });
+  assertEquals(textOf(await client.callTool("t")), "t");
+  await client.readResource("x://r");
+  seen.length = 0;
+  const complete = () => client.complete({ type: "ref/prompt", name: "p" }, { name: "a", value: "" });
+  // Completers count apart, because they run with each key that a user types.
+  await complete();
+  await complete();
+  const errors = [
+    await fails(() => client.callTool("t")),
+    await fails(() => client.readResource("x://r")),
+    await fails(() => client.getPrompt("p", { a: "" })),
+    await fails(complete),
+  ];
+  for (const { code, message, data } of errors) {
+    assertEquals(code, -31429);
+    assertStringIncludes(message, "(handler.rate)");
+    const { retryAfterMs } = Object(data);
+    assert(retryAfterMs > 0 && retryAfterMs <= 30_000, `${retryAfterMs}`);
+  }
+  assertEquals(seen, ["completion/complete", "completion/complete"], "middleware saw a refused call");
+  const isHttp = way.transport !== "pipe";
+  assertEquals(
+    refused.map(({ status, reason, limit }) => [status, reason, limit]),
+    Array(4).fill([isHttp ? 429 : undefined, "limit", "handler.rate"]),
+  );
+  assertEquals(reached.map(({ limit, handler }) => [limit, handler]), [
+    ["handler.rate", 'tool "t"'],
+    ["handler.rate", 'resource "x://r"'],
+    ["handler.rate", 'prompt "p"'],
+    ["handler.rate", 'prompt "p"'],
+  ]);
+  if (way.transport === "http") {
+    assert(client.transcript.some((line) => /^← 429/.test(line)), client.transcript.join("\n"));
+  }
+  // A principal has a rate of its own.
+  if (way.transport !== "pipe") {
+    const ada = await join({ principal: { id: "ada" } });
+    assertEquals(textOf(await ada.callTool("t")), "t");
+  }
+});
+
+behaviour("a result that is too large is refused with words for the model", async (connect) => {
+  const small = limits({ resultBytes: 2000 });
+  const { client } = await connect({
+    handlers: [
+      tool({ name: "t", limits: small, input: z.object({ n: z.number() }), run: ({ n }) => "x".repeat(n) }),
+      resource({ uri: "x://r", name: "r", limits: small, read: () => "x".repeat(5000) }),
+      prompt({ name: "p", limits: small, run: () => "x".repeat(5000) }),
+    ],
+  });
+  assertEquals(textOf(await client.callTool("t", { n: 1000 })).length, 1000);
+  const { isError, content } = await client.callTool("t", { n: 5000 });
+  assert(isError);
+  assertStringIncludes(textOf({ content }), "more than 2000 (handler.resultBytes). Ask for less.");
+  for (const run of [() => client.readResource("x://r"), () => client.getPrompt("p")]) {
+    assertStringIncludes((await fails(run)).message, "handler.resultBytes");
+  }
+});
+
+behaviour("a result that is too large is cut, with a note", async (connect) => {
+  const small = limits({ resultBytes: 2000, onLarge: "cut" });
+  const long = "äöü\n😀".repeat(2000);
+  const { client } = await connect({
+    handlers: [
+      tool({ name: "t", limits: small, run: () => long }),
+      tool({ name: "o", limits: small, run: () => ({ a: long }) }),
+      resource({ uri: "x://r", name: "r", limits: small, read: () => long }),
+      prompt({ name: "p", limits: small, run: () => long }),
+    ],
+  });
+  const check = (text: string, note: string) => {
+    assert(text.length > 100 && long.startsWith(text), text);
+    assert(!/[\ud800-\udbff]$/.test(text), "a surrogate pair was split");
+    assertStringIncludes(note, "[Cut: the whole result has");
+  };
+  const { content: [first, note] } = await client.callTool("t");
+  check(textOf({ content: [first] }), textOf({ content: [note] }));
+  const object = await client.callTool("o");
+  assertEquals(object.structuredContent, undefined);
+  assertStringIncludes(textOf({ content: [object.content.at(-1)] }), "[Cut:");
+  const { contents } = await client.readResource("x://r");
+  check(String(Object(contents[0]).text), String(Object(contents[1]).text));
+  const { messages } = await client.getPrompt("p");
+  check(textOf({ content: [messages[0].content] }), textOf({ content: [messages[1].content] }));
+});
+
+behaviour("a result that is too large is kept behind a link, in pages, for its caller", async (connect, way) => {
+  const lines = Array.from({ length: 1000 }, (_, i) => `line ${i} äöü`).join("\n");
+  const all = tool({ name: "all", limits: limits({ resultBytes: 4000, onLarge: "link" }), run: () => lines });
+  const { client, join } = await connect({ handlers: [all] });
+  const { content } = await client.callTool("all");
+  assertStringIncludes(textOf({ content }), "Read the resource result://all/");
+  const link = Object(content[1]);
+  assertEquals(link.type, "resource_link");
+  let text = "";
+  let pages = 0;
+  for (let uri: string | undefined = link.uri; uri;) {
+    const { contents }: { contents: readonly unknown[] } = await client.readResource(uri);
+    const [page, next] = contents.map(Object);
+    assertEquals(page.uri, uri);
+    assert(JSON.stringify(contents).length < 4200, "the page is too long");
+    text += page.text;
+    pages++;
+    uri = next?.uri;
+    if (next) assertStringIncludes(next.text, `Next page: ${uri}`);
+  }
+  assertEquals(text, lines);
+  assertEquals(Object(content[1]).name, `Page 1 of ${pages}`);
+  assertEquals(await client.listResources(), []);
+  assertEquals(await client.listResourceTemplates(), []);
+  for (const uri of [`${link.uri}9`, "result://all/x/1"]) {
+    assertStringIncludes((await fails(() => client.readResource(uri))).message, "not found");
+  }
+  if (way.transport === "pipe") return;
+  const ada = await join({ principal: { id: "ada" } });
+  assertStringIncludes((await fails(() => ada.readResource(link.uri))).message, "not found");
+});

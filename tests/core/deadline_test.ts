@@ -1,0 +1,108 @@
+// The default timeout of calls, which a sweep finds, and exact ones.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { z } from "zod";
+import { createServer, tool } from "../../mod.ts";
+import { limits } from "../../src/limits/limits.ts";
+import { connect, fakeClock } from "../../src/testing/testing.ts";
+
+const tick = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+function hanging(options: Parameters<typeof limits>[0] = {}) {
+  const state = { aborted: false };
+  const hang = tool({
+    name: "hang",
+    limits: limits(options),
+    run: (_, { signal }) =>
+      new Promise<string>((resolve) =>
+        signal.addEventListener("abort", () => {
+          state.aborted = true;
+          resolve("late");
+        })
+      ),
+  });
+  return { hang, state };
+}
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`a handler may run for two minutes by default (${era})`, async () => {
+    const clock = fakeClock();
+    const { hang, state } = hanging();
+    const server = createServer({ name: "x", version: "1", clock, handlers: [hang] });
+    await using client = await connect(server, { era });
+    const call = client.callTool("hang");
+    call.catch(() => {});
+    await tick();
+    await clock.advance(119_000);
+    assert(!state.aborted);
+    await clock.advance(31_000);
+    assert(state.aborted);
+    await assertRejects(() => call, Error, "took longer than 120000 ms (calls.timeoutMs)");
+    await server.close();
+  });
+
+  Deno.test(`a handler may have no timeout (${era})`, async () => {
+    const clock = fakeClock();
+    const { hang, state } = hanging({ timeoutMs: Infinity });
+    const server = createServer({ name: "x", version: "1", clock, handlers: [hang] });
+    // The clock would also run ahead of the reader of an HTTP stream.
+    await using client = await connect(server, { era, transport: "pipe" });
+    const call = client.callTool("hang");
+    call.catch(() => {});
+    await tick();
+    await clock.advance(3_600_000);
+    assert(!state.aborted);
+    const closing = server.close();
+    await tick();
+    await clock.advance(10_000);
+    await closing;
+    await assertRejects(() => call);
+  });
+}
+
+Deno.test("five minutes for each of three answers time nobody out", async () => {
+  const clock = fakeClock();
+  const ask = tool({
+    name: "ask",
+    async run(_, ctx) {
+      const schema = z.object({ ok: z.boolean() });
+      for (const key of ["a", "b", "c"]) await ctx.elicit(key, { message: key, schema });
+      return "done";
+    },
+  });
+  const calls = { answerMs: 600_000 };
+  const server = createServer({ name: "x", version: "1", clock, handlers: [ask], limits: { calls } });
+  await using client = await connect(server, {
+    era: "legacy",
+    async onElicit() {
+      await clock.advance(300_000);
+      return { action: "accept", content: { ok: true } };
+    },
+  });
+  const { content } = await client.callTool("ask");
+  assertEquals(content, [{ type: "text", text: "done" }]);
+  await server.close();
+});
+
+Deno.test("an answer does not hide the time of the handler after it", async () => {
+  const clock = fakeClock();
+  const { hang, state } = hanging();
+  const ask = tool({
+    name: "ask",
+    async run(_, ctx) {
+      await ctx.elicit("a", { message: "a", schema: z.object({ ok: z.boolean() }) });
+      return String(await hang.run({} as never, ctx as never)); // A tool without input or services.
+    },
+  });
+  const server = createServer({ name: "x", version: "1", clock, handlers: [ask] });
+  await using client = await connect(server, {
+    era: "legacy",
+    onElicit: () => ({ action: "accept", content: { ok: true } }),
+  });
+  const call = client.callTool("ask");
+  call.catch(() => {});
+  await tick();
+  await clock.advance(165_000);
+  assert(state.aborted);
+  await assertRejects(() => call, Error, "calls.timeoutMs");
+  await server.close();
+});

@@ -1,0 +1,142 @@
+// Large results: what is kept, for how long, and what is cut.
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { z } from "zod";
+import { createServer, media, prompt, resource, tool } from "../../mod.ts";
+import { type HandlerLimitsOptions, limits } from "../../src/limits/limits.ts";
+import { cutText, toSize } from "../../src/limits/text.ts";
+import { connect, fakeClock } from "../../src/testing/testing.ts";
+
+async function open(options: HandlerLimitsOptions, server: Parameters<typeof createServer>[0] | object = {}) {
+  const long = tool({
+    name: "long",
+    input: z.object({ n: z.number() }),
+    limits: limits({ resultBytes: 2000, onLarge: "link", ...options }),
+    run: ({ n }) => "x".repeat(n),
+  });
+  const made = createServer({ name: "x", version: "1", handlers: [long], ...server });
+  const client = await connect(made, { principal: { id: "ada" } });
+  const link = async (n: number) => String(Object((await client.callTool("long", { n })).content[1]).uri);
+  return {
+    client,
+    link,
+    async [Symbol.asyncDispose]() {
+      await client.close();
+      await made.close();
+    },
+  };
+}
+
+Deno.test("a kept result is dropped after its time", async () => {
+  const clock = fakeClock();
+  await using at = await open({ keepMs: 1000 }, { clock });
+  const first = await at.link(5000);
+  await clock.advance(600);
+  const second = await at.link(5000);
+  await clock.advance(500);
+  await assertRejects(() => at.client.readResource(first), Error, "not found");
+  await at.client.readResource(second);
+  await clock.advance(600);
+  await assertRejects(() => at.client.readResource(second), Error, "not found");
+});
+
+Deno.test("the oldest result makes room for a new one, and one that is too large is refused", async () => {
+  await using at = await open({ keepBytes: 50_000 });
+  const first = await at.link(10_000);
+  const second = await at.link(10_000);
+  await at.client.readResource(first);
+  const third = await at.link(10_000);
+  await assertRejects(() => at.client.readResource(first), Error, "not found");
+  for (const uri of [second, third]) await at.client.readResource(uri);
+  const { isError, content } = await at.client.callTool("long", { n: 50_000 });
+  assert(isError);
+  assertStringIncludes(JSON.stringify(content), "Ask for less");
+});
+
+Deno.test("kept results are charged to their client", async () => {
+  await using at = await open({}, { limits: { memory: { bytesPerClient: 100_000 } } });
+  await at.link(40_000);
+  const { isError } = await at.client.callTool("long", { n: 20_000 });
+  assert(isError);
+});
+
+Deno.test("media are pages of their own", async () => {
+  const image = media(new Uint8Array(3000), "image/png");
+  const mixed = tool({
+    name: "mixed",
+    limits: limits({ resultBytes: 2000, onLarge: "link" }),
+    run: () => ({ content: [{ type: "text" as const, text: "first" }, image] }),
+  });
+  const server = createServer({ name: "x", version: "1", handlers: [mixed] });
+  await using client = await connect(server);
+  const { content: [, link] } = await client.callTool("mixed");
+  const { contents: [page, note] } = await client.readResource(Object(link).uri);
+  assertEquals(Object(page).text, "first");
+  const { contents } = await client.readResource(Object(note).uri);
+  assertEquals(contents.length, 1);
+  assertEquals(Object(contents[0]).mimeType, "image/png");
+  await server.close();
+});
+
+Deno.test("a cut text fits, whatever its characters are", () => {
+  const texts = ['a"b\\c', "\u0000\u001f\n", "äöü€", "😀😁", "x", "\ud800x", "\u2028"];
+  for (const text of texts) {
+    const long = text.repeat(50);
+    for (let max = 0; max < 200; max++) {
+      const cut = cutText(long, max);
+      assert(long.startsWith(cut));
+      assert(toSize(JSON.stringify(cut)) - 2 <= max);
+      const next = [...long.slice(cut.length)][0];
+      if (next) assert(toSize(JSON.stringify(cut + next)) - 2 > max, "there was room for another character");
+    }
+  }
+});
+
+Deno.test("the whole cut result is within its limit", async () => {
+  for (const text of ['"\\\n', "ä", "x\u0000", "😀"]) {
+    const cut = limits({ resultBytes: 3000, onLarge: "cut" });
+    const blocks = [1, 2, 3].map(() => ({ type: "text" as const, text: text.repeat(900) }));
+    const server = createServer({
+      name: "x",
+      version: "1",
+      handlers: [
+        tool({ name: "t", limits: cut, run: () => ({ content: blocks }) }),
+        prompt({ name: "p", limits: cut, run: () => blocks }),
+        resource({ uri: "x://r", name: "r", limits: cut, read: () => text.repeat(2000) }),
+      ],
+    });
+    await using client = await connect(server);
+    for (
+      const result of [await client.callTool("t"), await client.getPrompt("p"), await client.readResource("x://r")]
+    ) {
+      const { _meta, resultType: _, ttlMs: __, cacheScope: ___, ...own }: Record<string, unknown> = { ...result };
+      const size = toSize(JSON.stringify(own));
+      assert(size <= 3000, `${size} bytes`);
+      assert(size > 1500, `only ${size} bytes`);
+    }
+    await server.close();
+  }
+});
+
+Deno.test("limits that do not fit a handler are refused", () => {
+  const link = limits({ resultBytes: 2000, onLarge: "link" });
+  assertThrows(() => prompt({ name: "p", limits: link, run: () => "" }), TypeError, "for tools");
+  assertThrows(() => resource({ uri: "x://r", name: "r", limits: link, read: () => "" }), TypeError, "for tools");
+  const output = z.object({ a: z.string() });
+  assertThrows(() => tool({ name: "t", limits: link, output, run: () => ({ a: "" }) }), TypeError, "output schema");
+  const tiny = limits({ resultBytes: 100, onLarge: "cut" });
+  assertThrows(() => tool({ name: "t", limits: tiny, run: () => "" }), TypeError, "at least 1024");
+});
+
+Deno.test("tools that share limits can all keep results, and take them along when they are removed", async () => {
+  const shared = limits({ resultBytes: 2000, onLarge: "link" });
+  const [a, b] = ["a", "b"].map((name) => tool({ name, limits: shared, run: () => name.repeat(5000) }));
+  const server = createServer({ name: "x", version: "1", handlers: [a, b] });
+  assertEquals(server.handlers.list().length, 2);
+  await using client = await connect(server);
+  const read = async (name: string) => Object((await client.callTool(name)).content[1]).uri as string; // The URI is a string.
+  const [first, second] = [await read("a"), await read("b")];
+  server.handlers.remove(a);
+  await assertRejects(() => client.readResource(first), Error, "not found");
+  await client.readResource(second);
+  await server.close();
+});

@@ -1,0 +1,114 @@
+// Token buckets: their refill, their bound, and their clients.
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { limits } from "../../src/limits/limits.ts";
+import { Buckets } from "../../src/limits/rate.ts";
+import { connect, fakeClock } from "../../src/testing/testing.ts";
+
+Deno.test("a bucket fills with time, up to its burst", () => {
+  const buckets = new Buckets({ calls: 2, perMs: 1000, burst: 3 });
+  assertEquals([1, 2, 3].map(() => buckets.take("a", 0)), [0, 0, 0]);
+  assertEquals(buckets.take("a", 0), 500);
+  assertEquals(buckets.take("a", 200), 300);
+  assertEquals(buckets.take("a", 500), 0);
+  assertEquals(buckets.take("a", 500), 500);
+  assertEquals(buckets.take("b", 500), 0);
+  assertEquals([1, 2, 3, 4].map(() => buckets.take("a", 60_000)), [0, 0, 0, 500]);
+});
+
+Deno.test("no client gets more than its rate, whenever it calls", () => {
+  let seed = 7;
+  const random = () => (seed = seed * 16_807 % 2_147_483_647) / 2_147_483_647;
+  for (let round = 0; round < 50; round++) {
+    const rate = {
+      calls: 1 + Math.floor(random() * 9),
+      perMs: 100 + random() * 900,
+      burst: 1 + Math.floor(random() * 5),
+    };
+    const buckets = new Buckets(rate);
+    const taken: number[] = [];
+    for (let now = 0; now < 20_000; now += random() * 200) {
+      const wait = buckets.take("a", now);
+      if (!wait) taken.push(now);
+      else assertEquals(buckets.take("a", now + wait), 0, "the wait was too short");
+      if (wait) {
+        now += wait;
+        taken.push(now);
+      }
+    }
+    for (const [i, from] of taken.entries()) {
+      const last = taken.length - 1;
+      for (const to of [i + 5, i + 20, last].filter((to) => to <= last)) {
+        const most = rate.burst + (taken[to] - from) * rate.calls / rate.perMs;
+        assert(to - i + 1 <= most + 1e-6, `${to - i + 1} calls, at most ${most}`);
+      }
+    }
+  }
+});
+
+Deno.test("the buckets of many clients are bounded, and those beyond share one", () => {
+  const buckets = new Buckets({ calls: 1, perMs: 60_000 });
+  for (let i = 0; i < 10_000; i++) assertEquals(buckets.take(`client ${i}`, 0), 0);
+  assertEquals(buckets.take("late", 0), 0);
+  assertEquals(buckets.take("later", 0), 60_000);
+  assertEquals(buckets.take("client 1", 1), 59_999);
+  assertEquals(buckets.take("later", 120_001), 0);
+});
+
+Deno.test("HTTP clients without an address share a rate, and a refused one learns when to come back", async () => {
+  const clock = fakeClock();
+  const handlers = [tool({ name: "t", limits: limits({ rate: { calls: 1, perMs: 3500 } }), run: () => "t" })];
+  await using server = {
+    ...createServer({ name: "x", version: "1", clock, handlers }),
+    [Symbol.asyncDispose]: async () => await server.close(),
+  };
+  const post = () =>
+    server.fetch(
+      new Request("http://localhost/mcp", {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          accept: "application/json, text/event-stream",
+          "mcp-protocol-version": "2025-11-25",
+        },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "t" } }),
+      }),
+    );
+  const first = await post();
+  assertEquals(first.status, 200);
+  await first.text();
+  const second = await post();
+  assertEquals([second.status, second.headers.get("retry-after")], [429, "4"]);
+  assertEquals((await second.json()).error.data, { retryAfterMs: 3500 });
+  await clock.advance(3500);
+  const third = await post();
+  assertEquals(third.status, 200);
+  await third.text();
+});
+
+Deno.test("each server counts for itself", async () => {
+  const handlers = [tool({ name: "t", limits: limits({ rate: { calls: 1, perMs: 60_000 } }), run: () => "t" })];
+  for (let i = 0; i < 2; i++) {
+    const server = createServer({ name: "x", version: "1", handlers });
+    await using client = await connect(server);
+    await client.callTool("t");
+    await server.close();
+  }
+});
+
+Deno.test("limits are checked", () => {
+  for (
+    const [options, words] of [
+      [{ timeoutMs: 0 }, "timeoutMs is 0"],
+      [{ concurrency: 0.5 }, "concurrency.calls is 0.5; it must be at least 1"],
+      [{ concurrency: { calls: 1, waiting: -1 } }, "concurrency.waiting is -1"],
+      [{ rate: { calls: 0, perMs: 1 } }, "rate.calls is 0"],
+      [{ rate: { calls: 0.5, perMs: 1 } }, "set burst"],
+      [{ rate: { calls: 1, perMs: NaN } }, "rate.perMs is NaN"],
+      [{ resultBytes: -1 }, "resultBytes is -1"],
+    ] as const
+  ) assertThrows(() => limits(options), TypeError, words);
+  // The types do not allow these.
+  assertThrows(() => limits({ onLarge: "drop" as "cut" }), TypeError, "onLarge is drop");
+  assertThrows(() => tool({ name: "t", limits: {} as never, run: () => "" }), TypeError, "limits()");
+});

@@ -1,7 +1,29 @@
 // The tools, resources and prompts that the official conformance suite requires of a server, with the names and texts
 // it checks. `deno task conformance` runs the suite against this file on both runtimes.
+//
+// With `MCP_ISSUERS` (URLs of authorization servers, separated by spaces) and `MCP_RESOURCE` (the URL of this server), it
+// requires access tokens. Calls, reads and prompts then need the scopes in `MCP_SCOPES`.
+import process from "node:process";
 import { type Context, createServer, type Handler, prompt, resource, type Server, tool, ToolError } from "@x/mcp";
+import { oauth } from "@x/mcp/oauth";
 import { z } from "zod";
+
+/** Without the permission to read variables, the server is the one without them. */
+function readWords(variable: string): readonly string[] {
+  try {
+    return process.env[variable]?.split(" ").filter((word) => word !== "") ?? [];
+  } catch {
+    return [];
+  }
+}
+
+const issuers = readWords("MCP_ISSUERS");
+const [resourceUrl] = readWords("MCP_RESOURCE");
+if (issuers.length && !resourceUrl) {
+  throw new Error("Cannot check tokens: MCP_RESOURCE is missing; set it to the URL of this server");
+}
+const scopes = issuers.length ? readWords("MCP_SCOPES") : [];
+const auth = issuers.length ? oauth({ resource: resourceUrl, issuers, scopes }) : undefined;
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 const WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
@@ -25,17 +47,20 @@ function toQuestion(text: string): Parameters<Context["sample"]>[1] {
 
 const contents: readonly Handler[] = [
   tool({
+    scopes,
     name: "test_simple_text",
     description: "Gives one text",
     run: () => "This is a simple text response for testing.",
   }),
-  tool({ name: "test_image_content", description: "Gives an image", run: () => image }),
+  tool({ scopes, name: "test_image_content", description: "Gives an image", run: () => image }),
   tool({
+    scopes,
     name: "test_audio_content",
     description: "Gives a sound",
     run: () => ({ type: "audio", data: WAV, mimeType: "audio/wav" }),
   }),
   tool({
+    scopes,
     name: "test_embedded_resource",
     description: "Gives a resource",
     run: () => ({
@@ -48,6 +73,7 @@ const contents: readonly Handler[] = [
     }),
   }),
   tool({
+    scopes,
     name: "test_multiple_content_types",
     description: "Gives a text, an image and a resource",
     run: () => [
@@ -64,6 +90,7 @@ const contents: readonly Handler[] = [
     ],
   }),
   tool({
+    scopes,
     name: "test_error_handling",
     description: "Fails, in a way that a model can read",
     run: () => {
@@ -71,6 +98,7 @@ const contents: readonly Handler[] = [
     },
   }),
   tool({
+    scopes,
     name: "json_schema_2020_12_tool",
     description: "Takes what only raw JSON Schema can describe",
     input: {
@@ -99,6 +127,7 @@ const contents: readonly Handler[] = [
     run: (input) => input,
   }),
   tool({
+    scopes,
     name: "test_x_mcp_header",
     description: "Takes an argument that clients repeat in a header",
     input: z.object({ region: z.string().meta({ "x-mcp-header": "Region" }).optional() }),
@@ -110,6 +139,7 @@ const contents: readonly Handler[] = [
 
 const talkers: readonly Handler[] = [
   tool({
+    scopes,
     name: "test_tool_with_progress",
     description: "Tells how far it is",
     run: async (_, ctx) => {
@@ -121,6 +151,7 @@ const talkers: readonly Handler[] = [
     },
   }),
   tool({
+    scopes,
     name: "test_tool_with_logging",
     description: "Logs what it does",
     run: async (_, ctx) => {
@@ -132,6 +163,7 @@ const talkers: readonly Handler[] = [
     },
   }),
   tool({
+    scopes,
     name: "test_logging_tool",
     description: "Logs, if the client wants that",
     run: async (_, ctx) => {
@@ -140,6 +172,7 @@ const talkers: readonly Handler[] = [
     },
   }),
   tool({
+    scopes,
     name: "test_reconnection",
     description: "Lets go of the stream before the result",
     run: async (_, ctx) => {
@@ -156,6 +189,7 @@ const name = z.object({ name: z.string() });
 
 const askers: readonly Handler[] = [
   tool({
+    scopes,
     name: "test_sampling",
     description: "Asks the client's model",
     input: z.object({ prompt: z.string() }),
@@ -165,6 +199,7 @@ const askers: readonly Handler[] = [
     },
   }),
   tool({
+    scopes,
     name: "test_elicitation",
     description: "Asks the user",
     input: z.object({ message: z.string() }),
@@ -178,6 +213,7 @@ const askers: readonly Handler[] = [
     },
   }),
   tool({
+    scopes,
     name: "test_elicitation_sep1034_defaults",
     description: "Asks the user, and suggests the answers",
     run: async (_, ctx) => {
@@ -197,6 +233,7 @@ const askers: readonly Handler[] = [
     },
   }),
   tool({
+    scopes,
     name: "test_elicitation_sep1330_enums",
     description: "Asks the user to choose, in every way there is",
     run: async (_, ctx) => {
@@ -226,6 +263,7 @@ const askers: readonly Handler[] = [
     },
   }),
   tool({
+    scopes,
     name: "test_missing_capability",
     description: "Needs a client with a model",
     needs: ["sampling"],
@@ -235,11 +273,13 @@ const askers: readonly Handler[] = [
     },
   }),
   tool({
+    scopes,
     name: "test_streaming_elicitation",
     description: "Has nothing to ask",
     run: () => "Nothing had to be asked.",
   }),
   tool({
+    scopes,
     name: "test_input_required_result_elicitation",
     description: "Asks for a name",
     run: async (_, ctx) => {
@@ -248,6 +288,7 @@ const askers: readonly Handler[] = [
     },
   }),
   tool({
+    scopes,
     name: "test_input_required_result_sampling",
     description: "Asks the model for a capital",
     run: async (_, ctx) => {
@@ -256,6 +297,7 @@ const askers: readonly Handler[] = [
     },
   }),
   tool({
+    scopes,
     name: "test_input_required_result_list_roots",
     description: "Asks for the client's roots",
     run: async (_, ctx) => {
@@ -265,6 +307,7 @@ const askers: readonly Handler[] = [
   }),
   ...["test_input_required_result_request_state", "test_input_required_result_tampered_state"].map((name) =>
     tool({
+      scopes,
       name,
       description: "Asks for a confirmation, and seals its state",
       run: async (_, ctx) => {
@@ -274,6 +317,7 @@ const askers: readonly Handler[] = [
     })
   ),
   tool({
+    scopes,
     name: "test_input_required_result_multiple_inputs",
     description: "Asks three things at once",
     run: async (_, ctx) => {
@@ -286,6 +330,7 @@ const askers: readonly Handler[] = [
     },
   }),
   tool({
+    scopes,
     name: "test_input_required_result_multi_round",
     description: "Asks one thing after another",
     run: async (_, ctx) => {
@@ -296,6 +341,7 @@ const askers: readonly Handler[] = [
     },
   }),
   tool({
+    scopes,
     name: "test_input_required_result_capabilities",
     description: "Asks only what the client can answer",
     run: async (_, ctx) => {
@@ -312,6 +358,7 @@ const askers: readonly Handler[] = [
 
 const resources: readonly Handler[] = [
   resource({
+    scopes,
     uri: "test://static-text",
     name: "static-text",
     description: "A text",
@@ -319,6 +366,7 @@ const resources: readonly Handler[] = [
     read: () => "This is the content of the static text resource.",
   }),
   resource({
+    scopes,
     uri: "test://static-binary",
     name: "static-binary",
     description: "An image",
@@ -326,12 +374,14 @@ const resources: readonly Handler[] = [
     read: (uri) => ({ uri, blob: PNG }),
   }),
   resource({
+    scopes,
     uri: "test://watched-resource",
     name: "watched-resource",
     description: "Something to watch",
     read: () => "Nothing has happened.",
   }),
   resource({
+    scopes,
     uri: "test://template/{id}/data",
     name: "template",
     description: "Data by its id",
@@ -342,11 +392,13 @@ const resources: readonly Handler[] = [
 
 const prompts: readonly Handler[] = [
   prompt({
+    scopes,
     name: "test_simple_prompt",
     description: "Takes nothing",
     run: () => "This is a simple prompt for testing.",
   }),
   prompt({
+    scopes,
     name: "test_prompt_with_arguments",
     description: "Takes two texts",
     input: z.object({ arg1: z.string().describe("The first"), arg2: z.string().describe("The second") }),
@@ -354,6 +406,7 @@ const prompts: readonly Handler[] = [
     run: ({ arg1, arg2 }) => `Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`,
   }),
   prompt({
+    scopes,
     name: "test_prompt_with_embedded_resource",
     description: "Carries a resource",
     input: z.object({ resourceUri: z.string().describe("URI of the resource") }),
@@ -363,11 +416,13 @@ const prompts: readonly Handler[] = [
     ],
   }),
   prompt({
+    scopes,
     name: "test_prompt_with_image",
     description: "Carries an image",
     run: () => [image, toText("Please analyze the image above.")],
   }),
   prompt({
+    scopes,
     name: "test_input_required_result_prompt",
     description: "Asks for its context",
     run: async (_, ctx) => {
@@ -380,8 +435,8 @@ const prompts: readonly Handler[] = [
 
 // Lists that change at runtime.
 
-const extraTool = tool({ name: "test_extra_tool", description: "Comes and goes", run: () => "Here." });
-const extraPrompt = prompt({ name: "test_extra_prompt", description: "Comes and goes", run: () => "Here." });
+const extraTool = tool({ scopes, name: "test_extra_tool", description: "Comes and goes", run: () => "Here." });
+const extraPrompt = prompt({ scopes, name: "test_extra_prompt", description: "Comes and goes", run: () => "Here." });
 const present = new Set<Handler>();
 
 function toggle(handler: Handler): string {
@@ -393,11 +448,13 @@ function toggle(handler: Handler): string {
 
 const triggers: readonly Handler[] = [
   tool({
+    scopes,
     name: "test_trigger_tool_change",
     description: "Adds a tool, or takes it away",
     run: () => toggle(extraTool),
   }),
   tool({
+    scopes,
     name: "test_trigger_prompt_change",
     description: "Adds a prompt, or takes it away",
     run: () => toggle(extraPrompt),
@@ -407,6 +464,7 @@ const triggers: readonly Handler[] = [
 const server = createServer({
   name: "everything",
   version: "1.0.0",
+  auth,
   instructions: "A server to test clients and libraries with.",
   handlers: [...contents, ...talkers, ...askers, ...triggers, ...resources, ...prompts],
 });

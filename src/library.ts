@@ -6,7 +6,8 @@
 import { chooseEra } from "./eras/choose.ts";
 import { lazyEra } from "./eras/lazy.ts";
 import { modernEra } from "./eras/modern/modern.ts";
-import { buildServer, type Server, type ServerOptions } from "./server.ts";
+import type { Schema } from "./modern.ts";
+import { buildServer, type RouteServerOptions, type Server, type TextParams } from "./server.ts";
 
 // `createServer` below takes precedence over the one that this exports.
 export * from "./modern.ts";
@@ -19,7 +20,7 @@ export * from "./modern.ts";
  *
  * @throws {TypeError} if an option is invalid, or two handlers have the same name.
  */
-export function createServer(options: ServerOptions): Server {
+export function createServer<const P extends Schema = TextParams>(options: RouteServerOptions<P>): Server {
   return buildServer(options, (engine) => {
     const older = lazyEra(async () => (await import("./eras/legacy/legacy.ts")).legacyEra(engine));
     return chooseEra(modernEra(engine), older);

@@ -12,14 +12,15 @@
  * @module
  */
 import { modernEra } from "./eras/modern/modern.ts";
-import { buildServer, type Server, type ServerOptions } from "./server.ts";
+import type { Schema } from "./schema/schema.ts";
+import { buildServer, type RouteServerOptions, type Server, type TextParams } from "./server.ts";
 
 /**
  * Creates an MCP server for clients of revision 2026-07-28 only.
  *
  * @throws {TypeError} if an option is invalid, or two handlers have the same name.
  */
-export function createServer(options: ServerOptions): Server {
+export function createServer<const P extends Schema = TextParams>(options: RouteServerOptions<P>): Server {
   return buildServer(options, modernEra);
 }
 
@@ -27,6 +28,7 @@ export { type Tool, tool, type ToolOptions, type ToolReturn } from "./handlers/t
 export { media, type MediaOptions, resourceLink } from "./handlers/content.ts";
 export {
   type FixedResource,
+  type ReadVariables,
   type Resource,
   resource,
   type ResourceAllow,
@@ -91,7 +93,8 @@ export type {
   WrappedCall,
 } from "./core/extension.ts";
 export { McpError, ToolError } from "./protocol/errors.ts";
-export type { Server, ServerOptions } from "./server.ts";
+export { type Mount, mount, type MountedHandlers, type MountOptions } from "./mount.ts";
+export type { RouteHandlers, RouteServerOptions, Server, ServerOptions, TextParams } from "./server.ts";
 export type { Clock } from "./core/timers.ts";
 export type {
   ChangeNotifier,
@@ -104,6 +107,7 @@ export type {
   ListName,
   Principal,
   ProgressOptions,
+  ReadRoute,
 } from "./core/context.ts";
 export type {
   Authenticate,

@@ -10,7 +10,7 @@ import type { Authenticate, Authentication } from "./core/auth.ts";
 import type { Admit } from "./core/admission.ts";
 import { type CapabilityOptions, readCapabilities } from "./core/capabilities.ts";
 import { Changes } from "./core/changes.ts";
-import type { ContainerHost } from "./core/container.ts";
+import { type Container, type ContainerHost, findRoot } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
 import type { ChangeNotifier, Context } from "./core/context.ts";
 import type { Core } from "./core/core.ts";
@@ -26,13 +26,48 @@ import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
 import type { Store } from "./core/store.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
-import { type OpenPipe, pipeOpener } from "./transports/channel.ts";
-import { readHosts, readOrigins, readPath, readPeer, readPrincipal, readProxies } from "./transports/http/access.ts";
+import { type OpenPipe, pipeOpener, type PipeServer } from "./transports/channel.ts";
+import {
+  readHosts,
+  readOrigins,
+  readPath,
+  readPeer,
+  readPrincipal,
+  readProxies,
+  readTemplate,
+} from "./transports/http/access.ts";
 import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
 import type { LoadGate } from "./transports/http/entrance.ts";
 import { toRefusal } from "./transports/http/exchange.ts";
 import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
+import type { Branch, PathRouter, RouteParams } from "./transports/http/path_router.ts";
 import type { HttpParts } from "./transports/http/upgrades.ts";
+import { compileSchema, type Infer, type Schema, type StandardSchema } from "./schema/schema.ts";
+
+/** Schema of path parameters that are not checked further. */
+export type TextParams = StandardSchema<Readonly<Record<string, string>>>;
+
+/** Returns the handlers for the parameters of a path. Returns `undefined` if there is nothing at the path. */
+export type RouteHandlers<P extends Schema> = (
+  params: Infer<P>,
+) => readonly Handler[] | undefined | Promise<readonly Handler[] | undefined>;
+
+/**
+ * Options of a server whose path may have parameters. Only `name` and `version` are required. `P` is the schema of the
+ * parameters.
+ */
+export interface RouteServerOptions<P extends Schema = TextParams> extends Omit<ServerOptions, "handlers"> {
+  /**
+   * The tools, resources and prompts. If the path has parameters, a function may return those of one concrete path. It
+   * runs when the path is first used, and again if it was dropped in the meantime.
+   */
+  readonly handlers?: readonly Handler[] | RouteHandlers<P>;
+  /**
+   * Schema of the path's parameters, which converts and checks them. Other paths do not exist: HTTP 404. Handlers and
+   * services read the values with `ctx.route(params)`. Defaults to any text.
+   */
+  readonly params?: P;
+}
 
 /** Options of a server. Only `name` and `version` are required. */
 export interface ServerOptions {
@@ -69,7 +104,10 @@ export interface ServerOptions {
    * and `logging`.
    */
   readonly capabilities?: CapabilityOptions;
-  /** Path of the HTTP endpoint. Defaults to `/mcp`. */
+  /**
+   * Path of the HTTP endpoint, such as `/tenants/:tenant/mcp`. Each concrete path is an endpoint of its own: nothing that
+   * one of them has issued is valid at another. Defaults to `/mcp`.
+   */
   readonly path?: string;
   /** Hosts that clients may use, such as `mcp.example.com`. If set, other Host headers except loopback are rejected. */
   readonly hosts?: readonly string[];
@@ -191,23 +229,49 @@ export interface ServerInternals {
   readonly http: HttpParts;
   /** The place of the container of the services, if a handler has any. */
   readonly host: ContainerHost;
+  /** Name of the server. */
+  readonly name: string;
+  /** Parts of the server. */
+  readonly engine: Engine;
+  /** Authenticates callers. */
+  readonly auth?: Authentication;
+  /** Returns the server of a concrete path. `undefined` if the path has no parameters. */
+  readonly enter?: (params?: RouteParams) => Promise<PipeServer>;
+  /** Returns the server whose parameters are in a path of another template. */
+  readonly find?: (template: string, pathname: string) => Promise<PipeServer | undefined>;
+  /** The servers of `mount`. */
+  readonly servers?: readonly Server[];
+  /** Stops accepting calls. */
+  stop(): void;
+  /** Ends all streams. */
+  end(): Promise<void>;
+  /** Drops what is kept in memory for idle clients. */
+  rest(): void;
   /** Turns `development` on, unless the options set it to `false`. Settles when it is on. */
   develop(): Promise<void>;
 }
 
 /** Creates a server for the era that `createEra` creates. */
-export function buildServer(options: ServerOptions, createEra: CreateEra): Server {
+export function buildServer<P extends Schema>(options: RouteServerOptions<P>, createEra: CreateEra): Server {
   checkOptions(options);
-  const { name, version, title, description, websiteUrl, icons, instructions, path = "/mcp", ttlMs = 0 } = options;
-  const limits = readLimits(options.limits);
-  const ticker = new Ticker(options.clock ?? systemClock);
-  const observer = combineObservers(options.observer);
-  const auth = readAuth(options.auth);
-  const sealer = new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) });
+  return growServer(options, createEra);
+}
+
+/** Creates a server, or with `branch` that of one concrete path. */
+function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra: CreateEra, branch?: Branch): Server {
+  const { name, version, title, description, websiteUrl, icons, instructions, ttlMs = 0, handlers = [] } = options;
+  const { path: ownPath = "/mcp" } = options;
+  const { path = ownPath, trunk } = branch ?? {};
+  const hasParams = !branch && /\/:/.test(path);
+  const limits = trunk?.core.limits ?? readLimits(options.limits);
+  const ticker = trunk?.core.ticker ?? new Ticker(options.clock ?? systemClock);
+  const observer = trunk?.core.observer ?? combineObservers(options.observer);
+  const auth = trunk ? trunk.core.auth : readAuth(options.auth);
+  const sealer = new Sealer({ secret: branch?.secret ?? options.secret, realm: JSON.stringify([name, path]) });
   const changes = new Changes(ticker);
   const { admit: enter } = options;
   const shared = options.store?.[INTERNALS].share({ sealer, changes, limits, observer });
-  const core: Core = {
+  const core: Core = trunk ? { ...trunk.core, sealer, shared } : {
     identity: { name, version, title, description, websiteUrl, icons },
     info: { name, version },
     instructions,
@@ -228,10 +292,10 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     admit: enter && (async (request) => (await import("./core/admission.ts")).admit(core, enter, request)),
     report: (error, about) => report(core, error, about),
   };
-  if (options.observer) core.prepare = preparing(core);
+  if (options.observer && !trunk) core.prepare = preparing(core);
   const registry = new Registry(core, changes);
-  const accounts = new Accounts(core);
-  const scheduler = new Scheduler(core, accounts, options.use);
+  const accounts = trunk?.accounts ?? new Accounts(core);
+  const scheduler = trunk?.scheduler ?? new Scheduler(core, accounts, options.use);
   let closed: Promise<void> | undefined;
   const host: CallHost = {
     server: {
@@ -239,38 +303,64 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
         if (!closed) changes.emit({ kind: "resource", uri });
       },
       listChanged(list, { to: allow } = {}) {
-        if (closed || !registry.hasList(list)) return;
+        if (closed || !registry.hasList(list) && !hasParams) return;
         changes.emit({ kind: "list", feature: list, handlers: allow && [{ allow }] });
       },
     },
     parts: core,
+    root: trunk?.host,
+    route: branch?.route,
+    reruns: trunk?.host.reruns,
+    endpoint: path,
     defer: (call, run) => scheduler.defer(call, run),
   };
-  add(options.handlers ?? []);
+  const container = (): Container | undefined => findRoot(host).container;
+  add(branch?.handlers ?? (typeof handlers === "function" ? [] : handlers));
   const engine: Engine = { core, registry, scheduler, changes, accounts, host };
   const era = createEra(engine);
   const allows = corsRule(options.cors, core.report);
-  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const { promise: ended, resolve: endAll } = Promise.withResolvers<void>();
   const proxies = readProxies(options.proxies);
   let gate: ReturnType<LoadGate> | undefined;
-  const loadGate: LoadGate | undefined = auth && (() => gate ??= openGate(auth));
+  const loadGate: LoadGate | undefined = branch ? branch.loadGate : auth && (() => gate ??= openGate(auth));
   const openGate = async (auth: Authentication) => {
     const { HttpGate } = await import("./transports/http/gate.ts");
     return new HttpGate(auth, { core, proxies, readPeer, readPrincipal, toRefusal });
   };
   const endpoint = new Endpoint(engine, era, {
-    path: readPath(path),
+    path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
+    isRouted: !!branch || hasParams,
     hosts: readHosts(options.hosts),
     origins: readOrigins(options.origins),
     proxies,
     allows,
     loadGate,
   });
-  const { fetch, parts } = endpoint;
+  const { parts } = endpoint;
+  let router: PathRouter | undefined;
+  let loading: Promise<PathRouter> | undefined;
+  const { params } = options;
+  const schema = params && compileSchema(params, { use: "input", place: `path ${path}` });
+  const openRouter = () => loading ??= loadRouter();
+
+  async function loadRouter(): Promise<PathRouter> {
+    const { PathRouter } = await import("./transports/http/path_router.ts");
+    const makeHandlers = typeof handlers === "function" ? handlers : undefined;
+    const grow = (branch: Branch) => growServer(options, createEra, branch);
+    const { secret } = options;
+    return router = new PathRouter({ engine, endpoint, loadGate, path, secret, params, schema, makeHandlers, grow });
+  }
 
   function add(handlers: readonly Handler[], isLater?: boolean): void {
     registry.add(handlers, isLater);
     for (const handler of handlers) handler[INTERNALS].services?.open(host);
+    if (!isLater) return;
+    try {
+      router?.add(handlers);
+    } catch (error) {
+      registry.remove(handlers);
+      throw error;
+    }
   }
 
   // Loaded only in development.
@@ -279,13 +369,25 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     const { RerunWatch, toWarning } = await import("./core/rerun_watch.ts");
     host.reruns ??= new RerunWatch(ticker.clock, (repeated) => console.warn(toWarning(repeated)));
   }
-  if (options.development) develop();
+  if (options.development && !branch) develop();
+
+  function stop(): void {
+    endpoint.close();
+    router?.stop();
+    changes.close();
+  }
+
+  async function end(): Promise<void> {
+    await router?.end();
+    parts.streams.end();
+    await shared?.close();
+    endAll();
+  }
 
   async function close(): Promise<void> {
     const since = ticker.clock.now();
-    endpoint.close();
+    stop();
     scheduler.stop();
-    changes.close();
     const { promise, resolve } = Promise.withResolvers<void>();
     ticker.startTimeout(limits.calls.closeMs, () => {
       core.observing?.reach("calls.closeMs");
@@ -295,10 +397,9 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     scheduler.cancelAll();
     // Outcomes reach their streams some microtasks later, so wait for one turn of the event loop.
     await new Promise((resolve) => setTimeout(resolve));
-    parts.streams.end();
-    await shared?.close();
-    end();
-    await host.container?.close();
+    await end();
+    // Services that several servers share are disposed with the last one.
+    if (!host.root) await host.container?.close();
     ticker.close();
     try {
       await auth?.close?.();
@@ -308,12 +409,27 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     observer.close?.({ durationMs: ticker.clock.now() - since });
   }
 
-  const open = options.cors ? withCors(allows, fetch) : fetch;
+  const refuse = (): never => {
+    throw new TypeError(`Cannot open ${path}: it has parameters; give params, as in serveStdio(server, { params })`);
+  };
+  const routed: Fetch = async (request, info) => await (router ?? await openRouter()).fetch(request, info);
+  const serve = hasParams ? routed : endpoint.fetch;
+  const open = options.cors && !branch ? withCors(allows, serve) : serve;
+  // Deno passes the request only to a function that names its parameters.
+  const fetch: Fetch = container()
+    ? (request, info) => {
+      container()?.start();
+      return open(request, info);
+    }
+    : open;
   return {
-    fetch: host.container?.startWith(open) ?? open,
+    fetch,
     handlers: {
       add: (...added) => add(added, true),
-      remove: (...removed) => registry.remove(removed),
+      remove: (...removed) => {
+        registry.remove(removed);
+        router?.remove(removed);
+      },
       list: () => registry.handlers,
     },
     ...host.server,
@@ -322,12 +438,20 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     }),
     ready: async () => {
       await loadGate?.();
-      await host.container?.ready();
+      await container()?.ready();
     },
     close: () => closed ??= close(),
     [INTERNALS]: {
-      openPipe: pipeOpener(engine, era),
+      openPipe: hasParams ? refuse : pipeOpener(engine, era),
       http: { ...parts, ended },
+      enter: hasParams ? async (params = refuse()) => await (await openRouter()).enter(params) : undefined,
+      find: hasParams ? async (template, pathname) => await (await openRouter()).find(template, pathname) : undefined,
+      name,
+      engine,
+      auth,
+      stop,
+      end,
+      rest: () => era.rest?.(),
       develop,
       host,
     },
@@ -348,10 +472,14 @@ function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): 
   return async (request, info) => await (await (wrapped ??= loading()))(request, info);
 }
 
-function checkOptions({ name, version, ttlMs = 0, sessions = "optional", store }: ServerOptions): void {
+function checkOptions<P extends Schema>(options: RouteServerOptions<P>): void {
+  const { name, version, ttlMs = 0, sessions = "optional", store, path = "/mcp", params, handlers } = options;
   const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
   if (!name || !version) throw refuse("it needs a name and a version");
   if (store && !(INTERNALS in store)) throw refuse("its store is not a store; make one with customStore()");
+  if (!/\/:/.test(path) && (params || typeof handlers === "function")) {
+    throw refuse(`its path ${path} has no parameters; write one like /tenants/:tenant/mcp`);
+  }
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {
     throw refuse(`ttlMs is ${ttlMs}; it must be a whole number of milliseconds, 0 or more`);
   }

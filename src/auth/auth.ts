@@ -18,6 +18,7 @@ export { apiKey, type ApiKeyCaller, type ApiKeyOptions, type FindApiKey, type Ke
 export { basic, type BasicOptions, type BasicUser, type VerifyUser } from "./basic.ts";
 export { custom, type CustomOptions } from "./custom.ts";
 export { type CallerFacts, requirePrincipal } from "./principal.ts";
+export { type UserLinkOptions, type UserLinks, userLinks, type UserLinksOptions } from "./user_links.ts";
 export { refuse, type RefuseOptions } from "../core/auth.ts";
 export type {
   Authenticate,

@@ -8,7 +8,10 @@ import { toPrintable, toPrintableJson, toPrintableLine } from "../protocol/print
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
-import { listAll, toCount } from "./listing.ts";
+import type { Server } from "../library.ts";
+import { INTERNALS } from "../core/internals.ts";
+import { type Choice, chooseServer, chooseServers, ENDPOINT_OPTIONS, enterEndpoint } from "./endpoint_options.ts";
+import { listAll, type ListResult, toCount } from "./listing.ts";
 import { checkListing, type Finding, listHeaders, type Listing, toTokens } from "./listing_check.ts";
 import { importModule } from "./lazy_modules.ts";
 import { findTarget, load, toKind } from "./load.ts";
@@ -29,6 +32,7 @@ export const check: Command = {
     "max-tokens": { value: "NUMBER", text: "Report an error if the tools take more tokens (default: 20000)" },
     strict: { text: "Exit with 1 for warnings too" },
     json: { text: "Print one JSON document" },
+    ...ENDPOINT_OPTIONS,
     "write-schema": { text: "Write mcp.schema.json beside a config file, for completion in editors" },
   },
   operands: "files",
@@ -37,7 +41,8 @@ export const check: Command = {
   run: checkTarget,
 };
 
-async function checkTarget({ operands, flags }: Args): Promise<number> {
+async function checkTarget(args: Args): Promise<number> {
+  const { operands, flags } = args;
   const [named, extra] = operands;
   if (extra !== undefined) throw new UsageError(`Cannot check ${named} and ${extra}: name one target`);
   const maxTokens = flags["max-tokens"] ?? "20000";
@@ -47,17 +52,39 @@ async function checkTarget({ operands, flags }: Args): Promise<number> {
   const target = named ?? await findTarget();
   const offer = await prepareSchema(target, "write-schema" in flags);
   const { server, warnings = [] } = target === undefined ? { server: demo() } : await load(target);
-  const { connect } = await import("../client/connect.ts");
-  const client = await connect(server);
-  const { listing, failures } = await listAll(client);
-  await client.close();
-  await server.close();
+  const name = target ?? "demonstration";
+  const choice = { target: name, verb: "check" };
   const loadWarnings: readonly Finding[] = warnings.map((warning) => ({ level: "warning", ...warning }));
   const limits = { maxTokens: Number(maxTokens), isTrusted: true };
-  const findings = [...failures, ...loadWarnings, ...checkListing(listing, limits)];
-  console.log("json" in flags ? toJson(listing, findings) : toReport(target ?? "demonstration", listing, findings));
+  const servers = "json" in flags
+    ? [chooseServer(server, flags.server, choice)]
+    : chooseServers(server, flags.server, choice);
+  let hasFailed = false;
+  try {
+    for (const each of servers) {
+      const { param: _, ...all } = args.all;
+      const hasParams = servers.length === 1 || each[INTERNALS].enter;
+      const { listing, failures } = await listServer(each, hasParams ? args : { ...args, all }, choice);
+      const findings = [...failures, ...loadWarnings, ...checkListing(listing, limits)];
+      const title = servers.length > 1 ? `${name}, server ${each[INTERNALS].name}` : name;
+      console.log("json" in flags ? toJson(listing, findings) : toReport(title, listing, findings));
+      hasFailed ||= findings.some(({ level }) => level === "error" || "strict" in flags);
+    }
+  } finally {
+    await server.close();
+  }
   if (offer !== undefined && platform.terminal.isAt("errors")) console.error(toPrintable(offer));
-  return findings.some(({ level }) => level === "error" || "strict" in flags) ? 1 : 0;
+  return hasFailed ? 1 : 0;
+}
+
+async function listServer(server: Server, args: Args, choice: Choice): Promise<ListResult> {
+  const { connect } = await import("../client/connect.ts");
+  const client = await connect(await enterEndpoint(server, args, choice));
+  try {
+    return await listAll(client);
+  } finally {
+    await client.close();
+  }
 }
 
 /**

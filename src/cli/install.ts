@@ -6,6 +6,7 @@
 import { toPrintableLine } from "../protocol/printable.ts";
 import type { Args } from "./args.ts";
 import type { Command, Options } from "./command.ts";
+import { ENDPOINT_OPTIONS } from "./endpoint_options.ts";
 import { clients, type InstallClient } from "./install/clients.ts";
 import { prepareChange, writeChange } from "./install/config_file.ts";
 import { planHttp } from "./install/http_plan.ts";
@@ -75,6 +76,7 @@ export const install: Command = {
     },
     file: { value: "FILE", text: "Configuration file to change (default: the client's own)", completion: "files" },
     "dry-run": { text: "Print the changed file instead of writing it" },
+    ...ENDPOINT_OPTIONS,
     "no-check": { text: "Do not start the server or connect to it" },
     ...permissionOptions,
   },

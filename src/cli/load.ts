@@ -125,9 +125,18 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
   const listFiles = () => imports.list(url).map(toFilePath);
 
   async function reload(changed: readonly string[]): Promise<readonly string[]> {
+    const servers = server[INTERNALS].servers ?? [server];
+    if (servers.some((each) => each[INTERNALS].enter)) {
+      throw new CliError(`Cannot reload ${target}: handlers may depend on the parameters of the path; restart it`);
+    }
     imports?.renew([url], changed.map((path) => platform.toFileUrl(path)));
     const next = toServer(target, await importDefault(target, url));
-    swapHandlers(server, next.handlers.list());
+    for (const each of next[INTERNALS].servers ?? [next]) {
+      const { http: { path }, name } = each[INTERNALS];
+      const before = servers.length > 1 ? servers.find((other) => other[INTERNALS].http.path === path) : server;
+      if (!before) throw new CliError(`Cannot reload ${target}: the server ${name} is new; restart it`);
+      swapHandlers(before, each.handlers.list());
+    }
     await next.close();
     return listFiles();
   }

@@ -1,5 +1,5 @@
 /**
- * `mcp new`: creates a server in one file, and a test for it.
+ * `mcp new`: creates a server and a test for it.
  *
  * @module
  */
@@ -14,14 +14,20 @@ const NAME = /^[a-z][\w-]{0,63}$/i;
 export const create: Command = {
   name: "new",
   summary: "Create a server in one file, and a test for it",
-  usage: ["new NAME"],
-  description: ["The command writes NAME.ts and NAME_test.ts into the working directory. It never overwrites a file."],
-  options: {},
-  examples: ["new weather"],
+  usage: ["new [OPTIONS] NAME"],
+  description: [
+    "The command writes NAME.ts and NAME_test.ts into the working directory. It never overwrites a file.",
+    "With --auth, it creates a folder NAME with a server that requires an API key or an OAuth access token, a test, and " +
+    "a README that explains how clients get one.",
+  ],
+  options: {
+    auth: { text: "Create a folder with a server that authenticates its callers" },
+  },
+  examples: ["new weather", "new notes --auth"],
   run: createFiles,
 };
 
-async function createFiles({ operands: [name, extra] }: Args): Promise<void> {
+async function createFiles({ operands: [name, extra], flags }: Args): Promise<void> {
   if (name === undefined) {
     throw new UsageError("Cannot create a server: no name is given; write one, such as weather");
   }
@@ -33,23 +39,72 @@ async function createFiles({ operands: [name, extra] }: Args): Promise<void> {
       : "start with a letter, and use up to 64 letters, digits, _ and -";
     throw new UsageError(`Cannot create ${name || '""'}: it is not a name; ${remedy}`);
   }
+  if ("auth" in flags) return await createProtected(name);
   const [server, test] = [`${name}.ts`, `${name}_test.ts`];
-  const entry = toEntry();
-  const library = entry.includes("/node_modules/") ? "@x/mcp" : entry;
-  const testing = library.endsWith("/mod.ts")
-    ? library.replace(/mod\.ts$/, "src/testing/testing.ts")
-    : `${library}/testing`;
-  const existing = await findExisting([server, test]);
-  if (existing !== undefined) throw new CliError(`Cannot write ${existing}: it already exists; choose another name`);
-  await writeBoth([[server, toServerSource(name, library)], [test, toTestSource(server, testing)]]);
-  const command = platform.runtime === "deno" ? "deno test" : `bun test ./${test}`;
+  await refuseExisting([server, test]);
+  await writeAll([[server, toServerSource(name, toLibrary())], [test, toTestSource(server, toLibrary("testing"))]]);
   console.error(`Created ${server} and ${test}. Run the test:
 
-  ${command}${platform.runtime === "deno" ? ` ${test}` : ""}
+  ${toTestCommand(test)}
 
 Serve it, and try it in a browser:
 
   ${toShell([...toProgram(), server, "--http", "--inspect"])}`);
+}
+
+/** Creates a folder with a server that authenticates its callers. */
+async function createProtected(name: string): Promise<void> {
+  const [server, test, readme] = ["server.ts", "server_test.ts", "README.md"].map((file) => `${name}/${file}`);
+  await refuseExisting([name]);
+  const testCommand = toTestCommand("server_test.ts", toTestFlags());
+  const serve = toShell([...toProgram(), "server.ts", "--http"]);
+  const { toProtectedReadme, toProtectedServer, toProtectedTest } = await import("./new_protected.ts");
+  const modules = { library: toLibrary(), auth: toLibrary("auth"), oauth: toLibrary("oauth") };
+  const call = toShell([...toProgram(), "call", "http://127.0.0.1:3000/mcp", "add", "text=buy milk"]);
+  const doctor = toShell([...toProgram(), "doctor", "http://127.0.0.1:3000/mcp"]);
+  try {
+    await platform.files.makeFolder(platform.toPath(name));
+  } catch (error) {
+    throw createWriteError(name, error);
+  }
+  await writeAll([
+    [server, toProtectedServer(name, modules)],
+    [test, toProtectedTest({ testing: toLibrary("testing"), isDeno: platform.runtime === "deno" })],
+    [readme, toProtectedReadme(name, { serve, call, doctor, test: testCommand })],
+  ]);
+  console.error(`Created ${server}, ${test} and ${readme}. Run the test:
+
+  cd ${name}
+  ${testCommand}
+
+Serve it. It prints the API key of the run; the README explains how to keep one, and how to use OAuth:
+
+  ${serve}`);
+}
+
+/** The specifier of this library, or of a sub-path of it. */
+function toLibrary(path?: "auth" | "oauth" | "testing"): string {
+  const entry = toEntry();
+  const library = entry.includes("/node_modules/") ? "@x/mcp" : entry;
+  if (path === undefined) return library;
+  if (!library.endsWith("/mod.ts")) return `${library}/${path}`;
+  const files = { auth: "auth/auth.ts", oauth: "auth/oauth/oauth.ts", testing: "testing/testing.ts" };
+  return library.replace(/mod\.ts$/, `src/${files[path]}`);
+}
+
+function toTestCommand(test: string, flags: readonly string[] = []): string {
+  return platform.runtime === "deno" ? toShell(["deno", "test", ...flags, test]) : `bun test ./${test}`;
+}
+
+/** The flags of a test on Deno that reads variables, and whose server may import a package of a copy of this library. */
+function toTestFlags(): readonly string[] {
+  const entry = toEntry();
+  return ["--allow-env", ...entry.endsWith("/mod.ts") ? ["--config", entry.replace(/mod\.ts$/, "deno.json")] : []];
+}
+
+async function refuseExisting(names: readonly string[]): Promise<void> {
+  const existing = await findExisting(names);
+  if (existing !== undefined) throw new CliError(`Cannot write ${existing}: it already exists; choose another name`);
 }
 
 async function findExisting(names: readonly string[]): Promise<string | undefined> {
@@ -64,7 +119,7 @@ async function findExisting(names: readonly string[]): Promise<string | undefine
 }
 
 /** Writes all files or, if one cannot be written, none. */
-async function writeBoth(files: readonly (readonly [name: string, text: string])[]): Promise<void> {
+async function writeAll(files: readonly (readonly [name: string, text: string])[]): Promise<void> {
   const written: string[] = [];
   for (const [name, text] of files) {
     const path = platform.toPath(name);

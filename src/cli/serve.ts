@@ -6,9 +6,17 @@
 import { INTERNALS } from "../core/internals.ts";
 import { formatError } from "../protocol/printable.ts";
 import { guardConsole } from "../transports/stdio/stdout_guard.ts";
-import { serveStdio } from "../transports/stdio/stdio.ts";
+import { serveStdio, type StdioOptions } from "../transports/stdio/stdio.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
+import {
+  checkParams,
+  type Choice,
+  chooseServer,
+  chooseServers,
+  ENDPOINT_OPTIONS,
+  readParams,
+} from "./endpoint_options.ts";
 import { platform } from "./platform.ts";
 import { findTarget, load, type Loaded } from "./load.ts";
 import { importModule } from "./lazy_modules.ts";
@@ -35,6 +43,7 @@ export const serve: Command = {
     port: { value: "PORT", text: "Port for HTTP; 0 picks a free port (default: 3000)" },
     host: { value: "ADDRESS", text: "Address to listen on; 0.0.0.0 listens on all networks (default: 127.0.0.1)" },
     path: { value: "PATH", text: "Path of the endpoint (default: the server's own, which is /mcp unless set)" },
+    ...ENDPOINT_OPTIONS,
     watch: { text: "Reload the target when it or a file that it imports changes, and notify connected clients" },
     inspect: {
       text:
@@ -71,23 +80,41 @@ async function serveTarget(args: Args): Promise<void> {
   const target = named ?? await findTarget();
   const imports = "watch" in flags ? new (await importModule("./import_graph.ts")).ImportGraph() : undefined;
   const loaded: Loaded = target === undefined ? await loadDemo() : await load(target, imports);
-  const { server } = loaded;
+  const { server: whole } = loaded;
+  const choice = { target: target ?? "the demonstration", verb: "serve" };
+  const params = readParams(args);
+  // Without a choice, HTTP serves all servers of the file.
+  const servers = chooseServers(whole, flags.server, choice);
+  const server = isHttp && servers.length > 1 ? whole : chooseServer(whole, flags.server, choice);
+  if (servers.length === 1 && (!isHttp || params || "inspect" in flags)) {
+    checkParams(server, params, choice);
+  }
   // Warnings for development, because both options are for authors of servers.
-  if ("watch" in flags || "inspect" in flags) await server[INTERNALS].develop();
+  if ("watch" in flags || "inspect" in flags) await whole[INTERNALS].develop();
   if ("watch" in flags) (await importModule("./target_watcher.ts")).watchTarget(target, loaded);
   loaded.watch?.();
   // A client that stops a stdio server needs no notice.
-  const closed = closeOnSignal(server, isHttp || isTerminal);
-  if (!await start(server, target, closed)) return;
+  const closed = closeOnSignal(whole, isHttp || isTerminal);
+  if (!await start(whole, target, closed)) return;
   if (http && address) {
-    const served = await http.serveHttp(server, target, address);
+    const served = await http.serveHttp(server, target, { ...address, params });
     await new Promise<void>((resolve) => closed.addEventListener("abort", () => resolve()));
     // The last responses are written but perhaps not sent. Do not wait for clients that do not read them.
     return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, STOP_MS))]);
   }
   if (isTerminal) console.error(await (await importModule("./stdio_notice.ts")).toStdioNotice(target));
-  await serveStdio(server, { signal: closed });
-  await server.close();
+  await serveEndpoint(server, { signal: closed, params }, choice);
+  await whole.close();
+}
+
+/** Serves one server over stdio. */
+async function serveEndpoint(server: Loaded["server"], options: StdioOptions, choice: Choice): Promise<void> {
+  try {
+    await serveStdio(server, options);
+  } catch (error) {
+    if (!(options.params && error instanceof TypeError)) throw error;
+    throw new CliError(`Cannot serve ${choice.target}: ${error.message}`);
+  }
 }
 
 /** Makes the services of a server. Returns `false` if it was closed meanwhile. */

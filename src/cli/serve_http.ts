@@ -8,6 +8,7 @@ import type { Server } from "../library.ts";
 import { isLoopbackHost, isPlainPath } from "../transports/http/access.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
+import { toConcretePath } from "./endpoint_options.ts";
 import { platform, type Served, type ServeOptions } from "./platform.ts";
 import { hasErrorCode } from "./platform_files.ts";
 import type { Inspector } from "./inspector/inspector.ts";
@@ -23,6 +24,8 @@ export interface HttpAddress {
   readonly path: string;
   /** Whether to serve the inspector too. */
   readonly isInspected: boolean;
+  /** Parameters of the path. */
+  readonly params?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -59,18 +62,22 @@ function readPort(text: string): number {
  * @throws {CliError} if the address cannot be used, or the inspector has the same path as the endpoint.
  */
 export async function serveHttp(server: Server, target: string | undefined, address: HttpAddress): Promise<Served> {
-  const { hostname, port, path, isInspected } = address;
-  const own = server[INTERNALS].http.path;
-  const inspector = isInspected ? await loadInspector(path || own) : undefined;
+  const { hostname, port, path, isInspected, params } = address;
   const name = target ?? "the demonstration";
-  const fetch = inspector ? withInspector(inspector, toFetch(server, path)) : toFetch(server, path);
+  const servers = server[INTERNALS].servers ?? [server];
+  const own = servers[0][INTERNALS].http.path;
+  checkPath(name, address, servers);
+  const paths = path ? [path] : servers.map((each) => toConcretePath(each[INTERNALS].http.path, params));
+  const inspector = isInspected ? await loadInspector(paths[0]) : undefined;
+  const answer: Fetch = path ? toFetch(server, path, own) : (request, info) => server.fetch(request, info);
+  const fetch = inspector ? withInspector(inspector, answer) : answer;
   const served = listen(name, { hostname, port, fetch });
   const host = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
   const origin = `http://${toAuthority(host)}:${served.port}`;
-  if (!server[INTERNALS].http.loadGate && !isLoopbackHost(toAuthority(hostname))) {
+  if (!servers.every((each) => each[INTERNALS].http.loadGate) && !isLoopbackHost(toAuthority(hostname))) {
     console.error(toNetworkWarning(hostname));
   }
-  console.error(toNotice(target, origin + (path || own), inspector && `${origin}/#key=${inspector.key}`));
+  console.error(toNotice(target, paths.map((each) => origin + each), inspector && `${origin}/#key=${inspector.key}`));
   if (!inspector) return served;
   const stop = async () => {
     await inspector.close();
@@ -81,10 +88,20 @@ export async function serveHttp(server: Server, target: string | undefined, addr
 
 type Fetch = ServeOptions["fetch"];
 
-/** The server's handler of requests, for an endpoint at `path`. */
-function toFetch(server: Server, path: string): Fetch {
-  const own = server[INTERNALS].http.path;
-  return async (request, info) => await server.fetch(path ? rewritePath(request, path, own) : request, info);
+/** The server's handler of requests, for an endpoint at `path` instead of `own`. */
+function toFetch(server: Server, path: string, own: string): Fetch {
+  return async (request, info) => await server.fetch(rewritePath(request, path, own), info);
+}
+
+function checkPath(name: string, { path, isInspected }: HttpAddress, servers: readonly Server[]): void {
+  if (servers.length > 1 && (path || isInspected)) {
+    const names = servers.map((each) => each[INTERNALS].name).join(", ");
+    const state = `it has the servers ${names}; choose one with --server NAME`;
+    throw new UsageError(`Cannot use --${path ? "path" : "inspect"} with ${name}: ${state}`);
+  }
+  if (path && servers[0][INTERNALS].enter) {
+    throw new UsageError(`Cannot use --path with ${name}: its path has parameters; change \`path\` in the file`);
+  }
 }
 
 function withInspector(inspector: Inspector, fetch: Fetch): Fetch {
@@ -104,10 +121,11 @@ function toNetworkWarning(hostname: string): string {
     "serve this machine only, or put a proxy with authentication in front.";
 }
 
-function toNotice(target: string | undefined, url: string, page: string | undefined): string {
+function toNotice(target: string | undefined, urls: readonly string[], page: string | undefined): string {
+  const [url] = urls;
   const call = toShell([...toProgram(), "call", url, ...target === undefined ? ["add", "a=2", "b=3"] : []]);
   return [
-    `Serving ${target ?? "the demonstration"} at ${url}`,
+    `Serving ${target ?? "the demonstration"} at ${urls.join("\n  and ")}`,
     ...page === undefined ? [] : [`Try it in a browser:\n  ${page}`],
     `Call it from another terminal:\n  ${call}`,
     ...target === undefined ? [] : [`Add it to the configuration of a client:\n  ${toInstall(target)}`],

@@ -3,6 +3,8 @@
  *
  * @module
  */
+import { INTERNALS } from "../core/internals.ts";
+import { enterServer } from "../transports/channel.ts";
 import { toPrintable } from "../protocol/printable.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
 import { type AnswerOptions, createRequestHandler, toCapabilities } from "./server_requests.ts";
@@ -58,6 +60,10 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
  * @throws {Error} if there is no server, or the two have no protocol revision in common.
  */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
+  if (typeof target === "object" && INTERNALS in target && (options.params || target[INTERNALS].enter)) {
+    const { params, ...rest } = options;
+    return await connect(await enterServer(target, params), rest);
+  }
   const versions = readVersions(options);
   const legacy = versions.filter((version) => !isModern(version));
   const known = options.era ? undefined : findKnown(target, options);

@@ -30,6 +30,8 @@ export interface TargetOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Called with what a child process writes to standard error. Without it, that goes to standard error of this process. */
   readonly onStderr?: (text: string) => void;
+  /** Parameters of the path of a server in this process, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. */
+  readonly params?: Readonly<Record<string, unknown>>;
   /** Aborts connecting. */
   readonly signal?: AbortSignal;
   /** Milliseconds that a request may take, unless its own `timeoutMs` differs. Defaults to 60,000. */

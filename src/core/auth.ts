@@ -92,6 +92,8 @@ export interface AuthRefusal {
   readonly challenges?: readonly Challenge[];
   /** Reason for people, after "Cannot serve the request: ". */
   readonly reason?: string;
+  /** Error for `observer.fault`, if the refusal is not the caller's fault. */
+  readonly cause?: unknown;
   /** Milliseconds after which the client may try again. */
   readonly retryAfterMs?: number;
   /** @ignore */
@@ -104,6 +106,8 @@ export interface RefuseOptions {
   readonly challenge?: Challenge | readonly Challenge[];
   /** Reason for people, after "Cannot serve the request: ". The client reads it, so it must not contain credentials. */
   readonly reason?: string;
+  /** Error for `observer.fault`, if the refusal is not the caller's fault. The client does not learn it. */
+  readonly cause?: unknown;
   /** Milliseconds after which the client may try again, for status 429 or 503. Defaults to 1000. */
   readonly retryAfterMs?: number;
 }
@@ -112,13 +116,13 @@ const REFUSAL: unique symbol = Symbol.for("mcp.refusal");
 
 /** Creates the refusal of a request, for `authenticate` to return. */
 export function refuse(status: AuthRefusal["status"], options: RefuseOptions = {}): AuthRefusal {
-  const { challenge, reason, retryAfterMs } = options;
+  const { challenge, reason, cause, retryAfterMs } = options;
   const challenges = challenge && [challenge].flat();
   if (![400, 401, 403, 429, 503].includes(status)) {
     throw new TypeError(`Cannot refuse a request: the status is ${status}; use 400, 401, 403, 429 or 503`);
   }
   if (challenges?.every(isChallenge) === false) throw new TypeError(`Cannot refuse a request: ${CHALLENGE}`);
-  return { status, challenges, reason, retryAfterMs, [REFUSAL]: true };
+  return { status, challenges, reason, cause, retryAfterMs, [REFUSAL]: true };
 }
 
 /** What a challenge must be. */
@@ -145,7 +149,8 @@ export function toScopeReply({ auth }: Core, { data }: McpError, reply: Reply): 
   const { scheme, params } = auth?.challenge ?? BEARER;
   // A handler can throw this error too, with any data.
   const scope = [Object(data).scopes].flat().filter((scope) => typeof scope === "string").join(" ");
-  const challenge = toChallenge({ scheme, params: { ...params, error: "insufficient_scope", scope } });
+  const named = { error: "insufficient_scope", scope };
+  const challenge = toChallenge({ scheme, params: { ...named, ...params, ...named } });
   return { ...reply, status: 403, headers: { "www-authenticate": challenge } };
 }
 

@@ -9,7 +9,7 @@ import { countIndexes, toWeight } from "../protocol/weight.ts";
 import type { Meta } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
-import type { ChangeNotifier, ClientFacts, Context, Principal } from "./context.ts";
+import type { ChangeNotifier, ClientFacts, Context, Principal, ReadRoute } from "./context.ts";
 import type { Cancellable, CancelOptions, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
 import { createLog, type Log, toLoggable, wantsLevel } from "./log.ts";
@@ -24,6 +24,8 @@ export type Deferred = (end: ServiceEnd) => unknown;
 /** State that all calls of one server share. */
 export interface CallHost extends ContainerHost {
   readonly server: ChangeNotifier;
+  /** Returns the parameters of the path, if it has any. */
+  readonly route?: ReadRoute;
   /** Set in development. */
   reruns?: RerunWatch;
   /** Runs a function after a call. */
@@ -166,6 +168,10 @@ export class Call implements ServiceCall, Cancellable {
 
   get session(): unknown {
     return this.carrier.session?.(this);
+  }
+
+  get route(): ReadRoute {
+    return this.host.route ?? refuseRoute;
   }
 
   get isAsking(): boolean {
@@ -362,12 +368,17 @@ export class Call implements ServiceCall, Cancellable {
   }
 }
 
+function refuseRoute(): never {
+  throw new TypeError("Cannot read path parameters: the path of the server has none");
+}
+
 /** Creates the error for a result that is too long. */
 export function toTooLong({ method, params: { name = "", uri = name } }: Call, bytes: number): Error {
   return new Error(
     `Cannot send the result of ${method} ${quote(uri)}: it is longer than ${bytes} bytes (calls.resultBytes)`,
   );
 }
+
 /** Prepares one kind of question. */
 type Prepare = (kinds: QuestionKinds) => PreparedQuestion;
 

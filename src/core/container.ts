@@ -22,8 +22,17 @@ export interface ContainerParts {
 export interface ContainerHost {
   /** The container. It is opened with the first handler that has services. */
   container?: Container;
+  /** Has the container instead, if several endpoints share it. */
+  root?: ContainerHost;
+  /** Path of the endpoint. Each endpoint has its own values of services by key. */
+  readonly endpoint?: string;
   /** Set where containers can be opened. */
   readonly parts?: ContainerParts;
+}
+
+/** Returns the host that has the container of an endpoint. */
+export function findRoot(host: ContainerHost): ContainerHost {
+  return host.root ? findRoot(host.root) : host;
 }
 
 /** A call, as a container sees it. */
@@ -59,8 +68,8 @@ export interface Binding {
 export interface Container {
   /** Makes all services that live as long as the server. Rejects if one fails. */
   ready(): Promise<void>;
-  /** Wraps `fetch`, so that the first request makes the services. From then on, `rest` does nothing. */
-  startWith<A, B, R>(fetch: (request: A, info?: B) => R): (request: A, info?: B) => R;
+  /** Makes the services at the first request. From then on, `rest` does nothing. */
+  start(): void;
   /** Disposes all services, unless a request has started them. A later call makes them again. */
   rest(): Promise<void>;
   /** Disposes all services permanently. It takes a limited time. */

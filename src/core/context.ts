@@ -84,6 +84,12 @@ export interface ChangeNotifier {
   listChanged(list: ListName, options?: ListChangedOptions): void;
 }
 
+/** Returns the parameters of a path, with the types of their schema. */
+export interface ReadRoute {
+  <P extends Schema>(params: P): Infer<P>;
+  (): Readonly<Record<string, unknown>>;
+}
+
 /** Details of a progress notification. */
 export interface ProgressOptions {
   /** The value at which the work is done, if known. */
@@ -110,6 +116,13 @@ export interface Context<S = NoServices> {
    * Otherwise it is computed for each request, when it is first read. `undefined` if the server has no `session`.
    */
   readonly session: unknown;
+  /**
+   * Returns the parameters of the server's path, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. Pass the schema
+   * that the server has as `params` to get them with their types.
+   *
+   * @throws {TypeError} if the path has no parameters, or `params` is not the schema of the server.
+   */
+  readonly route: ReadRoute;
   /** Notifies clients of changes, like the methods of the same names on the server. */
   readonly server: ChangeNotifier;
   /** Method of the request, such as `tools/call`. */

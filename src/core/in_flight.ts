@@ -18,6 +18,8 @@ export interface CancelOptions {
 /** A call that can be cancelled. */
 export interface Cancellable {
   readonly id: Id;
+  /** Identifies the endpoint of the call. */
+  readonly host: object;
   /** Whether this is a subscription, which does not keep the connection busy. */
   readonly isSubscription: boolean;
   /** Cancels the call. It gets a response only if `error` is set. `why` defaults to a disconnected client. */
@@ -63,6 +65,11 @@ export class InFlight {
     const found = this.#calls?.findLast(({ id }) => id === params?.requestId);
     found?.cancel(params?.reason, BY_CLIENT);
     return !!found;
+  }
+
+  /** Adds the endpoints of the calls to a set. */
+  addHosts(hosts: Set<object>): void {
+    for (const { host } of this.#calls ?? []) hosts.add(host);
   }
 
   /** Charges clients with all calls that are not charged yet. */

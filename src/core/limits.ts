@@ -302,6 +302,18 @@ export interface Limits {
      */
     readonly ms: number;
   };
+  /** The concrete paths of a server whose path has parameters, such as one for each tenant. */
+  readonly endpoints: {
+    /**
+     * Concrete paths whose handlers are in memory.
+     *
+     * Together: all of them share the other limits.
+     *
+     * Exceeded: the server drops the path that was idle for longest. Its sessions stay valid, but their clients lose
+     * their subscriptions and their kept events. If none is idle: HTTP 503 with `Retry-After`, code -31503.
+     */
+    readonly open: number;
+  };
   /** Authentications that take time. A synchronous `authenticate` is not limited. */
   readonly auth: {
     /**
@@ -403,6 +415,9 @@ export const LIMITS: Limits = {
     bytes: 8 * 1024 * 1024,
     ms: 300_000,
   },
+  endpoints: {
+    open: 1000,
+  },
   auth: {
     running: 1024,
     runningPerPeer: 64,
@@ -441,6 +456,7 @@ export function readLimits(changes: LimitOptions = {}): Limits {
     streams: merge("streams"),
     sessions: merge("sessions"),
     replay: merge("replay"),
+    endpoints: merge("endpoints"),
     auth: merge("auth"),
     memory: merge("memory"),
   };

@@ -123,6 +123,13 @@ export class Scheduler implements Executor {
     await Promise.all(this.#deferred);
   }
 
+  /** Returns the hosts of all endpoints with calls. */
+  busyHosts(): Set<object> {
+    const hosts = new Set<object>();
+    for (const inFlight of this.#busy) inFlight.addHosts(hosts);
+    return hosts;
+  }
+
   /** Runs a function after a call. */
   defer(call: Call, run: Deferred): void {
     if (call.ended) this.#runDeferred(call, [run]);
@@ -260,7 +267,7 @@ export class Scheduler implements Executor {
   attend(
     call: Call,
     result: Promise<Result>,
-    timeoutMs = call.timeoutMs ?? this.#core.limits.calls.timeoutMs,
+    timeoutMs: number = call.timeoutMs ?? this.#core.limits.calls.timeoutMs,
   ): Promise<Outcome> {
     if (call.account) call.account.start();
     else {

@@ -10,6 +10,7 @@ import {
   type ContainerHost,
   type ContainerParts,
   findInternals,
+  findRoot,
   type Injectable,
   type Injected,
   type ServiceCall,
@@ -44,12 +45,20 @@ const WORDS: Readonly<Record<Lifetime, string>> = {
   call: "lives for one call",
 };
 
+/** The key of a value. */
+interface EntryKey {
+  readonly key?: string;
+  readonly fullKey?: string;
+}
+
 /** One value of a service. */
 class Entry {
   readonly name: string;
   readonly definition: Definition;
   readonly lifetime: Lifetime;
   readonly key?: string;
+  /** Key among all values of the service: the path of its endpoint with `key`. */
+  readonly fullKey?: string;
   state: "making" | "made" | "gone" = "making";
   value: unknown;
   /** Runs `make`, once. */
@@ -70,11 +79,12 @@ class Entry {
   /** Settles when `make` has ended, and a value that nobody needs any more is disposed. */
   readonly over: PromiseWithResolvers<void> = Promise.withResolvers();
 
-  constructor(service: Service, lifetime: Lifetime, key?: string) {
+  constructor(service: Service, lifetime: Lifetime, { key, fullKey }: EntryKey = {}) {
     this.name = service.name;
     this.definition = toDefinition(service);
     this.lifetime = lifetime;
     this.key = key;
+    this.fullKey = fullKey;
     // Nobody may be waiting.
     this.settled.promise.catch(() => {});
   }
@@ -175,10 +185,11 @@ function isFake(call: ServiceCall): boolean {
 }
 
 function openContainer(host: ContainerHost): ServiceContainer {
-  const { parts } = host;
+  const root = findRoot(host);
+  const { parts } = root;
   if (!parts) throw new TypeError("Cannot get a service: the context is a fake; add it to services of fakeContext");
   // Only this function opens containers, perhaps the one of another copy of the library.
-  return (host.container ??= new ServiceContainer(parts)) as ServiceContainer;
+  return (root.container ??= new ServiceContainer(parts)) as ServiceContainer;
 }
 
 class ServiceContainer implements Container {
@@ -215,15 +226,8 @@ class ServiceContainer implements Container {
     await Promise.all([...this.#lasting.values()].map((service) => this.#resolve(service)));
   }
 
-  startWith<A, B, R>(fetch: (request: A, info?: B) => R): (request: A, info?: B) => R {
-    // Deno passes the request only to a function that names its parameters.
-    return (request, info) => {
-      if (!this.#isPinned) this.#start();
-      return fetch(request, info);
-    };
-  }
-
-  #start(): void {
+  start(): void {
+    if (this.#isPinned) return;
     this.#isPinned = true;
     for (const service of this.#lasting.values()) this.#startOne(service);
   }
@@ -418,8 +422,8 @@ class ServiceContainer implements Container {
       return known ?? this.#make(new Entry(service, lifetime), this.#entries, definition);
     }
     if (lifetime === "key") {
-      const key = from?.lifetime === "key" ? from.key : scope && readKey(name, definition, scope.call);
-      if (key !== undefined) return this.#findKeyed(service, key, (from?.lifetime === "key" ? from : scope)?.holds);
+      const key = from?.lifetime === "key" ? from : scope && readKey(name, definition, scope.call);
+      if (key) return this.#findKeyed(service, key, (from?.lifetime === "key" ? from : scope)?.holds);
       if (scope?.isShared || !scope) {
         throw new TypeError(
           `Cannot get service ${
@@ -456,21 +460,21 @@ class ServiceContainer implements Container {
     return lifetime;
   }
 
-  #findKeyed(service: Service, key: string, holds: Set<Entry> = new Set()): Entry {
+  #findKeyed(service: Service, { key, fullKey = "" }: EntryKey, holds: Set<Entry> = new Set()): Entry {
     const definition = toDefinition(service);
     let entries = this.#keyed.get(definition);
     if (!entries) this.#keyed.set(definition, entries = new Map());
-    let entry = entries.get(key);
+    let entry = entries.get(fullKey);
     if (!entry) {
       if (entries.size >= definition.max) this.#makeRoom(service.name, entries);
-      entry = new Entry(service, "key", key);
+      entry = new Entry(service, "key", { key, fullKey });
       this.#hold(entry, holds);
-      return this.#make(entry, entries, key);
+      return this.#make(entry, entries, fullKey);
     }
     this.#hold(entry, holds);
     // The least recently used entry stays first.
-    entries.delete(key);
-    entries.set(key, entry);
+    entries.delete(fullKey);
+    entries.set(fullKey, entry);
     return entry;
   }
 
@@ -505,7 +509,7 @@ class ServiceContainer implements Container {
   }
 
   #evict(entry: Entry): void {
-    this.#keyed.get(entry.definition)?.delete(entry.key ?? "");
+    this.#keyed.get(entry.definition)?.delete(entry.fullKey ?? "");
     this.#made.delete(entry);
     const disposing = this.#disposeReported(entry, "result").then(() => void this.#disposing.delete(disposing));
     this.#disposing.add(disposing);
@@ -683,8 +687,10 @@ function toDefinition(service: Service): Definition {
   return service[INTERNALS] as unknown as Definition; // `service()` made it.
 }
 
-function readKey(name: string, { key }: Definition, call: ServiceCall): string | undefined {
+function readKey(name: string, { key }: Definition, call: ServiceCall): EntryKey | undefined {
   const found: unknown = key?.(call);
-  if (found === undefined || typeof found === "string") return found;
+  if (found === undefined) return;
+  // Endpoints may know different callers by the same id, and no tenant may get the value of another one.
+  if (typeof found === "string") return { key: found, fullKey: `${call.host.endpoint} ${found}` };
   throw new TypeError(`Cannot find the key of service ${quote(name)}: per returned ${quote(found)}; return a string`);
 }

@@ -30,6 +30,10 @@ export class ServiceContext<S> implements Context<S> {
     return this.#call.session;
   }
 
+  get route(): Context["route"] {
+    return this.#call.route;
+  }
+
   get server(): Context["server"] {
     return this.#call.server;
   }

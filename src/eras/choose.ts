@@ -27,5 +27,6 @@ export function chooseEra(first: SelectiveEra, second: Era): Era {
     accept: (message, link) => (first.claims(message, link) ? first : second).accept(message, link),
     attach: forward("attach"),
     detach: forward("detach"),
+    rest: () => second.rest?.(),
   };
 }

@@ -36,6 +36,10 @@ class LazyEra implements Era {
     return await (await this.#open()).detach?.(link) ?? {};
   }
 
+  rest(): void {
+    this.#ready?.rest?.();
+  }
+
   // Messages that arrive while the era loads are accepted in order. Each waits some microtasks after the previous one,
   // so that an immediate response to that one is written first.
   async #acceptLater(message: Incoming, link: Link): Promise<Reply> {

@@ -5,7 +5,10 @@
  * @module
  */
 import { McpError, quote } from "../protocol/errors.ts";
+import type { Result } from "../protocol/jsonrpc.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
+import { compileSchema, type Infer, type Schema } from "../schema/schema.ts";
+import type { TextValues } from "../schema/text_values.ts";
 import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import { type Binding, bindServices } from "../core/container.ts";
@@ -74,11 +77,23 @@ export interface ResourceFixedOptions<S extends Services = NoServices> extends R
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
 
+/** The values that `read` of a template gets: those of its schema, or else text. */
+export type ReadVariables<U extends string, P extends Schema | undefined = undefined> = P extends Schema ? Infer<P>
+  : TemplateVariables<U>;
+
 /** Options of a resource template. Only `uri`, `name` and `read` are required. */
-export interface ResourceTemplateOptions<U extends string, S extends Services = NoServices>
-  extends ResourceCommonOptions<S, TemplateVariables<U>>, Omit<ResourceEntry, "uri" | "size"> {
+export interface ResourceTemplateOptions<
+  U extends string,
+  S extends Services = NoServices,
+  P extends Schema | undefined = undefined,
+> extends ResourceCommonOptions<S, ReadVariables<U, P>>, Omit<ResourceEntry, "uri" | "size"> {
   /** URI template, such as `repo://{owner}/{name}{?ref}`. */
   readonly uri: U;
+  /**
+   * Schema of the variables, which converts and checks them, such as `z.object({ id: z.coerce.number() })`. A URI whose
+   * variables it rejects does not exist. Defaults to any text.
+   */
+  readonly params?: P;
   /** Completers for variables. */
   readonly complete?: Completers<Extract<keyof TemplateVariables<U>, string>, ServiceValues<S>>;
   /**
@@ -90,7 +105,7 @@ export interface ResourceTemplateOptions<U extends string, S extends Services = 
   ) => readonly ResourceEntry[] | Promise<readonly ResourceEntry[]>;
   /** Reads a resource, given the values of its variables. */
   readonly read: (
-    variables: TemplateVariables<U>,
+    variables: ReadVariables<U, P>,
     ctx: Context<ServiceValues<S>>,
   ) => ResourceReturn | Promise<ResourceReturn>;
 }
@@ -125,13 +140,19 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
 }
 
 /** Options of a resource: a fixed `uri`, or a URI template. */
-export type ResourceOptions<U extends string, S extends Services = NoServices> = U extends TemplateText
-  ? ResourceTemplateOptions<U, S>
+export type ResourceOptions<
+  U extends string,
+  S extends Services = NoServices,
+  P extends Schema | undefined = undefined,
+> = U extends TemplateText ? ResourceTemplateOptions<U, S, P>
   : ResourceFixedOptions<S>;
 
 /** Return type of {@linkcode resource}: a template if the URI has variables. */
-export type ResourceOf<U extends string, S extends Services = NoServices> = U extends TemplateText
-  ? ResourceTemplate<TemplateVariables<U>, ServiceValues<S>>
+export type ResourceOf<
+  U extends string,
+  S extends Services = NoServices,
+  P extends Schema | undefined = undefined,
+> = U extends TemplateText ? ResourceTemplate<TemplateVariables<U>, ServiceValues<S>, ReadVariables<U, P>>
   : FixedResource<ServiceValues<S>>;
 
 /** Type of a URI template. Use it for a template that is not a literal, which would count as a fixed URI otherwise. */
@@ -149,8 +170,8 @@ export interface FixedResource<S = never> extends Resource<string, S> {
   readonly uri: () => string;
 }
 
-/** The resources of a URI template. */
-export interface ResourceTemplate<Variables, S = never> extends Resource<Variables, S> {
+/** The resources of a URI template. `Read` are the values that `read` gets. */
+export interface ResourceTemplate<Variables, S = never, Read = Variables> extends Resource<Read, S> {
   /**
    * Builds the URI of a resource of this template. Values are percent-encoded as needed. Reading the URI returns the
    * same values.
@@ -182,22 +203,26 @@ export interface ResourceTemplate<Variables, S = never> extends Resource<Variabl
  *
  * @throws {TypeError} if the URI or the template is invalid, or a completer's variable does not exist.
  */
-export function resource<const U extends string, S extends Services = NoServices>(
-  options: { readonly uri: U } & ResourceOptions<U, S>,
-): ResourceOf<U, S> {
+export function resource<
+  const U extends string,
+  S extends Services = NoServices,
+  const P extends Schema | undefined = undefined,
+>(
+  options: { readonly uri: U; readonly params?: P } & ResourceOptions<U, S, P>,
+): ResourceOf<U, S, P> {
   // All options have this shape, and `define` finds out which kind they are.
   const form = options as unknown as Form<never>;
   const defined = define(form);
   const { definition: { key, match, scopes, variables: names, allow }, template, services } = defined;
   // At runtime, the template has the variables of its type.
-  if (!template) return { ...toResource(form, defined), uri: () => key } as unknown as ResourceOf<U, S>;
+  if (!template) return { ...toResource(form, defined), uri: () => key } as unknown as ResourceOf<U, S, P>;
   const { name, complete, limits } = form;
   const place = `resource ${quote(key)}`;
   const also = [
     completion({ type: "ref/resource", name: key, place, names, complete, allow, scopes, services, match, limits }),
   ];
   const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
-  return { ...toResource(form, defined, also), uri } as unknown as ResourceOf<U, S>; // As above.
+  return { ...toResource(form, defined, also), uri } as unknown as ResourceOf<U, S, P>; // As above.
 }
 
 /**
@@ -239,6 +264,7 @@ interface Form<Input>
   extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services">, SubscriptionHooks {
   readonly uri?: string;
   readonly scheme?: string;
+  readonly params?: Schema;
   readonly services?: Services;
   readonly allow?: (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
   readonly complete?: Completers<string, never>;
@@ -287,6 +313,10 @@ function define<Input>(form: Form<Input>): Defined {
     if (!contents) throw McpError.resourceNotFound(uri);
     return { contents };
   };
+  if (form.params && !isTemplate) {
+    throw refuse("it has params, but its uri has no variables; write one like note://{id}");
+  }
+  const injected = services?.inject(invoke) ?? invoke;
   const definition: Definition = {
     ...toMatcher(template, isTemplate),
     key,
@@ -310,9 +340,23 @@ function define<Input>(form: Form<Input>): Defined {
       _meta,
     }),
     list: listPage && (services?.share(listPage) ?? listPage),
-    invoke: compose(use, services?.inject(invoke) ?? invoke),
+    invoke: compose(use, form.params ? withParams(form.params, injected, `resource ${quote(key)}`) : injected),
   };
   return { definition, template: isTemplate ? template : undefined, services };
+}
+
+type Invoke = (call: Call, uri: string, matched: unknown, core: Core) => Result | Promise<Result>;
+
+/** Converts and checks the variables before a template is read. */
+function withParams(params: Schema, invoke: Invoke, place: string): Invoke {
+  const schema = compileSchema(params, { use: "input", place });
+  return async (call, uri, matched, core) => {
+    // Loaded on demand, because most templates have no schema.
+    const { readTextValues } = await import("../schema/text_values.ts");
+    const checked = await readTextValues(schema, matched as TextValues); // what a template matches
+    if (checked.problem !== undefined) throw McpError.resourceNotFound(uri);
+    return await invoke(call, uri, checked.value, core);
+  };
 }
 
 function toMatcher(

@@ -7,6 +7,7 @@ import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Principal } from "../core/context.ts";
 import { INTERNALS } from "../core/internals.ts";
+import { enterServer } from "../transports/channel.ts";
 import { type Client, toClient } from "../client/calls.ts";
 import type { ConnectOptions as ClientOptions } from "../client/connect.ts";
 import { isModern, VERSIONS } from "../client/detect_era.ts";
@@ -46,6 +47,7 @@ export interface ConnectOptions extends
     | "onNotification"
     | "onSample"
     | "onWarning"
+    | "params"
     | "roots"
     | "sampling"
     | "timeoutMs"
@@ -120,10 +122,13 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
  * @throws {TypeError} if `era` is `"modern"` and the first of `versions` is of the legacy era.
  */
 export async function connect(server: TestServer | string | URL, options: ConnectOptions = {}): Promise<Connection> {
-  const { transport = "memory", path = "/mcp", principal, timeoutMs = 10_000 } = options;
+  const { transport = "memory", principal, params, timeoutMs = 10_000 } = options;
+  const path = options.path ?? toPath(server, params);
   const { era, version } = readRevision(options);
   const protocolOptions = toProtocolOptions(options);
   if (typeof server === "object" && INTERNALS in server) await server[INTERNALS].develop?.();
+  const isPipe = typeof server === "object" && INTERNALS in server && transport === "pipe";
+  const opens = isPipe ? { ...server, ...await enterServer(server, params) } : server;
   const transcript = new Transcript();
   const received: Notification[] = [];
   const opened: { transport?: OpenTransport } = {};
@@ -135,7 +140,7 @@ export async function connect(server: TestServer | string | URL, options: Connec
     timeoutMs,
     onError: fail,
     open(onMessage) {
-      opened.transport = openTransport(server, { ...options, transcript, onMessage });
+      opened.transport = openTransport(opens, { ...options, path, transcript, onMessage });
       return opened.transport.channel;
     },
   });
@@ -165,6 +170,12 @@ export async function connect(server: TestServer | string | URL, options: Connec
     await rpc.channel.close();
     throw error;
   }
+}
+
+/** The path of the endpoint with these parameters. */
+function toPath(server: TestServer | string | URL, params: ConnectOptions["params"]): string {
+  const template = typeof server === "object" && INTERNALS in server ? server[INTERNALS].http?.path : undefined;
+  return params && template?.replace(/:(\w+)/g, (_, name) => encodeURIComponent(String(params[name]))) || "/mcp";
 }
 
 function readRevision({ versions = [], era }: ConnectOptions): Required<Pick<ConnectOptions, "era">> & Revision {

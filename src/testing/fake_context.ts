@@ -29,6 +29,8 @@ export interface FakeContextOptions {
   readonly principal?: Principal;
   /** Fakes of the handler's services, by the names under which it uses them. Without one, using it throws. */
   readonly services?: Readonly<Record<string, unknown>>;
+  /** The parameters of the path, for `ctx.route()`. They are not checked. */
+  readonly route?: Readonly<Record<string, unknown>>;
   /** The value of `ctx.session`. */
   readonly session?: unknown;
   /** The method. Defaults to `tools/call`. */
@@ -102,7 +104,9 @@ export class Rounds {
 
 /** Makes a context for one of several runs. */
 export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeContext {
-  const { answers = {}, client, principal, method = "tools/call", params = {}, http, signal, session } = options;
+  const { answers = {}, client, principal, method = "tools/call", params = {}, http, signal, session, route } = options;
+  // The fake has the type that the test gave it.
+  const readFake = () => route as never;
   const progressed: FakeContext["progressed"][number][] = [];
   const logged: FakeContext["logged"][number][] = [];
   const announced: FakeContext["announced"][number][] = [];
@@ -116,6 +120,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
         resourceUpdated: (uri) => void announced.push({ kind: "resource", uri }),
         listChanged: (list, options) => void announced.push({ kind: "list", list, ...options }),
       },
+      route: route && readFake,
       reruns: rounds.reruns,
       defer: (_call, run) => void deferred.push(run),
     },

@@ -25,7 +25,10 @@ export interface TestServer extends PipeServer {
    *
    * @ignore
    */
-  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & { develop?(): Promise<void> };
+  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
+    develop?(): Promise<void>;
+    readonly http?: { readonly path: string };
+  };
 }
 
 /**

@@ -11,7 +11,7 @@ import type { ContainerHost } from "../core/container.ts";
 import type { Principal } from "../core/context.ts";
 import type { Engine, Era } from "../core/era.ts";
 import { InFlight } from "../core/in_flight.ts";
-import type { INTERNALS } from "../core/internals.ts";
+import { INTERNALS } from "../core/internals.ts";
 import type { Link, LinkEvents } from "../core/link.ts";
 import type { TransportName } from "../core/observer.ts";
 import type { Ticker } from "../core/timers.ts";
@@ -62,7 +62,26 @@ export interface PipeServer {
    *
    * @ignore
    */
-  readonly [INTERNALS]: { readonly openPipe: OpenPipe; readonly host?: ContainerHost };
+  readonly [INTERNALS]: {
+    readonly openPipe: OpenPipe;
+    readonly host?: ContainerHost;
+    readonly enter?: (params?: Readonly<Record<string, unknown>>) => Promise<PipeServer>;
+  };
+}
+
+/**
+ * Returns the server to open a channel to. If the path has parameters, that is the server of one concrete path.
+ *
+ * @throws {TypeError} if parameters are missing, do not fit, or are given to a server without any.
+ */
+export async function enterServer(
+  server: PipeServer,
+  params?: Readonly<Record<string, unknown>>,
+): Promise<PipeServer> {
+  const { enter } = server[INTERNALS];
+  if (enter) return await enter(params);
+  if (!params) return server;
+  throw new TypeError("Cannot open a channel to the server: its path has no parameters; remove params");
 }
 
 /** Creates the function that opens channels. */

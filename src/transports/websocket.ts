@@ -12,6 +12,7 @@
  * @see specification/2026-07-28/basic/transports (Custom Transports)
  * @module
  */
+import { isMcpError } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
@@ -21,7 +22,7 @@ import { RETRY_AFTER } from "../core/link.ts";
 import type { RefusalReason } from "../core/observer.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
-import { type ConnectionInfo, readPath, readPrincipal } from "./http/access.ts";
+import { type ConnectionInfo, readPath, readPrincipal, readTemplate } from "./http/access.ts";
 import type { HttpParts } from "./http/upgrades.ts";
 import { Outbox } from "./outbox.ts";
 import type { OpenPipe, Pipe, PipeServer } from "./channel.ts";
@@ -37,12 +38,19 @@ export interface SocketServer extends PipeServer {
    *
    * @ignore
    */
-  readonly [INTERNALS]: { readonly openPipe: OpenPipe; readonly http: HttpParts };
+  readonly [INTERNALS]: {
+    readonly openPipe: OpenPipe;
+    readonly http: HttpParts;
+    readonly find?: (template: string, pathname: string) => Promise<PipeServer | undefined>;
+  };
 }
 
 /** Options of the WebSocket transport. */
 export interface WebSocketOptions {
-  /** Path of the WebSocket endpoint. Defaults to `/ws`. */
+  /**
+   * Path of the WebSocket endpoint. If the path of the server has parameters, this one needs the same ones, such as
+   * `/tenants/:tenant/ws`. Defaults to `/ws`.
+   */
   readonly path?: string;
 }
 
@@ -79,8 +87,9 @@ export interface WebSocketService {
  */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   const { path = "/ws" } = options;
-  readPath(path);
-  const { ended } = server[INTERNALS].http;
+  const { find, http: { ended } } = server[INTERNALS];
+  if (find) readTemplate(path);
+  else readPath(path);
   const connections = new Map<Socket, SocketConnection>();
   const owners = new Map<Socket, Owner>();
   ended.then(() => connections.forEach((_, socket) => socket.close(GOING_AWAY, "the server is closing")));
@@ -93,11 +102,20 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     if (refusal) return await refusal;
     const reject = (status: number, message: string, reason: RefusalReason, principal?: Principal) =>
       refuseWith(request, { status, message, reason }, principal);
-    if (new URL(request.url).pathname !== path) return reject(404, "Cannot open a socket here", "path");
+    const { pathname } = new URL(request.url);
+    if (!find && pathname !== path) return reject(404, "Cannot open a socket here", "path");
     const gate = await server[INTERNALS].http.loadGate?.();
     const entered = gate ? await gate.enter(request, info, "websocket") : info;
     if (entered instanceof Response) return entered;
     const principal = readPrincipal(entered);
+    let endpoint;
+    try {
+      endpoint = await find?.(path, pathname);
+    } catch (error) {
+      if (!isMcpError(error)) throw error;
+      return reject(503, error.message, "limit", principal);
+    }
+    if (find && !endpoint) return reject(404, "Cannot open a socket here", "path", principal);
     const account = server[INTERNALS].http.account(request, info, principal);
     // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
     if (!account.hold(0)) {
@@ -108,7 +126,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
       const state = "too many are open (streams.open, streams.openPerClient)";
       return reject(503, `Cannot open the socket: ${state}`, "limit", principal);
     }
-    return upgrade(request, info, { principal, account });
+    return upgrade(request, info, { principal, account, endpoint });
   }
 
   // The subprotocol is named only if the client requested it, because other clients would close the connection.
@@ -147,7 +165,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
 
   function open(socket: Socket, owner: Owner): void {
     owners.set(socket, owner);
-    connections.set(socket, new SocketConnection(server, socket, owner.principal, owner.account));
+    connections.set(socket, new SocketConnection(owner.endpoint ?? server, socket, owner.principal, owner.account));
   }
 
   function close(socket: Socket): void {
@@ -179,6 +197,8 @@ interface Refused {
 interface Owner {
   readonly principal?: Principal;
   readonly account?: Account;
+  /** The server of a concrete path. */
+  readonly endpoint?: PipeServer;
 }
 
 /** Serves MCP over a standard socket that is open or connecting. Use it if you upgrade requests yourself. */

@@ -77,6 +77,7 @@ for (
     "src/transports/stdio/stdio.ts",
     "src/transports/http/sse_2024.ts",
     "src/transports/websocket.ts",
+    "src/auth/auth.ts",
     "src/testing/testing.ts",
     "src/client/client.ts",
   ]

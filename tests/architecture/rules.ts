@@ -15,7 +15,9 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/eras/modern": [...below, "src/eras"],
   "src/transports": [...below, "src/runtime.ts"],
   "src/server.ts": [...below, "src/handlers", "src/eras", "src/transports"],
+  "src/mount.ts": ["src/core", "src/transports", "src/server.ts"],
   "src/auth": below,
+  "src/auth/oauth": [...below, "src/auth"],
   "src/limits": [...below, "src/handlers"],
   "src/discovery": [...below, "src/runtime.ts"],
   "src/worker": [...below, "src/runtime.ts", "src/transports"],
@@ -25,7 +27,15 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/testing": [...outer, "src/stores", "src/client"],
   "src/client": outer,
   "src/cli": [...outer, "src/handlers", "src/discovery", "src/client", "src/modern.ts"],
-  "src/modern.ts": [...below, "src/handlers", "src/transports", "src/eras", "src/eras/modern", "src/server.ts"],
+  "src/modern.ts": [
+    ...below,
+    "src/handlers",
+    "src/transports",
+    "src/eras",
+    "src/eras/modern",
+    "src/server.ts",
+    "src/mount.ts",
+  ],
   "src/library.ts": ["src/eras", "src/eras/modern", "src/eras/legacy", "src/server.ts", "src/modern.ts"],
   "src/hand_over.ts": ["src/runtime.ts"],
   "mod.ts": ["src/library.ts", "src/hand_over.ts"],
@@ -33,6 +43,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 
 /** The packages a folder may import; every other folder imports none. */
 const packages: Readonly<Record<string, readonly string[]>> = {
+  "src/auth/oauth": ["jose"],
   "src/cli": ["zod", "yaml", "jsonc-parser", "smol-toml", "@std/jsonc"],
 };
 

@@ -119,8 +119,8 @@ Deno.test("the challenge names all scopes of the operation, with the parameters 
       [undefined, 'Bearer error="insufficient_scope", scope="notes:read notes:write"'],
       [
         { authenticate: () => reader, challenge },
-        'Bearer resource_metadata="https://mcp.example/.well-known/x", error="insufficient_scope", ' +
-        'scope="notes:read notes:write"',
+        'Bearer error="insufficient_scope", scope="notes:read notes:write", ' +
+        'resource_metadata="https://mcp.example/.well-known/x"',
       ],
     ] as const
   ) {

@@ -288,6 +288,46 @@ for (const { name, program } of runtimes) {
     },
   );
 
+  testProcesses(`${name}: new --auth creates a server that refuses strangers, and a passing test`, async () => {
+    await withFiles({}, async (cwd) => {
+      const { code, stderr } = await run([...program, "new", "notes", "--auth"], { cwd });
+      assertEquals(code, 0, stderr);
+      assertEquals(listNames(`${cwd}/notes`), ["README.md", "server.ts", "server_test.ts"]);
+      const [, tests] = /Run the test:\n\n {2}cd notes\n {2}(.+)\n/.exec(stderr) ?? [];
+      const tested = await run(tests.split(" "), { cwd: `${cwd}/notes` });
+      assertEquals(tested.code, 0, tested.stdout + tested.stderr);
+      assertMatch(tested.stdout + tested.stderr, /3 pass/);
+
+      const again = await run([...program, "new", "notes", "--auth"], { cwd });
+      assertEquals(again.code, 2);
+      assertStringIncludes(again.stderr, "Cannot write notes: it already exists; choose another name");
+
+      const words = [...program, "server.ts", "--http", "--port", "0"];
+      {
+        await using serving = await start(words, { cwd: `${cwd}/notes` });
+        const [, key] = await serving.waitFor(/API key of this run: (\S+)\n/);
+        const [, url] = await serving.waitFor(/Serving server\.ts at (\S+)/);
+        assertEquals((await run([...program, "call", url, "add", "text=milk"])).code, 1);
+        const readme = await Deno.readTextFile(`${cwd}/notes/README.md`);
+        const [, call] = /^ {4}(\S.* call .*) --header "authorization=Bearer \$MCP_KEY"$/m.exec(readme) ?? [];
+        const [target, ...rest] = [...call.replace("'text=buy milk'", "text=milk").matchAll(/\S+/g)].map(([word]) =>
+          word
+        );
+        const typed = [target, ...rest].map((word) => word === "http://127.0.0.1:3000/mcp" ? url : word);
+        const called = await run([...typed, "--header", `authorization=Bearer ${key}`]);
+        assertEquals(called.stdout, "You have 1 notes.\n", called.stderr);
+        const diagnosed = await run([...program, "doctor", url, "--header", `authorization=Bearer ${key}`]);
+        assertEquals(diagnosed.code, 0, diagnosed.stdout);
+      }
+      const env = { MCP_ISSUERS: "http://127.0.0.1:9", MCP_RESOURCE: "http://127.0.0.1:3000/mcp" };
+      await using serving = await start(words, { cwd: `${cwd}/notes`, env });
+      const [printed, url] = await serving.waitFor(/[^]*Serving server\.ts at (\S+)/);
+      assert(!printed.includes("API key"), printed);
+      const metadata = await fetch(new URL("/.well-known/oauth-protected-resource/mcp", url));
+      assertEquals((await metadata.json()).authorization_servers, ["http://127.0.0.1:9"]);
+    });
+  });
+
   testProcesses(`${name}: new creates a server and a passing test, and overwrites nothing`, async () => {
     await withFiles({}, async (cwd) => {
       const { code, stderr } = await run([...program, "new", "weather"], { cwd });

@@ -109,38 +109,6 @@ function onMethod(
   };
 }
 
-/** A server that requires the token "good", with metadata of the resource and the authorization server. */
-function guarded(
-  { challenge = 'Bearer resource_metadata="http://localhost:3000/meta"', resource = {}, issuer = {} }: {
-    readonly challenge?: string | null;
-    readonly resource?: Record<string, unknown> | null;
-    readonly issuer?: Record<string, unknown> | null;
-  },
-): Broken["fetch"] {
-  return (request, next) => {
-    const { pathname, origin } = new URL(request.url);
-    if (resource && ["/meta", "/.well-known/oauth-protected-resource/mcp"].includes(pathname)) {
-      assertEquals(request.headers.get("authorization"), null, "a token was sent with a metadata request");
-      return json({ resource: url, authorization_servers: [origin], ...resource });
-    }
-    if (issuer && pathname === "/.well-known/oauth-authorization-server") {
-      return json({
-        issuer: origin,
-        authorization_endpoint: `${origin}/a`,
-        token_endpoint: `${origin}/t`,
-        registration_endpoint: `${origin}/r`,
-        code_challenge_methods_supported: ["S256"],
-        ...issuer,
-      });
-    }
-    if (pathname !== "/mcp") return new Response(null, { status: 404 });
-    if (request.headers.get("authorization") === "Bearer good") return next(request);
-    return new Response(null, { status: 401, headers: challenge === null ? {} : { "www-authenticate": challenge } });
-  };
-}
-
-const REQUIRES_TOKEN = /^note: token: the server requires a token \(401\)$/;
-
 /** A server with one change in the response to a preflight. */
 function withPreflight(change: (headers: Headers) => void): Broken["fetch"] {
   return async (request, next) => {
@@ -403,52 +371,6 @@ const broken: readonly Broken[] = [
       /^problem: foreign origin: web pages of any origin get results/,
       /^problem: cors: every web page can call this server and read its responses$/,
     ],
-  },
-  { title: "requires a token, with all metadata", fetch: guarded({}), found: [REQUIRES_TOKEN] },
-  {
-    title: "requires a token, without a challenge",
-    fetch: guarded({ challenge: null }),
-    found: [REQUIRES_TOKEN, /^problem: challenge: the 401 response has no WWW-Authenticate header$/],
-  },
-  {
-    title: "requires a token, without metadata",
-    fetch: guarded({ resource: null }),
-    found: [
-      REQUIRES_TOKEN,
-      /^problem: metadata: there is no protected resource metadata at http:\/\/localhost:3000\/meta$/,
-    ],
-  },
-  {
-    title: "has the metadata of another server",
-    fetch: guarded({ resource: { resource: "https://other.example/mcp" } }),
-    found: [
-      REQUIRES_TOKEN,
-      /^problem: metadata: the metadata at \S+ is for "https:\/\/other\.example\/mcp", not for this server$/,
-    ],
-  },
-  {
-    title: "has an unusable authorization server",
-    fetch: guarded({
-      issuer: { issuer: "https://x.example", code_challenge_methods_supported: [], token_endpoint: 1 },
-    }),
-    found: [
-      REQUIRES_TOKEN,
-      /^problem: authorization server: the issuer in the metadata at \S+ is "https:\/\/x\.example"$/,
-      /^problem: authorization server: the metadata at \S+ has no token_endpoint$/,
-      /^problem: authorization server: the metadata at \S+ does not announce PKCE/,
-    ],
-  },
-  {
-    title: "rejects the token",
-    fetch: guarded({}),
-    options: { headers: { authorization: "Bearer bad" } },
-    found: [/^problem: token: the server rejects the token with 401$/],
-  },
-  {
-    title: "requires a token, and gets it",
-    fetch: guarded({}),
-    options: { headers: { authorization: "Bearer good" } },
-    found: [],
   },
   {
     title: "lists unusable tools",

@@ -1,7 +1,7 @@
 // Hidden handlers do not exist for a caller: everything it can observe is the same with and without them.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Handler, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
-import type { Connection } from "../../src/testing/testing.ts";
+import { connect, type Connection } from "../../src/testing/testing.ts";
 import { type Random, random as createRandom } from "../support/random.ts";
 import { toRequest } from "../support/requests.ts";
 import { byKey, enter, listWaysIn, toPrincipal, toSigned } from "../support/ways_in.ts";
@@ -159,6 +159,58 @@ for (const era of ["modern", "legacy"] as const) {
               : await observe(server, client, made, isSeen),
           );
           await client.close();
+          await server.close();
+        }
+        assertEquals(observed[0], observed[1], `seed ${seed}`);
+      }
+    });
+  }
+}
+
+/** The ids of two tenants of one server. The principal is the same at both. */
+const TENANTS = ["acme", "bee"] as const;
+
+for (const era of ["modern", "legacy"] as const) {
+  for (const transport of ["memory", "pipe"] as const) {
+    Deno.test(`a handler of another tenant does not exist for a tenant (${era} over ${transport})`, async () => {
+      for (let seed = 1; seed <= 8; seed++) {
+        const random = createRandom(seed);
+        // A hidden handler belongs to the other tenant. `allow` hides nothing from the caller of this test.
+        const made = Array.from({ length: 8 }, (_, at): Made => {
+          const isHidden = random.below(2) === 0;
+          return { isHidden, handler: make(random, at, false) };
+        });
+        const own = made.filter(({ isHidden }) => !isHidden);
+        const observed: unknown[] = [];
+        for (const others of [made, own]) {
+          const server = createServer({
+            name: "seen",
+            version: "1.0.0",
+            path: "/:tenant/mcp",
+            limits: { calls: { pageItems: 2 } },
+            secret: "a secret of at least thirty-two characters",
+            handlers: ({ tenant }) => [
+              tool({ name: "base", run: () => "", allow: () => true }),
+              prompt({ name: "base", run: () => "", allow: () => true, input: TEXT, complete: { text: () => [] } }),
+              resource({ uri: "base:/1", name: "base", allow: () => true, read: () => "" }),
+              resource({ uri: "base://{x}", name: "base", allow: () => true, list: () => [], read: () => "" }),
+              ...(tenant === TENANTS[0] ? own : others).map(({ handler }) => handler),
+            ],
+          });
+          const [tenant, other] = await Promise.all(
+            TENANTS.map((tenant) =>
+              connect(server, { era, transport, principal: toPrincipal("bob"), params: { tenant } })
+            ),
+          );
+          // The other tenant works meanwhile, and its changes reach only its own clients.
+          const changes = await other.subscribe({ toolsListChanged: true, resourceSubscriptions: ["base:/1"] });
+          const all = await list(other, "tools/list");
+          const tools = others.filter(({ handler }) => handler[INTERNALS].feature.name === "tools");
+          for (const { handler } of tools) assert(all.join().includes(`"${handler[INTERNALS].key}"`));
+          observed.push(await observe(server, tenant, made, () => false));
+          await changes.close();
+          await tenant.close();
+          await other.close();
           await server.close();
         }
         assertEquals(observed[0], observed[1], `seed ${seed}`);

@@ -1,6 +1,6 @@
 // The contract of extensions: what the factory refuses, what servers and clients see, and the order of attributes.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { createServer, extension, McpError, prompt, resource, type Result, tool } from "../../mod.ts";
+import { createServer, extension, type Handler, McpError, prompt, resource, type Result, tool } from "../../mod.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { connect, RpcError } from "../../src/testing/testing.ts";
 import { z } from "zod";
@@ -11,8 +11,7 @@ const modern = { eras: ["modern"] } as const;
 const declares = { extensions: [clientExtension({ id: ID, subjects: { "audit/get": "day" } })] };
 const run = () => ({});
 
-const serve = (...handlers: NonNullable<Parameters<typeof createServer>[0]["handlers"]>) =>
-  createServer({ name: "t", version: "1", handlers });
+const serve = (...handlers: readonly Handler[]) => createServer({ name: "t", version: "1", handlers });
 
 const mistakes: readonly [name: string, options: unknown, message: string][] = [
   [

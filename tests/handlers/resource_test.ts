@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,
   McpError,
@@ -9,6 +9,8 @@ import {
   type TemplateText,
   ToolError,
 } from "../../mod.ts";
+import { connect } from "../../src/testing/testing.ts";
+import { z } from "zod";
 import { ask, call, fail } from "../support/requests.ts";
 
 function serve(...handlers: NonNullable<ServerOptions["handlers"]>) {
@@ -537,4 +539,36 @@ Deno.test("a resource may ask the client, and its result uses the answer", async
   assertEquals([contents[0].text, ttlMs], ["file:///home", 0]);
   // A question is not an error.
   assertEquals(reported, []);
+});
+
+Deno.test("a template converts and checks its variables, and what its schema rejects is not found", async () => {
+  const note = resource({
+    uri: "note://{id}{?all}",
+    name: "note",
+    params: z.object({ id: z.coerce.number().int(), all: z.stringbool().optional() }),
+    read: ({ id, all }) => {
+      const next: number = id + 1;
+      const isAll: boolean | undefined = all;
+      return `${next} ${isAll}`;
+    },
+  });
+  const raw = resource({
+    uri: "raw://{id}",
+    name: "raw",
+    params: { type: "object", properties: { id: { type: "integer" } }, required: ["id"] },
+    read: ({ id }) => `${id + 1}`,
+  });
+  await using client = await connect(createServer({ name: "t", version: "1", handlers: [note, raw] }));
+  const read = async (uri: string) => (await client.readResource(uri)).contents[0].text;
+  assertEquals(await read(note.uri({ id: "7" })), "8 undefined");
+  assertEquals(await read(note.uri({ id: "7", all: "yes" })), "8 true");
+  assertEquals(await read("raw://7"), "8");
+  for (const uri of ["note://x", "note://7?all=perhaps", "raw://x", "raw://7.5"]) {
+    await assertRejects(() => client.readResource(uri), Error, "Resource not found");
+  }
+});
+
+Deno.test("params need a template", () => {
+  const params = z.object({ id: z.string() });
+  assertThrows(() => resource({ uri: "note://1", name: "note", params, read: () => "" }), TypeError, "it has params");
 });

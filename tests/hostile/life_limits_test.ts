@@ -446,6 +446,35 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     await using held = startAuth({ running: 1 });
     await refuseSecondAuth(held, "auth.running", "203.0.113.2");
   },
+  async "endpoints.open"() {
+    const { pass, open } = gate();
+    const hold = tool({ name: "hold", run: async () => (await pass, "held") });
+    const limits = { endpoints: { open: 1 } };
+    const observer: Observer = { limit: ({ limit }) => reached.add(limit) };
+    const server = createServer({
+      name: "held",
+      version: "1",
+      path: "/:tenant/mcp",
+      handlers: [hold],
+      limits,
+      observer,
+    });
+    const send = (tenant: string) => {
+      const { headers, body } = toCall("hold");
+      return server.fetch(new Request(`http://localhost/${tenant}/mcp`, { method: "POST", headers, body }));
+    };
+    const first = send("ada");
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    const refused = await send("bob");
+    assertEquals([refused.status, refused.headers.get("retry-after")], [503, "1"]);
+    assertStringIncludes(await refused.text(), "(endpoints.open)");
+    open();
+    await (await first).text();
+    const second = await send("bob");
+    assertEquals(second.status, 200);
+    await second.text();
+    await server.close();
+  },
   async "auth.runningPerPeer"() {
     await using held = startAuth({ runningPerPeer: 1 });
     await refuseSecondAuth(held, "auth.runningPerPeer", "203.0.113.1");

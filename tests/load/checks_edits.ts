@@ -27,8 +27,8 @@ export const EDITS: readonly Edit[] = [
     path: FETCH,
     what: "Origin and Host",
     from:
-      'if (headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget)) {',
-    to: "if (!isTarget(request.url, this.#lastTarget)) {",
+      '(headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget))',
+    to: "!isTarget(request.url, this.#lastTarget)",
   },
   {
     path: FETCH,

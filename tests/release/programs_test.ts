@@ -15,7 +15,7 @@ const ignore = typeof Deno === "undefined"; // Deno starts the processes of both
 const PROGRAM_MS = 30_000;
 
 /** Packages that programs of the documentation import besides this one. */
-const PACKAGES = ["zod", "valibot", "@valibot/to-json-schema", "arktype", "hono"] as const;
+const PACKAGES = ["zod", "valibot", "@valibot/to-json-schema", "arktype", "hono", "jose"] as const;
 
 interface Program {
   /** The file in the page's folder. */
@@ -141,6 +141,8 @@ async function serveProgram({ file, text, path = "" }: Program, place: Place): P
   const late = setTimeout(() => child.kill("SIGKILL"), PROGRAM_MS);
   try {
     const [, port] = await waitFor(/(?:Listening on|server:) http:\/\/\S+?:(\d+)/);
+    // The issuer of the page does not exist, so there are no tokens.
+    if (/\bauth = oauth\(/.test(text)) return await checkProtected(`http://127.0.0.1:${port}${path}`);
     for (const versions of [["2026-07-28"], ["2025-11-25"]]) {
       await using client = await connect(`http://127.0.0.1:${port}${path}`, { versions, headers });
       assertEquals(client.server.version, versions[0]);
@@ -156,6 +158,15 @@ async function serveProgram({ file, text, path = "" }: Program, place: Place): P
     await printed;
     assert(signal !== "SIGKILL", `${file} did not end after SIGTERM`);
   }
+}
+
+async function checkProtected(url: string): Promise<void> {
+  const response = await fetch(url, { method: "POST" });
+  await response.body?.cancel();
+  const [, metadata = ""] = /resource_metadata="([^"]+)"/.exec(response.headers.get("www-authenticate") ?? "") ?? [];
+  assertEquals(response.status, 401);
+  const { resource } = await (await fetch(new URL(new URL(metadata).pathname, url))).json();
+  assertEquals(new URL(resource).pathname, new URL(url).pathname);
 }
 
 async function runAll(t: Deno.TestContext, place: Place): Promise<void> {

@@ -5,6 +5,10 @@ export interface RunOptions {
   readonly cwd?: string;
   /** The content of standard input, which then ends. */
   readonly input?: string;
+  /** Variables in addition to those of an empty home. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Time after which the program is killed, in milliseconds. Defaults to 30 s. */
+  readonly timeoutMs?: number;
 }
 
 /** The exit code and the output of a program that has exited. */
@@ -26,13 +30,14 @@ export interface Running extends AsyncDisposable {
 export const root: string = new URL("../../", import.meta.url).pathname;
 
 /** Starts a program; without `input`, its standard input stays open. */
-export async function start(words: readonly string[], { cwd = root, input }: RunOptions = {}): Promise<Running> {
+export async function start(words: readonly string[], options: RunOptions = {}): Promise<Running> {
+  const { cwd = root, input, env, timeoutMs = 30_000 } = options;
   const home = await Deno.makeTempDir({ prefix: "mcp-home-" });
   const [command, ...args] = words;
   const child = new Deno.Command(command, {
     args,
     cwd,
-    env: { HOME: home, XDG_CACHE_HOME: `${home}/.cache`, NO_COLOR: "1" },
+    env: { HOME: home, XDG_CACHE_HOME: `${home}/.cache`, NO_COLOR: "1", ...env },
     stdin: "piped",
     stdout: "piped",
     stderr: "piped",
@@ -56,7 +61,7 @@ export async function start(words: readonly string[], { cwd = root, input }: Run
     heard.resolve();
   })();
   let isOver = false;
-  const late = setTimeout(() => child.kill("SIGKILL"), 30_000); // a timeout, so that no test hangs
+  const late = setTimeout(() => child.kill("SIGKILL"), timeoutMs); // a timeout, so that no test hangs
   const finished = (async () => {
     const { code } = await child.status;
     isOver = true;
@@ -92,4 +97,10 @@ export async function start(words: readonly string[], { cwd = root, input }: Run
 export async function run(words: readonly string[], options: RunOptions = {}): Promise<Finished> {
   await using running = await start(words, { input: "", ...options });
   return await running.finished;
+}
+
+/** A port that is free now. */
+export function findFreePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
 }

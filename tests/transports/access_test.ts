@@ -450,7 +450,7 @@ Deno.test("a path that no request can have is refused at once", async () => {
   const bad = [
     "",
     "mcp",
-    "/:tenant/mcp",
+    "/x:tenant/mcp",
     "/mcp/{id}",
     "/mcp/*",
     "*",

@@ -6,6 +6,7 @@
 import { VERSIONS } from "../../client/detect_era.ts";
 import { LOG_LEVELS } from "../../protocol/types.ts";
 import type { Options } from "../command.ts";
+import { ENDPOINT_OPTIONS } from "../endpoint_options.ts";
 
 /** Help about the SERVER operand. */
 export const SERVER_DESCRIPTION =
@@ -37,6 +38,7 @@ export const SERVER_OPTIONS: Options = {
       "Environment variables to pass to the command, separated by commas, in addition to PATH, HOME and the like; " +
       "NAME=VALUE sets one; may be repeated",
   },
+  ...ENDPOINT_OPTIONS,
   timeout: { value: "SECONDS", text: "Time the server may take to respond; 0 waits forever (default: 30)" },
   revision: {
     value: "DATE",

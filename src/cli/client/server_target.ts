@@ -7,6 +7,7 @@ import type { Target } from "../../client/target.ts";
 import { guardConsole } from "../../transports/stdio/stdout_guard.ts";
 import type { Args } from "../args.ts";
 import { toShell } from "../command.ts";
+import { enterEndpoint } from "../endpoint_options.ts";
 import { demo } from "../demo.ts";
 import { findTarget, load } from "../load.ts";
 import { platform } from "../platform.ts";
@@ -34,6 +35,9 @@ const EXIT_MS = 500;
 export async function findServer(args: Args, verb: string, isOptional: boolean): Promise<ServerTarget> {
   const { operands: [named, ...operands], rest, all } = args;
   if (rest) return findCommand(args, rest, verb);
+  const isUrl = named !== undefined && /^https?:/i.test(named);
+  const wrong = ["server", "param"].find((name) => name in args.flags && isUrl);
+  if (wrong) throw new UsageError(`Cannot use --${wrong}: it is for a file; write the path of the endpoint in the URL`);
   if (all.env) {
     throw new UsageError(`Cannot use --env: it is for a command that starts a server; write the command after --`);
   }
@@ -42,14 +46,14 @@ export async function findServer(args: Args, verb: string, isOptional: boolean):
       `Cannot ${verb} a server: none is named; write its URL, such as http://127.0.0.1:3000/mcp, its file, or its command after --`,
     );
   }
-  if (named !== undefined && /^https?:/i.test(named)) {
+  if (named !== undefined && isUrl) {
     if (!URL.canParse(named)) throw new UsageError(`Cannot ${verb} ${named}: it is not a URL; check its spelling`);
     return { target: named, name: named, operands };
   }
   if (named !== undefined && /^[\w.-]+:\d+(\/|$)/.test(named)) {
     throw new UsageError(`Cannot ${verb} ${named}: it has no scheme; write http:// before it`);
   }
-  return await loadServer(named, operands);
+  return await loadServer(named, operands, args, verb);
 }
 
 function findCommand({ operands, all }: Args, words: readonly string[], verb: string): ServerTarget {
@@ -61,12 +65,19 @@ function findCommand({ operands, all }: Args, words: readonly string[], verb: st
   return { target: { command, args, env: readVariables(all.env), exitMs: EXIT_MS }, name: toShell(words), operands };
 }
 
-async function loadServer(named: string | undefined, operands: readonly string[]): Promise<ServerTarget> {
+async function loadServer(
+  named: string | undefined,
+  operands: readonly string[],
+  args: Args,
+  verb: string,
+): Promise<ServerTarget> {
   // Output of the loaded file must not mix with the result on standard output.
   guardConsole();
   const path = named ?? await findTarget();
   const { server } = path === undefined ? { server: demo() } : await load(path);
-  return { target: server, name: path ?? "the demonstration", operands, close: () => server.close() };
+  const name = path ?? "the demonstration";
+  const target = await enterEndpoint(server, args, { target: name, verb });
+  return { target, name, operands, close: () => server.close() };
 }
 
 /** Reads `--env`: names of variables, or `NAME=VALUE`. */

@@ -1,37 +1,65 @@
 /**
- * Checks what a server that requires a token tells clients without one.
+ * Checks how a server that requires a token refuses requests, and where it sends clients that have none.
  *
- * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
+ * @see specification/2026-07-28/basic/authorization
  * @module
  */
-import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { isLoopbackHost } from "../../transports/http/access.ts";
-import type { RequestWriter } from "./request_writer.ts";
-import { type Endpoint, exchange, NoResponse, type ServerResponse } from "./exchange.ts";
+import { checkResourceMetadata, type MetadataOptions } from "./authorization_metadata.ts";
+import { readChallenge } from "./bearer_challenge.ts";
+import { modernWriter, type RequestWriter } from "./request_writer.ts";
+import { type Endpoint, exchange, open, type ServerResponse } from "./exchange.ts";
 import { describeResponse, readResult } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";
 
-/** Checks a 401 response, and the metadata that leads clients to a token. */
-export async function checkChallenge(endpoint: Endpoint, response: ServerResponse, report: Report): Promise<void> {
-  const check = report.at("token");
-  if (Object.keys(endpoint.headers).some((name) => name.toLowerCase() === "authorization")) {
-    check.problem(
-      `the server rejects the token with ${describeResponse(response)}`,
-      "get a new token, which must be issued for this server (audience) and not be expired",
-    );
-  } else {check.note(
-      "the server requires a token (401)",
-      "pass one with --header 'authorization=Bearer ...' to run all checks",
-    );}
-  await checkMetadata(endpoint, response, report);
+/** A token that no server has issued. */
+const UNKNOWN_TOKEN = "mcp-doctor-unknown-token";
+
+/** Options of the checks. */
+export interface AuthorizationOptions extends MetadataOptions {
+  readonly report: Report;
 }
 
-/** Checks how the server rejects requests without a token, if the user has given one. */
-export async function checkMissingToken(endpoint: Endpoint, writer: RequestWriter, report: Report): Promise<void> {
-  const { authorization: _, ...headers } = endpoint.headers;
-  if (!("authorization" in endpoint.headers)) return;
+/** Checks a server that responded to the first request with 401. */
+export async function checkChallenge(
+  endpoint: Endpoint,
+  response: ServerResponse,
+  options: AuthorizationOptions,
+): Promise<void> {
+  const check = options.report.at("token");
+  if (!hasToken(endpoint)) {
+    check.note(
+      "the server requires a token (401)",
+      "pass one with --header 'authorization=Bearer ...' to run all checks",
+    );
+    return await checkRefusals(endpoint, response, { ...options, writer: modernWriter() });
+  }
+  check.problem(
+    `the server rejects the token with ${describeResponse(response)}${describeError(response)}`,
+    "get a new token, which must be issued for this server (audience) and not be expired",
+  );
+  await checkWithoutToken(endpoint, modernWriter(), options);
+}
+
+/** Checks how the server refuses requests without the token that the user has given. */
+export async function checkMissingToken(
+  endpoint: Endpoint,
+  writer: RequestWriter,
+  options: AuthorizationOptions,
+): Promise<void> {
+  if (!hasToken(endpoint) || !await checkWithoutToken(endpoint, writer, options)) return;
+  await options.report.run("query token", (check) => checkSecondToken(endpoint, writer, check));
+}
+
+/** Checks how the server refuses requests without the token. Returns whether it refuses them. */
+async function checkWithoutToken(
+  endpoint: Endpoint,
+  writer: RequestWriter,
+  options: AuthorizationOptions,
+): Promise<boolean> {
+  const { report } = options;
+  const anonymous = withoutToken(endpoint);
   const response = await report.run("token", async (check) => {
-    const response = await exchange({ ...endpoint, headers }, writer.write(writer.pingMethod));
+    const response = await exchange(anonymous, writer.write(writer.pingMethod));
     if (readResult(response)) {
       check.note(
         "the server accepts requests without the token too",
@@ -44,132 +72,171 @@ export async function checkMissingToken(endpoint: Endpoint, writer: RequestWrite
       );}
     return response;
   });
-  if (response?.status === 401) await checkMetadata({ ...endpoint, headers }, response, report);
+  if (response?.status !== 401) return false;
+  await checkRefusals(anonymous, response, { ...options, writer });
+  return true;
 }
 
-async function checkMetadata(endpoint: Endpoint, { headers }: ServerResponse, report: Report): Promise<void> {
-  const challenge = headers.get("www-authenticate");
-  const named = /resource_metadata="?([^",\s]+)/i.exec(challenge ?? "")?.[1];
-  checkChallengeHeader(challenge, named, report.at("challenge"));
-  const server = await report.run("metadata", (check) => checkResourceMetadata(endpoint, named, check));
-  if (server !== undefined) {
-    await report.run("authorization server", (check) => checkAuthorizationServer(endpoint, server, check));
+/** Checks the form of a refusal for missing scopes, if the token of the user lacks those of a list. */
+export async function checkScopeChallenge(endpoint: Endpoint, writer: RequestWriter, report: Report): Promise<void> {
+  if (!hasToken(endpoint)) return;
+  await report.run("scopes", async (check) => {
+    const response = await exchange(endpoint, writer.write("tools/list", {}));
+    if (response.status === 403) checkForbidden(response, check);
+  });
+}
+
+/** Checks a 403 response to a request with a token. */
+export function checkForbidden({ headers }: ServerResponse, check: Check): void {
+  const wanted = 'Bearer error="insufficient_scope", scope="..."';
+  const { scheme, params } = readChallenge(headers.get("www-authenticate")) ?? {};
+  if (scheme !== "bearer" || params?.get("error") !== "insufficient_scope") {
+    return check.note(
+      "a request with too few scopes gets 403 without the error insufficient_scope, so clients cannot ask for more",
+      `send WWW-Authenticate: ${wanted}`,
+    );
+  }
+  const scope = params.get("scope");
+  if (!scope) return check.note("the 403 response does not name the scopes that are missing", `send ${wanted}`);
+  check.ok(`a request with too few scopes gets 403, which names the scopes ${scope}`);
+  if (!params.has("resource_metadata")) {
+    check.note("the challenge of the 403 response has no resource_metadata", "send it as in the 401 response");
   }
 }
 
-function checkChallengeHeader(challenge: string | null, named: string | undefined, check: Check): void {
+interface RefusalOptions extends AuthorizationOptions {
+  readonly writer: RequestWriter;
+}
+
+/** Checks how a request without a token, with a wrong one and with one in the query are refused. */
+async function checkRefusals(
+  endpoint: Endpoint,
+  missing: ServerResponse,
+  { report, writer, ...options }: RefusalOptions,
+): Promise<void> {
+  const named = checkChallengeHeader(missing, report.at("challenge"));
+  await report.run("invalid token", (check) => checkInvalidToken(endpoint, writer, check));
+  await report.run("query token", (check) => checkQueryToken(endpoint, missing, { writer, check }));
+  await report.run("stream token", (check) => checkStreamToken(endpoint, writer, check));
+  await checkResourceMetadata(endpoint, named, { report, ...options });
+}
+
+/** Checks the challenge for a request without a token. Returns the URL of the metadata that it names. */
+function checkChallengeHeader({ headers }: ServerResponse, check: Check): string | undefined {
   const wanted = 'WWW-Authenticate: Bearer resource_metadata="https://..."';
-  if (challenge === null) check.problem("the 401 response has no WWW-Authenticate header", `send ${wanted}`);
-  else if (!/^bearer\b/i.test(challenge)) {
-    check.note(`the scheme of the WWW-Authenticate header is not Bearer: ${challenge}`, `send ${wanted}`);
-  } else if (named === undefined) check.note("the WWW-Authenticate header has no resource_metadata", `send ${wanted}`);
-  else check.ok("the 401 response names the metadata URL in WWW-Authenticate");
-}
-
-/** Checks the metadata of the protected resource. Returns the issuer that it names. */
-async function checkResourceMetadata(
-  endpoint: Endpoint,
-  named: string | undefined,
-  check: Check,
-): Promise<string | undefined> {
-  const { origin, pathname } = new URL(endpoint.url);
-  const wellKnown = `${origin}/.well-known/oauth-protected-resource`;
-  const urls = named === undefined ? [...pathname === "/" ? [] : [wellKnown + pathname], wellKnown] : [named];
-  const found = await findJson(endpoint, urls);
-  if (!found) {
-    return void check.problem(
-      `there is no protected resource metadata at ${urls.join(" or ")}`,
-      "serve a JSON object with resource and authorization_servers there, without requiring a token",
-    );
+  const header = headers.get("www-authenticate");
+  const challenge = readChallenge(header);
+  if (challenge === undefined) {
+    return void check.problem("the 401 response has no WWW-Authenticate header", `send ${wanted}`);
   }
-  const { url, value: { resource, authorization_servers: servers } } = found;
-  if (typeof resource !== "string" || !isWithin(endpoint.url, resource)) {
-    check.problem(
-      `the metadata at ${url} is for ${JSON.stringify(resource) ?? "no resource"}, not for this server`,
-      `set resource to ${endpoint.url}`,
-    );
+  const { scheme, params } = challenge;
+  if (scheme !== "bearer") {
+    return void check.note(`the scheme of the WWW-Authenticate header is not Bearer: ${header}`, `send ${wanted}`);
   }
-  const issuer: unknown = Array.isArray(servers) ? servers[0] : undefined;
-  if (typeof issuer !== "string" || !isSafe(issuer)) {
-    return void check.problem(
-      `the metadata at ${url} names no usable authorization server`,
-      "list the https URL of at least one in authorization_servers",
-    );
-  }
-  check.ok(`the metadata at ${url} names ${issuer}`);
-  return issuer;
-}
-
-async function checkAuthorizationServer(endpoint: Endpoint, issuer: string, check: Check): Promise<void> {
-  const { origin, pathname } = new URL(issuer);
-  const path = pathname.replace(/\/$/, "");
-  const found = await findJson(endpoint, [
-    `${origin}/.well-known/oauth-authorization-server${path}`,
-    `${origin}/.well-known/openid-configuration${path}`,
-    ...path ? [`${origin}${path}/.well-known/openid-configuration`] : [],
-  ]);
-  if (!found) {
-    return check.problem(
-      `${issuer} has no metadata at a well-known URL`,
-      "serve /.well-known/oauth-authorization-server or /.well-known/openid-configuration there",
-    );
-  }
-  const { url, value } = found;
-  if (value.issuer !== issuer) {
-    check.problem(
-      `the issuer in the metadata at ${url} is ${JSON.stringify(value.issuer)}`,
-      `set issuer to exactly ${issuer}`,
-    );
-  }
-  const missing = ["authorization_endpoint", "token_endpoint"].filter((name) => typeof value[name] !== "string");
-  if (missing.length) {
-    check.problem(`the metadata at ${url} has no ${missing.join(" and no ")}`, `add ${missing.join(" and ")}`);
-  }
-  const methods = value.code_challenge_methods_supported;
-  if (!Array.isArray(methods) || !methods.includes("S256")) {
-    check.problem(
-      `the metadata at ${url} does not announce PKCE, so clients must not continue`,
-      `set code_challenge_methods_supported: ["S256"]`,
-    );
-  }
-  if (!value.client_id_metadata_document_supported && typeof value.registration_endpoint !== "string") {
+  if (params.has("error")) {
     check.note(
-      "unknown clients cannot register",
-      "support client ID metadata documents or a registration_endpoint, or register each client by hand",
+      `the challenge for a request without a token has the error ${params.get("error")}`,
+      "send an error only if the request has a token",
     );
   }
-  if (!missing.length) check.ok(`the authorization server has metadata at ${url}`);
-}
-
-/** The first JSON object at one of several URLs. The headers of the user are not sent, because they may hold a token. */
-async function findJson(
-  endpoint: Endpoint,
-  urls: readonly string[],
-): Promise<{ readonly url: string; readonly value: Params } | undefined> {
-  for (const url of urls.filter(isSafe)) {
-    try {
-      const { status, text } = await exchange({ ...endpoint, url, headers: {} }, {
-        method: "GET",
-        headers: { accept: "application/json" },
-      });
-      const value: unknown = JSON.parse(text);
-      if (status === 200 && isObject(value)) return { url, value };
-    } catch (error) {
-      if (!(error instanceof NoResponse) && !(error instanceof SyntaxError)) throw error;
-    }
+  if (params.get("scope")?.split(" ").includes("offline_access")) {
+    check.note("the challenge asks for the scope offline_access", "leave it to clients to ask for refresh tokens");
   }
+  const named = params.get("resource_metadata");
+  if (named === undefined) {
+    return void check.note("the WWW-Authenticate header has no resource_metadata", `send ${wanted}`);
+  }
+  if (!URL.canParse(named)) {
+    return void check.problem(`resource_metadata is not a URL: ${named}`, `send ${wanted}`);
+  }
+  check.ok("the 401 response names the metadata URL in WWW-Authenticate");
+  return named;
 }
 
-function isSafe(url: string): boolean {
-  if (!URL.canParse(url)) return false;
-  const { protocol, host } = new URL(url);
-  return protocol === "https:" || (protocol === "http:" && isLoopbackHost(host));
+async function checkInvalidToken(endpoint: Endpoint, writer: RequestWriter, check: Check): Promise<void> {
+  const headers = { ...endpoint.headers, authorization: `Bearer ${UNKNOWN_TOKEN}` };
+  const response = await exchange({ ...endpoint, headers }, writer.write(writer.pingMethod));
+  if (readResult(response)) {
+    return check.problem("the server accepts a token that nobody has issued", "verify the token of every request");
+  }
+  if (response.status !== 401) {
+    return check.problem(
+      `an invalid token gets ${describeResponse(response)}`,
+      "respond with 401, so that clients get a new one",
+    );
+  }
+  const error = readChallenge(response.headers.get("www-authenticate"))?.params.get("error");
+  if (error === "invalid_token") return check.ok("an invalid token is rejected with 401 and the error invalid_token");
+  check.note(
+    `the challenge for an invalid token has ${error === undefined ? "no error" : `the error ${error}`}`,
+    'send WWW-Authenticate: Bearer error="invalid_token", ...',
+  );
 }
 
-function isWithin(url: string, resource: string): boolean {
-  if (!URL.canParse(resource)) return false;
-  const { origin, pathname } = new URL(resource);
-  const target = new URL(url);
-  const start = pathname.replace(/\/$/, "");
-  return target.origin === origin && (target.pathname === start || target.pathname.startsWith(`${start}/`));
+/**
+ * Checks that the query string is no place for tokens. Logs keep query strings, so the token of the user is never sent
+ * in one: the error of a refusal tells whether the server has read it.
+ */
+async function checkQueryToken(
+  endpoint: Endpoint,
+  missing: ServerResponse,
+  { writer, check }: { readonly writer: RequestWriter; readonly check: Check },
+): Promise<void> {
+  const response = await exchange(withQueryToken(endpoint), writer.write(writer.pingMethod));
+  if (readResult(response)) return reportQueryToken("is accepted", check);
+  const [before, after] = [missing, response].map(readError);
+  if (after === "invalid_token" && before !== after) return reportQueryToken("is read, and rejected as invalid", check);
+  check.ok(`a token in the query string is not read: the response is ${response.status}`);
+}
+
+/** Checks that a token in the query string does not replace the one in the header. */
+async function checkSecondToken(endpoint: Endpoint, writer: RequestWriter, check: Check): Promise<void> {
+  const response = await exchange(withQueryToken(endpoint), writer.write(writer.pingMethod));
+  if (response.status === 401) reportQueryToken("takes precedence over the header", check);
+}
+
+function reportQueryToken(state: string, check: Check): void {
+  check.problem(
+    `a token in the query string ${state}, and logs and browsers keep query strings`,
+    "read the token from the Authorization header only",
+  );
+}
+
+async function checkStreamToken(endpoint: Endpoint, writer: RequestWriter, check: Check): Promise<void> {
+  const headers = { ...writer.write(writer.pingMethod).headers, accept: "text/event-stream" };
+  const opened = await open(endpoint, { method: "GET", headers });
+  opened.close();
+  const { status } = opened.response;
+  if (status >= 200 && status < 300) {
+    return check.problem(
+      `GET without a token is accepted (${status})`,
+      "require a token for every request: POST, GET and DELETE",
+    );
+  }
+  check.ok(`GET without a token is rejected with ${status}`);
+}
+
+function withQueryToken(endpoint: Endpoint): Endpoint {
+  const url = new URL(endpoint.url);
+  url.searchParams.set("access_token", UNKNOWN_TOKEN);
+  return { ...endpoint, url: url.href };
+}
+
+function hasToken({ headers }: Endpoint): boolean {
+  return Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
+}
+
+function withoutToken(endpoint: Endpoint): Endpoint {
+  const headers = Object.entries(endpoint.headers).filter(([name]) => name.toLowerCase() !== "authorization");
+  return { ...endpoint, headers: Object.fromEntries(headers) };
+}
+
+function readError({ headers }: ServerResponse): string | undefined {
+  return readChallenge(headers.get("www-authenticate"))?.params.get("error");
+}
+
+/** The server's reason for a refusal, if it gives one. */
+function describeError({ headers }: ServerResponse): string {
+  const reason = readChallenge(headers.get("www-authenticate"))?.params.get("error_description");
+  return reason === undefined ? "" : ` (${reason})`;
 }

@@ -4,7 +4,13 @@
  *
  * @module
  */
-import { checkChallenge, checkMissingToken } from "./authorization_checks.ts";
+import {
+  type AuthorizationOptions,
+  checkChallenge,
+  checkForbidden,
+  checkMissingToken,
+  checkScopeChallenge,
+} from "./authorization_checks.ts";
 import { checkConnection, suggestEndpoint } from "./connection_check.ts";
 import type { Endpoint } from "./exchange.ts";
 import { checkLatency, checkLists } from "./list_checks.ts";
@@ -60,14 +66,17 @@ async function runChecks(
 ): Promise<void> {
   const first = await report.run("connection", (check) => checkConnection(endpoint, check));
   if (!first) return;
-  if (first.status === 401) return await checkChallenge(endpoint, first, report);
+  const authorization = { report, origin };
+  if (first.status === 401) return await checkChallenge(endpoint, first, authorization);
+  if (first.status === 403 && first.headers.has("www-authenticate")) return checkForbidden(first, report.at("scopes"));
   const modern = readDiscovery(first, report.at(MODERN));
   const legacy = await report.run("handshake", (check) => checkHandshakes(endpoint, { check, sessions }));
   const writer = modern ?? legacy;
-  if (!writer) return await examineOther(endpoint, report);
+  if (!writer) return await examineOther(endpoint, authorization);
   noteMissingRevisions(report, { modern: modern !== undefined, legacy: legacy !== undefined });
   if (legacy) await checkSession(endpoint, legacy, report);
-  await checkMissingToken(endpoint, writer, report);
+  await checkMissingToken(endpoint, writer, authorization);
+  await checkScopeChallenge(endpoint, writer, report);
   await checkInvalidRequests(endpoint, writer, report);
   const writers = [modern, legacy].filter((each) => each !== undefined);
   for (const each of writers) await checkRevisionRequests(endpoint, each, report);
@@ -81,7 +90,8 @@ async function runChecks(
 }
 
 /** Finds out what a server that supports no known revision at this URL is. */
-async function examineOther(endpoint: Endpoint, report: Report): Promise<void> {
+async function examineOther(endpoint: Endpoint, authorization: AuthorizationOptions): Promise<void> {
+  const { report } = authorization;
   const isSse = await report.run("HTTP+SSE", () => isSseTransport(endpoint));
   if (isSse) {
     report.at("HTTP+SSE").note(
@@ -100,7 +110,7 @@ async function examineOther(endpoint: Endpoint, report: Report): Promise<void> {
       "accept server/discover or initialize from new clients; the log of the server may show the reason",
     );
   });
-  if (unauthorized) await checkChallenge(endpoint, unauthorized, report);
+  if (unauthorized) await checkChallenge(endpoint, unauthorized, authorization);
 }
 
 function noteMissingRevisions({ at }: Report, has: { readonly modern: boolean; readonly legacy: boolean }): void {

@@ -22,7 +22,7 @@ export function planHttp(target: string, destination: Destination, { flags, all 
   const { client } = destination;
   const { toHttpEntry } = client;
   const url = readUrl(target);
-  const stdioOptions = ["env", "allow-all", "allow-none", ...KINDS.map((kind) => `allow-${kind}`)];
+  const stdioOptions = ["env", "server", "param", "allow-all", "allow-none", ...KINDS.map((kind) => `allow-${kind}`)];
   const unusable = stdioOptions.find((name) => name in flags);
   if (unusable) {
     throw new UsageError(`Cannot use --${unusable}: it is for a server that the client starts; remove the option`);

@@ -33,7 +33,8 @@ export async function planStdio(target: string, destination: Destination, { flag
   const permissions = toPermissionFlags(target, { flags, all }, requirements);
   const code = requirements.modules.find(isAbsolute);
   const config = code === undefined ? [] : await toConfigFlags(code);
-  const [command, ...args] = toCommand(destination, [...config, ...permissions], path);
+  const endpoint = ["server", "param"].flatMap((name) => (all[name] ?? []).flatMap((value) => [`--${name}`, value]));
+  const [command, ...args] = [...toCommand(destination, [...config, ...permissions], path), ...endpoint];
   const variables = toList(all.env);
   const values = readVariables(variables, destination);
   const env = toEnv(variables, values, destination);

@@ -172,6 +172,10 @@ class LegacyEra implements Era {
     return { status: 204 };
   }
 
+  rest(): void {
+    this.#sessions?.rest();
+  }
+
   async #find(link: Link): Promise<FoundSession> {
     const { headers, version } = link;
     const id = headers?.get("mcp-session-id");
@@ -188,7 +192,8 @@ class LegacyEra implements Era {
 
   async #openSessions(): Promise<Sessions> {
     const count = (session: Session, uri: string) => countSubscriber(this.#engine, uri, this.#sessionCallOf(session));
-    const parts = { core: this.#engine.core, data: this.#data, count };
+    const { core, accounts } = this.#engine;
+    const parts = { core, accounts, data: this.#data, count };
     const load = async () => new (await import("./session.ts")).Sessions(parts);
     try {
       return this.#sessions = await (this.#loading ??= load());

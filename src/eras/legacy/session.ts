@@ -8,12 +8,14 @@ import { INVALID_PARAMS, INVALID_REQUEST, McpError } from "../../protocol/errors
 import { isObject, type Notification, type Response } from "../../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation } from "../../protocol/types.ts";
 import { toBytes } from "../../protocol/weight.ts";
-import type { Account } from "../../core/account.ts";
+import type { Account, Accounts } from "../../core/account.ts";
 import type { ClientFacts } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
+import type { Engine } from "../../core/era.ts";
 import { BUSY, type Link } from "../../core/link.ts";
 import type { SessionEvent } from "../../core/observer.ts";
 import type { SessionState, SharedSession } from "../../core/store.ts";
+import type { Sweep } from "../../core/timers.ts";
 import { applyState, type CountSubscriber } from "./session_methods.ts";
 import { ReplayLink, type ReplayMemory, Streams } from "./replay.ts";
 import {
@@ -29,6 +31,8 @@ import { hasPriming, isVersion, type Version } from "./versions.ts";
 /** A session with an id and resumable streams. */
 export interface HttpSession extends Session {
   readonly streams: Streams;
+  /** The endpoint of the session. */
+  readonly home: Sessions;
 }
 
 /** Contents of an id. The names are short, because the id travels with every request. */
@@ -55,11 +59,35 @@ interface Ended {
 }
 
 /** What sessions share with their era. */
-export interface SessionsParts {
-  readonly core: Core;
+export interface SessionsParts extends Pick<Engine, "core" | "accounts"> {
   /** Gets what the server's `session` returned for each session. */
   readonly data: WeakMap<ClientFacts, unknown>;
   readonly count: CountSubscriber;
+}
+
+/** What the endpoints of a server keep of their sessions together, so that the limits hold for all of them. */
+class SessionTable {
+  /** Sessions by id. The one that was used least recently is first. */
+  readonly known: Map<string, HttpSession> = new Map();
+  /** Sessions by client, so that one client cannot use up the limit of all. */
+  readonly owned: Map<string, Map<string, HttpSession>> = new Map();
+  readonly replayMemory: ReplayMemory = { bytes: 0 };
+  readonly ended: Map<string, Ended> = new Map();
+  /** Number of ended ids by client. */
+  readonly endedOf: Map<string, number> = new Map();
+  /** The session that was used last, which is at the end of the maps already. */
+  newest?: HttpSession;
+  /** Ends idle and expired sessions. */
+  sweep?: Sweep;
+}
+
+/** Endpoints of one server have the same accounts. */
+const tables = new WeakMap<Accounts, SessionTable>();
+
+function openTable(accounts: Accounts): SessionTable {
+  const table = tables.get(accounts) ?? new SessionTable();
+  tables.set(accounts, table);
+  return table;
 }
 
 /**
@@ -69,31 +97,29 @@ export interface SessionsParts {
 export class Sessions {
   readonly #core: Core;
   readonly #data: WeakMap<ClientFacts, unknown>;
-  readonly #known = new Map<string, HttpSession>();
-  /** Sessions by client, so that one client cannot use up the limit of all. */
-  readonly #owned = new Map<string, Map<string, HttpSession>>();
-  readonly #replayMemory: ReplayMemory = { bytes: 0 };
-  readonly #ended = new Map<string, Ended>();
-  /** Number of ended ids by client. */
-  readonly #endedOf = new Map<string, number>();
-  readonly #sweep = (now: number): number | undefined => this.#tidy(now);
-  /** The session that was used last, which is at the end of the maps already. */
-  #newest?: HttpSession;
+  readonly #table: SessionTable;
   #isForeignKnown = false;
   /** Ids that were created here and not used yet, so that the observer can distinguish them from resumed ones. */
   readonly #unused = new Set<string>();
   readonly #count: CountSubscriber;
 
   /** Creates an empty set of sessions. */
-  constructor({ core, data, count }: SessionsParts) {
+  constructor({ core, accounts, data, count }: SessionsParts) {
     this.#core = core;
+    this.#table = openTable(accounts);
+    this.#table.sweep ??= (now) => this.#tidy(now);
     this.#data = data;
     this.#count = count;
   }
 
-  /** Every session this process knows. */
-  get known(): Iterable<HttpSession> {
-    return this.#known.values();
+  /** Every session of this endpoint that the process knows. */
+  get known(): readonly HttpSession[] {
+    return [...this.#table.known.values()].filter(({ home }) => home === this);
+  }
+
+  /** Drops the state of idle sessions. Their ids stay valid. */
+  rest(): void {
+    for (const session of this.known) if (!isBusy(session)) this.#forget(session, "evicted");
   }
 
   /** Creates a session id. Throws if the facts are too long, or the client has ended too many sessions. */
@@ -104,9 +130,9 @@ export class Sessions {
   ): Promise<string> {
     const { limits, sealer, ticker } = this.#core;
     // An ended id must be rejected until it expires. So no new session is created if its end could not be recorded.
-    const ended = account.key === undefined ? 0 : this.#endedOf.get(account.key) ?? 0;
+    const ended = account.key === undefined ? 0 : this.#table.endedOf.get(account.key) ?? 0;
     const isClientFull = ended >= limits.sessions.openPerClient * ENDED_SHARE;
-    if (isClientFull || this.#ended.size >= limits.sessions.open * ENDED_SHARE) {
+    if (isClientFull || this.#table.ended.size >= limits.sessions.open * ENDED_SHARE) {
       this.#core.observing?.reach(isClientFull ? "sessions.openPerClient" : "sessions.open", account.key);
       throw new McpError(
         BUSY,
@@ -133,14 +159,14 @@ export class Sessions {
 
   /** Returns the session of an id if it is in memory. It is synchronous. */
   find(id: string, { principal }: Link): HttpSession | undefined {
-    const session = this.#known.get(id);
-    if (!session || session.principal !== principal?.id) return;
+    const session = this.#table.known.get(id);
+    if (session?.home !== this || session.principal !== principal?.id) return;
     session.seen = this.#core.ticker.clock.now();
     if (session.caller !== principal) {
       session.caller = principal;
       session.sessionCall = undefined;
     }
-    if (session !== this.#newest) this.#keep(id, session);
+    if (session !== this.#table.newest) this.#keep(id, session);
     return session;
   }
 
@@ -162,10 +188,13 @@ export class Sessions {
     if (shared?.isEnded) return;
     // Two requests may open the same session at once. Both get the one that was stored, or none if it has ended.
     const raced = this.find(id, link);
-    if (raced || this.#ended.has(toShortId(id))) return raced;
+    if (raced || this.#table.ended.has(toShortId(id))) return raced;
+    // The endpoint was dropped from memory while the session was busy.
+    const before = this.#table.known.get(id);
+    if (before) before.home.#forget(before, "evicted");
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     const account = this.#charge(id, link);
-    const streams = new Streams(this.#core, hasPriming(facts.version), this.#replayMemory, shared);
+    const streams = new Streams(this.#core, hasPriming(facts.version), this.#table.replayMemory, shared);
     const session: HttpSession = {
       ...createSession(this.#core, facts, {
         account,
@@ -178,12 +207,13 @@ export class Sessions {
       ends: ticker.clock.now() + leftMs,
       streams,
       shared,
+      home: this,
     };
     if (sealed.d !== undefined) this.#data.set(session.client, sealed.d);
     if (shared) this.#join(session, shared);
     this.#keep(id, session);
     announce(this.#core, session, this.#unused.delete(toShortId(id)) ? "created" : "resumed");
-    ticker.schedule(this.#sweep, SWEEP_MS);
+    if (this.#table.sweep) ticker.schedule(this.#table.sweep, SWEEP_MS);
     return session;
   }
 
@@ -232,14 +262,14 @@ export class Sessions {
     const { account } = session;
     const { limits, ticker } = this.#core;
     const held = account.hold(ENDED_BYTES) ? ENDED_BYTES : 0;
-    this.#ended.set(toShortId(session.id), {
+    this.#table.ended.set(toShortId(session.id), {
       until: ticker.clock.now() + limits.sessions.lifeMs,
       account,
       held,
       isByClient,
     });
     if (isByClient && account.key !== undefined) {
-      this.#endedOf.set(account.key, (this.#endedOf.get(account.key) ?? 0) + 1);
+      this.#table.endedOf.set(account.key, (this.#table.endedOf.get(account.key) ?? 0) + 1);
     }
   }
 
@@ -248,9 +278,9 @@ export class Sessions {
     const { limits } = this.#core;
     // Unknown clients cannot be distinguished, so they share the limit of all.
     const { key } = link.account;
-    const owned = key === undefined ? undefined : this.#owned.get(key);
+    const owned = key === undefined ? undefined : this.#table.owned.get(key);
     if (owned && owned.size >= limits.sessions.openPerClient) this.#makeRoom(owned, "sessions.openPerClient");
-    if (this.#known.size >= limits.sessions.open) this.#makeRoom(this.#known, "sessions.open");
+    if (this.#table.known.size >= limits.sessions.open) this.#makeRoom(this.#table.known, "sessions.open");
     const { account } = link;
     if (account.hold(toHeld(id))) return account;
     throw new McpError(BUSY, "Cannot open the session: too much memory is used (memory.bytesPerClient, memory.bytes)");
@@ -258,13 +288,13 @@ export class Sessions {
 
   // The maps are in order of last use, so the first session is the one to drop.
   #keep(id: string, session: HttpSession): void {
-    this.#newest = session;
-    this.#known.delete(id);
-    this.#known.set(id, session);
+    this.#table.newest = session;
+    this.#table.known.delete(id);
+    this.#table.known.set(id, session);
     const { key } = session.account;
     if (key === undefined) return;
-    let owned = this.#owned.get(key);
-    if (!owned) this.#owned.set(key, owned = new Map());
+    let owned = this.#table.owned.get(key);
+    if (!owned) this.#table.owned.set(key, owned = new Map());
     owned.delete(id);
     owned.set(id, session);
   }
@@ -273,12 +303,12 @@ export class Sessions {
     announce(this.#core, session, "ended", why);
     endSubscriptions(session);
     const { id = "", account: { key = "" } } = session;
-    if (session === this.#newest) this.#newest = undefined;
-    if (this.#known.delete(id)) session.account.free(session.held);
+    if (session === this.#table.newest) this.#table.newest = undefined;
+    if (this.#table.known.delete(id)) session.account.free(session.held);
     session.held = 0;
     session.shared?.leave();
-    const owned = this.#owned.get(key);
-    if (owned?.delete(id) && !owned.size) this.#owned.delete(key);
+    const owned = this.#table.owned.get(key);
+    if (owned?.delete(id) && !owned.size) this.#table.owned.delete(key);
     const text = "Cannot finish the call: the session has ended";
     const error = new McpError(INVALID_REQUEST, text);
     session.inFlight.cancelAll(new DOMException(text, "AbortError"), { error, why: "session" });
@@ -295,9 +325,9 @@ export class Sessions {
   #makeRoom(sessions: Map<string, HttpSession>, limit: string): void {
     this.#core.observing?.reach(limit);
     let left = sessions.size;
-    this.#newest = undefined;
+    this.#table.newest = undefined;
     for (const [id, session] of sessions) {
-      if (!isBusy(session)) return this.#forget(session, "evicted");
+      if (!isBusy(session)) return session.home.#forget(session, "evicted");
       if (!left--) break;
       // The next search starts after this session.
       sessions.delete(id);
@@ -318,17 +348,17 @@ export class Sessions {
 
   #tidy(now: number): number | undefined {
     const { limits } = this.#core;
-    for (const session of this.#known.values()) {
+    for (const session of this.#table.known.values()) {
       if (isBusy(session)) session.seen = now;
       const isExpired = session.ends < now;
       if (isExpired || now - session.seen > limits.sessions.idleMs) {
         this.#core.observing?.reach(isExpired ? "sessions.lifeMs" : "sessions.idleMs", session.account.key);
-        this.#retire(session, isExpired ? "expired" : "idle");
+        session.home.#retire(session, isExpired ? "expired" : "idle");
       } else if (session.shared && now - session.seen < SWEEP_MS) session.shared.touch();
       session.streams.sweep(now);
     }
-    for (const [id, ended] of this.#ended) if (ended.until < now) this.#forgetEnd(id, ended);
-    return this.#known.size || this.#ended.size ? SWEEP_MS : undefined;
+    for (const [id, ended] of this.#table.ended) if (ended.until < now) this.#forgetEnd(id, ended);
+    return this.#table.known.size || this.#table.ended.size ? SWEEP_MS : undefined;
   }
 
   // Another instance may have used the session in the meantime.
@@ -339,13 +369,13 @@ export class Sessions {
   }
 
   #forgetEnd(id: string, { account, held, isByClient }: Ended): void {
-    this.#ended.delete(id);
+    this.#table.ended.delete(id);
     account.free(held);
     const { key } = account;
     if (key === undefined || !isByClient) return;
-    const left = (this.#endedOf.get(key) ?? 1) - 1;
-    if (left) this.#endedOf.set(key, left);
-    else this.#endedOf.delete(key);
+    const left = (this.#table.endedOf.get(key) ?? 1) - 1;
+    if (left) this.#table.endedOf.set(key, left);
+    else this.#table.endedOf.delete(key);
   }
 }
 

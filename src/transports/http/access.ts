@@ -144,6 +144,14 @@ export function isPlainPath(path: string): boolean {
   return !/[:*]/.test(path) && URL.parse(path, "http://x")?.pathname === path;
 }
 
+/** Returns a path with parameters such as `/tenants/:tenant/mcp` unchanged. Throws if one is not a whole segment. */
+export function readTemplate(path: string): string {
+  const names = path.match(/:\w+/g) ?? [];
+  const isValid = !/[*{}]|[^/]:|:(?![a-z_]\w*(\/|$))/i.test(path) && new Set(names).size === names.length;
+  if (isValid) readPath(path.replaceAll(":", ""));
+  return isValid ? path : rejectOption(path, "a path like /tenants/:tenant/mcp, with different names");
+}
+
 /** Returns the principal from code in front of the server, which has authenticated the request. */
 export function readPrincipal(info: ConnectionInfo | undefined): Principal | undefined {
   const given = info?.principal;

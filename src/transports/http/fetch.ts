@@ -32,6 +32,8 @@ import type { HttpParts } from "./upgrades.ts";
 export interface HttpOptions extends AccessOptions {
   /** Path of the endpoint, such as `/mcp`. */
   readonly path: string;
+  /** Whether a router has checked the path already. */
+  readonly isRouted?: boolean;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
   /** Authenticates callers, if the server has `auth`. */
@@ -95,6 +97,12 @@ export class Endpoint {
       bodies: this.#bodies,
       streams: this.#streams,
     };
+  }
+
+  /** Refuses a request for another path. */
+  refusePath(request: Request): Promise<Response> {
+    const message = toMessage(`the endpoint is ${this.#options.path}`);
+    return this.#refuse(request, { status: 404, message, reason: "path" });
   }
 
   /** Stops accepting requests. */
@@ -196,12 +204,10 @@ export class Endpoint {
   }
 
   #checkFirst(request: Request, info?: ConnectionInfo): Promise<Response> | undefined {
-    const { path } = this.#options;
+    const { path, isRouted } = this.#options;
     const refusal = this.#check(request, info);
     if (refusal) return refusal;
-    if (!isPath(request.url, path)) {
-      return this.#refuse(request, { status: 404, message: toMessage(`the endpoint is ${path}`), reason: "path" });
-    }
+    if (!isRouted && !isPath(request.url, path)) return this.refusePath(request);
     const host = request.headers.get("host");
     if (host === null || !isKnownHost(host, this.#options)) return;
     this.#lastHost = host;

@@ -153,6 +153,7 @@ export class HttpGate implements Gate {
   #refuse({ transport, request }: Entry, refusal: AuthRefusal): Response {
     const { status, reason = status === 401 ? "it needs valid credentials" : "the caller is not allowed" } = refusal;
     this.#core.observer.auth?.({ state: "refused", transport, status, reason });
+    if (refusal.cause !== undefined) this.#core.report(refusal.cause);
     const { challenges = status === 401 ? [this.#auth.challenge ?? BEARER] : [] } = refusal;
     const headers: Record<string, string> = challenges.length
       ? { "www-authenticate": challenges.map(toChallenge).join(", ") }

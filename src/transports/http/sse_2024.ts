@@ -60,6 +60,9 @@ export function httpSse(
 ): { readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response> } {
   const { path = "/sse", messages = "/messages" } = options;
   for (const each of [path, messages]) readPath(each);
+  if (server[INTERNALS].http.path.includes(":")) {
+    throw new TypeError("Cannot serve HTTP+SSE: the path of the server has parameters; use Streamable HTTP");
+  }
   // A pipe is found by an id that nobody can guess, and lives as long as its stream.
   const pipes = new Map<string, { readonly pipe: Pipe; readonly owner?: string }>();
 

@@ -16,9 +16,10 @@ import { guardConsole } from "./stdout_guard.ts";
 import { LineSplitter } from "./line_splitter.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
+import { findRoot } from "../../core/container.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import { INTERNALS } from "../../core/internals.ts";
-import type { Pipe, PipeServer, Write } from "../channel.ts";
+import { enterServer, type Pipe, type PipeServer, type Write } from "../channel.ts";
 import { Outbox } from "../outbox.ts";
 
 export type { PipeServer };
@@ -33,6 +34,8 @@ export interface StdioOptions {
   readonly drainMs?: number;
   /** The caller, for `ctx.principal`. Without one, the caller has all scopes, because it started this process. */
   readonly principal?: Principal;
+  /** Parameters of the server's path, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. */
+  readonly params?: Readonly<Record<string, unknown>>;
   /** Stops serving when it aborts, like the end of the input. */
   readonly signal?: AbortSignal;
 }
@@ -49,11 +52,22 @@ export interface StdioOptions {
  * protocol. Child processes that inherit standard output are not redirected.
  */
 export async function serveStdio(server: PipeServer, options: StdioOptions = {}): Promise<void> {
+  const restore = options.output ? () => {} : guardConsole();
+  try {
+    const { params } = options;
+    const needsEntry = params || server[INTERNALS].enter;
+    await servePipe(needsEntry ? await enterServer(server, params) : server, options);
+  } finally {
+    restore();
+  }
+}
+
+async function servePipe(server: PipeServer, options: StdioOptions): Promise<void> {
   const { drainMs = 1500, principal } = options;
-  const container = server[INTERNALS].host?.container;
+  const { host } = server[INTERNALS];
+  const container = host && findRoot(host).container;
   const input = options.input ?? standardInput();
   const writer = new LineWriter(options.output ?? standardOutput(), () => pipe.account);
-  const restore = options.output ? () => {} : guardConsole();
   const pipe: Pipe = server[INTERNALS].openPipe(writer.write, principal, undefined, "stdio");
   const lines = new LineSplitter(pipe.lineBytes);
   // Without services, the process ends at a signal as it would anyway. With `signal`, the caller decides.
@@ -91,7 +105,6 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
     pipe.close();
     await Promise.race([writer.flush(), writer.lost]);
     await container?.rest();
-    restore();
     signals?.finish();
   }
 }

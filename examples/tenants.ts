@@ -1,0 +1,79 @@
+// One endpoint for each tenant at /tenants/:tenant/mcp. The notes are in SQLite: NOTES_DB names the file.
+import { createServer, resource, service, tool } from "@x/mcp";
+import { DatabaseSync } from "node:sqlite";
+import { z } from "zod";
+
+const params = z.object({ tenant: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/) });
+
+// One database for all tenants. Handlers never see it.
+const db = service("db", () => {
+  const db = new DatabaseSync(process.env.NOTES_DB ?? ":memory:");
+  db.exec("CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, text TEXT NOT NULL)");
+  return db;
+}, { dispose: (db) => db.close() });
+
+// The notes of the tenant whose path the client uses. Every statement names the tenant, in this one place.
+const notes = service("notes", async ({ get, ctx }) => {
+  const sql = await get(db);
+  const { tenant } = ctx.route(params);
+  return {
+    add: (text: string) =>
+      Number(sql.prepare("INSERT INTO notes (tenant, text) VALUES (?, ?)").run(tenant, text).lastInsertRowid),
+    list: () =>
+      sql.prepare("SELECT id, text FROM notes WHERE tenant = ? ORDER BY id").all(tenant)
+        .map(({ id, text }) => `${id}: ${text}`),
+    find: (id: number) => {
+      const row = sql.prepare("SELECT text FROM notes WHERE tenant = ? AND id = ?").get(tenant, id);
+      return row && String(row.text);
+    },
+    clear: () => Number(sql.prepare("DELETE FROM notes WHERE tenant = ?").run(tenant).changes),
+  };
+}, { per: "call" });
+
+const whoami = tool({
+  name: "whoami",
+  description: "Tells which tenant this endpoint serves",
+  annotations: { readOnlyHint: true },
+  run: (_, { route }) => route(params).tenant,
+});
+
+const addNote = tool({
+  name: "add_note",
+  description: "Adds a note",
+  input: z.object({ text: z.string().min(1) }),
+  services: { notes },
+  run: ({ text }, { services: { notes } }) => `Added note ${notes.add(text)}.`,
+});
+
+const listNotes = tool({
+  name: "list_notes",
+  description: "Lists all notes of the tenant",
+  annotations: { readOnlyHint: true },
+  services: { notes },
+  run: (_, { services: { notes } }) => notes.list().join("\n") || "There are no notes.",
+});
+
+// Only the tenant "acme" may remove its notes.
+const clearNotes = tool({
+  name: "clear_notes",
+  description: "Removes all notes of the tenant",
+  annotations: { destructiveHint: true },
+  services: { notes },
+  run: (_, { services: { notes } }) => `Removed ${notes.clear()} notes.`,
+});
+
+const note = resource({
+  uri: "note://{id}",
+  name: "note",
+  params: z.object({ id: z.coerce.number().int() }),
+  services: { notes },
+  read: ({ id }, { services: { notes } }) => notes.find(id),
+});
+
+export default createServer({
+  name: "tenants",
+  version: "1.0.0",
+  path: "/tenants/:tenant/mcp",
+  params,
+  handlers: ({ tenant }) => [whoami, addNote, listNotes, note, ...tenant === "acme" ? [clearNotes] : []],
+});

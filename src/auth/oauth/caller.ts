@@ -1,0 +1,75 @@
+/**
+ * Callers as tokens describe them.
+ *
+ * @module
+ */
+import type { Principal } from "../../core/context.ts";
+
+/** Claims about a token: the payload of a JWT, or what its issuer says about it. */
+export type Claims = Readonly<Record<string, unknown>>;
+
+/** The caller that a token stands for. */
+export interface OAuthPrincipal extends Principal {
+  /** The issuer of the token. */
+  readonly issuer: string;
+  /** Id of the user at the issuer. `undefined` if the token stands for a client and no person. */
+  readonly subject?: string;
+  /** Id of the client that the token was issued to, if known. */
+  readonly clientId?: string;
+  /** Scopes that the token grants. */
+  readonly scopes: readonly string[];
+  /** The claims of the token. */
+  readonly claims: Claims;
+}
+
+/** Reads the scopes that a token grants from its claims. */
+export type ReadScopes = (claims: Claims) => readonly string[];
+
+/**
+ * Returns the id of the principal for a subject of an issuer. Pages of your own use it to compare the user who signed in
+ * there with the caller of the server.
+ *
+ * ```ts
+ * import { toPrincipalId } from "@x/mcp/oauth";
+ *
+ * console.log(toPrincipalId("https://login.example.com", "ada")); // oauth:["https://login.example.com","ada"]
+ * ```
+ */
+export function toPrincipalId(issuer: string, subject: string): string {
+  // JSON, because both may contain any separator.
+  return `oauth:${JSON.stringify([issuer, subject])}`;
+}
+
+/** Returns the principal of a token, or `undefined` if its claims name nobody. */
+export function toOAuthPrincipal(
+  issuer: string,
+  claims: Claims,
+  { expiresAt, readScopes }: { readonly expiresAt?: number; readonly readScopes: ReadScopes },
+): OAuthPrincipal | undefined {
+  const { sub } = claims;
+  const clientId = [claims.client_id, claims.azp, claims.cid, claims.appid].find(isName);
+  const id = isName(sub)
+    ? toPrincipalId(issuer, sub)
+    : sub === undefined && clientId !== undefined
+    ? `oauth:${JSON.stringify([issuer, null, clientId])}`
+    : undefined;
+  if (id === undefined) return;
+  const subject = isName(sub) && !isClient(claims, clientId) ? sub : undefined;
+  return Object.freeze({ id, issuer, subject, clientId, scopes: readScopes(claims), expiresAt, claims });
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === "string" && value !== "";
+}
+
+// Issuers mark tokens of clients in different ways.
+function isClient({ sub, gty, idtyp }: Claims, clientId: string | undefined): boolean {
+  return sub === clientId || gty === "client-credentials" || gty === "client_credentials" || idtyp === "app";
+}
+
+/** Reads the scopes of a token. A token without scopes grants none. */
+export function readGranted({ scope, scp }: Claims): readonly string[] {
+  const given = scope ?? scp;
+  const list = typeof given === "string" ? given.split(" ") : Array.isArray(given) ? given : [];
+  return list.filter(isName);
+}

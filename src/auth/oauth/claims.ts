@@ -1,0 +1,47 @@
+/**
+ * Checks whether a token was issued for this server, and is valid now.
+ *
+ * @see specification/2026-07-28/basic/authorization (Token Handling)
+ * @module
+ */
+import type { Claims } from "./caller.ts";
+
+/** A token that is refused. The message is fixed text for the client and has no part of the token. */
+export class InvalidToken extends Error {}
+
+/** What the claims of a token must say. */
+export interface ClaimRules {
+  /** Audiences that stand for this server. */
+  readonly audiences: ReadonlySet<string>;
+  /** Difference between the clocks of this server and an issuer that is tolerated, in milliseconds. */
+  readonly skewMs: number;
+}
+
+/** Checks the claims of a token, except for its issuer. Returns the time at which it expires, if it says so. */
+export function checkClaims(claims: Claims, { audiences, skewMs }: ClaimRules, now: number): number | undefined {
+  const { aud, exp, nbf, cnf } = claims;
+  if (exp !== undefined && !isTime(exp) || nbf !== undefined && !isTime(nbf)) {
+    throw new InvalidToken("the token has an invalid time");
+  }
+  if (exp !== undefined && exp * 1000 + skewMs <= now) throw new InvalidToken("the token has expired");
+  if (nbf !== undefined && nbf * 1000 - skewMs > now) throw new InvalidToken("the token is not yet valid");
+  const list = Array.isArray(aud) ? aud : [aud];
+  if (!list.some((each) => typeof each === "string" && audiences.has(toAudience(each)))) {
+    throw new InvalidToken("the token was not issued for this server");
+  }
+  // Such a token is of no use to a thief only as long as servers demand the proof.
+  if (cnf !== undefined) throw new InvalidToken("the token is bound to a key, which is not supported");
+  return exp === undefined ? undefined : exp * 1000;
+}
+
+/** The last time that a `Date` can hold, in seconds. */
+const MAX_TIME = 8_640_000_000_000;
+
+function isTime(value: unknown): value is number {
+  return typeof value === "number" && Math.abs(value) <= MAX_TIME;
+}
+
+/** Normalizes an audience: scheme and host of a URL in lower case, and a path of at least `/`. */
+export function toAudience(text: string): string {
+  return /^https?:/i.test(text) ? URL.parse(text)?.href ?? text : text;
+}

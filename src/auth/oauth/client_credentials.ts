@@ -1,0 +1,54 @@
+/**
+ * Tokens of this server itself, for servers that it calls.
+ *
+ * @module
+ */
+import type { Send } from "./http.ts";
+import { Issuer } from "./issuer.ts";
+import { type AccessToken, checkClient, type OAuthClient, requestToken, ReusedToken } from "./oauth_client.ts";
+
+/** Options of {@linkcode clientCredentials}. */
+export interface ClientCredentialsOptions extends OAuthClient {
+  /** URL of the authorization server. Its token endpoint is found through its metadata. */
+  readonly issuer: string;
+  /** URL of the server that the token is for, as RFC 8707 has it. */
+  readonly resource?: string;
+  /** Name of the server that the token is for, at issuers that use `audience` instead. */
+  readonly audience?: string;
+  /** Scopes to ask for. Defaults to those of the issuer. */
+  readonly scopes?: readonly string[];
+  /** Sends the requests. Defaults to the global `fetch`. */
+  readonly fetch?: Send;
+}
+
+/**
+ * Returns a function that gets an access token by client credentials. The token stands for this server and for no
+ * user. It is kept until shortly before it expires, and calls at the same time share one request.
+ *
+ * ```ts
+ * import { clientCredentials } from "@x/mcp/oauth";
+ *
+ * const getToken = clientCredentials({
+ *   issuer: "https://login.example.com",
+ *   clientId: "notes-server",
+ *   clientSecret: "5f2b8c1d", // better from the environment
+ *   resource: "https://api.example.com",
+ * });
+ *
+ * export async function load(): Promise<Response> {
+ *   const { accessToken } = await getToken();
+ *   return await fetch("https://api.example.com/notes", { headers: { authorization: `Bearer ${accessToken}` } });
+ * }
+ * ```
+ *
+ * @throws {TypeError} if an option cannot be used.
+ */
+export function clientCredentials(options: ClientCredentialsOptions): () => Promise<AccessToken> {
+  const { resource, audience, scopes, fetch: send = (url, init) => fetch(url, init), issuer: name, ...client } =
+    options;
+  checkClient(client, "clientCredentials()");
+  const issuer = new Issuer(name, send);
+  const params = { grant_type: "client_credentials", resource, audience, scope: scopes?.join(" ") };
+  const token = new ReusedToken(() => requestToken({ issuer, send }, { client, params }));
+  return () => token.get();
+}

@@ -1,0 +1,63 @@
+/**
+ * Requests to authorization servers, limited in time and bytes.
+ *
+ * @module
+ */
+import { isObject } from "../../protocol/jsonrpc.ts";
+
+/** Sends a request, like the global `fetch`. */
+export type Send = (url: string, init: RequestInit) => Promise<Response>;
+
+/** A response in JSON. */
+export interface JsonResponse {
+  readonly status: number;
+  /** The body, or an empty object if it is not a JSON object. */
+  readonly json: Readonly<Record<string, unknown>>;
+}
+
+/** Time that the requests for one purpose may take together, in milliseconds. */
+export const TIMEOUT_MS = 5000;
+/** Maximum bytes of a response. */
+const MAX_BYTES = 512 * 1024;
+
+/** Sends a request and reads its response. A redirect is a response like any other, because it could lead anywhere. */
+export async function sendJson(send: Send, url: string, init: RequestInit): Promise<JsonResponse> {
+  const headers = new Headers(init.headers);
+  headers.set("accept", "application/json");
+  const response = await send(url, { signal: AbortSignal.timeout(TIMEOUT_MS), ...init, headers, redirect: "manual" });
+  const text = await readText(response);
+  return { status: response.status, json: parse(text) };
+}
+
+async function readText({ body }: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > MAX_BYTES) throw new Error(`the response is longer than ${MAX_BYTES} bytes`);
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+function parse(text: string): JsonResponse["json"] {
+  try {
+    const json: unknown = JSON.parse(text);
+    return isObject(json) ? json : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Reads a URL that tokens or keys travel to. Returns `undefined` unless it is https, or http on loopback. */
+export function readSecureUrl(text: unknown): URL | undefined {
+  const url = typeof text === "string" ? URL.parse(text) : null;
+  if (!url || url.username || url.password || url.href.includes("#")) return;
+  return url.protocol === "https:" || url.protocol === "http:" && isLoopback(url) ? url : undefined;
+}
+
+/** Tests for a URL of this machine. */
+export function isLoopback({ hostname }: URL): boolean {
+  return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+}

@@ -1,0 +1,63 @@
+/**
+ * Opaque tokens: their issuer says what they stand for (RFC 7662).
+ *
+ * @module
+ */
+import type { Claims } from "./caller.ts";
+import { InvalidToken } from "./claims.ts";
+import { readSecureUrl, type Send } from "./http.ts";
+import type { Issuer } from "./issuer.ts";
+import { Unavailable } from "./loaded.ts";
+import { checkClient, type OAuthClient, sendForm } from "./oauth_client.ts";
+
+/** How opaque tokens are checked at their issuer. */
+export interface IntrospectionOptions extends OAuthClient {
+  /** The issuer of opaque tokens. Must be named if the server has several issuers. */
+  readonly issuer?: string;
+  /** URL of the introspection endpoint. Defaults to that of the issuer's metadata. */
+  readonly endpoint?: string;
+}
+
+/** Finds out what an opaque token stands for. Returns its claims, or `undefined` if it is not valid. */
+export type Introspect = (token: string, signal: AbortSignal) => Claims | undefined | Promise<Claims | undefined>;
+
+/** Returns a function that asks an issuer about a token. */
+export function createIntrospection(
+  { endpoint, ...client }: IntrospectionOptions,
+  place: { readonly issuer: Issuer; readonly send: Send },
+): (token: string, now: number) => Promise<Claims | undefined> {
+  checkClient(client, "oauth({ introspection })");
+  if (endpoint !== undefined && !readSecureUrl(endpoint)) {
+    throw new TypeError("Cannot use oauth({ introspection }): endpoint must be a URL over https, or http on loopback");
+  }
+  const { issuer } = place;
+  return async (token, now) => {
+    const url = endpoint ?? (await issuer.metadata.get(now)).introspectionEndpoint;
+    const state = `Cannot ask ${issuer.name} about a token`;
+    if (url === undefined) throw toUnavailable(`${state}: its metadata has no usable introspection_endpoint`);
+    const params = { token, token_type_hint: "access_token" };
+    const { status, json } = await sendForm(place, { endpoint: url, client, params }).catch((error) => {
+      throw toUnavailable(`${state}: ${error instanceof Error ? error.message : error}`, error);
+    });
+    // An issuer also says `active: false` of tokens that are not for this server.
+    if (status === 200 && json.active === false) return;
+    if (status === 200 && json.active === true) return json;
+    const code = typeof json.error === "string" && /^[a-z_]{1,40}$/.test(json.error) ? ` (${json.error})` : "";
+    throw toUnavailable(`${state}: it responds with status ${status}${code}`);
+  };
+}
+
+function toUnavailable(message: string, cause: unknown = message): Unavailable {
+  return new Unavailable(message, { cause });
+}
+
+/** Checks that what an issuer says is about an access token that nobody has to prove to own. */
+export function checkKind({ token_type: type, token_use: use }: Claims): void {
+  const isAccess = (kind: unknown) => kind === undefined || /^(bearer|access_token|access)$/i.test(String(kind));
+  if (!isAccess(type) || !isAccess(use)) throw new InvalidToken("the token is no access token");
+}
+
+/** Removes claims that contain the token itself. Some issuers use it as its `jti`. */
+export function withoutToken(claims: Claims, token: string): Claims {
+  return Object.fromEntries(Object.entries(claims).filter(([, value]) => !JSON.stringify(value)?.includes(token)));
+}

@@ -1,0 +1,100 @@
+/**
+ * Authorization servers: their metadata and their keys.
+ *
+ * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
+ * @module
+ */
+import { createLocalJWKSet, type JSONWebKeySet } from "jose";
+import { isLoopback, readSecureUrl, type Send, sendJson, TIMEOUT_MS } from "./http.ts";
+import { Loaded } from "./loaded.ts";
+
+/** The parts of an issuer's metadata that the server uses. */
+export interface IssuerMetadata {
+  readonly jwksUri?: string;
+  readonly tokenEndpoint?: string;
+  readonly introspectionEndpoint?: string;
+}
+
+/** The keys of an issuer. */
+export interface IssuerKeys {
+  readonly find: ReturnType<typeof createLocalJWKSet>;
+  /** The set as text. */
+  readonly text: string;
+}
+
+/** An authorization server that the server trusts. Nothing is loaded until a token names it. */
+export class Issuer {
+  readonly name: string;
+  readonly metadata: Loaded<IssuerMetadata>;
+  readonly keys: Loaded<IssuerKeys>;
+  readonly #url: URL;
+  readonly #send: Send;
+  #latest?: IssuerKeys;
+
+  /** Throws if the name is not a URL over https, or over http on loopback. */
+  constructor(name: string, send: Send) {
+    const url = readSecureUrl(name);
+    if (!url || url.search) {
+      const state = "an issuer is a URL over https without query, as in `iss` of its tokens; http is for loopback only";
+      throw new TypeError(`Cannot use the issuer ${JSON.stringify(name)}: ${state}`);
+    }
+    this.name = name;
+    this.#url = url;
+    this.#send = send;
+    this.metadata = new Loaded(`the metadata of the issuer ${name}`, () => this.#loadMetadata());
+    this.keys = new Loaded(`the keys of the issuer ${name}`, (now) => this.#loadKeys(now));
+  }
+
+  /** The keys that were loaded last. */
+  get latestKeys(): IssuerKeys | undefined {
+    return this.#latest;
+  }
+
+  async #loadMetadata(): Promise<IssuerMetadata> {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    let state = "";
+    for (const url of toMetadataUrls(this.#url)) {
+      const { status, json } = await sendJson(this.#send, url, { signal });
+      if (status !== 200) state ||= `${url} responds with status ${status}`;
+      // Another issuer's metadata must not lead to keys for this one.
+      else if (json.issuer !== this.name) state = `${url} has another issuer, ${JSON.stringify(json.issuer)}`;
+      else {
+        return {
+          jwksUri: this.#readEndpoint(json.jwks_uri),
+          tokenEndpoint: this.#readEndpoint(json.token_endpoint),
+          introspectionEndpoint: this.#readEndpoint(json.introspection_endpoint),
+        };
+      }
+    }
+    throw new Error(state);
+  }
+
+  #readEndpoint(text: unknown): string | undefined {
+    const url = readSecureUrl(text);
+    return url && (url.protocol === "https:" || isLoopback(this.#url)) ? url.href : undefined;
+  }
+
+  async #loadKeys(now: number): Promise<IssuerKeys> {
+    const { jwksUri } = await this.metadata.get(now);
+    if (jwksUri === undefined) throw new Error("its metadata has no usable jwks_uri");
+    const { status, json } = await sendJson(this.#send, jwksUri, {});
+    if (status !== 200 || !isKeySet(json)) throw new Error(`${jwksUri} responds with status ${status} and no key set`);
+    const text = JSON.stringify(json);
+    // The same keys stay the same object, because tokens that were verified by other keys are forgotten.
+    if (this.#latest?.text === text) return this.#latest;
+    return this.#latest = { find: createLocalJWKSet(json), text };
+  }
+}
+
+function isKeySet(json: object): json is JSONWebKeySet {
+  return "keys" in json && Array.isArray(json.keys);
+}
+
+/** Lists the places of an issuer's metadata in the order of the specification. */
+export function toMetadataUrls({ origin, pathname }: URL): readonly string[] {
+  const path = pathname.replace(/\/$/, "");
+  const urls = ["oauth-authorization-server", "openid-configuration"].map((name) =>
+    `${origin}/.well-known/${name}${path}`
+  );
+  return path ? [...urls, `${origin}${path}/.well-known/openid-configuration`] : urls;
+}

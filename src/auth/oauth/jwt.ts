@@ -1,0 +1,139 @@
+/**
+ * Verifies tokens that are JWTs.
+ *
+ * @module
+ */
+import { decodeJwt, decodeProtectedHeader, errors, type JWTHeaderParameters, jwtVerify } from "jose";
+import { checkClaims, type ClaimRules, InvalidToken } from "./claims.ts";
+import type { Claims } from "./caller.ts";
+import type { Issuer, IssuerKeys } from "./issuer.ts";
+
+/** What a JWT must say. */
+export interface JwtRules extends ClaimRules {
+  /** Trusted issuers by name. */
+  readonly issuers: ReadonlyMap<string, Issuer>;
+  /** Signature algorithms that are allowed. */
+  readonly algorithms: readonly string[];
+  /** Whether the `typ` of a token must be `at+jwt`. */
+  readonly needsType: boolean;
+}
+
+/** A token whose signature and claims are valid. */
+export interface VerifiedJwt {
+  readonly issuer: Issuer;
+  readonly claims: Claims;
+  /** Time at which the token expires, in milliseconds since 1970. */
+  readonly expiresAt: number;
+  /** The keys that verified it. */
+  readonly keys: IssuerKeys;
+}
+
+/** Signature algorithms with a public key. With a shared key, everybody who can verify a token could make one. */
+export const ALGORITHMS: readonly string[] = [
+  ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
+];
+
+/** Keys without an id that are tried for one token. */
+const MAX_KEYS = 8;
+
+/** Reads the header of a JWT. Returns `undefined` if the token is none. */
+export function readJwtHeader(token: string): JWTHeaderParameters | undefined {
+  try {
+    const { alg, ...header } = decodeProtectedHeader(token);
+    return token.split(".").length === 3 && typeof alg === "string" ? { ...header, alg } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Verifies a JWT. Everything that needs no key is checked first, so that a token for somebody else loads no keys.
+ *
+ * @throws {InvalidToken} if the token is refused.
+ * @throws {Unavailable} if the keys of its issuer cannot be loaded.
+ */
+export async function verifyJwt(
+  token: string,
+  { header, rules, now }: { readonly header: JWTHeaderParameters; readonly rules: JwtRules; readonly now: number },
+): Promise<VerifiedJwt> {
+  const { issuers, algorithms, needsType, skewMs } = rules;
+  if (!algorithms.includes(header.alg)) throw new InvalidToken("the token is signed in a way that is not allowed");
+  if (!isAccessToken(header.typ, needsType)) throw new InvalidToken("the token is no access token");
+  const claims = readClaims(token);
+  const issuer = typeof claims.iss === "string" ? issuers.get(claims.iss) : undefined;
+  if (!issuer) throw new InvalidToken("the token has another issuer");
+  const expiresAt = checkClaims(claims, rules, now);
+  if (expiresAt === undefined) throw new InvalidToken("the token never expires");
+  // Times have been checked with more precision than this check has.
+  const options = { algorithms: [...algorithms], currentDate: new Date(now), clockTolerance: skewMs / 1000 + 1 };
+  const keys = await issuer.keys.get(now);
+  try {
+    await verifySignature(token, keys, options);
+    return { issuer, claims, expiresAt, keys };
+  } catch (error) {
+    if (!isKeyMissing(error, header)) throw toInvalid(error);
+  }
+  // The issuer may have new keys.
+  const newer = await issuer.keys.renew(now);
+  if (!newer || newer === keys) throw new InvalidToken("the token is signed with an unknown key");
+  try {
+    await verifySignature(token, newer, options);
+    return { issuer, claims, expiresAt, keys: newer };
+  } catch (error) {
+    throw toInvalid(error);
+  }
+}
+
+// Issuers that do not tell access tokens from others use `JWT` or no type.
+function isAccessToken(typ: string | undefined, needsType: boolean): boolean {
+  const type = typ?.toLowerCase().replace(/^application\//, "");
+  return type === "at+jwt" || !needsType && (type === undefined || type === "jwt");
+}
+
+function readClaims(token: string): Claims {
+  try {
+    return decodeJwt(token);
+  } catch {
+    throw new InvalidToken("the token is malformed");
+  }
+}
+
+/** Options of jose's check. */
+type VerifyOptions = NonNullable<Parameters<typeof jwtVerify>[2]>;
+
+async function verifySignature(token: string, { find }: IssuerKeys, options: VerifyOptions): Promise<void> {
+  try {
+    await jwtVerify(token, find, options);
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
+    await tryKeys(token, error, options);
+  }
+}
+
+// Keys of some issuers have no ids.
+async function tryKeys(token: string, keys: AsyncIterable<CryptoKey>, options: VerifyOptions): Promise<void> {
+  let tried = 0;
+  let failure: unknown;
+  for await (const key of keys) {
+    if (++tried > MAX_KEYS) break;
+    try {
+      await jwtVerify(token, key, options);
+      return;
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+function isKeyMissing(error: unknown, { kid }: JWTHeaderParameters): boolean {
+  return error instanceof errors.JWKSNoMatchingKey ||
+    // Without ids, a new key looks like a wrong signature.
+    kid === undefined && error instanceof errors.JWSSignatureVerificationFailed;
+}
+
+function toInvalid(error: unknown): unknown {
+  if (!(error instanceof errors.JOSEError)) return error;
+  const isKeyless = error instanceof errors.JWKSNoMatchingKey;
+  return new InvalidToken(isKeyless ? "the token is signed with an unknown key" : "the token has no valid signature");
+}

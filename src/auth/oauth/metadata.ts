@@ -1,0 +1,43 @@
+/**
+ * Metadata of the protected resource, which leads clients to its authorization servers.
+ *
+ * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
+ * @module
+ */
+import type { AuthRoute } from "../../core/auth.ts";
+
+const WELL_KNOWN = "/.well-known/oauth-protected-resource";
+
+/** Returns the URL of the metadata of a resource: the well-known path is inserted between its host and its path. */
+export function toMetadataUrl({ origin, pathname, search }: URL): string {
+  return `${origin}${WELL_KNOWN}${pathname === "/" ? "" : pathname}${search}`;
+}
+
+/** Creates the endpoints of the metadata. */
+export function createMetadataRoutes(
+  resource: URL,
+  { metadata, atRoot }: { readonly metadata: object; readonly atRoot: boolean },
+): readonly AuthRoute[] {
+  const json = JSON.stringify(metadata);
+  const fetch = ({ method }: Request) => respond(method, json);
+  const path = new URL(toMetadataUrl(resource)).pathname;
+  const paths = atRoot && path !== WELL_KNOWN ? [path, WELL_KNOWN] : [path];
+  return paths.map((path) => ({ path, fetch }));
+}
+
+// Clients in browsers read it from any page. They send further headers, so browsers ask first.
+const OPEN = { "access-control-allow-origin": "*" };
+const PREFLIGHT = {
+  ...OPEN,
+  "access-control-allow-methods": "GET",
+  "access-control-allow-headers": "*",
+  "access-control-max-age": "86400",
+};
+
+function respond(method: string, json: string): Response {
+  if (method === "GET" || method === "HEAD") {
+    return new Response(method === "GET" ? json : null, { headers: { ...OPEN, "content-type": "application/json" } });
+  }
+  if (method === "OPTIONS") return new Response(null, { status: 204, headers: PREFLIGHT });
+  return new Response(null, { status: 405, headers: { ...OPEN, allow: "GET, HEAD, OPTIONS" } });
+}

@@ -1,0 +1,127 @@
+/**
+ * Exchanges the token of a caller for one that another server accepts (RFC 8693), without showing it to handlers.
+ *
+ * @module
+ */
+import type { Context, Principal } from "../../core/context.ts";
+import type { Send } from "./http.ts";
+import type { Issuer } from "./issuer.ts";
+import { type AccessToken, checkClient, type OAuthClient, requestToken, ReusedToken } from "./oauth_client.ts";
+import { TokenCache } from "./token_cache.ts";
+
+/** How tokens of callers are exchanged. */
+export interface ExchangeOptions extends OAuthClient {
+  /** The issuer whose tokens are exchanged, by itself. Must be named if the server has several issuers. */
+  readonly issuer?: string;
+}
+
+/** The token that a handler wants. */
+export interface ExchangeRequest {
+  /** Name of the server that the token is for. */
+  readonly audience?: string;
+  /** URL of the server that the token is for, as RFC 8707 has it. */
+  readonly resource?: string;
+  /** Scopes to ask for. Defaults to those of the issuer. */
+  readonly scopes?: readonly string[];
+}
+
+// The only way from a principal to its token. Nothing that handlers reach has the token itself.
+const exchanges = new WeakMap<Principal, (request: ExchangeRequest) => Promise<AccessToken>>();
+
+/**
+ * Exchanges the token of the caller for an access token that another server accepts, on behalf of the same user. The
+ * server must have `oauth({ exchange })`. Tokens are kept until shortly before they expire.
+ *
+ * ```ts
+ * import { tool } from "@x/mcp";
+ * import { exchangeToken } from "@x/mcp/oauth";
+ *
+ * const mail = tool({
+ *   name: "mail",
+ *   async run(_input, ctx) {
+ *     const { accessToken } = await exchangeToken(ctx, { audience: "https://mail.example.com", scopes: ["mail:read"] });
+ *     return await fetch("https://mail.example.com/inbox", { headers: { authorization: `Bearer ${accessToken}` } });
+ *   },
+ * });
+ * ```
+ *
+ * Rejects if the caller has no token that can be exchanged, or if the issuer refuses.
+ */
+export async function exchangeToken(
+  { principal }: Pick<Context, "principal">,
+  request: ExchangeRequest,
+): Promise<AccessToken> {
+  const exchange = principal && exchanges.get(principal);
+  if (exchange) return await exchange(request);
+  throw new Error(
+    "Cannot exchange the caller's token: ctx.principal is not from oauth() with `exchange` for its issuer",
+  );
+}
+
+/** Lets a principal that was copied from another one exchange the same token. */
+export function shareExchange(from: Principal, to: Principal): void {
+  const exchange = exchanges.get(from);
+  if (exchange) exchanges.set(to, exchange);
+}
+
+const LIMITS = { entries: 10_000, characters: 16 * 1024 * 1024 };
+/** Tokens that are kept for one caller. */
+const MAX_KEPT = 32;
+/** Time for which the exchanges of a token without expiry are kept, in milliseconds. */
+const UNKNOWN_MS = 600_000;
+
+/** Exchanges the tokens of one issuer. */
+export class TokenExchange {
+  readonly #client: OAuthClient;
+  readonly #place: { readonly issuer: Issuer; readonly send: Send };
+  readonly #kept = new TokenCache<Map<string, ReusedToken>>(LIMITS);
+
+  constructor(client: OAuthClient, place: { readonly issuer: Issuer; readonly send: Send }) {
+    checkClient(client, "oauth({ exchange })");
+    this.#client = client;
+    this.#place = place;
+  }
+
+  /** Lets handlers exchange the token of a principal, if this is its issuer. */
+  bind(principal: Principal, token: string, issuer: Issuer): void {
+    if (issuer === this.#place.issuer) {
+      exchanges.set(principal, (request) => this.#exchange(token, principal.expiresAt, request));
+    }
+  }
+
+  /** Forgets all tokens. */
+  clear(): void {
+    this.#kept.clear();
+  }
+
+  async #exchange(token: string, expiresAt: number | undefined, request: ExchangeRequest): Promise<AccessToken> {
+    const now = Date.now();
+    const kept = this.#kept.get(token, now) ?? new Map<string, ReusedToken>();
+    this.#kept.set(token, { value: kept, until: expiresAt ?? now + UNKNOWN_MS }, now);
+    const { audience, resource, scopes } = request;
+    const key = JSON.stringify([audience, resource, scopes]);
+    const found = kept.get(key) ?? new ReusedToken(() => this.#request(token, request));
+    kept.delete(key);
+    kept.set(key, found);
+    for (const oldest of kept.keys()) {
+      if (kept.size <= MAX_KEPT) break;
+      kept.delete(oldest);
+    }
+    return await found.get();
+  }
+
+  #request(token: string, { audience, resource, scopes }: ExchangeRequest): Promise<AccessToken> {
+    const params = {
+      grant_type: "urn:ietf:params:oauth:grant-type:token-exchange",
+      subject_token: token,
+      subject_token_type: ACCESS_TOKEN,
+      requested_token_type: ACCESS_TOKEN,
+      audience,
+      resource,
+      scope: scopes?.join(" "),
+    };
+    return requestToken(this.#place, { client: this.#client, params });
+  }
+}
+
+const ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token";

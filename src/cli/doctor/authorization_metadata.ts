@@ -1,0 +1,270 @@
+/**
+ * Checks the metadata that leads clients to a token: that of the resource, and that of its authorization servers.
+ *
+ * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
+ * @module
+ */
+import { isObject, type Params } from "../../protocol/jsonrpc.ts";
+import { isLoopbackHost } from "../../transports/http/access.ts";
+import { type Endpoint, exchange, NoResponse, type ServerResponse } from "./exchange.ts";
+import type { Check, Report } from "./report.ts";
+
+/** Options of the checks. */
+export interface MetadataOptions {
+  readonly report: Report;
+  /** The origin of a web page that the server should admit. Defaults to that of the official inspector. */
+  readonly origin?: string;
+}
+
+/** The origin of the official inspector. */
+const INSPECTOR = "http://localhost:6274";
+
+/** The number of authorization servers whose metadata is checked. */
+const MAX_ISSUERS = 5;
+
+/** A document at a well-known URL. */
+interface Metadata {
+  readonly url: string;
+  readonly value: Params;
+  readonly headers: Headers;
+}
+
+/**
+ * Checks the metadata of a protected resource and of the authorization servers that it names. `named` is the URL in the
+ * challenge. The token of the user is not sent.
+ */
+export async function checkResourceMetadata(
+  { headers: _, ...endpoint }: Endpoint,
+  named: string | undefined,
+  { report, origin = INSPECTOR }: MetadataOptions,
+): Promise<void> {
+  const anonymous = { ...endpoint, headers: {} };
+  const found = await report.run("metadata", (check) => findResourceMetadata(anonymous, named, check));
+  if (found === undefined) return;
+  const issuers = checkResource(anonymous, found, report.at("metadata"));
+  await report.run("metadata", (check) => checkMetadataCors(anonymous, found, { check, origin }));
+  for (const issuer of issuers.slice(0, MAX_ISSUERS)) {
+    await report.run("authorization server", (check) => checkAuthorizationServer(anonymous, issuer, check));
+  }
+}
+
+/** Finds the metadata where clients look: at the URL in the challenge, else at the well-known URLs. */
+async function findResourceMetadata(
+  endpoint: Endpoint,
+  named: string | undefined,
+  check: Check,
+): Promise<Metadata | undefined> {
+  const { origin, pathname } = new URL(endpoint.url);
+  const root = `${origin}/.well-known/oauth-protected-resource`;
+  const inserted = pathname === "/" ? root : root + pathname;
+  const byChallenge = named === undefined ? undefined : await readJson(endpoint, named);
+  if (named !== undefined && !byChallenge?.metadata) {
+    check.problem(
+      `the challenge names ${named}, which gives ${byChallenge?.state ?? "no response"} instead of metadata`,
+      "serve a JSON object with resource and authorization_servers there, without requiring a token",
+    );
+  }
+  const byPath = named === inserted ? byChallenge : await readJson(endpoint, inserted);
+  const byRoot = byPath?.metadata || inserted === root ? undefined : await readJson(endpoint, root);
+  const wellKnown = byPath?.metadata ?? byRoot?.metadata;
+  const found = byChallenge?.metadata ?? wellKnown;
+  if (!found) {
+    if (named !== undefined) return;
+    const urls = inserted === root ? root : `${inserted} or ${root}`;
+    return void check.note(
+      `there is no protected resource metadata at ${urls}, so clients cannot find out where to get a token`,
+      "serve a JSON object with resource and authorization_servers there, unless callers get their keys elsewhere",
+    );
+  }
+  if (!wellKnown) {
+    check.note(
+      `there is no metadata at ${inserted}, where some clients look first`,
+      "serve the same document there too",
+    );
+  } else if (wellKnown !== found && !isSame(wellKnown, found)) {
+    check.problem(
+      `the metadata at ${wellKnown.url} is for another resource or other issuers than that at ${found.url}`,
+      "serve the same document at both URLs",
+    );
+  }
+  return found;
+}
+
+function isSame(a: Metadata, b: Metadata): boolean {
+  return ["resource", "authorization_servers"].every((name) =>
+    JSON.stringify(a.value[name]) === JSON.stringify(b.value[name])
+  );
+}
+
+/** Checks the members of the metadata. Returns its usable issuers. */
+function checkResource(endpoint: Endpoint, { url, value, headers }: Metadata, check: Check): readonly string[] {
+  const target = endpoint.url;
+  const { resource, authorization_servers: servers, scopes_supported: scopes, bearer_methods_supported: methods } =
+    value;
+  if (typeof resource !== "string" || !isWithin(target, resource)) {
+    check.problem(
+      `the metadata at ${url} is for ${JSON.stringify(resource) ?? "no resource"}, not for this server`,
+      `set resource to ${target}`,
+    );
+  } else if (!isEqual(target, resource)) {
+    check.note(
+      `the metadata at ${url} is for ${resource}, and some clients accept only the exact URL of the server`,
+      `set resource to ${target}`,
+    );
+  }
+  if (!/^application\/json\b/i.test(headers.get("content-type") ?? "")) {
+    check.note(`the metadata at ${url} has another content type than application/json`, "send application/json");
+  }
+  if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string"))) {
+    check.problem(`scopes_supported of the metadata at ${url} is not a list of texts`, "list the scopes, or remove it");
+  } else if (Array.isArray(scopes) && scopes.includes("offline_access")) {
+    check.note("scopes_supported has offline_access", "leave it to clients to ask for refresh tokens");
+  }
+  if (methods !== undefined && !(Array.isArray(methods) && methods.join() === "header")) {
+    check.problem(
+      `bearer_methods_supported of the metadata at ${url} is ${JSON.stringify(methods)}`,
+      'set it to ["header"], the only way in which clients send tokens',
+    );
+  }
+  const all: readonly unknown[] = Array.isArray(servers) ? servers : [];
+  const issuers = all.filter((issuer) => typeof issuer === "string").filter((issuer) => isSafe(issuer, endpoint));
+  if (!issuers.length) {
+    check.problem(
+      `the metadata at ${url} names no usable authorization server`,
+      "list the https URL of at least one in authorization_servers",
+    );
+  } else {
+    for (const issuer of all) {
+      if (typeof issuer === "string" && issuers.includes(issuer)) continue;
+      check.problem(
+        `the metadata at ${url} names an authorization server without an https URL: ${JSON.stringify(issuer)}`,
+        "list https URLs in authorization_servers",
+      );
+    }
+    check.ok(`the metadata at ${url} names ${issuers.join(", ")}`);
+  }
+  return issuers;
+}
+
+/** Clients in browsers read the metadata before they have a token, from any origin. */
+async function checkMetadataCors(
+  endpoint: Endpoint,
+  { url }: Metadata,
+  { check, origin }: { readonly check: Check; readonly origin: string },
+): Promise<void> {
+  const { status, headers } = await readUrl(endpoint, url, { origin });
+  const allow = headers.get("access-control-allow-origin");
+  if (status === 200 && (allow === "*" || allow === origin)) return check.ok("web pages can read the metadata");
+  check.note(
+    `web pages of ${origin} cannot read the metadata at ${url}: GET gets ${status} and ${
+      allow === null ? "no Access-Control-Allow-Origin" : `Access-Control-Allow-Origin: ${allow}`
+    }`,
+    "send Access-Control-Allow-Origin: * with the metadata, which is public",
+  );
+}
+
+async function checkAuthorizationServer(endpoint: Endpoint, issuer: string, check: Check): Promise<void> {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.replace(/\/$/, "");
+  const found = await findFirst(endpoint, [
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+    `${origin}/.well-known/openid-configuration${path}`,
+    ...path ? [`${origin}${path}/.well-known/openid-configuration`] : [],
+  ]);
+  if (!found) {
+    return check.problem(
+      `${issuer} has no metadata at a well-known URL`,
+      "serve /.well-known/oauth-authorization-server or /.well-known/openid-configuration there",
+    );
+  }
+  const { url, value } = found;
+  if (value.issuer !== issuer) {
+    check.problem(
+      `the issuer in the metadata at ${url} is ${JSON.stringify(value.issuer)}`,
+      `set issuer to exactly ${issuer}`,
+    );
+  }
+  const required = ["authorization_endpoint", "token_endpoint"];
+  const missing = required.filter((name) => typeof value[name] !== "string");
+  if (missing.length) {
+    check.problem(`the metadata at ${url} has no ${missing.join(" and no ")}`, `add ${missing.join(" and ")}`);
+  }
+  const unsafe = [...required, "registration_endpoint", "jwks_uri"].filter((name) => {
+    const url = value[name];
+    return typeof url === "string" && !isSafe(url, endpoint);
+  });
+  if (unsafe.length) {
+    check.problem(`${unsafe.join(" and ")} of the metadata at ${url} is no https URL`, "use https URLs");
+  }
+  const methods = value.code_challenge_methods_supported;
+  if (!Array.isArray(methods) || !methods.includes("S256")) {
+    check.problem(
+      `the metadata at ${url} does not announce PKCE, so clients must not continue`,
+      `set code_challenge_methods_supported: ["S256"]`,
+    );
+  }
+  if (!value.client_id_metadata_document_supported && typeof value.registration_endpoint !== "string") {
+    check.note(
+      "unknown clients cannot register",
+      "support client ID metadata documents or a registration_endpoint, or register each client by hand",
+    );
+  }
+  if (!missing.length) check.ok(`the authorization server has metadata at ${url}`);
+}
+
+async function findFirst(endpoint: Endpoint, urls: readonly string[]): Promise<Metadata | undefined> {
+  for (const url of urls) {
+    const { metadata } = await readJson(endpoint, url);
+    if (metadata) return metadata;
+  }
+}
+
+/** Reads a JSON object from a URL. `state` describes a response without one. */
+async function readJson(
+  endpoint: Endpoint,
+  url: string,
+): Promise<{ readonly metadata?: Metadata; readonly state: string }> {
+  if (!isSafe(url, endpoint)) return { state: "no https connection" };
+  try {
+    const { status, text, headers } = await readUrl(endpoint, url);
+    const state = String(status);
+    if (status !== 200) return { state };
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? { metadata: { url, value, headers }, state } : { state: "no object" };
+  } catch (error) {
+    if (error instanceof SyntaxError) return { state: "no JSON" };
+    if (!(error instanceof NoResponse)) throw error;
+    return { state: "no response" };
+  }
+}
+
+async function readUrl(
+  endpoint: Endpoint,
+  url: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<ServerResponse> {
+  return await exchange({ ...endpoint, url }, { method: "GET", headers: { accept: "application/json", ...headers } });
+}
+
+/** A server on another machine must not lead requests to this one. */
+function isSafe(url: string, endpoint: Endpoint): boolean {
+  if (!URL.canParse(url)) return false;
+  const { protocol, host } = new URL(url);
+  return protocol === "https:" ||
+    (protocol === "http:" && isLoopbackHost(host) && isLoopbackHost(new URL(endpoint.url).host));
+}
+
+function isWithin(url: string, resource: string): boolean {
+  if (!URL.canParse(resource)) return false;
+  const { origin, pathname, hash } = new URL(resource);
+  const target = new URL(url);
+  const start = pathname.replace(/\/$/, "");
+  return !hash && target.origin === origin &&
+    (target.pathname === start || target.pathname.startsWith(`${start}/`));
+}
+
+/** A slash at the end makes no difference to clients. */
+function isEqual(url: string, resource: string): boolean {
+  const [target, named] = [url, resource].map((text) => new URL(text));
+  return target.pathname.replace(/\/$/, "") === named.pathname.replace(/\/$/, "");
+}

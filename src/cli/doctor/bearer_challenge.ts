@@ -1,0 +1,33 @@
+/**
+ * Reads the challenges of `WWW-Authenticate` headers.
+ *
+ * @module
+ */
+
+/** A challenge: its scheme in lowercase, and its parameters by lowercase name. */
+export interface HeaderChallenge {
+  readonly scheme: string;
+  readonly params: ReadonlyMap<string, string>;
+}
+
+/** A token, and the value after it if it is a parameter. */
+const WORD = /([\w!#$%&'*+.^`|~/-]+)(?:\s*=\s*("(?:[^"\\]|\\.)*"|[^\s,"]*))?/g;
+
+/** The number of words that are read, because the header is the server's. */
+const MAX_WORDS = 100;
+
+/** Returns the challenge of the scheme `Bearer`, or the first challenge if there is none. */
+export function readChallenge(header: string | null): HeaderChallenge | undefined {
+  const challenges: { scheme: string; params: Map<string, string> }[] = [];
+  let words = 0;
+  for (const [, name, value] of (header ?? "").matchAll(WORD)) {
+    if (++words > MAX_WORDS) break;
+    if (value === undefined) challenges.push({ scheme: name.toLowerCase(), params: new Map() });
+    else challenges.at(-1)?.params.set(name.toLowerCase(), unquote(value));
+  }
+  return challenges.find(({ scheme }) => scheme === "bearer") ?? challenges[0];
+}
+
+function unquote(value: string): string {
+  return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, "$1") : value;
+}

@@ -1,0 +1,106 @@
+/**
+ * Chooses a server of a file that serves several, and a concrete path of a server whose path has parameters.
+ *
+ * @module
+ */
+import type { Server } from "../library.ts";
+import { INTERNALS } from "../core/internals.ts";
+import { enterServer, type PipeServer } from "../transports/channel.ts";
+import type { Args } from "./args.ts";
+import { CliError, UsageError } from "./cli_error.ts";
+import type { Options } from "./command.ts";
+
+/** The options of commands that use one server. */
+export const ENDPOINT_OPTIONS: Options = {
+  server: { value: "NAME", text: "Server to use, if the file serves several" },
+  param: {
+    value: "NAME=VALUE",
+    text: "Parameter of the server's path, such as tenant=acme for /tenants/:tenant/mcp; may be repeated",
+  },
+};
+
+/** What the user did. */
+export interface Choice {
+  /** How the user named the target. */
+  readonly target: string;
+  /** The action in error messages, such as `serve`. */
+  readonly verb: string;
+}
+
+/** Returns the servers of a target: all, or the one that `--server` names. */
+export function chooseServers(server: Server, name: string | undefined, { target, verb }: Choice): readonly Server[] {
+  // The file may use an older copy of this library, which knows no names.
+  const servers = server[INTERNALS].servers ?? [server];
+  if (name === undefined) return servers;
+  const found = servers.filter((each) => each[INTERNALS].name === name);
+  if (found.length) return found;
+  const names = servers.map((each) => each[INTERNALS].name).join(", ");
+  throw new UsageError(`Cannot ${verb} ${target}: it has no server ${name}; the servers are ${names}`);
+}
+
+/**
+ * Returns the one server to use.
+ *
+ * @throws {UsageError} if there are several, and none is chosen.
+ */
+export function chooseServer(server: Server, name: string | undefined, choice: Choice): Server {
+  const [found, ...others] = chooseServers(server, name, choice);
+  if (!others.length) return found;
+  const names = [found, ...others].map((each) => each[INTERNALS].name).join(", ");
+  const state = `it has the servers ${names}; choose one with --server NAME`;
+  throw new UsageError(`Cannot ${choice.verb} ${choice.target}: ${state}`);
+}
+
+/** Reads `--param NAME=VALUE`. Returns `undefined` without any. */
+export function readParams({ all: { param } }: Args): Readonly<Record<string, string>> | undefined {
+  if (!param) return;
+  return Object.fromEntries(param.map((word) => {
+    const at = word.indexOf("=");
+    if (at > 0) return [word.slice(0, at), word.slice(at + 1)];
+    throw new UsageError(`Cannot read --param ${word}: it has no value; write --param NAME=VALUE`);
+  }));
+}
+
+/**
+ * Checks that a server and the parameters of a path fit together.
+ *
+ * @throws {UsageError} if parameters are missing or too many.
+ */
+export function checkParams(
+  server: Server,
+  params: Readonly<Record<string, string>> | undefined,
+  { target, verb }: Choice,
+): void {
+  const { enter, http: { path } } = server[INTERNALS];
+  const names = enter ? [...path.matchAll(/:(\w+)/g)].map(([, name]) => name) : [];
+  const missing = names.filter((name) => params?.[name] === undefined);
+  if (missing.length) {
+    const options = missing.map((name) => `--param ${name}=VALUE`).join(" ");
+    throw new UsageError(`Cannot ${verb} ${target}: its path ${path} has parameters; add ${options}`);
+  }
+  const extra = Object.keys(params ?? {}).find((name) => !names.includes(name));
+  if (extra === undefined) return;
+  throw new UsageError(`Cannot ${verb} ${target}: its path ${path} has no parameter ${extra}; remove --param ${extra}`);
+}
+
+/**
+ * Returns the server of the concrete path that the options choose.
+ *
+ * @throws {UsageError} if the options choose none.
+ */
+export async function enterEndpoint(server: Server, args: Args, choice: Choice): Promise<PipeServer> {
+  const found = chooseServer(server, args.flags.server, choice);
+  const params = readParams(args);
+  checkParams(found, params, choice);
+  try {
+    return await enterServer(found, params);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new CliError(`Cannot ${choice.verb} ${choice.target}: ${error.message}`);
+  }
+}
+
+/** The path of an endpoint with parameters in place of their names. */
+export function toConcretePath(path: string, params: Readonly<Record<string, string>> | undefined): string {
+  return path.replace(/:(\w+)/g, (name, key) => params?.[key] === undefined ? name : encodeURIComponent(params[key]));
+}

@@ -1,0 +1,157 @@
+/**
+ * The files of `mcp new --auth`: a server that authenticates its callers, its test, and how to get a token.
+ *
+ * @module
+ */
+
+/** The specifiers that the server imports. */
+export interface Modules {
+  readonly library: string;
+  readonly auth: string;
+  readonly oauth: string;
+}
+
+/** Returns the source of the server. */
+export function toProtectedServer(name: string, { library, auth, oauth }: Modules): string {
+  return `import process from "node:process";
+import { createServer, tool } from ${JSON.stringify(library)};
+import { apiKey, requirePrincipal } from ${JSON.stringify(auth)};
+
+const { MCP_ISSUERS, MCP_RESOURCE, MCP_KEY } = process.env;
+
+// Access tokens of your authorization servers, if they are named; else an API key. See README.md.
+const auth = MCP_ISSUERS && MCP_RESOURCE
+  ? (await import(${JSON.stringify(oauth)})).oauth({
+    resource: MCP_RESOURCE,
+    issuers: MCP_ISSUERS.split(" "),
+    scopes: ["notes:read"],
+  })
+  : apiKey({ keys: { owner: MCP_KEY ?? createKey() } });
+
+function createKey() {
+  const key = crypto.randomUUID();
+  console.error(\`API key of this run: \${key}\`);
+  return key;
+}
+
+const notes = new Map<string, string[]>();
+
+export const add = tool({
+  name: "add",
+  description: "Adds a note for the caller",
+  input: { type: "object", properties: { text: { type: "string", description: "The note" } }, required: ["text"] },
+  scopes: ["notes:write"], // A token without this scope gets 403, and clients ask their user for it.
+  run({ text }, ctx) {
+    const { id } = requirePrincipal(ctx);
+    const own = [...notes.get(id) ?? [], String(text)];
+    notes.set(id, own);
+    return \`You have \${own.length} notes.\`;
+  },
+});
+
+export const list = tool({
+  name: "list",
+  description: "Lists the notes of the caller",
+  scopes: ["notes:read"],
+  annotations: { readOnlyHint: true },
+  run: (_, ctx) => notes.get(requirePrincipal(ctx).id)?.join("\\n") ?? "You have no notes.",
+});
+
+export default createServer({ name: ${JSON.stringify(name)}, version: "0.1.0", auth, handlers: [add, list] });
+`;
+}
+
+/** Returns the source of the test. */
+export function toProtectedTest({ testing, isDeno }: { readonly testing: string; readonly isDeno: boolean }): string {
+  const test = isDeno ? "Deno.test" : "test";
+  return `${isDeno ? "" : 'import { test } from "bun:test";\n'}import { connect } from ${JSON.stringify(testing)};
+import server from "./server.ts";
+
+const ada = { id: "ada", scopes: ["notes:read", "notes:write"] };
+const eve = { id: "eve", scopes: ["notes:read"] };
+
+/** Calls a tool as a user, and returns its text or its error. */
+async function call(principal: { id: string; scopes: string[] }, name: string, args = {}) {
+  await using client = await connect(server, { principal });
+  try {
+    const { content: [block] } = await client.callTool(name, args);
+    return block.type === "text" ? block.text : block.type;
+  } catch (error) {
+    return String(error);
+  }
+}
+
+function expect(actual: unknown, expected: string) {
+  if (!String(actual).includes(expected)) throw new Error(\`\${actual} is not \${expected}\`);
+}
+
+${test}("users see their own notes", async () => {
+  expect(await call(ada, "add", { text: "buy milk" }), "You have 1 notes.");
+  expect(await call(ada, "list"), "buy milk");
+  expect(await call(eve, "list"), "You have no notes.");
+});
+
+${test}("a user without the scope cannot add notes", async () => {
+  expect(await call(eve, "add", { text: "hi" }), "notes:write");
+});
+
+${test}("a caller without a token is refused", async () => {
+  const { status } = await server.fetch(new Request("http://localhost/mcp", { method: "POST" }));
+  expect(status, "401");
+});
+`;
+}
+
+/** The commands in the README. */
+interface Commands {
+  readonly serve: string;
+  readonly call: string;
+  readonly doctor: string;
+  readonly test: string;
+}
+
+/** Returns the README of the folder. */
+export function toProtectedReadme(name: string, { serve, call, doctor, test }: Commands): string {
+  return `# ${name}
+
+An MCP server that authenticates its callers. Each user has notes of their own.
+
+    ${test}
+    ${serve}
+
+## Use an API key
+
+Without further settings, the server requires an API key. It prints a new one at each start. To keep one, set it:
+
+    export MCP_KEY=$(openssl rand -hex 16)
+    ${serve}
+
+Clients send it in each request. To try it from another terminal with the same \`MCP_KEY\`:
+
+    ${call} --header "authorization=Bearer $MCP_KEY"
+
+## Use OAuth
+
+Name your authorization server, exactly as in the claim \`iss\` of its tokens, and the public URL of this server:
+
+    export MCP_ISSUERS=https://login.example.com MCP_RESOURCE=https://mcp.example.com/mcp
+    ${serve}
+
+To try it on this machine, use \`MCP_RESOURCE=http://127.0.0.1:3000/mcp\`.
+
+1. Register the scopes \`notes:read\` and \`notes:write\` at the authorization server. Its access tokens must have the
+   value of \`MCP_RESOURCE\` in the claim \`aud\`. If yours can only name something else, add \`audience\` to \`oauth({ … })\`.
+2. Clients that know OAuth get a token by themselves: give them only the URL of the server. They open a browser, and the
+   user signs in. If the authorization server lets no unknown client register, register yours by hand.
+3. For a script, get a token from the token endpoint of the authorization server, and send it as a header:
+
+       curl -d grant_type=client_credentials -d resource=$MCP_RESOURCE -d scope=notes:read \\
+         -u "$CLIENT_ID:$CLIENT_SECRET" https://login.example.com/token
+       ${call} --header "authorization=Bearer $TOKEN"
+
+Then check everything that clients rely on:
+
+    ${doctor}
+    ${doctor} --header "authorization=Bearer $TOKEN"
+`;
+}

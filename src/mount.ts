@@ -1,0 +1,178 @@
+/**
+ * Serves several servers on one port.
+ *
+ * @module
+ */
+import { createServerLog } from "./core/log.ts";
+import { type ContainerHost, type ContainerParts, findRoot } from "./core/container.ts";
+import type { Handler } from "./core/feature.ts";
+import { INTERNALS } from "./core/internals.ts";
+import { Ticker } from "./core/timers.ts";
+import { toRefusal } from "./transports/http/exchange.ts";
+import type { Fetch } from "./transports/http/fetch.ts";
+import type { Server, ServerInternals } from "./server.ts";
+
+/** Handlers that several servers get. */
+export interface MountedHandlers {
+  /** The tools, resources and prompts. */
+  readonly handlers: readonly Handler[];
+  /** Names of the servers that get them. Defaults to all. */
+  readonly to?: readonly string[];
+}
+
+/** Options of {@linkcode mount}. */
+export interface MountOptions {
+  /** Handlers that are added to several servers. */
+  readonly handlers?: readonly MountedHandlers[];
+}
+
+/**
+ * Several servers on one port. Its methods apply to all of them. For a transport other than HTTP, such as stdio, use one
+ * of its `servers`.
+ */
+export interface Mount extends Server {
+  /** The servers, in the order in which they were given. */
+  readonly servers: readonly Server[];
+}
+
+/**
+ * Serves several servers on one port, each at its own `path`. Each keeps its name, callers, sessions and limits. They
+ * share the services that live as long as the server: a service that two of them use is made once.
+ *
+ * ```ts
+ * import { createServer, mount, tool } from "@x/mcp";
+ *
+ * const ping = tool({ name: "ping", run: () => "pong" });
+ * const notes = createServer({ name: "notes", version: "1.0.0", path: "/notes/mcp" });
+ * const admin = createServer({ name: "admin", version: "1.0.0", path: "/admin/mcp" });
+ *
+ * export default mount([notes, admin], { handlers: [{ handlers: [ping], to: ["admin"] }] });
+ * ```
+ *
+ * @throws {TypeError} if two servers have the same path, a server is mounted already, or a name is unknown.
+ */
+export function mount(servers: readonly Server[], { handlers = [] }: MountOptions = {}): Mount {
+  const find = createRouter(servers);
+  const services = shareServices(servers);
+  for (const { handlers: shared, to } of handlers) {
+    for (const server of pick(servers, to)) server.handlers.add(...shared);
+  }
+  let closed: Promise<void> | undefined;
+  const close = async () => {
+    await Promise.all(servers.map((server) => server.close()));
+    await services.close();
+  };
+  const fetch: Fetch = async (request, info) => await (find(request.url)?.fetch(request, info) ?? toRefusal(NOT_FOUND));
+  return {
+    servers,
+    fetch,
+    handlers: {
+      add: (...added) => addToAll(servers, added),
+      remove: (...removed) => servers.forEach((server) => server.handlers.remove(...removed)),
+      list: () => [...new Set(servers.flatMap((server) => server.handlers.list()))],
+    },
+    resourceUpdated: (uri) => servers.forEach((server) => server.resourceUpdated(uri)),
+    listChanged: (list, options) => servers.forEach((server) => server.listChanged(list, options)),
+    log: createServerLog((level, data, options) => servers.forEach((server) => server.log[level](data, options))),
+    ready: async () => void await Promise.all(servers.map((server) => server.ready())),
+    close: () => closed ??= close(),
+    [INTERNALS]: toInternals(servers),
+  };
+}
+
+const NOT_FOUND = { status: 404, message: "Cannot serve the request: there is no endpoint at this path" };
+
+/** Returns a function that finds the server of a URL. */
+function createRouter(servers: readonly Server[]): (url: string) => Server | undefined {
+  if (!servers.length) throw new TypeError("Cannot mount: there is no server; give at least one");
+  const byPath = new Map<string, Server>();
+  const patterns: { readonly pattern: RegExp; readonly server: Server }[] = [];
+  const shapes = new Map<string, Server>();
+  for (const server of servers) {
+    const { http: { path }, name, auth } = server[INTERNALS];
+    const shape = path.replace(/:\w+/g, ":");
+    const other = shapes.get(shape);
+    if (other) {
+      const state = `${other[INTERNALS].name} has the path ${path} too; give each server a path of its own`;
+      throw new TypeError(`Cannot mount ${name}: ${state}`);
+    }
+    shapes.set(shape, server);
+    if (shape === path) byPath.set(path, server);
+    else patterns.push({ server, pattern: new RegExp(`^${escape(shape).replaceAll(":", "[^/]+")}$`) });
+    for (const route of auth?.routes ?? []) if (!byPath.has(route.path)) byPath.set(route.path, server);
+  }
+  return (url) => {
+    const path = url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, "");
+    return byPath.get(path) ?? patterns.find(({ pattern }) => pattern.test(path))?.server;
+  };
+}
+
+function escape(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
+
+/** Gives all servers one container of services. Returns a function that disposes them. */
+function shareServices(servers: readonly Server[]): { readonly close: () => Promise<void> } {
+  const { report, observer, ticker: { clock } } = servers[0][INTERNALS].engine.core;
+  const ticker = new Ticker(clock);
+  const parts: ContainerParts = { report, observer, ticker };
+  const root: ContainerHost = { parts };
+  const replaced = servers.map((server) => {
+    const { host, name } = server[INTERNALS];
+    if (host.root) throw new TypeError(`Cannot mount ${name}: it is mounted already; create a second server`);
+    const { container } = host;
+    host.root = root;
+    for (const handler of server.handlers.list()) handler[INTERNALS].services?.open(host);
+    return container;
+  });
+  const close = async () => {
+    await Promise.all(replaced.map((container) => container?.close()));
+    await findRoot(root).container?.close();
+    ticker.close();
+  };
+  return { close };
+}
+
+function pick(servers: readonly Server[], names: readonly string[] | undefined): readonly Server[] {
+  const known = servers.map((server) => server[INTERNALS].name);
+  const wrong = names?.find((name) => !known.includes(name));
+  if (wrong !== undefined) {
+    const state = `there is no server ${JSON.stringify(wrong)}; the servers are ${known.join(", ")}`;
+    throw new TypeError(`Cannot mount handlers: ${state}`);
+  }
+  return names ? servers.filter((server) => names.includes(server[INTERNALS].name)) : servers;
+}
+
+/** Adds handlers to all servers. If one of them refuses, changes none and throws. */
+function addToAll(servers: readonly Server[], handlers: readonly Handler[]): void {
+  const done: Server[] = [];
+  try {
+    for (const server of servers) {
+      server.handlers.add(...handlers);
+      done.push(server);
+    }
+  } catch (error) {
+    for (const server of done) server.handlers.remove(...handlers);
+    throw error;
+  }
+}
+
+function toInternals(servers: readonly Server[]): ServerInternals {
+  const refuse = (verb: string): never => {
+    const names = servers.map((server) => server[INTERNALS].name).join(", ");
+    throw new TypeError(
+      `Cannot ${verb} several servers at once: these are ${names}; use one of the servers of mount()`,
+    );
+  };
+  return {
+    ...servers[0][INTERNALS],
+    name: servers.map((server) => server[INTERNALS].name).join(", "),
+    openPipe: () => refuse("open a channel to"),
+    enter: async () => await refuse("open a channel to"),
+    get http() {
+      return refuse("serve this transport for");
+    },
+    develop: async () => void await Promise.all(servers.map((server) => server[INTERNALS].develop())),
+    servers,
+  };
+}

@@ -1,0 +1,21 @@
+/**
+ * Converts values that arrive as text, such as the parameters of a path, and checks them by a schema.
+ *
+ * @module
+ */
+import { adaptInput } from "./adapt_input.ts";
+import type { Checked, CompiledSchema } from "./schema.ts";
+
+/** Text values by name. */
+export type TextValues = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Converts and checks text values. Where the schema expects a number or a boolean and no text, `7` and `true` are
+ * converted.
+ */
+export async function readTextValues(schema: CompiledSchema, values: TextValues): Promise<Checked> {
+  return await schema.validate(adaptInput({ ...values }, schema.json(), { jsonText: LIMITS }));
+}
+
+// Values of a path or a URI are short.
+const LIMITS = { depth: 2, values: 100 };

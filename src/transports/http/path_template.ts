@@ -1,0 +1,74 @@
+/**
+ * Paths with parameters, such as `/tenants/:tenant/mcp`. Each parameter is a whole segment.
+ *
+ * @module
+ */
+
+/** The parameters of a path, decoded, by name. */
+export type PathValues = Readonly<Record<string, string>>;
+
+/** A path with parameters. */
+export class PathTemplate {
+  readonly #path: string;
+  /** The segments. Those of parameters start with a colon. */
+  readonly #segments: readonly string[];
+
+  /** Reads a path whose syntax has been checked. */
+  constructor(path: string) {
+    this.#path = path;
+    this.#segments = path.split("/");
+  }
+
+  /**
+   * Returns the parameters of a concrete path. Returns `undefined` for another path, and if a value is empty, leads to
+   * another folder, or is not valid UTF-8.
+   */
+  match(pathname: string): PathValues | undefined {
+    // One more than the number of segments shows that there are too many.
+    const given = pathname.split("/", this.#segments.length + 1);
+    if (given.length !== this.#segments.length) return;
+    const values: Record<string, string> = {};
+    for (const [i, segment] of this.#segments.entries()) {
+      if (!segment.startsWith(":")) {
+        if (segment !== given[i]) return;
+        continue;
+      }
+      const value = decode(given[i]);
+      if (value === undefined || !isSegment(value)) return;
+      values[segment.slice(1)] = value;
+    }
+    return values;
+  }
+
+  /**
+   * Returns the concrete path of these values. Each value has one spelling.
+   *
+   * @throws {TypeError} if a parameter is missing or unknown, or its value cannot be part of a path.
+   */
+  build(values: PathValues): string {
+    const refuse = (state: string) => new TypeError(`Cannot open ${this.#path}: ${state}`);
+    const names = this.#segments.filter((segment) => segment.startsWith(":")).map((segment) => segment.slice(1));
+    const unknown = Object.keys(values).find((name) => !names.includes(name));
+    if (unknown !== undefined) throw refuse(`it has no parameter ${unknown}; give ${names.join(", ")}`);
+    return this.#segments.map((segment) => {
+      if (!segment.startsWith(":")) return segment;
+      const name = segment.slice(1);
+      if (!Object.hasOwn(values, name)) throw refuse(`${name} is missing; give ${names.join(", ")}`);
+      const value = values[name];
+      if (!isSegment(value)) throw refuse(`${name} is ${JSON.stringify(value)}; give the text of one segment`);
+      return encodeURIComponent(value);
+    }).join("/");
+  }
+}
+
+function isSegment(value: string): boolean {
+  return value !== "" && value.isWellFormed() && !/^\.\.?$|[/\\\0]/.test(value);
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // A % without two digits, or bytes that are not UTF-8.
+  }
+}

@@ -1,0 +1,52 @@
+// A server with tokens of the authorization servers for tests. Each user has notes of their own.
+import { createServer, type Server, tool } from "@x/mcp";
+import { requirePrincipal } from "@x/mcp/auth";
+import { oauth } from "@x/mcp/oauth";
+import { z } from "zod";
+
+interface BunHost {
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // Deno has no types for it
+const variable = (name: string) => (bun ? bun.env[name] : Deno.env.get(name)) ?? "";
+
+const notes = new Map<string, string[]>();
+
+const add = tool({
+  name: "add",
+  description: "Adds a note",
+  input: z.object({ text: z.string().describe("The note") }),
+  scopes: ["notes:write"],
+  run({ text }, ctx) {
+    const { id } = requirePrincipal(ctx);
+    const own = notes.get(id) ?? [];
+    notes.set(id, own);
+    return own.push(text);
+  },
+});
+
+const list = tool({
+  name: "list",
+  description: "Lists the notes of the caller",
+  scopes: ["notes:read"],
+  run: (_, ctx) => (notes.get(requirePrincipal(ctx).id) ?? []).join(", ") || "none",
+});
+
+const whoami = tool({ name: "whoami", description: "Says who calls", run: (_, ctx) => requirePrincipal(ctx).id });
+
+const issuers = variable("NOTES_ISSUERS").split(" ");
+
+const auth = oauth({
+  resource: variable("NOTES_RESOURCE"),
+  issuers,
+  scopes: ["notes:read"],
+  introspection: { issuer: issuers[0], clientId: "resource-server", clientSecret: "resource-server-secret" },
+});
+
+export default createServer({
+  name: "notes",
+  version: "1.0.0",
+  auth,
+  handlers: [add, list, whoami],
+}) satisfies Server;

@@ -1,0 +1,173 @@
+// Opaque tokens: what their issuer says about them, and for how long that is believed.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { IntrospectionOptions } from "../../src/auth/oauth/oauth.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { makeKey, RESOURCE, TestIssuer } from "../support/issuer.ts";
+import { callWith, protect, toInvalid } from "../support/protected.ts";
+
+const introspection = { clientId: "notes server", clientSecret: "p:ss%w+rd" };
+
+/** Lets an issuer know opaque tokens. Returns the forms and headers that it was sent. */
+function know(issuer: TestIssuer, tokens: Map<string, Record<string, unknown>>) {
+  const asked: { readonly form: URLSearchParams; readonly authorization: string | null }[] = [];
+  issuer.overrides.set("/introspect", async (request) => {
+    const form = new URLSearchParams(await request.text());
+    asked.push({ form, authorization: request.headers.get("authorization") });
+    const found = tokens.get(form.get("token") ?? "");
+    return Response.json(
+      found ? { active: true, aud: RESOURCE, sub: "ada", client_id: "app", ...found } : { active: false },
+    );
+  });
+  return asked;
+}
+
+Deno.test("an opaque token stands for what its issuer says", async () => {
+  await using issuer = await TestIssuer.start();
+  const exp = Math.floor(Date.now() / 1000) + 600;
+  const asked = know(issuer, new Map([["opaque-1", { scope: "a b", exp, iss: issuer.name }]]));
+  const server = protect([issuer], { oauth: { introspection } });
+  const { status, principal } = await callWith(server, "opaque-1");
+  assertEquals([status, principal.id], [200, `oauth:["${issuer.name}","ada"]`]);
+  assertEquals([principal.scopes, principal.expiresAt, principal.clientId], [["a", "b"], exp * 1000, "app"]);
+  const [{ form, authorization }] = asked;
+  assertEquals([form.get("token"), form.get("token_type_hint")], ["opaque-1", "access_token"]);
+  // The parts are encoded as in a form.
+  assertEquals(atob(authorization?.slice("Basic ".length) ?? ""), "notes+server:p%3Ass%25w%2Brd");
+  const unknown = await callWith(server, "opaque-2");
+  assertEquals([unknown.status, unknown.challenge], [401, toInvalid("the token is not active")]);
+  assertEquals((await callWith(server, await issuer.sign())).status, 200, "JWTs are verified by keys");
+  assertEquals(asked.length, 2);
+  await server.close();
+  const closed = protect([issuer]);
+  assertEquals((await callWith(closed, "opaque-1")).challenge, toInvalid("the token is malformed"));
+  await closed.close();
+});
+
+Deno.test("MUST refuse an opaque token that is not for this server, or is no access token", async () => {
+  await using issuer = await TestIssuer.start();
+  const cases: readonly (readonly [Record<string, unknown>, string])[] = [
+    [{ aud: undefined }, "the token was not issued for this server"],
+    [{ aud: "https://other.example.com" }, "the token was not issued for this server"],
+    [{ iss: "https://other.example.com" }, "the token has another issuer"],
+    [{ iss: 5 }, "the token has another issuer"],
+    [{ exp: 1000 }, "the token has expired"],
+    [{ nbf: 4102444800 }, "the token is not yet valid"],
+    [{ token_type: "DPoP" }, "the token is no access token"],
+    [{ token_use: "refresh_token" }, "the token is no access token"],
+    [{ cnf: { jkt: "x" } }, "the token is bound to a key, which is not supported"],
+    [{ sub: undefined, client_id: undefined }, "the token names no subject"],
+  ];
+  know(issuer, new Map(cases.map(([found], index) => [`t${index}`, found])));
+  const server = protect([issuer], { oauth: { introspection } });
+  for (const [index, [, reason]] of cases.entries()) {
+    assertEquals((await callWith(server, `t${index}`)).challenge, toInvalid(reason));
+  }
+  await server.close();
+});
+
+Deno.test("what an issuer says is believed for 30 seconds, because tokens are revoked", async () => {
+  const clock = fakeClock(Date.now());
+  await using issuer = await TestIssuer.start();
+  const tokens = new Map([["opaque", {}]]);
+  const asked = know(issuer, tokens);
+  const server = protect([issuer], { oauth: { introspection }, server: { clock } });
+  const statuses = await Promise.all([1, 2, 3].map(async () => (await callWith(server, "opaque")).status));
+  assertEquals([statuses, asked.length], [[200, 200, 200], 1]);
+  await clock.advance(29_999);
+  assertEquals([(await callWith(server, "opaque")).status, asked.length], [200, 1]);
+  tokens.delete("opaque");
+  await clock.advance(1);
+  assertEquals([(await callWith(server, "opaque")).status, asked.length], [401, 2]);
+  tokens.set("opaque", {});
+  assertEquals([(await callWith(server, "opaque")).status, asked.length], [401, 2]);
+  await clock.advance(30_000);
+  assertEquals([(await callWith(server, "opaque")).status, asked.length], [200, 3]);
+  await server.close();
+});
+
+Deno.test("an issuer that cannot be asked is not the caller's fault, and nobody learns why", async () => {
+  await using issuer = await TestIssuer.start();
+  const responses = [
+    () => new Response("no", { status: 500 }),
+    () => Response.json({ error: "invalid_client", error_description: "opaque" }, { status: 401 }),
+    () => Response.json({ active: "true" }),
+    () => new Response("<html>"),
+    () => Response.redirect("http://127.0.0.1:1/"),
+  ];
+  for (const [index, respond] of responses.entries()) {
+    issuer.overrides.set("/introspect", respond);
+    const faults: string[] = [];
+    const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(String(error)) };
+    const server = protect([issuer], { oauth: { introspection }, server: { observer } });
+    const { status, message } = await callWith(server, `opaque${index}`);
+    assertEquals([status, message], [503, "Cannot serve the request: its token cannot be checked now"]);
+    assertEquals(faults.length, 1);
+    assertMatch(faults[0], /Cannot ask http:\S+ about a token: it responds with status \d+/);
+    assert(!faults[0].includes("opaque"), faults[0]);
+    issuer.overrides.delete("/introspect");
+    await server.close();
+  }
+  issuer.metadata = { introspection_endpoint: "http://example.com/introspect" };
+  const server = protect([issuer], { oauth: { introspection } });
+  assertEquals((await callWith(server, "opaque")).status, 503);
+  await server.close();
+});
+
+Deno.test("the server authenticates at the issuer by header, by body or by a key", async () => {
+  await using issuer = await TestIssuer.start();
+  const asked = know(issuer, new Map([["opaque", {}]]));
+  const key = await makeKey("ES256", "own");
+  const privateJwk = { ...await crypto.subtle.exportKey("jwk", key.privateKey), alg: "ES256", kid: "own" };
+  const clients: readonly IntrospectionOptions[] = [
+    { ...introspection, secretIn: "body" },
+    { clientId: "notes", privateKey: key.privateKey },
+    { clientId: "notes", privateKey: privateJwk, endpoint: `${issuer.origin}/introspect` },
+  ];
+  for (const introspection of clients) {
+    const server = protect([issuer], { oauth: { introspection } });
+    assertEquals((await callWith(server, "opaque")).status, 200);
+    await server.close();
+  }
+  const [body, byKey, byJwk] = asked.map(({ form, authorization }) => ({ ...Object.fromEntries(form), authorization }));
+  assertEquals<object>(body, {
+    token: "opaque",
+    token_type_hint: "access_token",
+    client_id: "notes server",
+    client_secret: "p:ss%w+rd",
+    authorization: null,
+  });
+  for (const [form, kid] of [[byKey, undefined], [byJwk, "own"]] as const) {
+    const { client_assertion, client_assertion_type, client_id } = form as Record<string, string>;
+    assertEquals([client_id, client_assertion_type], [
+      "notes",
+      "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+    ]);
+    const [header, payload] = client_assertion.split(".").slice(0, 2).map((part) => JSON.parse(atob(part)));
+    assertEquals([header.alg, header.kid], ["ES256", kid]);
+    assertEquals([payload.iss, payload.sub, payload.aud], ["notes", "notes", issuer.name]);
+    assert(payload.exp - payload.iat <= 60 && payload.jti);
+  }
+});
+
+Deno.test("a function may say what opaque tokens stand for", async () => {
+  await using one = await TestIssuer.start();
+  await using two = await TestIssuer.start();
+  const introspect = (token: string) => token === "known" ? { iss: two.name, aud: RESOURCE, sub: "eve" } : undefined;
+  const server = protect([one, two], { oauth: { introspection: introspect } });
+  assertEquals((await callWith(server, "known")).principal.id, `oauth:["${two.name}","eve"]`);
+  assertEquals((await callWith(server, "other")).status, 401);
+  await server.close();
+  const only = protect([one], { oauth: { introspection: () => Promise.resolve({ aud: RESOURCE, sub: "eve" }) } });
+  assertEquals((await callWith(only, "known")).principal.id, `oauth:["${one.name}","eve"]`);
+  await only.close();
+});
+
+Deno.test("hostile: an opaque token that is its own id is not shown to handlers", async () => {
+  await using issuer = await TestIssuer.start();
+  know(issuer, new Map([["canary-5f2b", { jti: "canary-5f2b", ext: { of: ["x-canary-5f2b"] }, username: "ada" }]]));
+  const server = protect([issuer], { oauth: { introspection } });
+  const { principal } = await callWith(server, "canary-5f2b");
+  assertEquals(principal.claims.username, "ada");
+  assert(!JSON.stringify(principal).includes("canary"));
+  await server.close();
+});

@@ -1,0 +1,248 @@
+// The keys of issuers: how they are found, loaded, rotated and limited.
+import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { oauth } from "../../src/auth/oauth/oauth.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { makeKey, RESOURCE, TestIssuer } from "../support/issuer.ts";
+import { callWith, protect, toInvalid } from "../support/protected.ts";
+
+/** A token that is valid at the time of a clock that the tests set forward. */
+function signLong(issuer: TestIssuer, parts: Parameters<TestIssuer["sign"]>[0] = {}): Promise<string> {
+  return issuer.sign({ ...parts, claims: { exp: Math.floor(Date.now() / 1000) + 86_400 * 365, ...parts.claims } });
+}
+
+Deno.test("MUST find an issuer through its metadata, at each well-known place", async () => {
+  const places: readonly (readonly [path: string, wellKnown: string, before: readonly string[]])[] = [
+    ["", "/.well-known/oauth-authorization-server", []],
+    ["", "/.well-known/openid-configuration", ["/.well-known/oauth-authorization-server"]],
+    ["/", "/.well-known/oauth-authorization-server", []],
+    ["/realms/a", "/.well-known/oauth-authorization-server/realms/a", []],
+    ["/realms/a", "/.well-known/openid-configuration/realms/a", ["/.well-known/oauth-authorization-server/realms/a"]],
+    ["/realms/a/", "/realms/a/.well-known/openid-configuration", [
+      "/.well-known/oauth-authorization-server/realms/a",
+      "/.well-known/openid-configuration/realms/a",
+    ]],
+  ];
+  for (const [path, wellKnown, before] of places) {
+    await using issuer = await TestIssuer.start({ path, wellKnown });
+    const server = protect([issuer]);
+    assertEquals(issuer.paths, [], "nothing is loaded before a token needs it");
+    const statuses = await Promise.all([1, 2, 3].map(async () => (await callWith(server, await issuer.sign())).status));
+    assertEquals([statuses, issuer.paths], [[200, 200, 200], [...before, wellKnown, "/jwks"]]);
+    await server.close();
+  }
+});
+
+Deno.test("MUST refuse the metadata of another issuer, compared as text", async () => {
+  for (
+    const change of [
+      (name: string) => `${name}/`,
+      (name: string) => name.toUpperCase(),
+      () => "https://evil.example.com",
+    ]
+  ) {
+    await using issuer = await TestIssuer.start();
+    issuer.metadata = { issuer: change(issuer.name) };
+    const faults: string[] = [];
+    const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(String(error)) };
+    const server = protect([issuer], { server: { observer } });
+    const { status, message, challenge } = await callWith(server, await issuer.sign());
+    assertEquals([status, challenge], [503, null]);
+    assertEquals(message, "Cannot serve the request: its token cannot be checked now");
+    assertMatch(faults.join(), /has another issuer, /);
+    assertEquals(issuer.keyFetches, 0);
+    await server.close();
+  }
+});
+
+Deno.test("keys are found only at a URL over https, or over http on loopback for an issuer there", async () => {
+  for (const jwks_uri of ["http://keys.example.com/jwks", "file:///etc/passwd", "ftp://x/", "", undefined, 5]) {
+    await using issuer = await TestIssuer.start();
+    issuer.metadata = { jwks_uri };
+    const server = protect([issuer]);
+    assertEquals((await callWith(server, await issuer.sign())).status, 503);
+    await server.close();
+  }
+  const asked: string[] = [];
+  const send = (url: string) => {
+    asked.push(url);
+    const json = { issuer: "https://login.example.com", jwks_uri: "http://127.0.0.1:1/jwks" };
+    return Promise.resolve(Response.json(json));
+  };
+  await using issuer = await TestIssuer.start();
+  const server = protect([], { oauth: { issuers: ["https://login.example.com"], fetch: send } });
+  assertEquals(
+    (await callWith(server, await issuer.sign({ claims: { iss: "https://login.example.com" } }))).status,
+    503,
+  );
+  assertEquals(asked, ["https://login.example.com/.well-known/oauth-authorization-server"]);
+  await server.close();
+});
+
+Deno.test("a redirect, a page and an endless response are no metadata and no keys", async () => {
+  const bodies: readonly (() => Response)[] = [
+    () => Response.redirect("http://127.0.0.1:1/"),
+    () => new Response("<html>"),
+    () => Response.json([]),
+    () => Response.json({ keys: 5 }),
+    () => Response.json({ keys: ["x", null, { kty: "RSA" }] }),
+    () => new Response("x".repeat(1_000_000)),
+    () => new Response("busy", { status: 500 }),
+  ];
+  for (const path of ["/.well-known/oauth-authorization-server", "/jwks"]) {
+    for (const respond of bodies) {
+      await using issuer = await TestIssuer.start();
+      issuer.overrides.set(path, respond);
+      const server = protect([issuer]);
+      const { status } = await callWith(server, await issuer.sign());
+      assert(status === 503 || status === 401, `${path}: ${status}`);
+      await server.close();
+    }
+  }
+});
+
+Deno.test("new keys are loaded when a token names one, and old ones stop counting", async () => {
+  const clock = fakeClock(Date.now());
+  await using issuer = await TestIssuer.start();
+  const server = protect([issuer], { server: { clock } });
+  const old = await signLong(issuer);
+  assertEquals((await callWith(server, old)).status, 200);
+  const next = await makeKey();
+  issuer.keys.push(next.jwk);
+  const token = await signLong(issuer, { key: next });
+  const early = await callWith(server, token);
+  assertEquals([early.status, early.challenge], [401, toInvalid("the token is signed with an unknown key")]);
+  await clock.advance(30_000);
+  assertEquals((await callWith(server, token)).status, 200);
+  assertEquals((await callWith(server, old)).status, 200);
+  assertEquals(issuer.keyFetches, 2);
+  // The issuer removes its first key, for example because it was stolen.
+  issuer.keys.shift();
+  await clock.advance(600_000);
+  assertEquals((await callWith(server, await signLong(issuer, { key: next, claims: { jti: "2" } }))).status, 200);
+  assertEquals(issuer.keyFetches, 3);
+  assertEquals((await callWith(server, old)).status, 401, "a token that was verified by the key is not known any more");
+  await server.close();
+});
+
+Deno.test("keys without ids rotate too", async () => {
+  const clock = fakeClock(Date.now());
+  await using issuer = await TestIssuer.start();
+  const keys = [await makeKey("ES256", ""), await makeKey("ES256", ""), await makeKey("ES256", "")];
+  const strip = (key: typeof keys[number]) => ({ ...key, jwk: { ...key.jwk, kid: undefined } });
+  const [first, second, third] = keys.map(strip);
+  issuer.keys = [first.jwk, second.jwk].map((jwk) => JSON.parse(JSON.stringify(jwk)));
+  const server = protect([issuer], { server: { clock } });
+  assertEquals((await callWith(server, await signLong(issuer, { key: first }))).status, 200);
+  assertEquals((await callWith(server, await signLong(issuer, { key: second }))).status, 200);
+  assertEquals((await callWith(server, await signLong(issuer, { key: third }))).status, 401);
+  issuer.keys = [JSON.parse(JSON.stringify(third.jwk))];
+  await clock.advance(30_000);
+  assertEquals((await callWith(server, await signLong(issuer, { key: third }))).status, 200);
+  await server.close();
+});
+
+Deno.test("hostile: a flood of unknown keys fetches the key set of one issuer once in 30 seconds, and others never", async () => {
+  const clock = fakeClock(Date.now());
+  await using issuer = await TestIssuer.start();
+  await using other = await TestIssuer.start();
+  const server = protect([issuer, other], { server: { clock } });
+  assertEquals((await callWith(server, await signLong(other))).status, 200);
+  assertEquals((await callWith(server, await signLong(issuer))).status, 200);
+  const key = await makeKey();
+  const flood = async () => {
+    const tokens = Array.from({ length: 40 }, (_, index) => signLong(issuer, { key, header: { kid: `k${index}` } }));
+    const statuses = await Promise.all(tokens.map(async (token) => (await callWith(server, await token)).status));
+    assertEquals(new Set(statuses), new Set([401]));
+  };
+  for (let round = 0; round < 3; round++) {
+    await flood();
+    await flood();
+    assertEquals([issuer.keyFetches, other.keyFetches], [1 + round, 1]);
+    assertEquals((await callWith(server, await signLong(other))).status, 200);
+    assertEquals((await callWith(server, await signLong(issuer))).status, 200);
+    await clock.advance(30_000);
+  }
+  await server.close();
+});
+
+Deno.test("hostile: while a key set is down it is asked once in 30 seconds, and other issuers are not affected", async () => {
+  const clock = fakeClock(Date.now());
+  await using issuer = await TestIssuer.start();
+  await using other = await TestIssuer.start();
+  issuer.overrides.set("/jwks", () => new Response("down", { status: 500 }));
+  const faults: string[] = [];
+  const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(String(error)) };
+  const server = protect([issuer, other], { server: { clock, observer } });
+  const token = await signLong(issuer);
+  for (let round = 1; round < 4; round++) {
+    const called = await Promise.all(Array.from({ length: 20 }, () => callWith(server, token)));
+    called.push(await callWith(server, await signLong(issuer)));
+    assertEquals(new Set(called.map(({ status }) => status)), new Set([503]));
+    assertEquals([issuer.keyFetches, faults.length], [round, round], "and each failure is reported once");
+    assertEquals((await callWith(server, await signLong(other))).status, 200);
+    await clock.advance(30_000);
+  }
+  assertMatch(faults[0], /Cannot load the keys of the issuer .*: .*\/jwks responds with status 500/);
+  issuer.overrides.clear();
+  assertEquals((await callWith(server, token)).status, 200);
+  // The keys that are known are used for an hour without the issuer.
+  issuer.overrides.set("/jwks", () => new Response("down", { status: 500 }));
+  await clock.advance(1_200_000);
+  assertEquals((await callWith(server, await signLong(issuer, { claims: { jti: "2" } }))).status, 200);
+  await clock.advance(3_000_000);
+  assertEquals((await callWith(server, await signLong(issuer, { claims: { jti: "3" } }))).status, 503);
+  await server.close();
+});
+
+Deno.test("hostile: an issuer that does not respond takes nobody's time but its own callers'", async () => {
+  await using issuer = await TestIssuer.start();
+  await using other = await TestIssuer.start();
+  const { promise, resolve } = Promise.withResolvers<Response>();
+  issuer.overrides.set("/jwks", () => promise);
+  const server = protect([issuer, other], { server: { limits: { auth: { timeoutMs: 200 } } } });
+  const waiting = issuer.sign().then((token) => callWith(server, token));
+  assertEquals((await callWith(server, await other.sign())).status, 200);
+  assertEquals((await waiting).status, 503);
+  resolve(Response.json({ keys: issuer.keys }));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assertEquals((await callWith(server, await issuer.sign())).status, 200, "what arrives late is used");
+  await server.close();
+});
+
+Deno.test("options that cannot be used are refused", () => {
+  const options = { resource: RESOURCE, issuers: ["https://login.example.com"] };
+  const client = { clientId: "a", clientSecret: "b" };
+  for (
+    const [change, message] of [
+      [{ resource: "http://mcp.example.com/mcp" }, "http is for loopback only"],
+      [{ resource: "mcp.example.com" }, "it must be the endpoint's URL"],
+      [{ resource: "https://mcp.example.com/mcp#x" }, "without fragment"],
+      [{ resource: "https://a:b@mcp.example.com/mcp" }, "Cannot use the resource"],
+      [{ issuers: [] }, "issuers is empty"],
+      [{ issuers: undefined }, "issuers is empty"],
+      [{ issuers: ["http://login.example.com"] }, "http is for loopback only"],
+      [{ issuers: ["https://login.example.com?x"] }, "Cannot use the issuer"],
+      [{ issuers: ["login"] }, 'Cannot use the issuer "login"'],
+      [{ scopes: ["offline_access"] }, "offline_access is for clients and issuers"],
+      [{ scopes: ["a b"] }, "scopes must be a list of names"],
+      [{ scopes: ['"'] }, "scopes must be a list of names"],
+      [{ algorithms: [] }, "Cannot use the algorithm"],
+      [{ algorithms: ["ES256", "HS512"] }, 'Cannot use the algorithm "HS512"'],
+      [{ skewMs: -1 }, "skewMs must be a number"],
+      [{ skewMs: NaN }, "skewMs must be a number"],
+      [{ introspection: { clientId: "a" } }, "give it a clientSecret or a privateKey"],
+      [{ exchange: { clientId: "a", clientSecret: undefined } }, "give it a clientSecret or a privateKey"],
+      [{ exchange: { ...client, issuer: "https://other.example.com" } }, "name one of the issuers"],
+      [{ introspection: { ...client, endpoint: "http://x.example.com" } }, "endpoint must be a URL over https"],
+      [
+        { issuers: ["https://a.example.com", "https://b.example.com"], introspection: client },
+        "oauth({ introspection }): name one of the issuers",
+      ],
+    ] as const
+  ) {
+    assertThrows(() => oauth({ ...options, ...change as object }), TypeError, message);
+  }
+  for (const resource of ["http://localhost:3000/mcp", "http://127.0.0.1/mcp", "http://[::1]:80/mcp", "https://a.b/"]) {
+    oauth({ ...options, resource, issuers: ["http://localhost:9000/x"] });
+  }
+});

@@ -1,0 +1,347 @@
+// Calls to other servers on behalf of a caller or of this server, without passing the caller's token on.
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
+import { tool } from "../../mod.ts";
+import { userLinks } from "../../src/auth/auth.ts";
+import { type AccessToken, clientCredentials, exchangeToken } from "../../src/auth/oauth/oauth.ts";
+import { connect, fakeContext } from "../../src/testing/testing.ts";
+import { RESOURCE, TestIssuer } from "../support/issuer.ts";
+import { MemoryEngine } from "../../src/stores/memory_engine.ts";
+import { customStore } from "../../src/stores/stores.ts";
+import { systemClock } from "../../src/core/timers.ts";
+import { callWith, protect } from "../support/protected.ts";
+import { toRequest } from "../support/requests.ts";
+
+const client = { clientId: "notes", clientSecret: "5f2b8c1d" };
+
+/** Lets an issuer give tokens. Returns the forms that it was sent. */
+function give(issuer: TestIssuer, respond: (form: URLSearchParams) => object | Response): URLSearchParams[] {
+  const forms: URLSearchParams[] = [];
+  issuer.overrides.set("/token", async (request) => {
+    const form = new URLSearchParams(await request.text());
+    forms.push(form);
+    const found = respond(form);
+    return found instanceof Response ? found : Response.json(found);
+  });
+  return forms;
+}
+
+/** A tool that exchanges the caller's token, and returns what it got. */
+function exchanging(request: Parameters<typeof exchangeToken>[1], got: (AccessToken | Error)[]) {
+  return tool({
+    name: "exchange",
+    run: async (_, ctx) => {
+      got.push(await exchangeToken(ctx, request).catch((error) => error));
+      return "done";
+    },
+  });
+}
+
+Deno.test("MUST NOT pass the caller's token on: it is exchanged for one of its own", async () => {
+  await using issuer = await TestIssuer.start();
+  const forms = give(issuer, (form) => ({
+    access_token: `upstream-${form.get("audience")}-${forms.length}`,
+    issued_token_type: "urn:ietf:params:oauth:token-type:access_token",
+    token_type: "Bearer",
+    expires_in: 600,
+    scope: "mail:read",
+  }));
+  const got: (AccessToken | Error)[] = [];
+  const handlers = [exchanging({ audience: "mail", scopes: ["mail:read", "mail:list"] }, got)];
+  const server = protect([issuer], { handlers, oauth: { exchange: client } });
+  const token = await issuer.sign();
+  const before = Date.now();
+  for (let round = 0; round < 3; round++) await callWith(server, token, { name: "exchange" });
+  await Promise.all([1, 2].map(() => callWith(server, token, { name: "exchange" })));
+  assertEquals(forms.length, 1, "what was exchanged is kept");
+  assertEquals(Object.fromEntries(forms[0]), {
+    grant_type: "urn:ietf:params:oauth:grant-type:token-exchange",
+    subject_token: token,
+    subject_token_type: "urn:ietf:params:oauth:token-type:access_token",
+    requested_token_type: "urn:ietf:params:oauth:token-type:access_token",
+    audience: "mail",
+    scope: "mail:read mail:list",
+  });
+  for (const each of got) {
+    assert(!(each instanceof Error));
+    assertEquals([each.accessToken, each.scopes], ["upstream-mail-1", ["mail:read"]]);
+    assert((each.expiresAt ?? 0) >= before + 600_000);
+  }
+  await callWith(server, await issuer.sign({ claims: { sub: "eve" } }), { name: "exchange" });
+  assertEquals(forms.length, 2, "each caller has tokens of its own");
+  await server.close();
+});
+
+Deno.test("a failed exchange shows neither token nor secret, and is tried again", async () => {
+  await using issuer = await TestIssuer.start();
+  const token = await issuer.sign();
+  const responses: readonly (readonly [() => object | Response, RegExp])[] = [
+    [
+      () => Response.json({ error: "invalid_target", error_description: token }, { status: 400 }),
+      /status 400 \(invalid_target\)/,
+    ],
+    [() => Response.json({ error: token }, { status: 400 }), /status 400$/],
+    [() => Response.json({}), /no access_token/],
+    [() => Response.json({ access_token: token, token_type: "Bearer" }), /returns the caller's own token/],
+    [() => Response.json({ access_token: "x", token_type: "DPoP" }), /the token is no bearer token/],
+    [() => new Response(token, { status: 500 }), /status 500$/],
+  ];
+  const got: (AccessToken | Error)[] = [];
+  const server = protect([issuer], { handlers: [exchanging({ audience: "mail" }, got)], oauth: { exchange: client } });
+  for (const [respond, message] of responses) {
+    give(issuer, respond);
+    await callWith(server, token, { name: "exchange" });
+    const error = got.pop();
+    assert(error instanceof Error);
+    assertMatch(error.message, message);
+    for (let each: unknown = error; each instanceof Error; each = each.cause) {
+      for (const text of [each.message, each.stack ?? ""]) assert(!text.includes(token) && !text.includes("5f2b8c1d"));
+    }
+  }
+  give(issuer, () => ({ access_token: "fresh", token_type: "bearer", expires_in: 600 }));
+  await callWith(server, token, { name: "exchange" });
+  assertEquals((got.pop() as AccessToken).accessToken, "fresh");
+  await server.close();
+});
+
+Deno.test("only the callers of the issuer that exchanges have tokens to exchange", async () => {
+  await using issuer = await TestIssuer.start();
+  await using other = await TestIssuer.start();
+  const forms = give(other, () => ({ access_token: "x" }));
+  const got: (AccessToken | Error)[] = [];
+  const handlers = [exchanging({ audience: "mail" }, got)];
+  const server = protect([issuer, other], { handlers, oauth: { exchange: { ...client, issuer: issuer.name } } });
+  await callWith(server, await other.sign(), { name: "exchange" });
+  await server.fetch(toRequest("tools/call", { name: "exchange" }), { principal: { id: "front" } });
+  const without = protect([issuer], { handlers });
+  await callWith(without, await issuer.sign(), { name: "exchange" });
+  for (const error of got) {
+    assertMatch(
+      String(error),
+      /Cannot exchange the caller's token: ctx.principal is not from oauth\(\) with `exchange`/,
+    );
+  }
+  assertEquals([got.length, forms.length], [3, 0]);
+  await assertRejects(() => exchangeToken({ principal: undefined }, {}), Error, "Cannot exchange");
+  await server.close();
+  await without.close();
+});
+
+Deno.test("a server gets tokens of its own by client credentials, and renews them before they expire", async () => {
+  await using issuer = await TestIssuer.start();
+  let seconds = 600;
+  const forms = give(
+    issuer,
+    () => ({ access_token: `own-${forms.length}`, token_type: "Bearer", expires_in: seconds }),
+  );
+  const options = { issuer: issuer.name, ...client, resource: "https://api.example.com", scopes: ["a", "b"] };
+  const getToken = clientCredentials(options);
+  assertEquals(issuer.paths, [], "nothing is requested before it is needed");
+  const tokens = await Promise.all([getToken(), getToken(), getToken()]);
+  assertEquals(tokens.map(({ accessToken }) => accessToken), ["own-1", "own-1", "own-1"]);
+  assertEquals(Object.fromEntries(forms[0]), {
+    grant_type: "client_credentials",
+    resource: "https://api.example.com",
+    scope: "a b",
+  });
+  assertEquals((await getToken()).accessToken, "own-1");
+  seconds = 0;
+  const short = clientCredentials(options);
+  assertEquals([(await short()).accessToken, (await short()).accessToken], ["own-2", "own-3"]);
+  give(issuer, () => Response.json({ error: "invalid_client" }, { status: 401 }));
+  await assertRejects(
+    short,
+    Error,
+    `Cannot get a token from ${issuer.name}: it responds with status 401 (invalid_client)`,
+  );
+  assertThrows(() => clientCredentials({ issuer: issuer.name, clientId: "x" }), TypeError, "clientSecret");
+  assertThrows(() => clientCredentials({ ...options, issuer: "http://example.com" }), TypeError, "loopback");
+});
+
+/** Finds a text in everything that can be reached from a value. Returns the path to it. */
+function findText(value: unknown, text: string, path = "", seen = new Set<unknown>()): string | undefined {
+  if (typeof value === "string") return value.includes(text) ? path : undefined;
+  if (typeof value !== "object" && typeof value !== "function" || value === null || seen.has(value)) return;
+  seen.add(value);
+  if (value instanceof Headers) return findText([...value], text, `${path}.headers`, seen);
+  if (value instanceof Map || value instanceof Set) {
+    const found = findText([...value], text, `${path}[entries]`, seen);
+    if (found) return found;
+  }
+  for (
+    let level = value;
+    level && level !== Object.prototype && level !== Function.prototype;
+    level = Object.getPrototypeOf(level)
+  ) {
+    for (const key of Reflect.ownKeys(level)) {
+      let part: unknown;
+      try {
+        part = Reflect.get(level, key, value);
+      } catch {
+        continue; // a getter that needs more
+      }
+      if (part instanceof Promise) part.catch(() => {});
+      const found = findText(String(key), text, path, seen) ?? findText(part, text, `${path}.${String(key)}`, seen);
+      if (found) return found;
+    }
+  }
+}
+
+Deno.test("MUST NOT show the token to handlers, middleware, observers, stores, errors or logs", async () => {
+  await using issuer = await TestIssuer.start();
+  give(issuer, () => Response.json({ error: "invalid_target" }, { status: 400 }));
+  const opaque = "canary-9f86d081884c7d65";
+  issuer.overrides.set("/introspect", async (request) => {
+    const isKnown = new URLSearchParams(await request.text()).get("token") === opaque;
+    return Response.json(isKnown ? { active: true, aud: RESOURCE, sub: "ada", jti: opaque } : { active: false });
+  });
+  for (const token of [await issuer.sign(), opaque]) {
+    const seen: (readonly [place: string, value: unknown])[] = [];
+    const note = (place: string, value: unknown) => void seen.push([place, value]);
+    const engine = new MemoryEngine({ clock: systemClock, bytes: 1_000_000 });
+    const recorded = new Proxy(engine, {
+      get: (target, name) => {
+        const found = Reflect.get(target, name);
+        return typeof found !== "function" ? found : (...parameters: unknown[]) => {
+          note(`store.${String(name)}`, parameters);
+          return found.apply(target, parameters);
+        };
+      },
+    });
+    const events = [
+      "auth",
+      "start",
+      "call",
+      "refused",
+      "limit",
+      "fault",
+      "stream",
+      "subscription",
+      "message",
+      "session",
+    ];
+    const observer = Object.fromEntries(
+      events.map((name) => [name, (event: unknown) => note(`observer.${name}`, event)]),
+    );
+    const check = (place: string, value: unknown) => {
+      note(place, value);
+      assertEquals(findText(value, token, place), undefined);
+    };
+    const spied = tool({
+      name: "spied",
+      allow: (ctx) => {
+        check("allow", ctx);
+        return true;
+      },
+      run: async (_, ctx) => {
+        check("ctx", ctx);
+        check("ctx.http", { ...ctx.http, headers: [...ctx.http?.headers ?? []], url: ctx.http?.url });
+        check("principal", ctx.principal);
+        const error = await exchangeToken(ctx, { audience: "mail" }).catch((error) => error);
+        check("exchange", [error, error.stack, error.cause]);
+        throw new Error("the handler fails");
+      },
+    });
+    const server = protect([issuer], {
+      handlers: [spied],
+      oauth: { exchange: client, introspection: client },
+      server: {
+        observer,
+        store: customStore(recorded),
+        secret: "0123456789abcdef0123456789abcdef",
+        session: (ctx) => {
+          // The context itself would compute the session again.
+          check("session", [ctx.principal, ctx.params, ctx.client, [...ctx.http?.headers ?? []], ctx.http?.url]);
+          return {};
+        },
+        use: [async (ctx, next) => {
+          check("middleware", ctx);
+          return await next();
+        }],
+      },
+    });
+    const printed: string[] = [];
+    const { log, error, warn, info, debug } = console;
+    const print = (...parts: unknown[]) => void printed.push(parts.map(String).join(" "));
+    Object.assign(console, { log: print, error: print, warn: print, info: print, debug: print });
+    try {
+      const called = await callWith(server, token, { name: "spied" });
+      note("response", called);
+      await using legacy = await connect(server, { era: "legacy", headers: { authorization: `Bearer ${token}` } });
+      note("response", await legacy.callTool("spied").catch((error) => error));
+      note("refused", await callWith(server, `${token}x`));
+      note("refused", await callWith(server, `${token},${token}`));
+      const query = toRequest("ping");
+      const response = await server.fetch(new Request(`${query.url}?access_token=${token}`, query));
+      note("query", await response.text());
+      const front = toRequest("tools/call", { name: "spied" }, { authorization: `Bearer ${token}` });
+      const passed = await server.fetch(new Request(`${front.url}?access_token=${token}`, front), {
+        principal: { id: "front" },
+      });
+      note("front", await passed.text());
+    } finally {
+      Object.assign(console, { log, error, warn, info, debug });
+    }
+    note("printed", printed);
+    note("server", server);
+    const places = new Set(seen.map(([place]) => place));
+    for (const place of ["ctx", "session", "middleware", "observer.fault", "exchange", "store.set"]) {
+      assert(places.has(place), `${place} of ${[...places]}`);
+    }
+    for (const [place, value] of seen) assertEquals(findText(value, token, place), undefined);
+    await server.close();
+  }
+});
+
+Deno.test("MUST bind URL elicitations to the user: a link opens for the caller that was asked, and for nobody else", async () => {
+  await using issuer = await TestIssuer.start();
+  const links = userLinks();
+  const opened: string[] = [];
+  const ask = tool({
+    name: "ask",
+    run: async (_, ctx) => {
+      const url = "https://notes.example.com/connect?lang=en";
+      return (await links.elicit(ctx, "connect", { message: "Connect", url, data: { account: 7 } })).action;
+    },
+  });
+  const server = protect([issuer], { handlers: [ask] });
+  const headers = { authorization: `Bearer ${await issuer.sign()}` };
+  for (const era of ["modern", "legacy"] as const) {
+    await using client = await connect(server, {
+      era,
+      headers,
+      onElicitUrl: ({ url }) => {
+        opened.push(url);
+        return { action: "accept" };
+      },
+    });
+    assertEquals((await client.callTool("ask")).content, [{ type: "text", text: "accept" }]);
+  }
+  assertEquals(opened.length, 2, "the question is the same when the handler runs again");
+  const [url] = opened;
+  assertMatch(url, /^https:\/\/notes\.example\.com\/connect\?lang=en&state=[\w-]+$/);
+  const ada = `oauth:${JSON.stringify([issuer.name, "ada"])}`;
+  assertEquals(await links.open(url, ada), { data: { account: 7 } });
+  for (const [link, id] of [[url, "oauth:eve"], [`${url}x`, ada], [url.replace(/&state=.*/, ""), ada], [url, ""]]) {
+    assertEquals(await links.open(link, id), undefined);
+  }
+  assertEquals(await userLinks().open(url, ada), undefined);
+  await server.close();
+});
+
+Deno.test("links of several processes share a secret, and expire", async () => {
+  const secret = "0123456789abcdef0123456789abcdef";
+  const answers = { k: { action: "accept" } };
+  const elicit = async (ttlMs?: number) => {
+    const ctx = fakeContext({ principal: { id: "ada" }, answers });
+    await userLinks({ secret, ttlMs }).elicit(ctx, "k", { message: "m", url: "https://a.example.com/" });
+    return String(ctx.asked[0].params.url);
+  };
+  assertEquals(await userLinks({ secret }).open(await elicit(), "ada"), { data: null });
+  assertEquals(await userLinks({ secret }).open(await elicit(0), "ada"), undefined);
+  await assertRejects(
+    () => userLinks().elicit(fakeContext(), "k", { message: "m", url: "https://a.example.com/" }),
+    Error,
+    "it needs an authenticated caller",
+  );
+  assertThrows(() => userLinks({ secret: "short" }), TypeError, "fewer than 32 characters");
+});

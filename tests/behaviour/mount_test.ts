@@ -1,0 +1,151 @@
+// Several servers on one port: each keeps what is its own, and all share their services.
+import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { type Authentication, createServer, mount, type Server, service, tool } from "../../mod.ts";
+import { apiKey } from "../../src/auth/auth.ts";
+import { connect, type Connection, RpcError } from "../../src/testing/testing.ts";
+import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/transports/websocket.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { startSession } from "../hostile/unread.ts";
+import { textOf } from "../support/behaviour.ts";
+
+const ping = tool({ name: "ping", run: () => "pong" });
+const whoami = tool({ name: "whoami", run: (_, ctx) => ctx.principal?.id ?? "nobody" });
+const named = (name: string, more = {}) =>
+  createServer({ name, version: "1.0.0", path: `/${name}/mcp`, handlers: [whoami], ...more });
+const list = async (client: Connection) => (await client.listTools()).map(({ name }) => name);
+
+for (const era of ["modern", "legacy"] as const) {
+  for (const transport of ["memory", "http"] as const) {
+    Deno.test(`each mounted server answers at its own path (${era} over ${transport})`, async () => {
+      const auth = apiKey({ keys: { ada: "the-key-of-ada-0123456789" } });
+      const tenants = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", handlers: [whoami] });
+      const app = mount([named("notes"), named("admin", { auth }), tenants], {
+        handlers: [{ handlers: [ping], to: ["admin"] }],
+      });
+      await using notes = await connect(app, { era, transport, path: "/notes/mcp" });
+      const headers = { authorization: "Bearer the-key-of-ada-0123456789" };
+      await using admin = await connect(app, { era, transport, path: "/admin/mcp", headers });
+      await using acme = await connect(app, { era, transport, path: "/acme/mcp" });
+      assertEquals(await list(notes), ["whoami"]);
+      assertEquals(await list(admin), ["whoami", "ping"]);
+      assertEquals(textOf(await notes.callTool("whoami")), "nobody");
+      assertEquals(textOf(await admin.callTool("whoami")), "apikey:ada");
+      await assertRejects(async () => {
+        await using stranger = await connect(app, { era, transport, path: "/admin/mcp" });
+        await stranger.callTool("whoami");
+      }, RpcError);
+      app.handlers.add(tool({ name: "all", run: () => "all" }));
+      for (const client of [notes, admin, acme]) assertEquals(textOf(await client.callTool("all")), "all");
+      const names = [notes, admin, acme].map(({ server }) => server.info?.name);
+      // Without a handshake, the client of the test kit does not ask for the name.
+      if (era === "legacy") assertEquals(names, ["notes", "admin", "tenants"]);
+      await app.close();
+    });
+  }
+}
+
+Deno.test("another path gets 404, which lists nothing", async () => {
+  const app = mount([named("notes"), named("admin")]);
+  for (const path of ["/", "/mcp", "/notes", "/notes/mcp/", "/notes%2fmcp"]) {
+    const response = await app.fetch(new Request(`http://localhost${path}`, { method: "POST" }));
+    const text = await response.text();
+    assertEquals([response.status, /notes|admin/.test(text)], [404, false], text);
+  }
+  assertEquals((await app.fetch(new Request("http://localhost/notes/mcp?a=b"))).status, 406);
+  await app.close();
+});
+
+Deno.test("a session of one server is not valid at another", async () => {
+  const secret = "a secret of at least thirty-two characters";
+  const app = mount([named("notes", { secret }), named("admin", { secret })]);
+  const id = await startSession("http://localhost/notes/mcp", app.fetch);
+  for (const [path, status] of [["/notes/mcp", 200], ["/admin/mcp", 404]] as const) {
+    const headers = {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-session-id": id,
+    };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
+    const response = await app.fetch(new Request(`http://localhost${path}`, { method: "POST", headers, body }));
+    assertEquals(response.status, status);
+  }
+  await app.close();
+});
+
+Deno.test("mounted servers share their services, which are disposed after the last server", async () => {
+  const events: string[] = [];
+  const db = service("db", () => (events.push("made"), new Map<string, string>()), {
+    dispose: () => void events.push("disposed"),
+  });
+  const cart = service("cart", () => new Array<string>(), { per: () => "everybody" });
+  const put = tool({
+    name: "put",
+    services: { db, cart },
+    run: (_, { services }) => {
+      services.db.set(String(services.db.size), "");
+      services.cart.push("");
+      return `${services.db.size} ${services.cart.length}`;
+    },
+  });
+  const [notes, admin] = [named("notes", { handlers: [put] }), named("admin")];
+  const app = mount([notes, admin], { handlers: [{ handlers: [put], to: ["admin"] }] });
+  await app.ready();
+  assertEquals(events, ["made"]);
+  await using one = await connect(app, { path: "/notes/mcp" });
+  await using two = await connect(app, { path: "/admin/mcp" });
+  assertEquals(textOf(await one.callTool("put")), "1 1");
+  assertEquals(textOf(await two.callTool("put")), "2 1", "services by key are not shared");
+  await notes.close();
+  assertEquals(events, ["made"]);
+  assertEquals(textOf(await two.callTool("put")), "3 2");
+  await app.close();
+  assertEquals(events, ["made", "disposed"]);
+});
+
+Deno.test("mistakes are found when servers are mounted", () => {
+  const at = (name: string, path: string) => named(name, { path });
+  assertThrows(() => mount([]), TypeError, "there is no server");
+  assertThrows(() => mount([named("a"), at("b", "/a/mcp")]), TypeError, "Cannot mount b: a has the path /a/mcp too");
+  assertThrows(() => mount([at("a", "/:x/mcp"), at("b", "/:y/mcp")]), TypeError, "Cannot mount b: a has the path");
+  assertThrows(
+    () => mount([named("a"), named("b")], { handlers: [{ handlers: [ping], to: ["c"] }] }),
+    TypeError,
+    'there is no server "c"; the servers are a, b',
+  );
+  const twice = named("twice");
+  mount([twice]);
+  assertThrows(() => mount([twice]), TypeError, "it is mounted already");
+});
+
+Deno.test("routes of each server's authentication are served without credentials", async () => {
+  const route = (name: string): Authentication => ({
+    authenticate: () => undefined,
+    routes: [{ path: `/.well-known/${name}`, fetch: () => new Response(name) }],
+  });
+  const app = mount([named("notes", { auth: route("notes") }), named("admin", { auth: route("admin") })]);
+  for (const name of ["notes", "admin"]) {
+    const response = await app.fetch(new Request(`http://localhost/.well-known/${name}`));
+    assertEquals([response.status, await response.text()], [200, name]);
+    assertEquals((await app.fetch(new Request(`http://localhost/${name}/mcp`, { method: "POST" }))).status, 401);
+  }
+  await app.close();
+});
+
+Deno.test("other transports take one of the servers, and say so", async () => {
+  const app = mount([named("notes"), named("admin")]);
+  const [notes] = app.servers;
+  const several = "these are notes, admin; use one of the servers of mount()";
+  assertThrows(() => webSocket(app), TypeError, several);
+  assertThrows(() => httpSse(app), TypeError, several);
+  await assertRejects(() => serveStdio(app), TypeError, several);
+  await assertRejects(() => connect(app, { transport: "pipe" }), TypeError, several);
+  await using client = await connect(notes, { transport: "pipe" });
+  assertEquals(await list(client), ["whoami"]);
+  const sockets = webSocket(notes, { path: "/notes/ws" });
+  const fetch: Server["fetch"] = (request, info) =>
+    request.headers.has("upgrade") ? sockets.fetch(request, info) : app.fetch(request, info);
+  const response = await fetch(new Request("http://localhost/notes/ws", { headers: { upgrade: "websocket" } }));
+  assertStringIncludes(await response.text(), "upgrade");
+  await app.close();
+});

@@ -1,0 +1,430 @@
+// A path with parameters: each concrete path is an endpoint of its own, and nothing of one is valid at another.
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import {
+  createServer,
+  prompt,
+  resource,
+  type RouteServerOptions,
+  type Server,
+  service,
+  tool,
+  type ToolReturn,
+} from "../../mod.ts";
+import { apiKey } from "../../src/auth/auth.ts";
+import { connect, type Connection, type ConnectOptions, fakeContext, RpcError } from "../../src/testing/testing.ts";
+import { memoryStore } from "../../src/stores/stores.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { z } from "zod";
+import { startSession } from "../hostile/unread.ts";
+import { gate, started, textOf, until } from "../support/behaviour.ts";
+import { toRequest } from "../support/requests.ts";
+
+const params = z.object({ tenant: z.string().regex(/^[a-z ]+$/), floor: z.coerce.number().int() });
+const path = "/tenants/:tenant/:floor/mcp";
+type Params = z.infer<typeof params>;
+
+const whoami = tool({
+  name: "whoami",
+  run: (_, { route }) => {
+    const { tenant, floor }: Params = route(params);
+    return `${tenant} on ${floor + 1}`;
+  },
+});
+
+/** Both transports in both eras, and a client of a tenant. */
+function tenants(
+  name: string,
+  run: (
+    start: (options?: Partial<RouteServerOptions<typeof params>>) => Server,
+    join: (server: Server, tenant: string, options?: ConnectOptions) => Promise<Connection>,
+    way: { readonly era: "modern" | "legacy"; readonly transport: "memory" | "http" | "pipe" },
+  ) => Promise<void>,
+): void {
+  for (const era of ["modern", "legacy"] as const) {
+    for (const transport of ["memory", "http", "pipe"] as const) {
+      Deno.test(`${name} (${era} over ${transport})`, async () => {
+        await using stack = new AsyncDisposableStack();
+        const start = (options: Partial<RouteServerOptions<typeof params>> = {}) => {
+          const server = createServer({ name: "tenants", version: "1.0.0", path, params, ...options });
+          stack.defer(() => server.close());
+          return server;
+        };
+        const join = async (server: Server, tenant: string, options?: ConnectOptions) => {
+          const way = { era, transport, params: { tenant, floor: 1 } };
+          return stack.use(await connect(server, { ...way, ...options }));
+        };
+        await run(start, join, { era, transport });
+      });
+    }
+  }
+}
+
+function post(server: Server, pathname: string, init?: RequestInit): Promise<Response> {
+  const request = toRequest("tools/list", {});
+  return server.fetch(new Request(`http://localhost${pathname}`, init ?? request));
+}
+
+tenants("handlers, allow and services read the converted parameters", async (start, join) => {
+  const rooms = service("rooms", () => new Map<string, number>());
+  const room = service("room", ({ ctx }) => `room of ${ctx.route(params).tenant}`, { per: "call" });
+  const greet = tool({
+    name: "greet",
+    services: { rooms, room },
+    allow: ({ route }) => route(params).tenant === "acme",
+    run: (_, ctx) => {
+      ctx.services.rooms.set(ctx.route(params).tenant, ctx.route(params).floor);
+      return ctx.services.room;
+    },
+  });
+  const home = resource({ uri: "home:/", name: "home", read: (_, { route }) => route(params).tenant });
+  const hello = prompt({ name: "hello", run: (_, { route }) => `Hello ${route(params).tenant}` });
+  const server = start({ handlers: [whoami, greet, home, hello] });
+  const [acme, bee] = [await join(server, "acme"), await join(server, "bee")];
+  assertEquals(textOf(await acme.callTool("whoami")), "acme on 2");
+  assertEquals(textOf(await bee.callTool("whoami")), "bee on 2");
+  assertEquals(textOf(await acme.callTool("greet")), "room of acme");
+  await assertRejects(() => bee.callTool("greet"), RpcError, "Unknown tool");
+  assertEquals((await bee.readResource("home:/")).contents[0].text, "bee");
+  assertStringIncludes(JSON.stringify(await acme.getPrompt("hello")), "Hello acme");
+});
+
+tenants("handlers may depend on the parameters, and are made once for each path", async (start, join) => {
+  const made: string[] = [];
+  const server = start({
+    handlers: async ({ tenant, floor }) => {
+      made.push(`${tenant} ${floor + 1}`);
+      await Promise.resolve();
+      return [whoami, tool({ name: `only_${tenant}`, run: (): ToolReturn => tenant })];
+    },
+  });
+  const names = async (client: Connection) => (await client.listTools()).map(({ name }) => name);
+  const [acme, bee, again] = await Promise.all(["acme", "bee", "acme"].map((tenant) => join(server, tenant)));
+  assertEquals(await names(acme), ["whoami", "only_acme"]);
+  assertEquals(await names(bee), ["whoami", "only_bee"]);
+  assertEquals(await names(again), ["whoami", "only_acme"]);
+  await assertRejects(() => bee.callTool("only_acme"), RpcError, "Unknown tool");
+  assertEquals(made.toSorted(), ["acme 2", "bee 2"]);
+});
+
+tenants("changes reach the clients of one tenant, or of all", async (start, join) => {
+  const note = resource({ uri: "note:/1", name: "note", read: () => "" });
+  const touch = tool({ name: "touch", run: (_, { server }) => server.resourceUpdated("note:/1") });
+  const server = start({ handlers: () => [note, touch] });
+  const [acme, bee] = [await join(server, "acme"), await join(server, "bee")];
+  const filter = { toolsListChanged: true, resourceSubscriptions: ["note:/1"] };
+  const [ofAcme, ofBee] = [await acme.subscribe(filter), await bee.subscribe(filter)];
+  await acme.callTool("touch");
+  await until(() => ofAcme.received.length === 1, "the tenant's own change");
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  assertEquals(ofBee.received, []);
+  server.resourceUpdated("note:/1");
+  await until(() => ofAcme.received.length === 2 && ofBee.received.length === 1, "a change for all");
+  const extra = tool({ name: "extra", run: () => "extra" });
+  server.handlers.add(extra);
+  await until(() => ofAcme.received.length === 3 && ofBee.received.length === 2, "an added tool");
+  assertEquals(textOf(await bee.callTool("extra")), "extra");
+  server.handlers.remove(extra);
+  await until(() => ofBee.received.length === 3, "a removed tool");
+  await assertRejects(() => bee.callTool("extra"), RpcError, "Unknown tool");
+  server.listChanged("tools");
+  await until(() => ofBee.received.length === 4, "a changed list");
+  assertThrows(() => server.handlers.add(note), TypeError, 'Cannot add resource "note:/1"');
+  assertEquals(server.handlers.list(), []);
+});
+
+tenants("a service by key has a value for each tenant, and one of the server is shared", async (start, join) => {
+  const all = service("all", () => new Array<string>());
+  const cart = service("cart", () => new Array<string>(), { per: (ctx) => ctx.principal?.id });
+  const buy = tool({
+    name: "buy",
+    services: { all, cart },
+    run: (_, { services }) => {
+      services.all.push("milk");
+      services.cart.push("milk");
+      return `${services.cart.length} of ${services.all.length}`;
+    },
+  });
+  const server = start({ handlers: () => [buy] });
+  const principal = { id: "ada" };
+  const [acme, bee] = [await join(server, "acme", { principal }), await join(server, "bee", { principal })];
+  assertEquals(textOf(await acme.callTool("buy")), "1 of 1");
+  assertEquals(textOf(await bee.callTool("buy")), "1 of 2");
+  assertEquals(textOf(await acme.callTool("buy")), "2 of 3");
+});
+
+tenants("closing the server ends the calls of all tenants", async (start, join) => {
+  const { pass, open } = gate();
+  let count = 0;
+  const hold = tool({ name: "hold", run: async () => (count++, await pass, "held") });
+  const server = start({ handlers: () => [hold], limits: { calls: { closeMs: 20 } } });
+  const clients = [await join(server, "acme"), await join(server, "bee")];
+  const calls = clients.map((client) => started(client.callTool("hold")));
+  await until(() => count === 2, "both calls");
+  await server.close();
+  for (const call of calls) await assertRejects(() => call, Error);
+  open();
+});
+
+Deno.test("a path whose parameters are invalid is answered like an unknown path", async () => {
+  let count = 0;
+  const server = createServer({
+    name: "tenants",
+    version: "1.0.0",
+    path,
+    params,
+    handlers: ({ tenant }) => (count++, tenant === "nobody" ? undefined : [whoami]),
+  });
+  const unknown = await post(server, "/mcp");
+  const expected = [unknown.status, await unknown.text()];
+  assertEquals(expected[0], 404);
+  const wrong = [
+    "/tenants/ACME/1/mcp",
+    "/tenants/acme/x/mcp",
+    "/tenants/acme/1",
+    "/tenants//1/mcp",
+    "/tenants/nobody/1/mcp",
+  ];
+  const evil = [
+    "/tenants/%2e%2e/1/mcp",
+    "/tenants/a%2fb/1/mcp",
+    "/tenants/a%00/1/mcp",
+    `/tenants/${"a".repeat(2000)}/1/mcp`,
+  ];
+  for (const pathname of [...wrong, ...evil]) {
+    const response = await post(server, pathname);
+    assertEquals([response.status, await response.text()], expected, pathname);
+  }
+  assertEquals(count, 1, "only the function can know that there is nobody");
+  await server.close();
+});
+
+Deno.test("two spellings of a path are one endpoint", async () => {
+  let count = 0;
+  const server = createServer({ name: "t", version: "1", path, params, handlers: () => (count++, [whoami]) });
+  for (const spelling of ["a%20b", "%61%20b", "%61%20%62"]) {
+    const response = await server.fetch(
+      new Request(`http://localhost/tenants/${spelling}/1/mcp`, toRequest("tools/call", { name: "whoami" })),
+    );
+    assertStringIncludes(await response.text(), "a b on 2");
+  }
+  assertEquals(count, 1);
+  await server.close();
+});
+
+Deno.test("a session id, a request state and a cursor of one tenant are refused at another", async () => {
+  const ask = tool({
+    name: "ask",
+    run: async (_, ctx) =>
+      (await ctx.elicit("sure", { message: "Sure?", schema: z.object({ ok: z.boolean() }) })).action,
+  });
+  const more = tool({ name: "more", run: () => "" });
+  const secret = "a secret of at least thirty-two characters";
+  for (const own of [undefined, secret]) {
+    const limits = { calls: { pageItems: 1 } };
+    const server = createServer({ name: "t", version: "1", path, params, handlers: [ask, more], limits, secret: own });
+    const [here, there] = ["http://localhost/tenants/acme/1/mcp", "http://localhost/tenants/bee/1/mcp"];
+    const session = await startSession(here, server.fetch);
+    for (const [url, status] of [[here, 200], [there, 404]] as const) {
+      const headers = { "mcp-session-id": session, accept: "application/json, text/event-stream" };
+      const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
+      const request = new Request(url, {
+        method: "POST",
+        headers: { ...headers, "content-type": "application/json" },
+        body,
+      });
+      assertEquals((await server.fetch(request)).status, status);
+      const closing = await server.fetch(new Request(url, { method: "DELETE", headers }));
+      assertEquals(closing.status, url === here ? 204 : 404);
+    }
+    const send = async (url: string, method: string, rest: Record<string, unknown>) => {
+      const capabilities = { elicitation: { form: {} } };
+      const request = toRequest(method, {
+        ...rest,
+        _meta: { "io.modelcontextprotocol/clientCapabilities": capabilities },
+      });
+      return (await (await server.fetch(new Request(url, request))).json());
+    };
+    const { result: { nextCursor: cursor } } = await send(here, "tools/list", {});
+    assert(typeof cursor === "string");
+    assertEquals((await send(here, "tools/list", { cursor })).result.tools.length, 1);
+    assertEquals((await send(there, "tools/list", { cursor })).error.code, -32602);
+    await server.close();
+  }
+});
+
+Deno.test("the path that was idle for longest is dropped, its sessions go on, and ended ones stay ended", async () => {
+  const made: string[] = [];
+  const handlers = ({ tenant }: Params) => (made.push(tenant), [whoami]);
+  const limits = { endpoints: { open: 2 } };
+  const server = createServer({ name: "t", version: "1", path, params, handlers, limits });
+  const toUrl = (tenant: string) => `http://localhost/tenants/${tenant}/1/mcp`;
+  const ping = async (tenant: string, session: string, method = "POST") => {
+    const headers = { "mcp-session-id": session, accept: "application/json, text/event-stream" };
+    const body = method === "POST" ? JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }) : undefined;
+    const typed = { ...headers, "content-type": "application/json" };
+    return (await server.fetch(new Request(toUrl(tenant), { method, headers: typed, body }))).status;
+  };
+  const [first, ended] = [
+    await startSession(toUrl("acme"), server.fetch),
+    await startSession(toUrl("acme"), server.fetch),
+  ];
+  assertEquals(await ping("acme", first), 200);
+  assertEquals(await ping("acme", ended), 200);
+  assertEquals(await ping("acme", ended, "DELETE"), 204);
+  const bee = await startSession(toUrl("bee"), server.fetch);
+  assertEquals(await ping("acme", first), 200);
+  await startSession(toUrl("cat"), server.fetch); // drops bee
+  assertEquals(made, ["acme", "bee", "cat"]);
+  assertEquals(await ping("bee", bee), 200); // drops acme
+  assertEquals(await ping("acme", first), 200);
+  assertEquals(await ping("acme", ended), 404);
+  assertEquals(made, ["acme", "bee", "cat", "bee", "acme"]);
+  await server.close();
+});
+
+Deno.test("a tenant with a running call, an open stream, a channel or a resumable call is not dropped", async () => {
+  let held = gate();
+  let count = 0;
+  const hold = tool({ name: "hold", run: async (_, ctx) => (ctx.closeStream(), count++, await held.pass, "held") });
+  const limits = { endpoints: { open: 1 } };
+  const server = createServer({ name: "t", version: "1", path, params, handlers: [hold], limits });
+  const toUrl = (tenant: string) => `http://localhost/tenants/${tenant}/1/mcp`;
+  const isBusy = async () => {
+    const response = await server.fetch(new Request(toUrl("other"), toRequest("tools/list")));
+    await response.body?.cancel();
+    if (response.status === 503) assertEquals(response.headers.get("retry-after"), "1");
+    return response.status === 503;
+  };
+  const turn = () => new Promise((resolve) => setTimeout(resolve, 30));
+  const mine = { params: { tenant: "acme", floor: 1 } };
+  assertEquals(await isBusy(), false);
+
+  const client = await connect(server, mine);
+  const call = client.callTool("hold");
+  await until(() => count === 1, "the call");
+  assert(await isBusy(), "a call");
+  held.open();
+  assertEquals(textOf(await call), "held");
+  assertEquals(await isBusy(), false);
+
+  held = gate();
+  const session = await startSession(toUrl("acme"), server.fetch);
+  const headers = { "mcp-session-id": session, accept: "application/json, text/event-stream" };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "hold" } });
+  const typed = { ...headers, "content-type": "application/json" };
+  const resumable = await server.fetch(new Request(toUrl("acme"), { method: "POST", headers: typed, body }));
+  await resumable.text();
+  await until(() => count === 2, "the second call");
+  assert(await isBusy(), "a call without a connection");
+  held.open();
+  await turn();
+  assertEquals(await isBusy(), false);
+
+  const subscription = await client.subscribe({ toolsListChanged: true });
+  assert(await isBusy(), "a stream");
+  await subscription.close();
+  await turn();
+  assertEquals(await isBusy(), false);
+
+  const pipe = await connect(server, { ...mine, transport: "pipe" });
+  assert(await isBusy(), "a channel");
+  await pipe.close();
+  await turn();
+  assertEquals(await isBusy(), false);
+  await server.close();
+});
+
+Deno.test("limits hold for all tenants together", async () => {
+  const { pass, open } = gate();
+  let count = 0;
+  const hold = tool({ name: "hold", run: async () => (count++, await pass, "held") });
+  const limits = { calls: { runningPerClient: 1, waiting: 4 }, sessions: { open: 1 } };
+  const server = createServer({ name: "t", version: "1", path, params, handlers: [hold], limits });
+  const info = { principal: { id: "ada" } };
+  const send = (tenant: string) =>
+    server.fetch(
+      new Request(`http://localhost/tenants/${tenant}/1/mcp`, toRequest("tools/call", { name: "hold" })),
+      info,
+    );
+  const calls = ["acme", "bee", "cat"].map(send);
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  assertEquals(count, 1);
+  open();
+  const statuses = (await Promise.all(calls)).map(({ status }) => status);
+  assertEquals(statuses.filter((status) => status === 200).length, 2);
+  assertEquals(statuses.filter((status) => status === 503 || status === 429).length, 1);
+  await server.close();
+});
+
+Deno.test("callers are authenticated before a path takes room", async () => {
+  const made: string[] = [];
+  const auth = apiKey({ keys: { ada: "the-key-of-ada-0123456789" } });
+  const handlers = ({ tenant }: Params) => (made.push(tenant), [whoami]);
+  const server = createServer({ name: "t", version: "1", path, params, auth, handlers });
+  const refused = await post(server, "/tenants/acme/1/mcp");
+  assertEquals(refused.status, 401);
+  assertEquals(made, []);
+  const headers = { authorization: "Bearer the-key-of-ada-0123456789" };
+  await using client = await connect(server, { params: { tenant: "acme", floor: 1 }, headers });
+  assertEquals(textOf(await client.callTool("whoami")), "acme on 2");
+  assertEquals((await post(server, "/tenants/acme/1/mcp", { method: "PUT", headers })).status, 405);
+  await server.close();
+});
+
+Deno.test("instances that share a store announce a change to all tenants", async () => {
+  const note = resource({ uri: "note:/1", name: "note", read: () => "" });
+  const shared = { store: memoryStore(), secret: "a secret of at least thirty-two characters" };
+  const start = () => createServer({ name: "t", version: "1", path, params, handlers: () => [note], ...shared });
+  const [here, there] = [start(), start()];
+  const mine = { params: { tenant: "acme", floor: 1 } };
+  await using client = await connect(there, mine);
+  await using other = await connect(here, mine);
+  await other.readResource("note:/1");
+  const subscription = await client.subscribe({ resourceSubscriptions: ["note:/1"] });
+  here.resourceUpdated("note:/1");
+  await until(() => subscription.received.length === 1, "the change");
+  await here.close();
+  await there.close();
+});
+
+Deno.test("stdio takes the parameters of the path, and says so without them", async () => {
+  const server = createServer({ name: "t", version: "1", path, params, handlers: [whoami] });
+  const serve = async (values?: Record<string, unknown>) => {
+    let written = "";
+    const messages = [toRequest("tools/call", { name: "whoami" })].map((request) => request.text());
+    const lines = (await Promise.all(messages)).map((text) => `${text}\n`).join("");
+    const input = new Blob([lines]).stream();
+    const output = (bytes: Uint8Array) => Promise.resolve(void (written += new TextDecoder().decode(bytes)));
+    await serveStdio(server, { input, output, params: values });
+    return written;
+  };
+  assertStringIncludes(await serve({ tenant: "acme", floor: 4 }), "acme on 5");
+  await assertRejects(() => serve(), TypeError, `Cannot open ${path}: it has parameters; give params`);
+  await assertRejects(() => serve({ tenant: "acme" }), TypeError, "floor is missing");
+  await assertRejects(() => serve({ tenant: "ACME", floor: 1 }), TypeError, "there is no endpoint for");
+  const plain = createServer({ name: "plain", version: "1" });
+  await assertRejects(() => serveStdio(plain, { params: { a: 1 } }), TypeError, "its path has no parameters");
+  await server.close();
+});
+
+Deno.test("mistakes in a path with parameters are found at the start", () => {
+  const start = (options: Partial<RouteServerOptions<typeof params>>) =>
+    createServer({ name: "t", version: "1", ...options });
+  for (const wrong of ["/:a/:a", "/x:a", "/:", "/:1", "/:a/*", "/{a}/:b", ":a"]) {
+    assertThrows(() => start({ path: wrong }), TypeError, "", wrong);
+  }
+  assertThrows(() => start({ params }), TypeError, "its path /mcp has no parameters");
+  assertThrows(() => start({ handlers: () => [] }), TypeError, "its path /mcp has no parameters");
+});
+
+Deno.test("ctx.route refuses another schema, and a fake context has what the test gives it", async () => {
+  const other = tool({ name: "other", run: (_, { route }) => route(z.object({ tenant: z.string() })).tenant });
+  const faults: unknown[] = [];
+  const observer = { fault: ({ error }: { readonly error: unknown }) => faults.push(error) };
+  const server = createServer({ name: "t", version: "1", path, params, handlers: [other], observer });
+  await using client = await connect(server, { params: { tenant: "acme", floor: 1 } });
+  assertEquals((await client.callTool("other")).isError, true);
+  assertStringIncludes(String(faults[0]), "this is not the schema that the server has as `params`");
+  assertEquals(other.run({}, fakeContext({ route: { tenant: "acme" } })), "acme");
+  await server.close();
+});

@@ -1,0 +1,545 @@
+// `doctor` with in-process servers that require a token, and have one defect each.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { createServer, prompt, type ServerOptions, tool } from "../../mod.ts";
+import { custom, refuse } from "../../src/auth/auth.ts";
+import { examine, type ExamineOptions } from "../../src/cli/doctor/examination.ts";
+import type { Finding } from "../../src/cli/doctor/report.ts";
+import { readChallenge } from "../../src/cli/doctor/bearer_challenge.ts";
+
+type Fetch = (request: Request) => Promise<Response> | Response;
+
+const url = "http://localhost:3000/mcp";
+const origin = "http://localhost:3000";
+const wellKnown = `${origin}/.well-known/oauth-protected-resource/mcp`;
+const TOKEN = "good-token-of-the-user";
+const withToken = { headers: { authorization: `Bearer ${TOKEN}` } };
+
+const hello = tool({ name: "hello", description: "Says hello", run: () => "Hello!" });
+const greet = prompt({ name: "greet", description: "Greets", run: () => "Greet." });
+
+/** The parts of a correct server. A test replaces one of them. */
+interface Parts {
+  /** The parameters of the challenge of a request without a token. */
+  readonly challenge?: Readonly<Record<string, string>> | null;
+  readonly scheme?: string;
+  /** The status and the error for a wrong token. */
+  readonly wrong?: { readonly status?: 400 | 401 | 403; readonly error?: string };
+  /** Members of the resource metadata. `null` serves none. */
+  readonly resource?: Readonly<Record<string, unknown>> | null;
+  /** Headers of the resource metadata. */
+  readonly metadataHeaders?: Readonly<Record<string, string>>;
+  /** Members of the issuer's metadata. `null` serves none. */
+  readonly issuer?: Readonly<Record<string, unknown>> | null;
+  /** What the server does first. */
+  readonly before?: (request: Request, next: Fetch) => Promise<Response> | Response | undefined;
+}
+
+const cors = { "access-control-allow-origin": "*" };
+
+/** A server of this library that requires a token, in front of metadata made by hand. */
+function guarded(parts: Parts): { readonly fetch: Fetch; close(): Promise<void> } {
+  const { challenge = { resource_metadata: wellKnown }, scheme = "Bearer", wrong = {} } = parts;
+  const auth = custom(({ headers }: Request) => {
+    const authorization = headers.get("authorization");
+    if (authorization === `Bearer ${TOKEN}`) return { id: "ada", scopes: [] };
+    if (authorization === null) {
+      return refuse(401, { challenge: challenge === null ? [] : { scheme, params: challenge } });
+    }
+    const { status = 401, error = "invalid_token" } = wrong;
+    const params = { ...challenge, ...error && { error }, error_description: "It is unknown" };
+    return refuse(status, { challenge: { scheme, params } });
+  });
+  const options: ServerOptions = { name: "well", version: "1.0.0", auth, handlers: [hello, greet] };
+  const server = createServer(options);
+
+  function serve(request: Request): Promise<Response> | Response {
+    const { pathname } = new URL(request.url);
+    if (pathname.startsWith("/.well-known/") || pathname === "/meta") {
+      assertEquals(request.headers.get("authorization"), null, "a token was sent with a metadata request");
+    }
+    if (pathname === "/.well-known/oauth-protected-resource/mcp" && parts.resource !== null) {
+      const metadata = { resource: url, authorization_servers: [origin], ...parts.resource };
+      return Response.json(metadata, { headers: parts.metadataHeaders ?? cors });
+    }
+    if (pathname === "/.well-known/oauth-authorization-server" && parts.issuer !== null) {
+      return Response.json({
+        issuer: origin,
+        authorization_endpoint: `${origin}/a`,
+        token_endpoint: `${origin}/t`,
+        registration_endpoint: `${origin}/r`,
+        code_challenge_methods_supported: ["S256"],
+        ...parts.issuer,
+      });
+    }
+    if (pathname !== "/mcp") return new Response(null, { status: 404 });
+    return server.fetch(request);
+  }
+
+  return { fetch: (request) => parts.before?.(request, serve) ?? serve(request), close: () => server.close() };
+}
+
+async function diagnose(parts: Parts, options: Partial<ExamineOptions> = {}): Promise<readonly Finding[]> {
+  const server = guarded(parts);
+  const queries = new Set<string>();
+  try {
+    return await examine({
+      url,
+      timeoutMs: 2000,
+      fetch: async (request) => {
+        queries.add(new URL(request.url).search);
+        return await server.fetch(request);
+      },
+      sendAs: async (url, { headers, body }) =>
+        (await server.fetch(new Request(url, { method: "POST", headers, body }))).status,
+      ...options,
+    });
+  } finally {
+    await server.close();
+    for (const query of queries) assert(!query.includes(TOKEN), "the token of the user was sent in a query string");
+  }
+}
+
+const REQUIRES_TOKEN = "note: token: the server requires a token (401)";
+const NO_CORS = /^note: cors: /;
+
+function listDefects(findings: readonly Finding[]): readonly string[] {
+  return findings.filter(({ level }) => level !== "ok").map(({ level, check, message }) =>
+    `${level}: ${check}: ${message}`
+  ).filter((each) => !NO_CORS.test(each));
+}
+
+Deno.test("doctor finds no problem with a protected server, with and without a token", async () => {
+  assertEquals(listDefects(await diagnose({})), [REQUIRES_TOKEN]);
+  const findings = await diagnose({}, withToken);
+  assertEquals(listDefects(findings), []);
+  const checks = new Set(findings.map(({ check }) => check));
+  for (
+    const check of [
+      "token",
+      "challenge",
+      "invalid token",
+      "query token",
+      "stream token",
+      "metadata",
+      "authorization server",
+    ]
+  ) assert(checks.has(check), `${check} did not run`);
+});
+
+const byQuery: Parts["before"] = (request, next) => {
+  const token = new URL(request.url).searchParams.get("access_token");
+  if (token === null) return;
+  const headers = new Headers(request.headers);
+  headers.set("authorization", `Bearer ${token}`);
+  return next(new Request(request, { headers }));
+};
+
+const rows: readonly {
+  readonly title: string;
+  readonly parts: Parts;
+  readonly found: readonly RegExp[];
+  readonly options?: Partial<ExamineOptions>;
+  /** Whether it is found with a token only. */
+  readonly needsToken?: boolean;
+}[] = [
+  {
+    title: "sends no challenge",
+    parts: { before: async (request, next) => withoutHeader(await next(request), "www-authenticate") },
+    found: [
+      /^problem: challenge: the 401 response has no WWW-Authenticate header$/,
+      /^note: invalid token: the challenge for an invalid token has no error$/,
+    ],
+  },
+  {
+    title: "has another scheme",
+    parts: { scheme: "Token" },
+    found: [/^note: challenge: the scheme of the WWW-Authenticate header is not Bearer: Token resource_metadata=/],
+  },
+  {
+    title: "names no metadata",
+    parts: { challenge: { realm: "notes" } },
+    found: [/^note: challenge: the WWW-Authenticate header has no resource_metadata$/],
+  },
+  {
+    title: "names metadata by a path",
+    parts: { challenge: { resource_metadata: "/meta" } },
+    found: [/^problem: challenge: resource_metadata is not a URL: \/meta$/],
+  },
+  {
+    title: "names metadata that is not there",
+    parts: { challenge: { resource_metadata: `${origin}/meta` } },
+    found: [
+      /^problem: metadata: the challenge names http:\/\/localhost:3000\/meta, which gives 404 instead of metadata$/,
+    ],
+  },
+  {
+    title: "names metadata over plain HTTP",
+    parts: { challenge: { resource_metadata: "http://mcp.example/meta" } },
+    found: [/^problem: metadata: the challenge names http:\/\/mcp\.example\/meta, which gives no https connection/],
+  },
+  {
+    title: "has an error in the first challenge, and asks for offline_access",
+    parts: { challenge: { resource_metadata: wellKnown, error: "invalid_token", scope: "a offline_access" } },
+    found: [
+      /^note: challenge: the challenge for a request without a token has the error invalid_token$/,
+      /^note: challenge: the challenge asks for the scope offline_access$/,
+    ],
+  },
+  {
+    title: "rejects a wrong token with 403",
+    parts: { wrong: { status: 403 } },
+    found: [/^problem: invalid token: an invalid token gets 403 /],
+  },
+  {
+    title: "gives no error for a wrong token",
+    parts: { wrong: { error: "" } },
+    found: [/^note: invalid token: the challenge for an invalid token has no error$/],
+  },
+  {
+    title: "takes every token",
+    parts: {
+      before(request, next) {
+        if (!request.headers.has("authorization")) return;
+        const headers = new Headers(request.headers);
+        headers.set("authorization", `Bearer ${TOKEN}`);
+        return next(new Request(request, { headers }));
+      },
+    },
+    found: [/^problem: invalid token: the server accepts a token that nobody has issued$/],
+  },
+  {
+    title: "reads tokens from the query string",
+    parts: { before: byQuery },
+    found: [/^problem: query token: a token in the query string is read, and rejected as invalid, and logs/],
+  },
+  {
+    title: "prefers tokens of the query string",
+    parts: { before: byQuery },
+    options: withToken,
+    needsToken: true,
+    found: [
+      /^problem: query token: a token in the query string is read, and rejected as invalid, and logs/,
+      /^problem: query token: a token in the query string takes precedence over the header/,
+    ],
+  },
+  {
+    title: "opens streams without a token",
+    parts: {
+      before: (request) =>
+        request.method === "GET" && new URL(request.url).pathname === "/mcp"
+          ? new Response("", { headers: { "content-type": "text/event-stream" } })
+          : undefined,
+    },
+    found: [/^problem: stream token: GET without a token is accepted \(200\)$/],
+  },
+  {
+    title: "has no metadata",
+    parts: { resource: null, challenge: {} },
+    found: [
+      /^note: challenge: the WWW-Authenticate header has no resource_metadata$/,
+      /^note: metadata: there is no protected resource metadata at \S+\/mcp or \S+oauth-protected-resource, so clients/,
+    ],
+  },
+  {
+    title: "has metadata only where the challenge says",
+    parts: {
+      challenge: { resource_metadata: `${origin}/meta` },
+      resource: null,
+      before: (request) =>
+        request.url === `${origin}/meta`
+          ? Response.json({ resource: url, authorization_servers: [origin] }, { headers: cors })
+          : undefined,
+    },
+    found: [/^note: metadata: there is no metadata at \S+\/mcp, where some clients look first$/],
+  },
+  {
+    title: "has two different documents",
+    parts: {
+      challenge: { resource_metadata: `${origin}/meta` },
+      resource: { authorization_servers: ["https://login.example"] },
+      before: (request) =>
+        request.url === `${origin}/meta`
+          ? Response.json({ resource: url, authorization_servers: [origin] }, { headers: cors })
+          : undefined,
+    },
+    found: [/^problem: metadata: the metadata at \S+\/mcp is for another resource or other issuers than that at \S+$/],
+  },
+  {
+    title: "has metadata at the root only",
+    parts: {
+      challenge: {},
+      resource: null,
+      before: (request) =>
+        request.url === `${origin}/.well-known/oauth-protected-resource`
+          ? Response.json({ resource: origin, authorization_servers: [origin] }, { headers: cors })
+          : undefined,
+    },
+    found: [
+      /^note: challenge: the WWW-Authenticate header has no resource_metadata$/,
+      /^note: metadata: the metadata at \S+ is for http:\/\/localhost:3000, and some clients accept only the exact/,
+    ],
+  },
+  {
+    title: "has the metadata of another server",
+    parts: { resource: { resource: "https://other.example/mcp" } },
+    found: [/^problem: metadata: the metadata at \S+ is for "https:\/\/other\.example\/mcp", not for this server$/],
+  },
+  {
+    title: "has a resource with a fragment",
+    parts: { resource: { resource: `${url}#part` } },
+    found: [/^problem: metadata: the metadata at \S+ is for "\S+#part", not for this server$/],
+  },
+  {
+    title: "believes the Host header behind a proxy",
+    parts: { resource: { resource: "http://10.0.0.7:8080/mcp" } },
+    found: [/^problem: metadata: the metadata at \S+ is for "http:\/\/10\.0\.0\.7:8080\/mcp", not for this server$/],
+  },
+  {
+    title: "names issuers without TLS",
+    parts: { resource: { authorization_servers: [origin, "http://login.example", 5] } },
+    found: [
+      /^problem: metadata: the metadata at \S+ names an authorization server without an https URL: "http:\/\/login\.example"$/,
+      /^problem: metadata: the metadata at \S+ names an authorization server without an https URL: 5$/,
+    ],
+  },
+  {
+    title: "names no issuer",
+    parts: { resource: { authorization_servers: [] } },
+    found: [/^problem: metadata: the metadata at \S+ names no usable authorization server$/],
+  },
+  {
+    title: "has wrong members in its metadata",
+    parts: { resource: { scopes_supported: "a b", bearer_methods_supported: ["header", "query"] } },
+    found: [
+      /^problem: metadata: scopes_supported of the metadata at \S+ is not a list of texts$/,
+      /^problem: metadata: bearer_methods_supported of the metadata at \S+ is \["header","query"\]$/,
+    ],
+  },
+  {
+    title: "lists offline_access",
+    parts: { resource: { scopes_supported: ["a", "offline_access"] } },
+    found: [/^note: metadata: scopes_supported has offline_access$/],
+  },
+  {
+    title: "hides its metadata from web pages, as text",
+    parts: { metadataHeaders: { "content-type": "text/plain" } },
+    found: [
+      /^note: metadata: the metadata at \S+ has another content type than application\/json$/,
+      /^note: metadata: web pages of http:\/\/localhost:6274 cannot read the metadata at \S+: GET gets 200 and no Access-/,
+    ],
+  },
+  {
+    title: "shows its metadata to another web page",
+    parts: {
+      metadataHeaders: { "content-type": "application/json", "access-control-allow-origin": "http://x.example" },
+    },
+    found: [/^note: metadata: web pages of \S+ cannot read the metadata .* Access-Control-Allow-Origin: http:\/\/x\./],
+  },
+  {
+    title: "has an issuer without metadata",
+    parts: { issuer: null },
+    found: [/^problem: authorization server: http:\/\/localhost:3000 has no metadata at a well-known URL$/],
+  },
+  {
+    title: "has an unusable authorization server",
+    parts: { issuer: { issuer: `${origin}/`, code_challenge_methods_supported: [], token_endpoint: 1 } },
+    found: [
+      /^problem: authorization server: the issuer in the metadata at \S+ is "http:\/\/localhost:3000\/"$/,
+      /^problem: authorization server: the metadata at \S+ has no token_endpoint$/,
+      /^problem: authorization server: the metadata at \S+ does not announce PKCE/,
+    ],
+  },
+  {
+    title: "has an authorization server without TLS and registration",
+    parts: { issuer: { token_endpoint: "http://login.example/t", registration_endpoint: undefined } },
+    found: [
+      /^problem: authorization server: token_endpoint of the metadata at \S+ is no https URL$/,
+      /^note: authorization server: unknown clients cannot register$/,
+    ],
+  },
+  {
+    title: "rejects the token of the user",
+    parts: {},
+    options: { headers: { authorization: "Bearer old" } },
+    needsToken: true,
+    found: [/^problem: token: the server rejects the token with 401.* \(It is unknown\)$/],
+  },
+  {
+    title: "requires no token",
+    parts: {
+      before(request, next) {
+        const headers = new Headers(request.headers);
+        headers.set("authorization", `Bearer ${TOKEN}`);
+        return next(new Request(request, { headers }));
+      },
+    },
+    options: withToken,
+    needsToken: true,
+    found: [/^note: token: the server accepts requests without the token too$/],
+  },
+  {
+    title: "refuses missing scopes without an error",
+    parts: { before: forbidLists({}) },
+    options: withToken,
+    needsToken: true,
+    found: [/^note: scopes: a request with too few scopes gets 403 without the error insufficient_scope/, /: lists: /],
+  },
+  {
+    title: "refuses missing scopes without their names",
+    parts: { before: forbidLists({ "www-authenticate": 'Bearer error="insufficient_scope"' }) },
+    options: withToken,
+    needsToken: true,
+    found: [/^note: scopes: the 403 response does not name the scopes that are missing$/, /: lists: /],
+  },
+  {
+    title: "refuses missing scopes without metadata",
+    parts: { before: forbidLists({ "www-authenticate": 'Bearer error="insufficient_scope", scope="a"' }) },
+    options: withToken,
+    needsToken: true,
+    found: [/^note: scopes: the challenge of the 403 response has no resource_metadata$/, /: lists: /],
+  },
+];
+
+function withoutHeader(response: Response, name: string): Response {
+  const headers = new Headers(response.headers);
+  headers.delete(name);
+  return new Response(response.body, { status: response.status, headers });
+}
+
+/** A server whose list of tools needs a scope that the token does not have. */
+function forbidLists(headers: Readonly<Record<string, string>>): Parts["before"] {
+  return async (request, next) => {
+    const body = await request.clone().text();
+    const isList = body.includes('"tools/list"') && request.headers.get("authorization") === `Bearer ${TOKEN}`;
+    return isList ? new Response(null, { status: 403, headers }) : await next(request);
+  };
+}
+
+for (const { title, parts, found, options, needsToken = false } of rows) {
+  Deno.test(`doctor finds the defect of a protected server that ${title}`, async () => {
+    const findings = await diagnose(parts, options);
+    const bad = listDefects(findings).filter((each) => needsToken || each !== REQUIRES_TOKEN);
+    for (const each of bad) assert(found.some((pattern) => pattern.test(each)), `not expected: ${each}`);
+    for (const pattern of found) {
+      assert(bad.some((each) => pattern.test(each)), `${pattern} is not in\n${bad.join("\n")}`);
+    }
+    for (const { level, fix } of findings) assertEquals(level === "ok", fix === undefined);
+  });
+}
+
+Deno.test("doctor shows the scopes of a refusal", async () => {
+  const challenge = `Bearer error="insufficient_scope", scope="notes:read", resource_metadata="${wellKnown}"`;
+  const findings = await diagnose({ before: forbidLists({ "www-authenticate": challenge }) }, withToken);
+  const [scopes] = findings.filter(({ check }) => check === "scopes");
+  assertMatch(scopes.message, /^a request with too few scopes gets 403, which names the scopes notes:read$/);
+});
+
+/** A server that is nothing but a 401 response and documents by URL. Returns the findings, and the URLs in order. */
+async function visit(
+  target: string,
+  challenge: string,
+  documents: Readonly<Record<string, unknown>>,
+): Promise<{ readonly findings: readonly Finding[]; readonly visited: readonly string[] }> {
+  const visited: string[] = [];
+  const findings = await examine({
+    url: target,
+    timeoutMs: 100,
+    fetch(request) {
+      visited.push(request.url);
+      if (request.url.startsWith(target)) {
+        return Promise.resolve(new Response(null, { status: 401, headers: { "www-authenticate": challenge } }));
+      }
+      assertEquals(request.headers.get("authorization"), null);
+      const found = documents[request.url];
+      if (found === "hangs") {
+        return new Promise((_, reject) => request.signal.addEventListener("abort", () => reject(new Error("late"))));
+      }
+      if (found instanceof Response) return Promise.resolve(found.clone());
+      return Promise.resolve(found === undefined ? new Response(null, { status: 404 }) : Response.json(found));
+    },
+  });
+  return { findings, visited: visited.filter((each) => !each.startsWith(target)) };
+}
+
+Deno.test("doctor is not led to this machine by a server on another one, nor to other schemes", async () => {
+  const target = "https://mcp.example/mcp";
+  for (
+    const url of [
+      "http://127.0.0.1:6379/",
+      "http://localhost/x",
+      "http://10.0.0.1/meta",
+      "file:///etc/passwd",
+      "data:,{}",
+    ]
+  ) {
+    const { findings, visited } = await visit(target, `Bearer resource_metadata="${url}"`, {});
+    assertEquals(visited.filter((each) => !each.startsWith("https://mcp.example/")), [], url);
+    assert(findings.some(({ level, check }) => level === "problem" && check === "metadata"));
+  }
+  const resource = {
+    resource: target,
+    authorization_servers: ["http://127.0.0.1:9200", "file:///etc", "https://a.example"],
+  };
+  const issuer = {
+    issuer: "https://a.example",
+    authorization_endpoint: "https://a.example/a",
+    token_endpoint: "http://127.0.0.1:1/t",
+    code_challenge_methods_supported: ["S256"],
+  };
+  const { findings, visited } = await visit(target, "Bearer", {
+    "https://mcp.example/.well-known/oauth-protected-resource/mcp": resource,
+    "https://a.example/.well-known/oauth-authorization-server": issuer,
+  });
+  assertEquals(visited.filter((each) => !/^https:\/\/(mcp|a)\.example\//.test(each)), []);
+  const problems = findings.filter(({ level }) => level === "problem").map(({ message }) => message);
+  assertEquals(problems.length, 3, problems.join("\n"));
+});
+
+Deno.test("doctor follows no redirect of metadata, and reads odd documents", async () => {
+  const target = "https://mcp.example/mcp";
+  const meta = "https://mcp.example/meta";
+  const odd: Readonly<Record<string, unknown>> = {
+    redirect: new Response(null, { status: 302, headers: { location: "https://other.example/" } }),
+    text: new Response("not JSON"),
+    list: [1],
+    nothing: "hangs",
+    "needs a token": new Response(null, { status: 401 }),
+    huge: new Response("[".repeat(5_000_000)),
+  };
+  for (const [title, document] of Object.entries(odd)) {
+    const { findings, visited } = await visit(target, `Bearer resource_metadata="${meta}"`, { [meta]: document });
+    assert(!visited.includes("https://other.example/"), title);
+    assert(findings.some(({ level, check }) => level === "problem" && check === "metadata"), title);
+  }
+});
+
+Deno.test("doctor visits few of many issuers, and shows no control characters of a server", async () => {
+  const target = "https://mcp.example/mcp";
+  const servers = Array.from({ length: 500 }, (_, i) => `https://issuer${i}.example`);
+  const { findings, visited } = await visit(target, 'Bearer realm="\t\u00e9"', {
+    "https://mcp.example/.well-known/oauth-protected-resource/mcp": {
+      resource: "https://mcp.example/\u001b[31mmcp\u0007",
+      authorization_servers: [...servers, "\u001b]0;title\u0007"],
+      scopes_supported: ["\u001b[2J"],
+    },
+  });
+  assert(visited.length < 30, `${visited.length} requests`);
+  // deno-lint-ignore no-control-regex
+  for (const { message } of findings) assert(!/[\u0000-\u001f\u007f-\u009f]/.test(message), JSON.stringify(message));
+});
+
+Deno.test("doctor reads challenges of every form, and long ones in little time", () => {
+  const read = (header: string | null) => {
+    const { scheme, params } = readChallenge(header) ?? {};
+    return [scheme, Object.fromEntries(params ?? [])];
+  };
+  assertEquals(read(null), [undefined, {}]);
+  assertEquals(read('bearer realm="a, \\"b\\"" , scope = x'), ["bearer", { realm: 'a, "b"', scope: "x" }]);
+  assertEquals(read('Basic realm="x", Bearer error="e"'), ["bearer", { error: "e" }]);
+  assertEquals(read('Basic realm="Bearer error=x"'), ["basic", { realm: "Bearer error=x" }]);
+  assertEquals(read("Negotiate"), ["negotiate", {}]);
+  const started = performance.now();
+  read(`Bearer ${'a="'.repeat(100_000)}`);
+  read(`Bearer ${"a".repeat(100_000)}`);
+  assert(performance.now() - started < 2000, "a long challenge takes too long");
+});

@@ -1,0 +1,150 @@
+// Files with several servers, and servers whose path has parameters, on the command line.
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { connect } from "../../src/client/client.ts";
+import { textOf } from "../support/behaviour.ts";
+import { _meta, runtimes, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
+import { root, run, start } from "../support/processes.ts";
+
+const app = (tool = "who") =>
+  `import { createServer, mount, tool } from "@x/mcp";
+const ping = tool({ name: "ping", description: "Answers", run: () => "pong" });
+const one = createServer({ name: "notes", version: "1.0.0", path: "/notes/mcp", handlers: [ping] });
+const who = (tenant) => tool({ name: "${tool}", description: "Tells the tenant", run: () => tenant });
+const handlers = ({ tenant }) => [who(tenant)];
+const params = { type: "object", properties: { tenant: { type: "string", pattern: "^[a-z]+$" } } };
+const many = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", params, handlers });
+export default mount([one, many]);
+`;
+const files = { "app.ts": app() };
+
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: HTTP serves all servers of a file`, async () => {
+    await withFiles(files, async (cwd) => {
+      await using served = await start([...program, "app.ts", "--http", "--port", "0"], { cwd });
+      const [, origin] = await served.waitFor(
+        /Serving app\.ts at (http:\/\/127\.0\.0\.1:\d+)\/notes\/mcp\n {2}and http:\/\/127\.0\.0\.1:\d+\/:tenant\/mcp/,
+      );
+      await using notes = await connect(`${origin}/notes/mcp`);
+      await using acme = await connect(`${origin}/acme/mcp`);
+      assertEquals([textOf(await notes.callTool("ping")), textOf(await acme.callTool("who"))], ["pong", "acme"]);
+    });
+  });
+
+  testProcesses(`${name}: stdio serves the server and the parameters that the options choose`, async () => {
+    await withFiles(files, async (cwd) => {
+      const input = toRequestLine("tools/call", { name: "who", _meta });
+      const words = ["app.ts", "--stdio", "--server", "tenants", "--param", "tenant=acme"];
+      const { stdout } = await run([...program, ...words], { cwd, input });
+      assertEquals(JSON.parse(stdout).result.content, [{ type: "text", text: "acme" }]);
+      const called = await run([...program, "call", "app.ts", "ping", "--server", "notes"], { cwd });
+      assertEquals(called.stdout.trim(), "pong");
+    });
+  });
+
+  for (
+    const [words, message] of [
+      ["app.ts --stdio", "Cannot serve app.ts: it has the servers notes, tenants; choose one with --server NAME"],
+      [
+        "app.ts --stdio --server nobody",
+        "Cannot serve app.ts: it has no server nobody; the servers are notes, tenants",
+      ],
+      [
+        "app.ts --stdio --server tenants",
+        "Cannot serve app.ts: its path /:tenant/mcp has parameters; add --param tenant=VALUE",
+      ],
+      [
+        "app.ts --stdio --server notes --param a=1",
+        "Cannot serve app.ts: its path /notes/mcp has no parameter a; remove --param a",
+      ],
+      [
+        "app.ts --stdio --server tenants --param tenant=A",
+        'Cannot serve app.ts: Cannot open /:tenant/mcp: there is no endpoint for {"tenant":"A"}',
+      ],
+      [
+        "app.ts --stdio --server tenants --param tenant",
+        "Cannot read --param tenant: it has no value; write --param NAME=VALUE",
+      ],
+      [
+        "app.ts --http --port 0 --inspect",
+        "Cannot use --inspect with app.ts: it has the servers notes, tenants; choose one",
+      ],
+      [
+        "app.ts --http --port 0 --path /x",
+        "Cannot use --path with app.ts: it has the servers notes, tenants; choose one",
+      ],
+      ["app.ts --http --port 0 --path /x --server tenants", "Cannot use --path with app.ts: its path has parameters"],
+      ["call app.ts ping", "Cannot call app.ts: it has the servers notes, tenants; choose one with --server NAME"],
+      ["call http://127.0.0.1:1/mcp ping --server a", "Cannot use --server: it is for a file"],
+      [
+        "check app.ts --server tenants",
+        "Cannot check app.ts: its path /:tenant/mcp has parameters; add --param tenant=VALUE",
+      ],
+    ]
+  ) {
+    testProcesses(`${name}: mcp ${words}`, async () => {
+      await withFiles(files, async (cwd) => {
+        const { code, stderr } = await run([...program, ...words.split(" ")], { cwd, input: "" });
+        assertEquals(code, 2, stderr);
+        assertStringIncludes(stderr, message);
+      });
+    });
+  }
+}
+
+const [{ program }] = runtimes;
+
+testProcesses("the inspector shows the endpoint that the options choose", async () => {
+  await withFiles(files, async (cwd) => {
+    const words = ["app.ts", "--http", "--port", "0", "--inspect", "--server", "tenants", "--param", "tenant=acme"];
+    await using served = await start([...program, ...words], { cwd });
+    const [, origin] = await served.waitFor(/Serving app\.ts at (http:\/\/127\.0\.0\.1:\d+)\/acme\/mcp/);
+    await using acme = await connect(`${origin}/acme/mcp`);
+    assertEquals(textOf(await acme.callTool("who")), "acme");
+    assertStringIncludes(await (await fetch(origin)).text(), "/acme/mcp");
+  });
+});
+
+testProcesses("check reports on all servers, and install passes the options on", async () => {
+  await withFiles(files, async (cwd) => {
+    const checked = await run([...program, "check", "app.ts", "--param", "tenant=acme"], { cwd });
+    assertEquals(checked.code, 0);
+    assertMatch(checked.stdout, /^app\.ts, server notes: 1 tool[^]*^app\.ts, server tenants: 1 tool/m);
+    const options = [
+      "--server",
+      "tenants",
+      "--param",
+      "tenant=acme",
+      "--client",
+      "cursor",
+      "--dry-run",
+      "--allow-none",
+    ];
+    const installed = await run([...program, "install", "app.ts", ...options], { cwd });
+    assertStringIncludes(installed.stderr, "It works: 1 tool, who.");
+    assertStringIncludes(installed.stderr, "app.ts --server tenants --param tenant=acme");
+  });
+});
+
+testProcesses("a changed file with several servers is reloaded, unless handlers depend on parameters", async () => {
+  const source = (text: string) =>
+    `import { createServer, mount, tool } from "@x/mcp";
+    const say = tool({ name: "say", run: () => "${text}" });
+    const one = createServer({ name: "one", version: "1", path: "/one/mcp", handlers: [say] });
+    export default mount([one, createServer({ name: "two", version: "1", path: "/two/mcp", handlers: [say] })]);`;
+  await withFiles({ "app.ts": source("before"), "many.ts": app() }, async (cwd) => {
+    await using served = await start([...program, "app.ts", "--http", "--port", "0", "--watch"], { cwd });
+    const [, origin] = await served.waitFor(/at (http:\/\/127\.0\.0\.1:\d+)\/one\/mcp/);
+    const write = (file: string, text: string) =>
+      Deno.writeTextFile(`${cwd}/${file}`, text.replaceAll('"@x/mcp"', JSON.stringify(`${root}mod.ts`)));
+    await write("app.ts", source("after"));
+    await served.waitFor(/Reloaded app\.ts/);
+    for (const path of ["/one/mcp", "/two/mcp"]) {
+      await using client = await connect(origin + path);
+      assertEquals(textOf(await client.callTool("say")), "after");
+    }
+    await using many = await start([...program, "many.ts", "--http", "--port", "0", "--watch"], { cwd });
+    await many.waitFor(/Serving many\.ts/);
+    await write("many.ts", app("other"));
+    await many.waitFor(/Cannot reload many\.ts: handlers may depend on the parameters of the path; restart it/);
+  });
+});

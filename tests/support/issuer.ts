@@ -1,0 +1,102 @@
+// A small authorization server for tests: metadata and a key set over HTTP on loopback, and tokens signed by jose.
+import { exportJWK, generateKeyPair, type JWK, type JWTHeaderParameters, SignJWT } from "jose";
+import { serve } from "../peers/runtime.ts";
+
+/** The resource that tokens are for by default. */
+export const RESOURCE = "https://mcp.example.com/mcp";
+
+/** A key of an issuer. */
+export interface IssuerKey {
+  readonly alg: string;
+  readonly privateKey: CryptoKey;
+  readonly jwk: JWK;
+}
+
+/** Responds to a request of one path. Returns `undefined` for the response of the issuer. */
+export type Override = (request: Request) => Response | undefined | Promise<Response | undefined>;
+
+/** What a token says, besides defaults that are valid. A claim that is `undefined` is left out. */
+export interface TokenParts {
+  readonly claims?: Record<string, unknown>;
+  readonly header?: Record<string, unknown>;
+  readonly key?: IssuerKey;
+}
+
+/** Makes a key pair. */
+export async function makeKey(alg = "ES256", kid: string | undefined = crypto.randomUUID()): Promise<IssuerKey> {
+  const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
+  const named = kid === undefined ? {} : { kid };
+  return { alg, privateKey, jwk: { ...await exportJWK(publicKey), alg, use: "sig", ...named } };
+}
+
+/** An authorization server that is running. */
+export class TestIssuer implements AsyncDisposable {
+  /** Public keys that it publishes. */
+  keys: JWK[] = [];
+  /** Paths that were requested. */
+  readonly paths: string[] = [];
+  /** Responses instead of its own, by path. */
+  readonly overrides = new Map<string, Override>();
+  /** Further fields of its metadata. */
+  metadata: Record<string, unknown> = {};
+  readonly name: string;
+  readonly origin: string;
+  readonly #server: ReturnType<typeof serve>;
+  readonly #key: IssuerKey;
+  readonly #wellKnown: string;
+
+  private constructor(key: IssuerKey, { path, wellKnown }: { readonly path: string; readonly wellKnown: string }) {
+    this.#key = key;
+    this.keys = [key.jwk];
+    this.#server = serve({ fetch: (request) => this.#respond(request) });
+    this.origin = `http://${this.#server.host}`;
+    this.name = this.origin + path;
+    this.#wellKnown = wellKnown;
+  }
+
+  /** Starts an issuer. `path` is that of its name, and `wellKnown` that of its metadata. */
+  static async start(
+    { alg, path = "", wellKnown = "/.well-known/oauth-authorization-server" }: {
+      readonly alg?: string;
+      readonly path?: string;
+      readonly wellKnown?: string;
+    } = {},
+  ): Promise<TestIssuer> {
+    return new TestIssuer(await makeKey(alg), { path, wellKnown });
+  }
+
+  /** Number of requests for its key set. */
+  get keyFetches(): number {
+    return this.paths.filter((path) => path === "/jwks").length;
+  }
+
+  /** Signs a token. */
+  async sign({ claims = {}, header = {}, key = this.#key }: TokenParts = {}): Promise<string> {
+    const now = Math.floor(Date.now() / 1000);
+    const all = { iss: this.name, aud: RESOURCE, sub: "ada", client_id: "app", iat: now, exp: now + 600, ...claims };
+    const { kid } = key.jwk;
+    // The header is one that jose may refuse to sign, as the test wants it.
+    const protectedHeader = { alg: key.alg, typ: "at+jwt", ...kid && { kid }, ...header } as JWTHeaderParameters;
+    return await new SignJWT(JSON.parse(JSON.stringify(all))).setProtectedHeader(protectedHeader).sign(key.privateKey);
+  }
+
+  async #respond(request: Request): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    this.paths.push(pathname);
+    const own = await this.overrides.get(pathname)?.(request);
+    if (own) return own;
+    if (pathname === "/jwks") return Response.json({ keys: this.keys });
+    if (pathname !== this.#wellKnown) return new Response("not found", { status: 404 });
+    return Response.json({
+      issuer: this.name,
+      jwks_uri: `${this.origin}/jwks`,
+      token_endpoint: `${this.origin}/token`,
+      introspection_endpoint: `${this.origin}/introspect`,
+      ...this.metadata,
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,53 @@
+// Paths with parameters: what matches, and that each value has one spelling.
+import { assertEquals, assertThrows } from "@std/assert";
+import { PathTemplate } from "../../src/transports/http/path_template.ts";
+import { random } from "../support/random.ts";
+
+const template = new PathTemplate("/a/:b/:c/d");
+
+for (
+  const [path, values] of [
+    ["/a/1/2/d", { b: "1", c: "2" }],
+    ["/a/%61/%20/d", { b: "a", c: " " }],
+    ["/a/:b/x/d", { b: ":b", c: "x" }],
+    ["/a/1/2/d/", undefined],
+    ["/a/1/2/d/e", undefined],
+    ["/a/1/2", undefined],
+    ["/a//2/d", undefined],
+    ["/A/1/2/d", undefined],
+    ["/a/%2e%2E/2/d", undefined],
+    ["/a/./2/d", undefined],
+    ["/a/x%2fy/2/d", undefined],
+    ["/a/x%5cy/2/d", undefined],
+    ["/a/%00/2/d", undefined],
+    ["/a/%/2/d", undefined],
+    ["/a/%ff/2/d", undefined],
+    ["", undefined],
+  ] as const
+) {
+  Deno.test(`${path} ${values ? "matches" : "does not match"}`, () => assertEquals(template.match(path), values));
+}
+
+Deno.test("a path that was built is read back, and every spelling is built the same", () => {
+  const { pick, below } = random(7);
+  const letters = ["a", "Z", "0", "-", "~", "'", "!", "%", "?", "#", "é", "😀", " ", ":", "*", "+", "&", "."];
+  const word = () => Array.from({ length: 1 + below(4) }, () => pick(letters)).join("") + "x";
+  for (let i = 0; i < 500; i++) {
+    const values = { b: word(), c: word() };
+    const path = template.build(values);
+    assertEquals(template.match(path), values);
+    const bytes = new TextEncoder().encode(values.b);
+    const spelled = Array.from(bytes, (byte) => `%${byte.toString(16).padStart(2, "0")}`).join("");
+    const other = template.match(`/a/${spelled}/${encodeURIComponent(values.c)}/d`);
+    assertEquals(other && template.build(other), path);
+    assertEquals(new URL(path, "http://localhost").pathname.includes("//"), false);
+  }
+});
+
+Deno.test("build refuses missing and unknown parameters, and values that are not one segment", () => {
+  assertThrows(() => template.build({ b: "1" }), TypeError, "Cannot open /a/:b/:c/d: c is missing; give b, c");
+  assertThrows(() => template.build({ b: "1", c: "2", e: "3" }), TypeError, "it has no parameter e");
+  for (const c of ["", ".", "..", "a/b", "a\\b", "\0", "\ud800"]) {
+    assertThrows(() => template.build({ b: "1", c }), TypeError, "give the text of one segment");
+  }
+});

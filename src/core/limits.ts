@@ -24,7 +24,7 @@ export interface Limits {
      */
     readonly bodyBytes: number;
     /**
-     * Bytes of all bodies over 64 KiB that are still arriving. A single body may be larger than this.
+     * Bytes of all bodies over 64 KiB that are still arriving. If only one is arriving, it may be larger than this.
      *
      * Together: this is the total. Each body also counts towards `memory`.
      *
@@ -97,11 +97,12 @@ export interface Limits {
      * Together: their parameters count towards `memory`.
      *
      * Exceeded: the call waits in a queue, see `calls.waiting`. On stdio and WebSocket, the server stops reading once
-     * this number of calls waits.
+     * as many calls of the client wait as this limit allows to run.
      */
     readonly runningPerClient: number;
     /**
-     * Calls that wait in the queue of the process. One client may fill a quarter of it, by default 1,024 places.
+     * Calls that wait in the queue of the process. One client may fill a quarter of it, by default 1,024 places. Over
+     * stdio and WebSocket it has fewer, see `calls.runningPerClient`.
      *
      * Together: their parameters count towards `memory`.
      *
@@ -143,7 +144,8 @@ export interface Limits {
      */
     readonly stateMs: number;
     /**
-     * Bytes of one result as JSON in UTF-8. Each value in a result that must be read or converted counts at least 16.
+     * Bytes of one result as JSON in UTF-8. If a result must be read or converted, each of its values counts as 16 bytes
+     * or more.
      *
      * Together: results that a client has not read yet count towards `memory`.
      *
@@ -194,8 +196,8 @@ export interface Limits {
      * Time after which the response of a running call becomes an event stream. A shared timer makes it up to twice as
      * long: 25 to 50 ms by default. Without a stream, the server does not notice that a client has disconnected.
      *
-     * Exceeded: the response starts with status 200 as an event stream. A client that accepts only JSON gets white
-     * space, and then the JSON.
+     * Exceeded: the response starts with status 200 before its content is known. It is an event stream. For a client that
+     * accepts only JSON, it is white space that is followed by the JSON.
      */
     readonly openAfterMs: number;
     /**

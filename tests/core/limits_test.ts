@@ -25,7 +25,7 @@ const wrong = (limits: unknown) => limits as LimitOptions; // not type-checked, 
 const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
   [
     { bodyBytes: 1000 },
-    "limits.bodyBytes: there is no such group; the groups are request, calls, streams, sessions, replay, auth, memory",
+    "limits.bodyBytes: there is no such group; the groups are request, calls, streams, sessions, replay, endpoints, auth, memory",
   ],
   [{ constructor: {} }, "limits.constructor: there is no such group"],
   [JSON.parse('{"__proto__":{"running":1}}'), "limits.__proto__: there is no such group"],

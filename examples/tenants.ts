@@ -1,4 +1,4 @@
-// One endpoint for each tenant at /tenants/:tenant/mcp. The notes are in SQLite: NOTES_DB names the file.
+// One endpoint for each tenant at /tenants/:tenant/mcp. The notes are in SQLite: TENANTS_DB names the file.
 import { createServer, resource, service, tool } from "@x/mcp";
 import { DatabaseSync } from "node:sqlite";
 import { z } from "zod";
@@ -7,7 +7,7 @@ const params = z.object({ tenant: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/) });
 
 // One database for all tenants. Handlers never see it.
 const db = service("db", () => {
-  const db = new DatabaseSync(process.env.NOTES_DB ?? ":memory:");
+  const db = new DatabaseSync(process.env.TENANTS_DB ?? ":memory:");
   db.exec("CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, text TEXT NOT NULL)");
   return db;
 }, { dispose: (db) => db.close() });

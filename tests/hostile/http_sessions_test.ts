@@ -285,7 +285,7 @@ Deno.test("the newest stream of a session takes over, also from one whose client
 });
 
 Deno.test("an idle session ends, and a running call keeps it alive", async (t) => {
-  const limits = { sessions: { idleMs: 100_000, lifeMs: 1_000_000 } };
+  const limits = { calls: { timeoutMs: Infinity }, sessions: { idleMs: 100_000, lifeMs: 1_000_000 } };
 
   await t.step("a call before notifications/initialized is served", async () => {
     await using fixture = await startFixture({ version: LEGACY });

@@ -241,6 +241,9 @@ clean("servers in one process share nothing: closing one does not affect the oth
 });
 
 /** Runs a one-line script beside this file, without permissions where the runtime has any. */
+/** The packages that the library's own modules import. */
+const CONFIG = decodeURIComponent(new URL("../../deno.json", import.meta.url).pathname);
+
 async function runScript(
   source: string,
 ): Promise<{ readonly code: number; readonly out: string; readonly errors: string }> {
@@ -248,7 +251,9 @@ async function runScript(
   const isBun = "Bun" in globalThis;
   const [program] = toCommand("");
   const child = startChild(
-    isBun ? [program, "-e", source] : [program, "run", "--quiet", "--no-prompt", "--no-check", script],
+    isBun
+      ? [program, "-e", source]
+      : [program, "run", "--quiet", "--no-prompt", "--no-check", "--config", CONFIG, script],
   );
   const [code, out, errors] = await Promise.all([
     child.exited,

@@ -185,7 +185,10 @@ behaviour("1,000 tools with large schemas are listed in pages, which are built o
     const definition = Object(internals.definition);
     return {
       ...made1,
-      [INTERNALS]: { ...internals, definition: { ...definition, wire: () => (made++, definition.wire()) } },
+      [INTERNALS]: {
+        ...internals,
+        definition: { ...definition, wire: (...args: unknown[]) => (made++, definition.wire(...args)) },
+      },
     };
   });
   const { client, join } = await connect({ handlers });

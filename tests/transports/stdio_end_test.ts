@@ -19,7 +19,10 @@ async function serveLines(
       await (message === undefined ? undefined : message === "end" ? writer.close() : write(message));
     }
   };
-  const serving = serveStdio(createServer({ name: "short", version: "1.0.0", handlers }), { input: readable, output });
+  // The sweep of the default timeout goes on in the background, where it keeps no process alive.
+  const limits = { calls: { timeoutMs: Infinity } };
+  const server = createServer({ name: "short", version: "1.0.0", handlers, limits });
+  const serving = serveStdio(server, { input: readable, output });
   for (const message of first) await write(message);
   await serving;
   // The server's only timer stops shortly after the last user of it.

@@ -40,7 +40,7 @@ import {
 } from "./transports/http/access.ts";
 import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
 import type { LoadGate } from "./transports/http/entrance.ts";
-import { toRefusal } from "./transports/http/exchange.ts";
+import { toFault, toRefusal } from "./transports/http/exchange.ts";
 import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
 import type { Branch, PathRouter, RouteParams } from "./transports/http/path_router.ts";
 import type { HttpParts } from "./transports/http/upgrades.ts";
@@ -350,7 +350,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const loadGate: LoadGate | undefined = branch ? branch.loadGate : auth && (() => gate ??= openGate(auth));
   const openGate = async (auth: Authentication) => {
     const { HttpGate } = await import("./transports/http/gate.ts");
-    return new HttpGate(auth, { core, proxies, readPeer, readPrincipal, toRefusal });
+    return new HttpGate(auth, { core, proxies, readPeer, readPrincipal, toFault, toRefusal });
   };
   const endpoint = new Endpoint(engine, era, {
     path: branch ? path : hasParams ? readTemplate(path) : readPath(path),

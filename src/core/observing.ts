@@ -5,6 +5,7 @@
  */
 import {
   HEADER_MISMATCH,
+  INSUFFICIENT_SCOPE,
   INTERNAL_ERROR,
   INVALID_PARAMS,
   INVALID_REQUEST,
@@ -259,5 +260,5 @@ const REASONS: Readonly<Record<number, RefusalReason>> = {
   [UNSUPPORTED_VERSION]: "revision",
   [INTERNAL_ERROR]: "fault",
   [BUSY]: "closing",
-  [-31_403]: "scope",
+  [INSUFFICIENT_SCOPE]: "scope",
 };

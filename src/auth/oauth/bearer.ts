@@ -12,7 +12,7 @@ export type Bearer =
 /** What precedes a token in the header. */
 export const PREFIX = "Bearer ";
 /** Maximum characters of a token. */
-export const MAX_TOKEN = 16_384;
+const MAX_TOKEN = 16_384;
 /** The query parameter of RFC 6750, which must not be used because URLs end up in logs. */
 export const QUERY = "access_token";
 

@@ -5,7 +5,6 @@
  * @module
  */
 import { McpError } from "../../protocol/errors.ts";
-import { toFailure } from "../../protocol/jsonrpc.ts";
 import type { CompiledSchema, Schema } from "../../schema/schema.ts";
 import { readTextValues } from "../../schema/text_values.ts";
 import type { Change } from "../../core/changes.ts";
@@ -18,7 +17,7 @@ import { BUSY, RETRY_AFTER } from "../../core/link.ts";
 import type { OpenPipe, PipeServer } from "../channel.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { LoadGate } from "./entrance.ts";
-import { toRefusal } from "./exchange.ts";
+import { toFault, toRefusal } from "./exchange.ts";
 import type { Endpoint, Fetch } from "./fetch.ts";
 import { PathTemplate } from "./path_template.ts";
 import type { HttpParts } from "./upgrades.ts";
@@ -122,8 +121,7 @@ export class PathRouter {
       if (entered instanceof Response) return entered;
       return await this.#pass(place, request, entered);
     } catch (error) {
-      const text = toFailure(undefined, core.report(error));
-      return new Response(text, { status: 500, headers: { "content-type": "application/json" } });
+      return toFault(core, error);
     }
   };
 

@@ -155,14 +155,13 @@ export interface ServerOptions {
   /**
    * Cache scope of lists: shared by all callers (`"public"`) or bound to one (`"private"`).
    *
-   * Defaults to `"private"` for authenticated callers and for servers with `auth`, or whose `use` sees lists, because
-   * these may change a
-   * list, and to `"public"` otherwise. A list with an `allow` is always private. Resources are private unless they have a
-   * `cacheScope`.
+   * Defaults to `"private"` for authenticated callers, for servers with `auth`, and if the middleware of `use` sees
+   * lists, because it may change them. Otherwise defaults to `"public"`. A list with an `allow` is always private.
+   * Resources are private unless they have a `cacheScope`.
    */
   readonly cacheScope?: "public" | "private";
   /**
-   * Hears what happens, for metrics, logs and traces. One object or a list. Clients only receive the id of an unexpected
+   * Receives events for metrics, logs and traces. One object or a list. Clients only receive the id of an unexpected
    * error, and `observer.fault` the error itself. Without a `fault`, unexpected errors are printed with `console.error`.
    */
   readonly observer?: Observer | readonly Observer[];
@@ -269,7 +268,7 @@ interface Site {
   readonly hasParams: boolean;
   /** Set for the server of one concrete path. */
   readonly branch?: Branch;
-  /** What was enabled and disabled at all concrete paths. */
+  /** The calls of `enable` and `disable` that hold at all concrete paths. */
   readonly toggles: Toggle[];
   /** The servers of the concrete paths, once they are loaded. */
   router?: PathRouter;
@@ -478,7 +477,7 @@ function openServices(handlers: readonly Handler[], host: CallHost): void {
   }
 }
 
-/** What an endpoint serves. */
+/** The parts that an endpoint serves. */
 interface Served {
   readonly engine: Engine;
   readonly era: Era;

@@ -65,7 +65,7 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
    * Defaults to none. Then the read fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
-  /** What extensions add, made by `attribute` of an extension. The first attribute that wraps reads is the outermost. */
+  /** Additions of extensions, made by `attribute` of an extension. The first attribute that wraps reads is the outermost. */
   readonly extensions?: readonly Attribute[];
   /** Limits of the resource. Its completers count apart, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
   readonly limits?: HandlerLimits;

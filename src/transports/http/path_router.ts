@@ -25,7 +25,7 @@ import type { HttpParts } from "./upgrades.ts";
 /** Parameters of a path by name. With a schema, they have its types. */
 export type RouteParams = Readonly<Record<string, unknown>>;
 
-/** What the server of one concrete path takes over from the server with the parameters. */
+/** The parts that the server of one concrete path gets from the server with the parameters. */
 export interface Branch {
   readonly trunk: Engine;
   readonly loadGate?: LoadGate;
@@ -33,7 +33,7 @@ export interface Branch {
   readonly secret: string | readonly string[];
   readonly handlers: readonly Handler[];
   readonly route: ReadRoute;
-  /** What is enabled and disabled at all paths. */
+  /** The calls of `enable` and `disable` that hold at all paths. */
   readonly toggles?: readonly Toggle[];
 }
 

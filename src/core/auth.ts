@@ -148,15 +148,19 @@ export function toScopeReply({ auth }: Core, { data }: McpError, reply: Reply): 
   // A handler can throw this error too, with any data.
   const scope = [Object(data).scopes].flat().filter((scope) => typeof scope === "string").join(" ");
   const named = { error: "insufficient_scope", scope };
-  const challenge = toChallenge({ scheme, params: { ...named, ...params, ...named } });
-  return { ...reply, status: 403, headers: { "www-authenticate": challenge } };
+  const challenge = { scheme, params: { ...named, ...params, ...named } };
+  return { ...reply, status: 403, headers: toChallengeHeaders([challenge]) };
 }
 
 /** The challenge of authentications that name none. */
 export const BEARER: Challenge = { scheme: "Bearer" };
 
-/** Returns a challenge as a header has it. */
-export function toChallenge({ scheme, params = {} }: Challenge): string {
+/** Returns the header `WWW-Authenticate` with challenges, or no header if there are none. */
+export function toChallengeHeaders(challenges: readonly Challenge[]): { readonly [name: string]: string } {
+  return challenges.length ? { "www-authenticate": challenges.map(toChallenge).join(", ") } : {};
+}
+
+function toChallenge({ scheme, params = {} }: Challenge): string {
   const quoted = Object.entries(params).map(([name, value]) =>
     `${name}="${value.replace(/[^ -~]/g, "?").replace(/["\\]/g, "\\$&")}"`
   );

@@ -18,7 +18,7 @@ import {
   isRefusal,
   isToken,
   refuse,
-  toChallenge,
+  toChallengeHeaders,
 } from "../../core/auth.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
@@ -155,11 +155,9 @@ export class HttpGate implements Gate {
     this.#core.observer.auth?.({ state: "refused", transport, status, reason });
     if (refusal.cause !== undefined) this.#core.report(refusal.cause);
     const { challenges = status === 401 ? [this.#auth.challenge ?? BEARER] : [] } = refusal;
-    const headers: Record<string, string> = challenges.length
-      ? { "www-authenticate": challenges.map(toChallenge).join(", ") }
-      : status === 429 || status === 503
+    const headers = !challenges.length && (status === 429 || status === 503)
       ? RETRY_AFTER
-      : {};
+      : toChallengeHeaders(challenges);
     // The codes are those of the statuses, outside the range that the specification reserves.
     const code = -31_000 - status;
     const message = `Cannot serve the request: ${reason}`;

@@ -127,7 +127,6 @@ export type {
   AuthFacts,
   AuthRefusal,
   AuthRoute,
-  AuthTransport,
   Challenge,
   Credentials,
 } from "./core/auth.ts";

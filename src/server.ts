@@ -10,11 +10,11 @@ import type { Authenticate, Authentication } from "./core/auth.ts";
 import type { Admit } from "./core/admission.ts";
 import { type CapabilityOptions, readCapabilities } from "./core/capabilities.ts";
 import { Changes } from "./core/changes.ts";
-import { type Container, type ContainerHost, findRoot } from "./core/container.ts";
+import { type ContainerHost, findRoot } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
 import type { ChangeNotifier, Context, HandlerSet, RunningServer } from "./core/context.ts";
 import type { Core, DescribeError, PublishSchema } from "./core/core.ts";
-import type { CreateEra, Engine } from "./core/era.ts";
+import type { CreateEra, Engine, Era } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
 import { type Encoder, type Filters, type Guards, readGuards } from "./core/guards.ts";
 import { INTERNALS } from "./core/internals.ts";
@@ -25,7 +25,7 @@ import { combineObservers, type Observer } from "./core/observer.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
-import type { Store } from "./core/store.ts";
+import type { SharedState, Store } from "./core/store.ts";
 import type { Toggle, Visibility } from "./core/visibility.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
 import { type OpenPipe, pipeOpener, type PipeServer } from "./transports/channel.ts";
@@ -40,7 +40,7 @@ import {
 } from "./transports/http/access.ts";
 import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
 import type { LoadGate } from "./transports/http/entrance.ts";
-import { toRefusal } from "./transports/http/exchange.ts";
+import { toFault, toRefusal } from "./transports/http/exchange.ts";
 import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
 import type { Branch, PathRouter, RouteParams } from "./transports/http/path_router.ts";
 import type { HttpParts } from "./transports/http/upgrades.ts";
@@ -155,14 +155,13 @@ export interface ServerOptions {
   /**
    * Cache scope of lists: shared by all callers (`"public"`) or bound to one (`"private"`).
    *
-   * Defaults to `"private"` for authenticated callers and for servers with `auth`, or whose `use` sees lists, because
-   * these may change a
-   * list, and to `"public"` otherwise. A list with an `allow` is always private. Resources are private unless they have a
-   * `cacheScope`.
+   * Defaults to `"private"` for authenticated callers, for servers with `auth`, and if the middleware of `use` sees
+   * lists, because it may change them. Otherwise defaults to `"public"`. A list with an `allow` is always private.
+   * Resources are private unless they have a `cacheScope`.
    */
   readonly cacheScope?: "public" | "private";
   /**
-   * Hears what happens, for metrics, logs and traces. One object or a list. Clients only receive the id of an unexpected
+   * Receives events for metrics, logs and traces. One object or a list. Clients only receive the id of an unexpected
    * error, and `observer.fault` the error itself. Without a `fault`, unexpected errors are printed with `console.error`.
    */
   readonly observer?: Observer | readonly Observer[];
@@ -259,26 +258,116 @@ export function buildServer<P extends Schema>(options: RouteServerOptions<P>, cr
   return growServer(options, createEra);
 }
 
+/** The options that servers of any path have. */
+type CommonOptions = Omit<ServerOptions, "handlers">;
+
+/** The place of a server, with the state that changes while it runs. */
+interface Site {
+  readonly path: string;
+  /** Whether the path has parameters, so that each concrete path gets a server of its own. */
+  readonly hasParams: boolean;
+  /** Set for the server of one concrete path. */
+  readonly branch?: Branch;
+  /** The calls of `enable` and `disable` that hold at all concrete paths. */
+  readonly toggles: Toggle[];
+  /** The servers of the concrete paths, once they are loaded. */
+  router?: PathRouter;
+  /** Settles when the server has closed. Set when it begins to close. */
+  closed?: Promise<void>;
+}
+
 /** Creates a server, or with `branch` that of one concrete path. */
 function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra: CreateEra, branch?: Branch): Server {
-  const { name, version, title, description, websiteUrl, icons, instructions, ttlMs = 0, handlers = [] } = options;
-  const { path: ownPath = "/mcp" } = options;
-  const { path = ownPath, trunk } = branch ?? {};
+  const { name, handlers = [], cors, path: ownPath = "/mcp" } = options;
+  const { path = ownPath } = branch ?? {};
   const hasParams = !branch && /\/:/.test(path);
-  const limits = trunk?.core.limits ?? readLimits(options.limits);
+  const site: Site = { path, hasParams, branch, toggles: [] };
+  const parts = createParts(options, site);
+  const { core, changes, registry } = parts;
+  const set = createHandlerSet(parts, site, (added) => openServices(added, host));
+  const host = createHost(parts, site, set);
+  const first = branch?.handlers ?? (typeof handlers === "function" ? [] : handlers);
+  registry.add(first);
+  openServices(first, host);
+  const engine: Engine = { ...parts, host };
+  const era = createEra(engine);
+  const allows = corsRule(cors, core.report);
+  const endpoint = createEndpoint({ engine, era, allows }, options, site);
+  const openRouter = routerOpener({ engine, endpoint, createEra }, options, site);
+  branch?.toggles?.forEach((toggled) => applyToggle(set, toggled));
+  const develop = async () => {
+    if (options.development !== false) await watchReruns(engine);
+  };
+  if (options.development && !branch) develop();
+  const ending = createEnding({ engine, endpoint }, site);
+  const routed: Fetch = async (request, info) => await (site.router ?? await openRouter()).fetch(request, info);
+  const serve = hasParams ? routed : endpoint.fetch;
+  const refuse = (): never => {
+    throw new TypeError(`Cannot open ${path}: it has parameters; give params, as in serveStdio(server, { params })`);
+  };
+  return {
+    fetch: withServices(host, cors && !branch ? withCors(allows, serve) : serve),
+    ...host.server,
+    handlers: set,
+    log: createServerLog((level, data, { logger, to = () => true }) => {
+      if (!site.closed && core.can.logging) changes.log({ level, logger, data: toLoggable(data) }, to);
+    }),
+    ready: async () => {
+      await endpoint.parts.loadGate?.();
+      await findRoot(host).container?.ready();
+    },
+    close: () => site.closed ??= closeServer(engine, ending),
+    [INTERNALS]: {
+      openPipe: hasParams ? refuse : pipeOpener(engine, era),
+      http: { ...endpoint.parts, ended: ending.ended },
+      enter: hasParams ? async (params = refuse()) => await (await openRouter()).enter(params) : undefined,
+      find: hasParams ? async (template, pathname) => await (await openRouter()).find(template, pathname) : undefined,
+      name,
+      engine,
+      auth: core.auth,
+      stop: ending.stop,
+      end: ending.end,
+      rest: () => era.rest?.(),
+      develop,
+      host,
+    },
+  };
+}
+
+/** Creates the parts of a server. Concrete paths share them, except what must differ between paths. */
+function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engine, "host"> {
+  const { trunk, secret = options.secret } = branch ?? {};
   const ticker = trunk?.core.ticker ?? new Ticker(options.clock ?? systemClock);
-  const observer = trunk?.core.observer ?? combineObservers(options.observer);
-  const auth = trunk ? trunk.core.auth : readAuth(options.auth);
-  const sealer = new Sealer({ secret: branch?.secret ?? options.secret, realm: JSON.stringify([name, path]) });
+  const sealer = new Sealer({ secret, realm: JSON.stringify([options.name, path]) });
   const changes = new Changes(ticker);
-  const { admit: enter } = options;
-  const shared = options.store?.[INTERNALS].share({ sealer, changes, limits, observer });
-  const core: Core = trunk ? { ...trunk.core, sealer, shared } : {
+  const share: Share = ({ limits, observer }) =>
+    options.store?.[INTERNALS].share({ sealer, changes, limits, observer });
+  const core = trunk
+    ? { ...trunk.core, sealer, shared: share(trunk.core) }
+    : createCore(options, { ticker, sealer, share });
+  const registry = new Registry(core, changes);
+  const accounts = trunk?.accounts ?? new Accounts(core);
+  const scheduler = trunk?.scheduler ?? new Scheduler(core, accounts, options.use);
+  return { core, registry, scheduler, changes, accounts };
+}
+
+/** Connects a server to its store, if it has one. */
+type Share = (core: Pick<Core, "limits" | "observer">) => SharedState | undefined;
+
+function createCore(
+  options: CommonOptions,
+  { share, ...own }: Pick<Core, "ticker" | "sealer"> & { readonly share: Share },
+): Core {
+  const { name, version, title, description, websiteUrl, icons, instructions, ttlMs = 0, admit: decide } = options;
+  const limits = readLimits(options.limits);
+  const observer = combineObservers(options.observer);
+  const auth = readAuth(options.auth);
+  const core: Core = {
+    ...own,
     identity: { name, version, title, description, websiteUrl, icons },
     info: { name, version },
     instructions,
     limits,
-    ticker,
     ttlMs,
     cacheScope: options.cacheScope ?? (auth || options.use?.some(seesLists) ? "private" : "anonymous"),
     hasMiddleware: !!options.use?.length,
@@ -288,50 +377,42 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
     publishSchema: options.publishSchema,
     session: options.session,
     lenientArguments: options.lenientArguments,
-    sealer,
     auth,
     observer,
-    shared,
+    shared: share({ limits, observer }),
     can: readCapabilities(options.capabilities),
-    admit: enter && (async (request) => (await import("./core/admission.ts")).admit(core, enter, request)),
+    admit: decide && (async (request) => (await import("./core/admission.ts")).admit(core, decide, request)),
     report: (error, about) => report(core, error, about),
   };
-  if (options.observer && !trunk) {
+  if (options.observer) {
     prepareWith(core, async () => {
       const { createObserving } = await import("./core/observing.ts");
       core.observing = createObserving(core);
     });
   }
-  const registry = new Registry(core, changes);
-  const accounts = trunk?.accounts ?? new Accounts(core);
-  const scheduler = trunk?.scheduler ?? new Scheduler(core, accounts, options.use);
-  let closed: Promise<void> | undefined;
-  /** What was enabled and disabled at all paths of a path with parameters. */
-  const toggles: Toggle[] = [];
-  const set: HandlerSet<Handler> = {
-    add: (...added) => add(added, true),
-    remove: (...removed) => remove(removed.filter((each) => each !== undefined)),
-    list: () => registry.handlers,
-    get: (kind, name) => registry.find(kind, name),
-    enable: (selected, callers) => toggle({ selected, isShown: true, callers }),
-    disable: (selected, callers) => toggle({ selected, isShown: false, callers }),
-  };
-  const host: CallHost = {
+  return core;
+}
+
+/** Creates what the calls of a server share. */
+function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSet<Handler>): CallHost {
+  const { core, registry, scheduler, changes } = parts;
+  const { path, hasParams, branch } = site;
+  return {
     server: {
       // Factories make all handlers, so what a handler has is a Handler.
-      handlers: set as RunningServer["handlers"],
+      handlers: handlers as RunningServer["handlers"],
       resourceUpdated(uri) {
-        if (!closed) changes.emit({ kind: "resource", uri });
+        if (!site.closed) changes.emit({ kind: "resource", uri });
       },
       listChanged(list, { to: allow } = {}) {
-        if (closed || !registry.hasList(list) && !hasParams) return;
+        if (site.closed || !registry.hasList(list) && !hasParams) return;
         changes.emit({ kind: "list", feature: list, handlers: allow && [{ allow }] });
       },
     },
     parts: core,
-    root: trunk?.host,
+    root: branch?.trunk.host,
     route: branch?.route,
-    reruns: trunk?.host.reruns,
+    reruns: branch?.trunk.host.reruns,
     endpoint: path,
     defer: (call, run) => scheduler.defer(call, run),
     async readResource(call, uri) {
@@ -339,69 +420,20 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       return await readInner(call, uri, { core, scheduler, method: registry.methods.get("resources/read") });
     },
   };
-  const container = (): Container | undefined => findRoot(host).container;
-  add(branch?.handlers ?? (typeof handlers === "function" ? [] : handlers));
-  const engine: Engine = { core, registry, scheduler, changes, accounts, host };
-  const era = createEra(engine);
-  const allows = corsRule(options.cors, core.report);
-  const { promise: ended, resolve: endAll } = Promise.withResolvers<void>();
-  const proxies = readProxies(options.proxies);
-  let gate: ReturnType<LoadGate> | undefined;
-  const loadGate: LoadGate | undefined = branch ? branch.loadGate : auth && (() => gate ??= openGate(auth));
-  const openGate = async (auth: Authentication) => {
-    const { HttpGate } = await import("./transports/http/gate.ts");
-    return new HttpGate(auth, { core, proxies, readPeer, readPrincipal, toRefusal });
-  };
-  const endpoint = new Endpoint(engine, era, {
-    path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
-    isRouted: !!branch || hasParams,
-    hosts: readHosts(options.hosts),
-    origins: readOrigins(options.origins),
-    proxies,
-    allows,
-    loadGate,
-  });
-  const { parts } = endpoint;
-  let router: PathRouter | undefined;
-  let loading: Promise<PathRouter> | undefined;
-  const { params } = options;
-  const schema = params && compileSchema(params, { use: "input", place: `path ${path}` });
-  const openRouter = () => loading ??= loadRouter();
+}
 
-  async function loadRouter(): Promise<PathRouter> {
-    const { PathRouter } = await import("./transports/http/path_router.ts");
-    const makeHandlers = typeof handlers === "function" ? handlers : undefined;
-    const grow = (branch: Branch) => growServer(options, createEra, { ...branch, toggles });
-    const { secret } = options;
-    return router = new PathRouter({ engine, endpoint, loadGate, path, secret, params, schema, makeHandlers, grow });
-  }
-
-  function add(handlers: readonly Handler[], isLater?: boolean): void {
-    registry.add(handlers, isLater);
-    for (const handler of handlers) {
-      for (const { [INTERNALS]: { services } } of [handler, ...handler[INTERNALS].also ?? []]) services?.open(host);
-    }
-    if (!isLater) return;
-    try {
-      router?.add(handlers);
-    } catch (error) {
-      registry.remove(handlers);
-      throw error;
-    }
-  }
-
-  function remove(handlers: readonly Handler[]): void {
-    registry.remove(handlers);
-    router?.remove(handlers);
-  }
-
+/** Creates the handlers of a running server. Those of a path with parameters belong to all of its concrete paths. */
+function createHandlerSet(
+  { core, registry, changes }: Omit<Engine, "host">,
+  site: Site,
+  open: (added: readonly Handler[]) => void,
+): HandlerSet<Handler> {
   // Loaded on demand. Messages wait for it, so that no caller sees what is disabled.
   let visibility: Visibility | undefined;
   function toggle(toggled: Toggle): void {
-    if (hasParams) {
-      toggles.push(toggled);
-      const { selected, isShown, callers } = toggled;
-      for (const { handlers } of router?.list() ?? []) handlers[isShown ? "enable" : "disable"](selected, callers);
+    if (site.hasParams) {
+      site.toggles.push(toggled);
+      for (const { handlers } of site.router?.list() ?? []) applyToggle(handlers, toggled);
     }
     if (visibility) return visibility.toggle(toggled);
     prepareWith(core, async () => {
@@ -411,94 +443,171 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
     });
     core.prepare?.();
   }
-
-  branch?.toggles?.forEach(toggle);
-
-  // Loaded only in development.
-  async function develop(): Promise<void> {
-    if (options.development === false) return;
-    const { RerunWatch, toWarning } = await import("./core/rerun_watch.ts");
-    host.reruns ??= new RerunWatch(ticker.clock, (repeated) => console.warn(toWarning(repeated)));
-  }
-  if (options.development && !branch) develop();
-
-  function stop(): void {
-    endpoint.close();
-    router?.stop();
-    changes.close();
-  }
-
-  async function end(): Promise<void> {
-    await router?.end();
-    parts.streams.end();
-    await shared?.close();
-    endAll();
-  }
-
-  async function close(): Promise<void> {
-    const since = ticker.clock.now();
-    stop();
-    scheduler.stop();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    ticker.startTimeout(limits.calls.closeMs, () => {
-      core.observing?.reach("calls.closeMs");
-      resolve();
-    });
-    await Promise.race([scheduler.idle(), promise]);
-    scheduler.cancelAll();
-    // Outcomes reach their streams some microtasks later, so wait for one turn of the event loop.
-    await new Promise((resolve) => setTimeout(resolve));
-    await end();
-    // Services that several servers share are disposed with the last one.
-    if (!host.root) await host.container?.close();
-    ticker.close();
-    try {
-      await auth?.close?.();
-    } catch (error) {
-      core.report(error);
-    }
-    observer.close?.({ durationMs: ticker.clock.now() - since });
-  }
-
-  const refuse = (): never => {
-    throw new TypeError(`Cannot open ${path}: it has parameters; give params, as in serveStdio(server, { params })`);
-  };
-  const routed: Fetch = async (request, info) => await (router ?? await openRouter()).fetch(request, info);
-  const serve = hasParams ? routed : endpoint.fetch;
-  const open = options.cors && !branch ? withCors(allows, serve) : serve;
-  // Deno passes the request only to a function that names its parameters.
-  const fetch: Fetch = container()
-    ? (request, info) => {
-      container()?.start();
-      return open(request, info);
-    }
-    : open;
   return {
-    fetch,
-    ...host.server,
-    handlers: set,
-    log: createServerLog((level, data, { logger, to = () => true }) => {
-      if (!closed && core.can.logging) changes.log({ level, logger, data: toLoggable(data) }, to);
-    }),
-    ready: async () => {
-      await loadGate?.();
-      await container()?.ready();
+    add(...added) {
+      registry.add(added, true);
+      open(added);
+      try {
+        site.router?.add(added);
+      } catch (error) {
+        registry.remove(added);
+        throw error;
+      }
     },
-    close: () => closed ??= close(),
-    [INTERNALS]: {
-      openPipe: hasParams ? refuse : pipeOpener(engine, era),
-      http: { ...parts, ended },
-      enter: hasParams ? async (params = refuse()) => await (await openRouter()).enter(params) : undefined,
-      find: hasParams ? async (template, pathname) => await (await openRouter()).find(template, pathname) : undefined,
-      name,
+    remove(...removed) {
+      const known = removed.filter((each) => each !== undefined);
+      registry.remove(known);
+      site.router?.remove(known);
+    },
+    list: () => registry.handlers,
+    get: (kind, name) => registry.find(kind, name),
+    enable: (selected, callers) => toggle({ selected, isShown: true, callers }),
+    disable: (selected, callers) => toggle({ selected, isShown: false, callers }),
+  };
+}
+
+function applyToggle(handlers: HandlerSet<Handler>, { selected, isShown, callers }: Toggle): void {
+  handlers[isShown ? "enable" : "disable"](selected, callers);
+}
+
+/** Opens the container of a host for the services of handlers. */
+function openServices(handlers: readonly Handler[], host: CallHost): void {
+  for (const handler of handlers) {
+    for (const { [INTERNALS]: { services } } of [handler, ...handler[INTERNALS].also ?? []]) services?.open(host);
+  }
+}
+
+/** The parts that an endpoint serves. */
+interface Served {
+  readonly engine: Engine;
+  readonly era: Era;
+  readonly allows: (origin: string) => Grant | undefined;
+}
+
+function createEndpoint({ engine, era, allows }: Served, options: CommonOptions, site: Site): Endpoint {
+  const { core } = engine;
+  const { path, hasParams, branch } = site;
+  const proxies = readProxies(options.proxies);
+  const { auth } = core;
+  let gate: ReturnType<LoadGate> | undefined;
+  const openGate = async (auth: Authentication) => {
+    const { HttpGate } = await import("./transports/http/gate.ts");
+    return new HttpGate(auth, { core, proxies, readPeer, readPrincipal, toFault, toRefusal });
+  };
+  return new Endpoint(engine, era, {
+    path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
+    isRouted: !!branch || hasParams,
+    hosts: readHosts(options.hosts),
+    origins: readOrigins(options.origins),
+    proxies,
+    allows,
+    loadGate: branch ? branch.loadGate : auth && (() => gate ??= openGate(auth)),
+  });
+}
+
+/** The parts of a server from which those of its concrete paths are made. */
+interface TrunkParts {
+  readonly engine: Engine;
+  readonly endpoint: Endpoint;
+  readonly createEra: CreateEra;
+}
+
+/** Returns a function that loads the servers of the concrete paths, once. */
+function routerOpener<P extends Schema>(
+  { engine, endpoint, createEra }: TrunkParts,
+  options: RouteServerOptions<P>,
+  site: Site,
+): () => Promise<PathRouter> {
+  const { path, toggles } = site;
+  const { params, handlers, secret } = options;
+  const schema = params && compileSchema(params, { use: "input", place: `path ${path}` });
+  const makeHandlers = typeof handlers === "function" ? handlers : undefined;
+  const grow = (branch: Branch) => growServer(options, createEra, { ...branch, toggles });
+  const load = async () => {
+    const { PathRouter } = await import("./transports/http/path_router.ts");
+    const { loadGate } = endpoint.parts;
+    return site.router = new PathRouter({
       engine,
-      auth,
-      stop,
-      end,
-      rest: () => era.rest?.(),
-      develop,
-      host,
+      endpoint,
+      loadGate,
+      path,
+      secret,
+      params,
+      schema,
+      makeHandlers,
+      grow,
+    });
+  };
+  let loading: Promise<PathRouter> | undefined;
+  return () => loading ??= load();
+}
+
+/** Starts to warn of work that a handler repeats. Loaded only in development. */
+async function watchReruns({ core, host }: Engine): Promise<void> {
+  const { RerunWatch, toWarning } = await import("./core/rerun_watch.ts");
+  host.reruns ??= new RerunWatch(core.ticker.clock, (repeated) => console.warn(toWarning(repeated)));
+}
+
+/** The steps in which a server ends. */
+interface Ending {
+  /** Settles when all streams have ended. */
+  readonly ended: Promise<void>;
+  readonly stop: () => void;
+  readonly end: () => Promise<void>;
+}
+
+function createEnding({ engine, endpoint }: Pick<TrunkParts, "engine" | "endpoint">, site: Site): Ending {
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  return {
+    ended,
+    stop() {
+      endpoint.close();
+      site.router?.stop();
+      engine.changes.close();
     },
+    async end() {
+      await site.router?.end();
+      endpoint.parts.streams.end();
+      await engine.core.shared?.close();
+      resolve();
+    },
+  };
+}
+
+/** Stops a server, waits for running calls, and releases everything. */
+async function closeServer({ core, scheduler, host }: Engine, { stop, end }: Ending): Promise<void> {
+  const { ticker, limits, auth, observer } = core;
+  const since = ticker.clock.now();
+  stop();
+  scheduler.stop();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  ticker.startTimeout(limits.calls.closeMs, () => {
+    core.observing?.reach("calls.closeMs");
+    resolve();
+  });
+  await Promise.race([scheduler.idle(), promise]);
+  scheduler.cancelAll();
+  // Outcomes reach their streams some microtasks later, so wait for one turn of the event loop.
+  await new Promise((resolve) => setTimeout(resolve));
+  await end();
+  // Services that several servers share are disposed with the last one.
+  if (!host.root) await host.container?.close();
+  ticker.close();
+  try {
+    await auth?.close?.();
+  } catch (error) {
+    core.report(error);
+  }
+  observer.close?.({ durationMs: ticker.clock.now() - since });
+}
+
+/** Makes the services with the first request. A server without services gets its function unchanged. */
+function withServices(host: CallHost, fetch: Fetch): Fetch {
+  if (!findRoot(host).container) return fetch;
+  // Deno passes the request only to a function that names its parameters.
+  return (request, info) => {
+    findRoot(host).container?.start();
+    return fetch(request, info);
   };
 }
 

@@ -99,9 +99,6 @@ function toFinder(keys: Readonly<Record<string, string | undefined | ApiKeyCalle
     return [key].flat().map((secret) => ({ secret: readKey(secret, id), value }));
   });
   const state = "Cannot use the API keys";
-  if (!known.length) {
-    throw new TypeError(`${state}: there are none, so that nobody could call; add one, or pass a function`);
-  }
   const secrets = new KnownSecrets(known, state);
   return (key) => secrets.find(key) ?? toUnknown(challenge);
 }

@@ -26,8 +26,8 @@ export type {
   AuthFacts,
   AuthRefusal,
   AuthRoute,
-  AuthTransport,
   Challenge,
   Credentials,
 } from "../core/auth.ts";
 export type { Principal } from "../core/context.ts";
+export type { TransportName } from "../core/observer.ts";

@@ -78,9 +78,6 @@ function toFinder(users: Readonly<Record<string, string | undefined | BasicUser>
     return { secret: toBytes(`${name}:${password}`), value: toPrincipal(PREFIX, name, facts) };
   });
   const state = "Cannot use the passwords";
-  if (!known.length) {
-    throw new TypeError(`${state}: there are none, so that nobody could call; add one, or pass a function`);
-  }
   const secrets = new KnownSecrets(known, state);
   return (pair) => secrets.find(pair) ?? toUnknown(challenge);
 }

@@ -21,13 +21,20 @@ export class KnownSecrets<T> {
   /** The bytes of the given credential. */
   readonly #given: Uint8Array;
 
-  /** Throws if two credentials are the same. */
+  /**
+   * Creates the list. `state` begins the messages of its errors.
+   *
+   * @throws {TypeError} if there is no credential, or two are the same.
+   */
   constructor(known: readonly Known<T>[], state: string) {
+    if (!known.length) {
+      throw new TypeError(`${state}: there are none, so that nobody could call; add one, or pass a function`);
+    }
     if (new Set(known.map(({ secret }) => secret)).size < known.length) {
       throw new TypeError(`${state}: two callers have the same secret; give each its own`);
     }
     this.#known = known;
-    this.#length = Math.max(0, ...known.map(({ secret }) => secret.length)) + 1;
+    this.#length = Math.max(...known.map(({ secret }) => secret.length)) + 1;
     this.#given = new Uint8Array(this.#length);
     this.#bytes = new Uint8Array(this.#length * known.length);
     known.forEach(({ secret }, at) => write(secret, this.#bytes.subarray(at * this.#length)));

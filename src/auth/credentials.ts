@@ -18,7 +18,7 @@ export interface Places {
   readonly query?: string;
 }
 
-/** What a request says about its caller: a credential, nothing, or something that cannot be read. */
+/** The credential of a request, or the refusal of a request without a readable one. */
 export type Presented =
   | { readonly credential: string; readonly refusal?: undefined }
   | { readonly refusal: AuthRefusal; readonly credential?: undefined };

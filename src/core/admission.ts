@@ -5,7 +5,7 @@
  */
 import { McpError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/types.ts";
-import { type AuthRefusal, isRefusal, toChallenge } from "./auth.ts";
+import { type AuthRefusal, isRefusal, toChallengeHeaders } from "./auth.ts";
 import type { ClientFacts, Principal } from "./context.ts";
 import type { Core, Entering } from "./core.ts";
 import { REPLY_HEADERS } from "./link.ts";
@@ -56,6 +56,5 @@ export async function admit(core: Core, decide: Admit, { method, link, client, o
   const { status, reason = "the request is not admitted", challenges = [], retryAfterMs } = decided;
   const data = retryAfterMs === undefined ? undefined : { retryAfterMs };
   const error = new McpError(-31_000 - status, `Cannot serve the request: ${reason}`, data);
-  const headers = challenges.length ? { "www-authenticate": challenges.map(toChallenge).join(", ") } : undefined;
-  throw Object.assign(error, { [REPLY_HEADERS]: headers ?? {} });
+  throw Object.assign(error, { [REPLY_HEADERS]: toChallengeHeaders(challenges) });
 }

@@ -1,5 +1,5 @@
 /**
- * The contract of authentication: who calls, and how others are refused.
+ * The contract of authentication: principals of callers, refusals and challenges.
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
@@ -8,6 +8,7 @@ import type { McpError } from "../protocol/errors.ts";
 import type { Principal } from "./context.ts";
 import type { Core } from "./core.ts";
 import type { Reply } from "./link.ts";
+import type { TransportName } from "./observer.ts";
 
 /**
  * Authenticates the caller of every request before its body is read. `createServer({ auth })` takes one.
@@ -45,8 +46,8 @@ export type Authenticate = (
 
 /** Facts about a request that is authenticated. */
 export interface AuthFacts {
-  /** The way in. */
-  readonly transport: AuthTransport;
+  /** The transport: `http`, `websocket` or `http-sse`. */
+  readonly transport: TransportName;
   /** Address of the client, if known. An IPv6 address is cut to its /64 network. */
   readonly peer?: string;
   /** Time of the server's clock, in milliseconds since 1970. */
@@ -54,9 +55,6 @@ export interface AuthFacts {
   /** Aborts when the authentication takes longer than `limits.auth.timeoutMs`. */
   readonly signal: AbortSignal;
 }
-
-/** A way in over HTTP: the endpoint, a WebSocket upgrade, or the HTTP+SSE transport. */
-export type AuthTransport = "http" | "websocket" | "http-sse";
 
 /** Names of the headers, cookies and query parameters that carry credentials. */
 export interface Credentials {
@@ -125,7 +123,7 @@ export function refuse(status: AuthRefusal["status"], options: RefuseOptions = {
   return { status, challenges, reason, cause, retryAfterMs, [REFUSAL]: true };
 }
 
-/** What a challenge must be. */
+/** State of an error: a value that is not a challenge. */
 export const CHALLENGE = 'challenge is not a scheme such as { scheme: "Bearer", params: { realm: "notes" } }';
 
 /** Tests for a challenge that fits into a header. Anything else would make an exception of a refusal. */
@@ -150,15 +148,19 @@ export function toScopeReply({ auth }: Core, { data }: McpError, reply: Reply): 
   // A handler can throw this error too, with any data.
   const scope = [Object(data).scopes].flat().filter((scope) => typeof scope === "string").join(" ");
   const named = { error: "insufficient_scope", scope };
-  const challenge = toChallenge({ scheme, params: { ...named, ...params, ...named } });
-  return { ...reply, status: 403, headers: { "www-authenticate": challenge } };
+  const challenge = { scheme, params: { ...named, ...params, ...named } };
+  return { ...reply, status: 403, headers: toChallengeHeaders([challenge]) };
 }
 
 /** The challenge of authentications that name none. */
 export const BEARER: Challenge = { scheme: "Bearer" };
 
-/** Returns a challenge as a header has it. */
-export function toChallenge({ scheme, params = {} }: Challenge): string {
+/** Returns the header `WWW-Authenticate` with challenges, or no header if there are none. */
+export function toChallengeHeaders(challenges: readonly Challenge[]): { readonly [name: string]: string } {
+  return challenges.length ? { "www-authenticate": challenges.map(toChallenge).join(", ") } : {};
+}
+
+function toChallenge({ scheme, params = {} }: Challenge): string {
   const quoted = Object.entries(params).map(([name, value]) =>
     `${name}="${value.replace(/[^ -~]/g, "?").replace(/["\\]/g, "\\$&")}"`
   );

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** What a server declares to its clients and does for them. */
+/** The optional capabilities of a server. */
 export interface Capabilities {
   /** Notifications of changed lists. */
   readonly listChanged: boolean;

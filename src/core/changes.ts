@@ -30,7 +30,7 @@ export type Change =
   }
   | { readonly kind: "close" };
 
-/** What allows a handler before and after a change. */
+/** The `allow` of a handler before and after a change. */
 export type Toggled = readonly [before: Allow | undefined, after: Allow | undefined];
 
 /** Called for each change. */

@@ -166,7 +166,7 @@ export interface Context<S = NoServices> {
   /** The authenticated caller, if the server has `auth` or one was passed to `fetch`. */
   readonly principal?: Principal;
   /**
-   * What the server's `session` returned. Where clients have a session, it is computed once, when the session begins.
+   * The value that the server's `session` returned. Where clients have a session, it is computed once, when the session begins.
    * Otherwise it is computed for each request, when it is first read. `undefined` if the server has no `session`.
    */
   readonly session: unknown;

@@ -79,11 +79,11 @@ export interface Core {
   readonly publishSchema?: PublishSchema;
   /** Whether arguments may be JSON text where their schema expects another type. */
   readonly lenientArguments?: boolean;
-  /** What the server declares and does. */
+  /** The optional capabilities of the server. */
   readonly can: Capabilities;
   /** Decides whether a request may enter. Throws the error for the client. */
   readonly admit?: (request: Entering) => Promise<void>;
-  /** Hears events. It has a method only for events that somebody hears, so write `observer.call?.({ … })`. */
+  /** Receives events. It has a method only for events that an observer handles, so write `observer.call?.({ … })`. */
   readonly observer: Observer;
   /** Builds events. `undefined` until it is loaded, and without an observer. */
   observing?: Observing;

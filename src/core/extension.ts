@@ -11,7 +11,7 @@ import type { HandlerExtensions } from "./feature.ts";
 import { INTERNALS } from "./internals.ts";
 import { type Need, readNeeds } from "./question.ts";
 
-/** What an extension adds to one handler: an entry of `extensions` of a tool, a resource or a prompt. */
+/** Additions of an extension to one handler: an entry of `extensions` of a tool, a resource or a prompt. */
 export interface Attribute {
   /** Id of the extension. */
   readonly extension: string;
@@ -153,7 +153,7 @@ export interface RedirectedQuestion {
   check(answer: unknown): Promise<string | undefined>;
 }
 
-/** What a handler needs from its client, and shows in its list. */
+/** Requirements of a handler on its client, and its additions to the list. */
 export interface Extended {
   readonly needs?: readonly string[];
   readonly _meta?: Meta;

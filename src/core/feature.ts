@@ -53,7 +53,7 @@ export interface HandlerInternals<Definition = unknown> {
   readonly definition: Definition;
   /** Services of the handler. */
   readonly services?: Binding;
-  /** What extensions add to the handler. */
+  /** Additions of extensions to the handler. */
   readonly extensions?: HandlerExtensions;
   /** Makes the handler again with changed options. Groups need it. */
   readonly remake?: Remake;
@@ -95,7 +95,7 @@ export function bindAllow(
   return bound as BoundAllow | undefined; // As above.
 }
 
-/** What extensions add to one handler, combined from its attributes. */
+/** Additions of extensions to one handler, combined from its attributes. */
 export interface HandlerExtensions {
   /** Dotted names of capabilities that clients must have declared, with those of the handler itself. */
   readonly needs: readonly string[];
@@ -205,7 +205,7 @@ export interface Runner {
   readonly needs?: readonly string[];
   /** How long clients may cache the result, and for which callers. */
   readonly cache?: Cache;
-  /** What wraps calls of the handler, such as its extensions. */
+  /** Wraps calls of the handler, as its extensions do. */
   readonly extensions?: { readonly run?: RunWithin };
   /** Checks the limits of the handler before anything is sent. Throws the error for the client. */
   check?(call: Call): void;

@@ -64,7 +64,7 @@ export async function readInner(
   }
 }
 
-/** What the read sends goes to the client of the outer call. Its progress is dropped, because it has no token. */
+/** Messages of the read go to the client of the outer call. Its progress is dropped, because it has no token. */
 function toCarrier(outer: Call, uri: string, depth: number): Carrier {
   const { carrier } = outer;
   const host: CallHost = Object.create(outer.host, {

@@ -242,7 +242,7 @@ export interface CloseEvent {
 }
 
 /**
- * Hears the events of a server. Each method is optional, and an event that nobody hears costs nothing.
+ * Receives the events of a server. Each method is optional, and an event without a method costs nothing.
  *
  * An observer cannot harm a server: calls do not wait for it, and an error that it throws is only printed. No event
  * contains credentials, and only `message` contains arguments and results.
@@ -317,7 +317,7 @@ export interface Origin {
   readonly http?: unknown;
 }
 
-/** What is known of the client that sent a notification. */
+/** Facts about the client that sent a notification. */
 export interface KnownClient {
   readonly version?: string;
   readonly info?: Implementation;
@@ -329,7 +329,7 @@ export type Rejected = Omit<RefusedEvent, keyof EventSource | "limit">;
 
 /** Builds the events of an observed server. */
 export interface Observing {
-  /** Creates the report of a request that has just been received. Returns `undefined` if nobody hears it. */
+  /** Creates the report of a request that has just been received. Returns `undefined` if no observer handles it. */
   observe(message: Message, origin: Origin): RequestReport | undefined;
   /** Reports a message. */
   message(direction: "in" | "out", origin: Origin, text: string): void;
@@ -379,10 +379,10 @@ export function consoleObserver(): Pick<Observer, "fault"> & { fault(event: Faul
 }
 
 /**
- * Combines observers into one. It has a method only for events that one of them hears, so
+ * Combines observers into one. It has a method only for events that one of them handles, so
  * `observer.call?.({ … })` builds nothing otherwise. Its methods never throw.
  *
- * @throws {TypeError} if one of them hears no event, or has an own method that is not an event.
+ * @throws {TypeError} if one of them is no object, or has an own method that is not an event.
  */
 export function combineObservers(observers: Observer | readonly Observer[] = []): Observer {
   const all = [observers].flat();

@@ -5,6 +5,7 @@
  */
 import {
   HEADER_MISMATCH,
+  INSUFFICIENT_SCOPE,
   INTERNAL_ERROR,
   INVALID_PARAMS,
   INVALID_REQUEST,
@@ -38,18 +39,18 @@ export function createObserving(core: Core): Observing {
 
 class ServerObserving implements Observing {
   readonly core: Core;
-  readonly #hearsRequests: boolean;
+  readonly #handlesRequests: boolean;
   /** The limit that was reached last. */
   #reached?: string;
 
   constructor(core: Core) {
     this.core = core;
     const { start, call, refused, limit, subscription } = core.observer;
-    this.#hearsRequests = !!(start ?? call ?? refused ?? limit ?? subscription);
+    this.#handlesRequests = !!(start ?? call ?? refused ?? limit ?? subscription);
   }
 
   observe(message: Request, origin: Origin): RequestReport | undefined {
-    return this.#hearsRequests ? new ObservedCall(this, message, origin) : undefined;
+    return this.#handlesRequests ? new ObservedCall(this, message, origin) : undefined;
   }
 
   message(direction: "in" | "out", origin: Origin, text: string): void {
@@ -259,5 +260,5 @@ const REASONS: Readonly<Record<number, RefusalReason>> = {
   [UNSUPPORTED_VERSION]: "revision",
   [INTERNAL_ERROR]: "fault",
   [BUSY]: "closing",
-  [-31_403]: "scope",
+  [INSUFFICIENT_SCOPE]: "scope",
 };

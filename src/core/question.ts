@@ -1,5 +1,5 @@
 /**
- * What all requests to the client share, and the capabilities that they and handlers need.
+ * The contract of requests to the client, and the capabilities that these and handlers need.
  *
  * @module
  */

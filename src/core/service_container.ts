@@ -651,7 +651,7 @@ class ServiceContainer implements Container {
     this.#values = new Map();
     for (const known of [this.#entries, this.#keyed, this.#made]) known.clear();
     for (const entry of all) this.#abandon(entry, "the server is closing");
-    // What is being made may use what is made.
+    // A value that is being made may use one that is made.
     await wait(all.map(({ over }) => over.promise));
     for (const entry of made) await this.#disposeReported(entry, "result", left());
     await wait([...this.#disposing]);

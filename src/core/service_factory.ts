@@ -9,7 +9,7 @@ import { INTERNALS } from "./internals.ts";
 import type { Lifetime, Service, ServiceEnd } from "./service.ts";
 import { bind, type Definition, getService } from "./service_container.ts";
 
-/** What `make` can use. Works when destructured. */
+/** Parameter of `make`. Works when destructured. */
 export interface ServiceScope {
   /**
    * Returns the value of another service, which is disposed after this one. It must live at least as long.
@@ -19,13 +19,13 @@ export interface ServiceScope {
   readonly signal: AbortSignal;
 }
 
-/** What `make` of a service for one call can use. */
+/** Parameter of `make` of a service for one call. */
 export interface CallServiceScope extends ServiceScope {
   /** The context of the call. */
   readonly ctx: Context;
 }
 
-/** What `make` of a service by key can use. */
+/** Parameter of `make` of a service by key. */
 export interface KeyedServiceScope extends ServiceScope {
   /** The key for which the value is made. `undefined` for a value that lives for one call. */
   readonly key: string | undefined;

@@ -72,11 +72,11 @@ export interface LogPage {
 }
 
 /**
- * What an engine such as Redis or SQLite must do to become a store. Keys and log names are short texts of letters,
+ * The operations of an engine, such as Redis or SQLite, that becomes a store. Keys and log names are short texts of letters,
  * digits, `-` and `_`. Values are opaque texts without U+0000.
  *
  * Each operation may be repeated with the same arguments, because an answer may be lost on its way. The `token` of a
- * write tells a repetition from a second write.
+ * write distinguishes a repetition from a second write.
  */
 export interface StoreEngine {
   /** Returns a value, or `undefined` if there is none or it has expired. */
@@ -181,7 +181,7 @@ export interface SharingHost {
 }
 
 /**
- * What the instances of a server know together. If the store fails, the methods tell the observer and return as if it
+ * State that the instances of a server share. If the store fails, the methods notify the observer and return as if it
  * were empty. They never reject.
  */
 export interface SharedState {
@@ -201,7 +201,7 @@ export interface SessionState {
 export interface SharedSession {
   readonly isEnded: boolean;
   readonly state: SessionState;
-  /** Connects the state of this process, which then hears of changes. */
+  /** Connects the state of this process, which then receives changes. */
   join(local: LocalSession): void;
   /** Disconnects the state of this process. */
   leave(): void;
@@ -225,7 +225,7 @@ export interface SharedSession {
   claim(stream?: string): void;
 }
 
-/** What a process does if another one changes its session. */
+/** Callbacks of a process for changes of its session by another one. */
 export interface LocalSession {
   end(): void;
   apply(state: SessionState): void;

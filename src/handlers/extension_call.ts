@@ -15,7 +15,7 @@ import { InFlight } from "../core/in_flight.ts";
 import { type Question, requireCapabilities } from "../core/question.ts";
 import { BUSY } from "../core/link.ts";
 
-/** What runs a call below an attribute. */
+/** Runs a call below an attribute. */
 export type RunCall = (call: Call) => Result | Promise<Result>;
 
 /** Runs a call within one attribute. */
@@ -69,7 +69,7 @@ class Layer {
   readonly #started = Promise.withResolvers<void>();
   /** The outcome of the handler. */
   readonly #running = Promise.withResolvers<Result>();
-  /** What `next` returns: the outcome, or the reason for which nobody waits for it any more. */
+  /** The outcome that `next` returns, or the reason for which nobody waits for it any more. */
   readonly #ended = Promise.withResolvers<Result>();
   readonly #made = new Map<string, Promise<unknown>>();
   #redirect?: Redirect;

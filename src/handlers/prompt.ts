@@ -123,7 +123,7 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
    * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
-  /** What extensions add, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
+  /** Additions of extensions, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
   readonly extensions?: readonly Attribute[];
   /** Limits of the prompt. Its completers count apart, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
   readonly limits?: HandlerLimits;

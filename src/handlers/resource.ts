@@ -65,7 +65,7 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
    * Defaults to none. Then the read fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
-  /** What extensions add, made by `attribute` of an extension. The first attribute that wraps reads is the outermost. */
+  /** Additions of extensions, made by `attribute` of an extension. The first attribute that wraps reads is the outermost. */
   readonly extensions?: readonly Attribute[];
   /** Limits of the resource. Its completers count apart, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
   readonly limits?: HandlerLimits;
@@ -297,19 +297,9 @@ interface Defined {
 function define<Input>(form: Form<Input>): Defined {
   const { scheme, uri: key = `${scheme}:`, name, title, description, mimeType, size, icons, annotations } = form;
   const { allow, use = [], ttlMs, cacheScope = "private", list, read } = form;
-  const refuse = (state: string) => new TypeError(`Cannot make resource ${quote(key)}: ${state}`);
-  if (scheme === undefined ? !/^[a-z][a-z\d+.-]*:\S+$/i.test(key) : !/^[a-z][a-z\d+.-]*:$/.test(key)) {
-    throw refuse(
-      "name it by a uri such as config://app, without spaces, or by a scheme such as repo, in small letters",
-    );
-  }
-  if (typeof name !== "string" || !name) throw refuse("it has no name");
-  if (typeof read !== "function") throw refuse("read is not a function");
-  if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
-    throw refuse("ttlMs is not a whole number of milliseconds");
-  }
-  const { needs, _meta, extensions } = readExtensions(form, `resource ${quote(key)}`);
   const isTemplate = scheme === undefined && /[{}]/.test(key);
+  checkForm(form, key, isTemplate);
+  const { needs, _meta, extensions } = readExtensions(form, `resource ${quote(key)}`);
   const template = isTemplate || scheme !== undefined ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
   const services = bindServices(form.services, `resource ${quote(key)}`);
   const listPage = list &&
@@ -335,9 +325,6 @@ function define<Input>(form: Form<Input>): Defined {
     if (!contents) throw McpError.resourceNotFound(uri);
     return { contents };
   };
-  if (form.params && !isTemplate) {
-    throw refuse("it has params, but its uri has no variables; write one like note://{id}");
-  }
   const definition: Definition = {
     ...toMatcher(template, isTemplate),
     key,
@@ -368,6 +355,28 @@ function define<Input>(form: Form<Input>): Defined {
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
   return { definition, template: isTemplate ? template : undefined, services };
+}
+
+/**
+ * Validates the options of a resource.
+ *
+ * @throws {TypeError} if one is invalid.
+ */
+function checkForm<Input>({ scheme, name, read, ttlMs, params }: Form<Input>, key: string, isTemplate: boolean): void {
+  const refuse = (state: string) => new TypeError(`Cannot make resource ${quote(key)}: ${state}`);
+  if (scheme === undefined ? !/^[a-z][a-z\d+.-]*:\S+$/i.test(key) : !/^[a-z][a-z\d+.-]*:$/.test(key)) {
+    throw refuse(
+      "name it by a uri such as config://app, without spaces, or by a scheme such as repo, in small letters",
+    );
+  }
+  if (typeof name !== "string" || !name) throw refuse("it has no name");
+  if (typeof read !== "function") throw refuse("read is not a function");
+  if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
+    throw refuse("ttlMs is not a whole number of milliseconds");
+  }
+  if (params && !isTemplate) {
+    throw refuse("it has params, but its uri has no variables; write one like note://{id}");
+  }
 }
 
 /** Returns a function that converts and checks the variables of a template. */

@@ -151,7 +151,7 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
    * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
-  /** What extensions add, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
+  /** Additions of extensions, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
   readonly extensions?: readonly Attribute[];
   /** Limits of the tool, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
   readonly limits?: HandlerLimits;
@@ -165,10 +165,10 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
   ) => ToolResultOf<O> | Promise<ToolResultOf<O>>;
 }
 
-/** What `run` of a tool returns, by the schema of its output. */
+/** The value that `run` of a tool returns, by the schema of its output. */
 export type ToolResultOf<O extends Schema> = Schema extends O ? ToolReturn : InferInput<O> | ToolResult;
 
-/** What one caller sees of a tool. Missing parts are those of the tool. */
+/** A tool as one caller sees it. Missing parts are those of the tool. */
 export interface ToolVariant<Input = unknown> {
   /** Name for people. */
   readonly title?: string;
@@ -284,7 +284,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     vary: options.forCaller && (async (call, core) => {
       const { toVariant } = await import("./variant.ts");
       const variant = await toVariant(options, { call, core, services, define });
-      // What all callers use together is limited together.
+      // All variants share the limits of the tool.
       return variant && { ...variant, limits };
     }),
     input,

@@ -14,7 +14,7 @@ import { isContent } from "../handlers/content.ts";
 import { Keeper } from "./kept_results.ts";
 import { cutText, toSize } from "./text.ts";
 
-/** What happens to a result that is too large. */
+/** Treatment of a result that is too large. */
 export type OnLarge = "refuse" | "cut" | "link";
 
 /** Options of large results. */

@@ -51,7 +51,7 @@ export interface HandlerLimitsOptions {
    */
   readonly resultBytes?: number;
   /**
-   * What happens to a larger result. `"refuse"` makes it an error. `"cut"` cuts its text, and adds a note for the model.
+   * Treatment of a larger result. `"refuse"` makes it an error. `"cut"` cuts its text, and adds a note for the model.
    * `"link"` keeps it behind a link to a resource, which the model reads in pages. Defaults to `"refuse"`. `"link"` is
    * for tools.
    */
@@ -107,7 +107,7 @@ class State {
   }
 }
 
-/** What the limits of a runner need. */
+/** The parts that the limits of a runner need. */
 interface Parts {
   readonly options: HandlerLimitsOptions;
   readonly handler: LimitedHandler;

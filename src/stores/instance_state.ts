@@ -32,7 +32,7 @@ export interface OpenedPage {
   readonly last: number;
 }
 
-/** What one instance tells the others. */
+/** A message from one instance to the others. */
 type News =
   | { readonly changes: readonly SharedChange[] }
   /** A session has changed, another instance writes to its client, or has a message of its client. */
@@ -113,7 +113,7 @@ export class InstanceState implements SharedState {
     }
   }
 
-  /** Adds a session that hears of news. */
+  /** Adds a session that receives news from other instances. */
   addSession(record: SessionRecord): void {
     this.#sessions.set(record.key, record);
   }

@@ -9,7 +9,7 @@ import { customStore, type StoreOptions } from "../stores/custom_store.ts";
 
 /** A test of the contract. */
 export interface StoreCase {
-  /** What must hold. */
+  /** The rule that must hold. */
   readonly name: string;
   /** Runs the test. Rejects if the store breaks the contract. */
   run(): Promise<void>;
@@ -53,7 +53,7 @@ export function listStoreCases(make: () => Maybe<Store>): readonly StoreCase[] {
   }));
 }
 
-/** What a test makes an engine do. */
+/** A command of a test to an engine. */
 interface Faults {
   /** Runs each command twice. */
   repeats?: boolean;
@@ -258,7 +258,7 @@ const CASES: readonly (readonly [name: string, check: (bench: Bench) => Promise<
     await until(() => heard.every(({ length }) => length === 10));
     equal(heard, [0, 1].map(() => Array.from({ length: 10 }, (_, i) => `${i}`)));
   }],
-  ["a subscriber hears only what is published later, or what follows an id", async (bench) => {
+  ["a subscriber receives only what is published later, or what follows an id", async (bench) => {
     const store = bench.open();
     const [late, all]: string[][] = [[], []];
     for (const text of ["1", "2"]) await store.publish(bench.key, text);

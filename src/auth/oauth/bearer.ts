@@ -4,15 +4,15 @@
  * @module
  */
 
-/** What a request has: a token, nothing, or something that is refused for a reason. */
+/** The token of a request, nothing, or the reason for a refusal. */
 export type Bearer =
   | { readonly token: string }
   | { readonly error?: "invalid_request" | "invalid_token"; readonly reason: string };
 
-/** What precedes a token in the header. */
+/** Text before the token in the header. */
 export const PREFIX = "Bearer ";
 /** Maximum characters of a token. */
-export const MAX_TOKEN = 16_384;
+const MAX_TOKEN = 16_384;
 /** The query parameter of RFC 6750, which must not be used because URLs end up in logs. */
 export const QUERY = "access_token";
 

@@ -9,7 +9,7 @@ import type { Claims } from "./caller.ts";
 /** A token that is refused. The message is fixed text for the client and has no part of the token. */
 export class InvalidToken extends Error {}
 
-/** What the claims of a token must say. */
+/** Rules for the claims of a token. */
 export interface ClaimRules {
   /** Audiences that stand for this server. */
   readonly audiences: ReadonlySet<string>;

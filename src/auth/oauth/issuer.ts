@@ -91,7 +91,7 @@ function isKeySet(json: object): json is JSONWebKeySet {
 }
 
 /** Lists the places of an issuer's metadata in the order of the specification. */
-export function toMetadataUrls({ origin, pathname }: URL): readonly string[] {
+function toMetadataUrls({ origin, pathname }: URL): readonly string[] {
   const path = pathname.replace(/\/$/, "");
   const urls = ["oauth-authorization-server", "openid-configuration"].map((name) =>
     `${origin}/.well-known/${name}${path}`

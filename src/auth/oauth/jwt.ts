@@ -8,7 +8,7 @@ import { checkClaims, type ClaimRules, InvalidToken } from "./claims.ts";
 import type { Claims } from "./caller.ts";
 import type { Issuer, IssuerKeys } from "./issuer.ts";
 
-/** What a JWT must say. */
+/** Rules for a JWT. */
 export interface JwtRules extends ClaimRules {
   /** Trusted issuers by name. */
   readonly issuers: ReadonlyMap<string, Issuer>;

@@ -134,7 +134,7 @@ const REFUSED_LIMITS = { entries: 1000, characters: 1024 * 1024 };
 /** Time for which the answer to an introspection is kept, in milliseconds. */
 const INTROSPECTED_MS = 30_000;
 
-/** What is known about a token that was accepted. */
+/** Facts about an accepted token. */
 interface Verdict {
   readonly principal: OAuthPrincipal;
   /** Time until which the token is accepted, in milliseconds since 1970. */
@@ -301,7 +301,7 @@ function toCurrent({ principal, until }: Verdict, now: number): Principal {
   return late;
 }
 
-/** What was found out about an opaque token. */
+/** Facts about an opaque token. */
 interface Introspected {
   readonly issuer: Issuer;
   readonly claims: Claims;

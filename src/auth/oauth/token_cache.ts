@@ -1,5 +1,5 @@
 /**
- * What is known about tokens, kept in memory.
+ * Keeps facts about tokens in memory.
  *
  * @module
  */

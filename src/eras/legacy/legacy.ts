@@ -90,7 +90,7 @@ class LegacyEra implements Era {
   readonly #answers = new WeakMap<Call, Map<string, Promise<unknown>>>();
   /** Cached JSON of results that stay the same object. */
   readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
-  /** What the server's `session` returned for each session. */
+  /** The value that the server's `session` returned for each session. */
   readonly #data = new WeakMap<ClientFacts, unknown>();
   readonly #onChange = (change: Change): void => this.#announce(change);
   readonly #carrier: Carrier;

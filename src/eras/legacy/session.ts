@@ -43,7 +43,7 @@ interface Sealed {
   readonly i?: Implementation;
   readonly c: ClientCapabilities;
   readonly p?: string;
-  /** What the server's `session` returned. */
+  /** The value that the server's `session` returned. */
   readonly d?: unknown;
 }
 
@@ -58,14 +58,14 @@ interface Ended {
   readonly isByClient: boolean;
 }
 
-/** What sessions share with their era. */
+/** The parts that sessions share with their era. */
 export interface SessionsParts extends Pick<Engine, "core" | "accounts"> {
   /** Gets what the server's `session` returned for each session. */
   readonly data: WeakMap<ClientFacts, unknown>;
   readonly count: CountSubscriber;
 }
 
-/** What the endpoints of a server keep of their sessions together, so that the limits hold for all of them. */
+/** Counts that the endpoints of a server share, so that the limits hold for all of their sessions. */
 class SessionTable {
   /** Sessions by id. The one that was used least recently is first. */
   readonly known: Map<string, HttpSession> = new Map();

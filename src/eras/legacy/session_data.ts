@@ -1,5 +1,5 @@
 /**
- * What a server knows of a client's session.
+ * Computes the data that a server keeps about a client's session.
  *
  * @module
  */

@@ -40,7 +40,7 @@ export interface Session {
   readonly requests: ServerRequests;
   /** Resumable streams. `undefined` without an id. */
   readonly streams?: Streams;
-  /** What all instances know of the session. `undefined` without a store or an id. */
+  /** The state that all instances share. `undefined` without a store or an id. */
   readonly shared?: SharedSession;
   /** Resources the client watches: the functions that end their subscriptions, by URI. */
   readonly watched: Map<string, () => void>;

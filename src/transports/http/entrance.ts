@@ -3,12 +3,12 @@
  *
  * @module
  */
-import type { AuthTransport } from "../../core/auth.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { SeenRequest } from "../../core/link.ts";
+import type { TransportName } from "../../core/observer.ts";
 import type { ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
-import type { toRefusal } from "./exchange.ts";
+import type { toFault, toRefusal } from "./exchange.ts";
 
 /** Authenticates callers, and hides their credentials from everything behind. */
 export interface Gate {
@@ -18,7 +18,7 @@ export interface Gate {
   enter(
     request: Request,
     info: ConnectionInfo | undefined,
-    transport: AuthTransport,
+    transport: TransportName,
   ): Admitted | Response | Promise<Admitted | Response>;
   /** Authenticates the caller of a request, and passes the request on to `fetch` with its principal. */
   admit(
@@ -50,5 +50,6 @@ export interface GateParts {
   readonly proxies: readonly string[];
   readonly readPeer: typeof readPeer;
   readonly readPrincipal: typeof readPrincipal;
+  readonly toFault: typeof toFault;
   readonly toRefusal: typeof toRefusal;
 }

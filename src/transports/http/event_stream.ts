@@ -24,7 +24,7 @@ export interface EventStreamOptions {
   readonly onLost: () => void;
   /** Text to send as a heartbeat. Defaults to a comment. */
   readonly comment?: string;
-  /** The transport, if the observer hears of the stream. */
+  /** The transport, if the stream is reported to the observer. */
   readonly transport?: TransportName;
 }
 

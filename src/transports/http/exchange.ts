@@ -223,3 +223,8 @@ export function toRefusal({ status, message, headers }: Unread, code: number = I
   const text = toFailure(undefined, { code, message });
   return new Response(text, { status, headers: { ...JSON_HEADERS, ...headers } });
 }
+
+/** Reports an unexpected error, and creates the response to its request. */
+export function toFault(core: Core, error: unknown): Response {
+  return new Response(toFailure(undefined, core.report(error)), { status: 500, headers: JSON_HEADERS });
+}

@@ -24,7 +24,7 @@ import {
 } from "./access.ts";
 import type { Gate, LoadGate } from "./entrance.ts";
 import { EventStreams } from "./event_stream.ts";
-import { Exchange, type ExchangeParts, toRefusal } from "./exchange.ts";
+import { Exchange, type ExchangeParts, toFault, toRefusal } from "./exchange.ts";
 import { INCOMPLETE, RequestBodies, type Unread } from "./request_body.ts";
 import type { HttpParts } from "./upgrades.ts";
 
@@ -153,7 +153,7 @@ export class Endpoint {
       this.#gate = await loadGate();
     } catch (error) {
       // The server has an authentication that cannot be used. Without one, it serves nobody.
-      return new Response(this.#toFault(error).text, { status: 500, headers: { "content-type": "application/json" } });
+      return toFault(this.#engine.core, error);
     }
     return await this.fetch(request, info);
   }
@@ -172,7 +172,7 @@ export class Endpoint {
       const reply = this.#era.accept(this.#parse(body, exchange), exchange);
       exchange.finish(reply instanceof Promise ? await reply : reply);
     } catch (error) {
-      exchange.finish(this.#toFault(error));
+      exchange.finish(this.#toFaultReply(error));
     }
   }
 
@@ -181,11 +181,11 @@ export class Endpoint {
       const reply = method === "GET" ? this.#era.attach?.(exchange) : this.#era.detach?.(exchange);
       exchange.finish(await reply ?? {});
     } catch (error) {
-      exchange.finish(this.#toFault(error));
+      exchange.finish(this.#toFaultReply(error));
     }
   }
 
-  #toFault(error: unknown): Reply {
+  #toFaultReply(error: unknown): Reply {
     return { text: toFailure(undefined, this.#engine.core.report(error)), status: 200 };
   }
 

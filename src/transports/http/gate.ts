@@ -5,13 +5,12 @@
  * @module
  */
 import { quote } from "../../protocol/errors.ts";
-import { isObject, toFailure } from "../../protocol/jsonrpc.ts";
+import { isObject } from "../../protocol/jsonrpc.ts";
 import {
   type Authentication,
   type AuthFacts,
   type AuthRefusal,
   type AuthRoute,
-  type AuthTransport,
   BEARER,
   CHALLENGE,
   type Credentials,
@@ -19,11 +18,12 @@ import {
   isRefusal,
   isToken,
   refuse,
-  toChallenge,
+  toChallengeHeaders,
 } from "../../core/auth.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../core/link.ts";
+import type { TransportName } from "../../core/observer.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { Admitted, Gate, GateParts } from "./entrance.ts";
 
@@ -57,7 +57,7 @@ export class HttpGate implements Gate {
     try {
       return await route.fetch(request);
     } catch (error) {
-      return toFault(this.#core, error);
+      return this.#parts.toFault(this.#core, error);
     }
   }
 
@@ -80,7 +80,7 @@ export class HttpGate implements Gate {
   enter(
     request: Request,
     info: ConnectionInfo | undefined,
-    transport: AuthTransport,
+    transport: TransportName,
   ): Admitted | Response | Promise<Admitted | Response> {
     const entry = new Entry(request, info, { transport, parts: this.#parts });
     if (info?.principal !== undefined) return this.#judge(entry, this.#parts.readPrincipal(info));
@@ -89,7 +89,7 @@ export class HttpGate implements Gate {
     try {
       found = this.#auth.authenticate(request, entry);
     } catch (error) {
-      return toFault(this.#core, error);
+      return this.#parts.toFault(this.#core, error);
     }
     return typeof Object(found).then === "function" ? this.#wait(entry, found) : this.#judge(entry, found);
   }
@@ -112,7 +112,7 @@ export class HttpGate implements Gate {
     try {
       return this.#judge(entry, await Promise.race([found, late]));
     } catch (error) {
-      if (error !== TOO_SLOW) return toFault(this.#core, error);
+      if (error !== TOO_SLOW) return this.#parts.toFault(this.#core, error);
       const reason = `authentication took longer than ${timeoutMs} ms (auth.timeoutMs)`;
       entry.abort();
       this.#core.report(new Error(`Cannot authenticate a caller: ${reason}`));
@@ -136,7 +136,7 @@ export class HttpGate implements Gate {
     if (isRefusal(found)) return this.#refuse(entry, found);
     if (!isPrincipal(found)) {
       const state = "authenticate() returned neither a principal with an id nor refuse()";
-      return toFault(this.#core, new TypeError(`Cannot authenticate a caller: ${state}`));
+      return this.#parts.toFault(this.#core, new TypeError(`Cannot authenticate a caller: ${state}`));
     }
     if (found.expiresAt !== undefined && found.expiresAt <= entry.now) return this.#refuse(entry, this.#toExpired());
     const { request, info, transport } = entry;
@@ -155,11 +155,9 @@ export class HttpGate implements Gate {
     this.#core.observer.auth?.({ state: "refused", transport, status, reason });
     if (refusal.cause !== undefined) this.#core.report(refusal.cause);
     const { challenges = status === 401 ? [this.#auth.challenge ?? BEARER] : [] } = refusal;
-    const headers: Record<string, string> = challenges.length
-      ? { "www-authenticate": challenges.map(toChallenge).join(", ") }
-      : status === 429 || status === 503
+    const headers = !challenges.length && (status === 429 || status === 503)
       ? RETRY_AFTER
-      : {};
+      : toChallengeHeaders(challenges);
     // The codes are those of the statuses, outside the range that the specification reserves.
     const code = -31_000 - status;
     const message = `Cannot serve the request: ${reason}`;
@@ -188,7 +186,7 @@ const TOO_SLOW = new Error("Cannot authenticate a caller: it took too long");
 
 /** A request at the gate. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */
 class Entry implements AuthFacts {
-  readonly transport: AuthTransport;
+  readonly transport: TransportName;
   readonly #request: Request;
   readonly #info: ConnectionInfo | undefined;
   readonly #parts: GateParts;
@@ -197,7 +195,7 @@ class Entry implements AuthFacts {
   constructor(
     request: Request,
     info: ConnectionInfo | undefined,
-    { transport, parts }: { readonly transport: AuthTransport; readonly parts: GateParts },
+    { transport, parts }: { readonly transport: TransportName; readonly parts: GateParts },
   ) {
     this.transport = transport;
     this.#request = request;
@@ -303,9 +301,4 @@ function isPrincipal(value: unknown): value is Principal {
   const { scopes, expiresAt } = value;
   const isList = scopes === undefined || Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string");
   return isList && (expiresAt === undefined || Number.isFinite(expiresAt));
-}
-
-function toFault(core: Core, error: unknown): Response {
-  const text = toFailure(undefined, core.report(error));
-  return new Response(text, { status: 500, headers: { "content-type": "application/json" } });
 }

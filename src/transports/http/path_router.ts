@@ -5,7 +5,6 @@
  * @module
  */
 import { McpError } from "../../protocol/errors.ts";
-import { toFailure } from "../../protocol/jsonrpc.ts";
 import type { CompiledSchema, Schema } from "../../schema/schema.ts";
 import { readTextValues } from "../../schema/text_values.ts";
 import type { Change } from "../../core/changes.ts";
@@ -18,7 +17,7 @@ import { BUSY, RETRY_AFTER } from "../../core/link.ts";
 import type { OpenPipe, PipeServer } from "../channel.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { LoadGate } from "./entrance.ts";
-import { toRefusal } from "./exchange.ts";
+import { toFault, toRefusal } from "./exchange.ts";
 import type { Endpoint, Fetch } from "./fetch.ts";
 import { PathTemplate } from "./path_template.ts";
 import type { HttpParts } from "./upgrades.ts";
@@ -26,7 +25,7 @@ import type { HttpParts } from "./upgrades.ts";
 /** Parameters of a path by name. With a schema, they have its types. */
 export type RouteParams = Readonly<Record<string, unknown>>;
 
-/** What the server of one concrete path takes over from the server with the parameters. */
+/** The parts that the server of one concrete path gets from the server with the parameters. */
 export interface Branch {
   readonly trunk: Engine;
   readonly loadGate?: LoadGate;
@@ -34,7 +33,7 @@ export interface Branch {
   readonly secret: string | readonly string[];
   readonly handlers: readonly Handler[];
   readonly route: ReadRoute;
-  /** What is enabled and disabled at all paths. */
+  /** The calls of `enable` and `disable` that hold at all paths. */
   readonly toggles?: readonly Toggle[];
 }
 
@@ -122,8 +121,7 @@ export class PathRouter {
       if (entered instanceof Response) return entered;
       return await this.#pass(place, request, entered);
     } catch (error) {
-      const text = toFailure(undefined, core.report(error));
-      return new Response(text, { status: 500, headers: { "content-type": "application/json" } });
+      return toFault(core, error);
     }
   };
 

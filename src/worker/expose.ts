@@ -115,6 +115,7 @@ class Exposed {
     this.#done = done;
     let message: FromThread;
     try {
+      if (Atomics.load(done, 1)) throw new DOMException("Cannot run the call: it was cancelled", "AbortError");
       // The server has validated the input, so it has the type that the handler expects.
       message = { kind: "result", value: await this.#handler(input as never, this.#toContext(facts)) };
     } catch (error) {

@@ -146,7 +146,7 @@ class Thread {
   rest(onIdle: () => void): void {
     this.#keepAlive(false);
     const { idleMs } = this.#options;
-    if (idleMs) this.#startTimer(idleMs, onIdle);
+    if (idleMs) this.#stopTimer = startBackgroundTimer(onIdle, idleMs);
     else onIdle();
   }
 
@@ -154,6 +154,7 @@ class Thread {
   end(): void {
     this.hasEnded = true;
     this.#stopTimer?.();
+    this.#job?.stop();
     this.#worker.terminate();
     this.#job?.ended.resolve();
   }
@@ -212,10 +213,11 @@ class Thread {
     if (typeof change === "function") change.call(this.#worker);
   }
 
+  // Deno may never run a background timer while nothing but a thread is at work.
   #startTimer(ms: number, job: () => void): void {
     this.#stopTimer?.();
-    // A running call keeps its thread, and the thread keeps the process alive.
-    this.#stopTimer = startBackgroundTimer(job, ms);
+    const timer = setTimeout(job, ms);
+    this.#stopTimer = () => clearTimeout(timer);
   }
 }
 
@@ -227,7 +229,8 @@ class Job {
   readonly #input: unknown;
   readonly #ctx: Context;
   readonly #send: (message: ToThread) => void;
-  readonly #done = new Int32Array(new SharedArrayBuffer(4));
+  /** Number of messages that are processed, and whether the call is cancelled. */
+  readonly #done = new Int32Array(new SharedArrayBuffer(8));
   /** Values of `once` that the thread computes. */
   readonly #made = new Map<unknown, PromiseWithResolvers<unknown>>();
   readonly #kept = new Map<unknown, Promise<unknown>>();
@@ -247,7 +250,13 @@ class Job {
   }
 
   cancel(reason: unknown): void {
+    this.stop();
     this.#send({ kind: "cancel", reason: toSentError(reason) });
+  }
+
+  /** Keeps a handler that has not started from starting. Deno cannot end a thread that enters a loop at that moment. */
+  stop(): void {
+    Atomics.store(this.#done, 1, 1);
   }
 
   /** Returns the error that the handler threw. An error that it received from the context is the same object again. */

@@ -399,8 +399,9 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   let visibility: Visibility | undefined;
   function toggle(toggled: Toggle): void {
     if (hasParams) {
-      toggles.push(toggled);
       const { selected, isShown, callers } = toggled;
+      const rest = toggles.filter((each) => !isReplaced(each, toggled));
+      toggles.splice(0, toggles.length, ...rest, toggled);
       for (const { handlers } of router?.list() ?? []) handlers[isShown ? "enable" : "disable"](selected, callers);
     }
     if (visibility) return visibility.toggle(toggled);
@@ -534,6 +535,13 @@ function checkOptions<P extends Schema>(options: RouteServerOptions<P>): void {
   if (sessions !== "optional" && sessions !== "required") {
     throw refuse(`sessions is ${JSON.stringify(sessions)}; it must be "optional" or "required"`);
   }
+}
+
+// Each new path applies all toggles, so those without an effect must not pile up.
+function isReplaced({ selected, callers }: Toggle, by: Toggle): boolean {
+  if (by.callers && by.callers !== callers) return false;
+  if (INTERNALS in selected || INTERNALS in by.selected) return selected === by.selected;
+  return JSON.stringify(selected) === JSON.stringify(by.selected);
 }
 
 /** Makes messages wait until something is loaded. A server that cannot load it still serves. */

@@ -32,3 +32,31 @@ Deno.test("a handler has one concurrency at all paths of a server", async () => 
   assertEquals([await first, second], ["done", -31503]);
   await server.close();
 });
+
+Deno.test("rules that replace each other are applied once to each new path", async () => {
+  let applied = 0;
+  const never = () => false;
+  const selected = {
+    get tag() {
+      applied++;
+      return "slow";
+    },
+  };
+  const work = tool({ name: "work", tags: ["slow"], run: () => "done" });
+  const server = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", handlers: [work] });
+  for (let i = 0; i < 100; i++) {
+    server.handlers.disable(selected);
+    server.handlers.enable(work);
+    server.handlers.disable({ tool: "work" }, never);
+    server.handlers.enable(selected);
+  }
+  const count = async (tenant: string) => {
+    const response = await server.fetch(new Request(`http://localhost/${tenant}/mcp`, toRequest("tools/list")));
+    return (await response.json()).result.tools.length;
+  };
+  assertEquals(await count("a"), 1);
+  applied = 0;
+  assertEquals(await count("b"), 1);
+  await server.close();
+  assertEquals(applied < 10, true, `${applied} rules`);
+});

@@ -63,7 +63,9 @@ export class InFlight {
   notify({ method, params }: Notification): boolean {
     if (method !== "notifications/cancelled") return true;
     const found = this.#calls?.findLast(({ id }) => id === params?.requestId);
-    found?.cancel(params?.reason, BY_CLIENT);
+    const reason = params?.reason;
+    // Handlers and limits read the reason, so it is no value that looks like a timeout, or that has no text.
+    found?.cancel(typeof reason === "string" && reason ? reason : undefined, BY_CLIENT);
     return !!found;
   }
 

@@ -1,5 +1,5 @@
 // What runs at a path must not end because many other paths are used.
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertThrows } from "@std/assert";
 import { createServer, extension, type Server, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
 import { pause } from "./attack.ts";
@@ -45,4 +45,10 @@ Deno.test("a path with a handler that goes on after its response is not dropped"
   await pause(10);
   await server.close();
   assertEquals(made, ["busy", "a", "b", "c"]);
+});
+
+Deno.test("no parameter has a name that objects treat as their prototype", () => {
+  const options = { name: "tenants", version: "1.0.0" };
+  assertThrows(() => createServer({ ...options, path: "/:__proto__/mcp" }), TypeError, "a path like");
+  createServer({ ...options, path: "/:constructor/mcp" });
 });

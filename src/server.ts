@@ -432,7 +432,8 @@ function createHandlerSet(
   let visibility: Visibility | undefined;
   function toggle(toggled: Toggle): void {
     if (site.hasParams) {
-      site.toggles.push(toggled);
+      const rest = site.toggles.filter((each) => !isReplaced(each, toggled));
+      site.toggles.splice(0, site.toggles.length, ...rest, toggled);
       for (const { handlers } of site.router?.list() ?? []) applyToggle(handlers, toggled);
     }
     if (visibility) return visibility.toggle(toggled);
@@ -643,6 +644,13 @@ function checkOptions<P extends Schema>(options: RouteServerOptions<P>): void {
   if (sessions !== "optional" && sessions !== "required") {
     throw refuse(`sessions is ${JSON.stringify(sessions)}; it must be "optional" or "required"`);
   }
+}
+
+// Each new path applies all toggles, so those without an effect must not pile up.
+function isReplaced({ selected, callers }: Toggle, by: Toggle): boolean {
+  if (by.callers && by.callers !== callers) return false;
+  if (INTERNALS in selected || INTERNALS in by.selected) return selected === by.selected;
+  return JSON.stringify(selected) === JSON.stringify(by.selected);
 }
 
 /** Makes messages wait until something is loaded. A server that cannot load it still serves. */

@@ -190,7 +190,7 @@ export class Call implements ServiceCall, Cancellable {
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
-      if (this.reason) this.#controller.abort(this.reason);
+      if (this.reason !== undefined) this.#controller.abort(this.reason);
     }
     return this.#controller.signal;
   }

@@ -19,7 +19,7 @@ export interface CancelOptions {
 export interface Cancellable {
   readonly id: Id;
   /** Identifies the endpoint of the call. */
-  readonly host: object;
+  readonly host: { readonly server: object };
   /** Whether this is a subscription, which does not keep the connection busy. */
   readonly isSubscription: boolean;
   /** Cancels the call. It gets a response only if `error` is set. `why` defaults to a disconnected client. */
@@ -63,13 +63,15 @@ export class InFlight {
   notify({ method, params }: Notification): boolean {
     if (method !== "notifications/cancelled") return true;
     const found = this.#calls?.findLast(({ id }) => id === params?.requestId);
-    found?.cancel(params?.reason, BY_CLIENT);
+    const reason = params?.reason;
+    // Handlers and limits read the reason, so it is no value that looks like a timeout, or that has no text.
+    found?.cancel(typeof reason === "string" && reason ? reason : undefined, BY_CLIENT);
     return !!found;
   }
 
-  /** Adds the endpoints of the calls to a set. */
-  addHosts(hosts: Set<object>): void {
-    for (const { host } of this.#calls ?? []) hosts.add(host);
+  /** Adds the endpoints of the calls to a set. The host of a call may be derived from that of its endpoint. */
+  addServers(servers: Set<object>): void {
+    for (const { host } of this.#calls ?? []) servers.add(host.server);
   }
 
   /** Charges clients with all calls that are not charged yet. */

@@ -51,6 +51,8 @@ export async function readInner(
     const runner = await method.find(call);
     if (runner.scopes) requireScopes(core, call, runner.scopes);
     if (runner.needs) requireCapabilities(client.capabilities, runner.needs, "read the resource");
+    // Otherwise a tool that reads what its client names would be a way around the rate of a resource.
+    runner.check?.(call);
     if (runner.extensions?.run) return await runner.extensions.run(call, runner, scheduler);
     return await (scheduler.invoke ? scheduler.invoke(call, runner) : runner.run(call));
   };

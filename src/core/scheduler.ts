@@ -123,11 +123,11 @@ export class Scheduler implements Executor {
     await Promise.all(this.#deferred);
   }
 
-  /** Returns the hosts of all endpoints with calls. */
-  busyHosts(): Set<object> {
-    const hosts = new Set<object>();
-    for (const inFlight of this.#busy) inFlight.addHosts(hosts);
-    return hosts;
+  /** Returns `host.server` of all endpoints with calls. */
+  busyServers(): Set<object> {
+    const servers = new Set<object>();
+    for (const inFlight of this.#busy) inFlight.addServers(servers);
+    return servers;
   }
 
   /** Runs a function after a call. */

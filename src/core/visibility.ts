@@ -78,7 +78,11 @@ export class Visibility {
 }
 
 function toKey(selected: Handler | HandlerSelector): string {
-  if (INTERNALS in selected) return toName(selected);
+  if (INTERNALS in selected) {
+    // Its methods have no `allow`, so a rule would change nothing.
+    if (selected[INTERNALS].feature.name !== "extensions") return toName(selected);
+    throw new TypeError(`Cannot enable or disable ${toName(selected)}: it is an extension; add or remove it`);
+  }
   const [[kind, name] = [""], ...more] = Object.entries<string>(selected);
   if (/^(tool|resource|prompt|group|tag)$/.test(kind) && !more.length) return `${kind} ${JSON.stringify(name)}`;
   throw new TypeError(`Cannot select handlers by ${quote(kind)}: give one tool, resource, prompt, group or tag`);

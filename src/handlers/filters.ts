@@ -46,7 +46,11 @@ function toGuards(guards: HandlerGuards | undefined, side: "input" | "output"): 
 
 async function pass(guards: readonly Guard[], given: unknown, ctx: Context<never>): Promise<unknown> {
   let value = given;
-  for (const guard of guards) value = (await guard(value, ctx)) ?? value;
+  for (const guard of guards) {
+    const passed = await guard(value, ctx);
+    // `null` is a value like any other, by which a guard may replace a secret.
+    if (passed !== undefined) value = passed;
+  }
   return value;
 }
 

@@ -92,13 +92,13 @@ export class Keeper {
     const pages = blocks.flatMap((block) => this.#toPages(block));
     // Two bytes per character.
     const bytes = pages.reduce((sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100, 200);
-    if (bytes > this.#keepBytes) return;
+    const { account, principal } = call.link;
+    // A result that cannot be kept must not drop those of other clients.
+    if (bytes > this.#keepBytes || !account.hold(bytes)) return;
     for (const [id] of shelf.results) {
       if (shelf.bytes + bytes <= this.#keepBytes) break;
       this.#drop(shelf, id);
     }
-    const { account, principal } = call.link;
-    if (!account.hold(bytes)) return;
     const id = crypto.randomUUID();
     const ends = core.ticker.clock.now() + this.#keepMs;
     core.ticker.schedule(shelf.sweep, this.#keepMs);

@@ -20,6 +20,7 @@ import type { Core } from "../core/core.ts";
 import type { Runner, RunWithin } from "../core/feature.ts";
 import type { HandlerLimits, LimitedHandler } from "../core/handler_limits.ts";
 import { INTERNALS } from "../core/internals.ts";
+import type { Ticker } from "../core/timers.ts";
 import { type Concurrency, Places } from "./concurrency.ts";
 import { type LargeResults, type OnLarge, readLargeResults } from "./large_results.ts";
 import { Buckets, type Rate, takeToken } from "./rate.ts";
@@ -69,11 +70,12 @@ export interface HandlerLimitsOptions {
  */
 export function limits(options: HandlerLimitsOptions): HandlerLimits {
   check(options);
-  // One state per server, and one for its completers. They run with each key that a user types.
-  const states = new WeakMap<Core, Map<string, State>>();
+  // One state per server, and one for its completers. They run with each key that a user types. All paths of a server
+  // share its ticker. With a state for each path, a client could choose another path for each call.
+  const states = new WeakMap<Ticker, Map<string, State>>();
   const find = (core: Core, group: string): State => {
-    const known = states.get(core) ?? new Map<string, State>();
-    states.set(core, known);
+    const known = states.get(core.ticker) ?? new Map<string, State>();
+    states.set(core.ticker, known);
     const state = known.get(group) ?? new State(options, core);
     known.set(group, state);
     return state;

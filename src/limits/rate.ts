@@ -87,8 +87,9 @@ const OTHERS = {};
 const UNKNOWN = {};
 
 /** Returns the key under which the calls of a client are counted. */
-export function toClientKey({ link, inFlight }: Call): ClientKey {
-  return link.account.key ?? (link.http ? UNKNOWN : inFlight);
+export function toClientKey({ link: { account, http } }: Call): ClientKey {
+  // A connection has one account, also for the resources that its calls read.
+  return account.key ?? (http ? UNKNOWN : account);
 }
 
 /** Takes a token for a call. Throws the error for the client if there is none. */

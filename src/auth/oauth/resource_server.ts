@@ -218,8 +218,11 @@ class ResourceServer implements OAuthAuthentication {
     if (found) return toCurrent(found, now);
     const running = this.#running.get(token);
     if (running) return running.then(withoutCause);
-    const verifying = this.#verify(token, facts).finally(() => this.#running.delete(token));
+    const forget = () => void (this.#running.get(token) === verifying && this.#running.delete(token));
+    const verifying = this.#verify(token, facts).finally(forget);
     this.#running.set(token, verifying);
+    // A check that ignores the signal may never end. Later requests must not wait for it too.
+    facts.signal.addEventListener("abort", forget, { once: true });
     return verifying;
   };
 

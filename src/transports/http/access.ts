@@ -147,7 +147,7 @@ export function isPlainPath(path: string): boolean {
 /** Returns a path with parameters such as `/tenants/:tenant/mcp` unchanged. Throws if one is not a whole segment. */
 export function readTemplate(path: string): string {
   const names = path.match(/:\w+/g) ?? [];
-  const isValid = !/[*{}]|[^/]:|:(?![a-z_]\w*(\/|$))/i.test(path) && new Set(names).size === names.length;
+  const isValid = !/[*{}]|[^/]:|:(?![a-z_]\w*(\/|$))|:__proto__/i.test(path) && new Set(names).size === names.length;
   if (isValid) readPath(path.replaceAll(":", ""));
   return isValid ? path : rejectOption(path, "a path like /tenants/:tenant/mcp, with different names");
 }

@@ -282,9 +282,11 @@ export class PathRouter {
   #dropOne(): boolean {
     const { scheduler, core } = this.#options.engine;
     core.observing?.reach("endpoints.open");
-    const busy = scheduler.busyHosts();
+    const busy = scheduler.busyServers();
     for (const [path, { server, users }] of this.#entries) {
-      if (!server || users || server[INTERNALS].http.streams.size || busy.has(server[INTERNALS].engine.host)) continue;
+      if (!server || users) continue;
+      const { http, engine: { host } } = server[INTERNALS];
+      if (http.streams.size || busy.has(host.server)) continue;
       this.#entries.delete(path);
       server[INTERNALS].rest();
       server[INTERNALS].end();

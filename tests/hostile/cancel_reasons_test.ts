@@ -1,0 +1,63 @@
+// Reasons of cancellations, which are any JSON from the client.
+import { assertEquals } from "@std/assert";
+import { tool } from "../../mod.ts";
+import { limits } from "../../src/limits/limits.ts";
+import { connect } from "../../src/testing/testing.ts";
+import { until } from "../support/behaviour.ts";
+import { pause, start } from "./attack.ts";
+
+Deno.test("no reason frees the place of a handler that goes on", async () => {
+  let running = 0;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const slow = tool({
+    name: "slow",
+    limits: limits({ concurrency: { calls: 1, waiting: 4 }, timeoutMs: 60_000 }),
+    async run() {
+      running++;
+      await promise;
+      return "done";
+    },
+  });
+  const server = start({ handlers: [slow] });
+  await using client = await connect(server, { era: "legacy", transport: "pipe" });
+  const first = client.callTool("slow").catch(() => {});
+  await until(() => running === 1, "the first call");
+  for (let requestId = 0; requestId < 10; requestId++) {
+    await client.notify("notifications/cancelled", { requestId, reason: { name: "TimeoutError" } });
+  }
+  const second = client.callTool("slow").catch(() => {});
+  await pause();
+  assertEquals(running, 1);
+  resolve();
+  await Promise.race([Promise.all([first, second]), pause()]);
+  await server.close();
+});
+
+for (const reason of ["", 0, null, { toString: null, valueOf: null }]) {
+  Deno.test(`a handler sees that it was cancelled for the reason ${JSON.stringify(reason)}`, async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const seen: unknown[] = [];
+    let isRunning = false;
+    const slow = tool({
+      name: "slow",
+      async run(_input, ctx) {
+        isRunning = true;
+        await promise;
+        // The signal is made when it is read.
+        seen.push(ctx.signal.aborted, `${ctx.signal.reason}` !== "");
+      },
+    });
+    const server = start({ handlers: [slow] });
+    await using client = await connect(server, { era: "legacy", transport: "pipe" });
+    void client.callTool("slow").catch(() => {});
+    await until(() => isRunning, "the call");
+    for (let requestId = 0; requestId < 10; requestId++) {
+      await client.notify("notifications/cancelled", { requestId, reason });
+    }
+    await pause(10);
+    resolve();
+    await until(() => seen.length > 0, "the end of the handler");
+    await server.close();
+    assertEquals(seen, [true, true]);
+  });
+}

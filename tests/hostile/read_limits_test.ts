@@ -1,0 +1,21 @@
+// A tool that reads the resource that its client names.
+import { assertEquals } from "@std/assert";
+import { resource, tool } from "../../mod.ts";
+import { limits } from "../../src/limits/limits.ts";
+import { behaviour } from "../support/behaviour.ts";
+
+behaviour("the rate of a resource holds for handlers that read it", async (join) => {
+  const uri = "slow://report";
+  const report = resource({
+    uri,
+    name: "report",
+    limits: limits({ rate: { calls: 2, perMs: 600_000 } }),
+    read: () => "42",
+  });
+  const show = tool({ name: "show", run: async (_input, ctx) => Object((await ctx.readResource(uri))[0]).text });
+  const { client } = await join({ handlers: [report, show] });
+  const codes = [];
+  for (let i = 0; i < 3; i++) codes.push(await client.callTool("show").then(() => 0, (error) => error.code));
+  codes.push(await client.readResource(uri).then(() => 0, (error) => error.code));
+  assertEquals(codes, [0, 0, -31429, -31429]);
+});

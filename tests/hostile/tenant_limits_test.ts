@@ -1,0 +1,62 @@
+// A client that spreads its calls over many paths, and an author that enables and disables handlers all the time.
+import { assertEquals } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { limits } from "../../src/limits/limits.ts";
+import { toRequest } from "../support/requests.ts";
+
+function open(options: Parameters<typeof limits>[0], run: () => Promise<string> | string = () => "done") {
+  const work = tool({ name: "work", limits: limits(options), run });
+  const server = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", handlers: [work] });
+  const call = async (tenant: string) => {
+    const request = new Request(`http://localhost/${tenant}/mcp`, toRequest("tools/call", { name: "work" }));
+    const { result, error } = await (await server.fetch(request)).json();
+    return result ? "done" : error.code;
+  };
+  return { server, call };
+}
+
+Deno.test("a client has one rate at all paths of a server", async () => {
+  const { server, call } = open({ rate: { calls: 2, perMs: 600_000 } });
+  const codes = [];
+  for (const tenant of ["a", "b", "c", "a"]) codes.push(await call(tenant));
+  await server.close();
+  assertEquals(codes, ["done", "done", -31429, -31429]);
+});
+
+Deno.test("a handler has one concurrency at all paths of a server", async () => {
+  const held = Promise.withResolvers<string>();
+  const { server, call } = open({ concurrency: { calls: 1, waiting: 0 } }, () => held.promise);
+  const first = call("a");
+  const second = await call("b");
+  held.resolve("done");
+  assertEquals([await first, second], ["done", -31503]);
+  await server.close();
+});
+
+Deno.test("rules that replace each other are applied once to each new path", async () => {
+  let applied = 0;
+  const never = () => false;
+  const selected = {
+    get tag() {
+      applied++;
+      return "slow";
+    },
+  };
+  const work = tool({ name: "work", tags: ["slow"], run: () => "done" });
+  const server = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", handlers: [work] });
+  for (let i = 0; i < 100; i++) {
+    server.handlers.disable(selected);
+    server.handlers.enable(work);
+    server.handlers.disable({ tool: "work" }, never);
+    server.handlers.enable(selected);
+  }
+  const count = async (tenant: string) => {
+    const response = await server.fetch(new Request(`http://localhost/${tenant}/mcp`, toRequest("tools/list")));
+    return (await response.json()).result.tools.length;
+  };
+  assertEquals(await count("a"), 1);
+  applied = 0;
+  assertEquals(await count("b"), 1);
+  await server.close();
+  assertEquals(applied < 10, true, `${applied} rules`);
+});

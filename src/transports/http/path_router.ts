@@ -92,6 +92,7 @@ export class PathRouter {
   readonly #secret: string | readonly string[];
   /** The path that was used least recently is first. */
   readonly #entries = new Map<string, Entry>();
+  readonly #connected?: Promise<void>;
   #isClosed = false;
 
   /** Creates the router of a server. */
@@ -102,7 +103,7 @@ export class PathRouter {
     // Without one of its own, a path that is dropped and used again could not open what it had sealed.
     this.#secret = secret ?? crypto.randomUUID() + crypto.randomUUID();
     changes.listeners.add((change) => this.#announce(change));
-    changes.connect?.();
+    this.#connected = changes.connect?.();
   }
 
   /** Handles a request. */
@@ -266,6 +267,8 @@ export class PathRouter {
   }
 
   async #grow({ path, params }: Place): Promise<BranchServer | undefined> {
+    // Otherwise a client could subscribe before changes of other instances arrive.
+    await this.#connected;
     const { engine, loadGate, makeHandlers, params: schema, grow } = this.#options;
     // The schema of the server has the type of its values.
     const own = makeHandlers ? await makeHandlers(params as never) : [];

@@ -19,7 +19,7 @@ export const ENDPOINT_OPTIONS: Options = {
   },
 };
 
-/** What the user did. */
+/** The command and its target, for error messages. */
 export interface Choice {
   /** How the user named the target. */
   readonly target: string;

@@ -19,7 +19,7 @@ export type Schemas = { readonly [name: string]: Schema };
 export interface ExtensionResult<R extends Schema = Schema> {
   /** Schema of the result, without `_meta`. */
   readonly schema: R;
-  /** Turns the result into the final one, for example by polling. What it throws, the request throws. */
+  /** Turns the result into the final one, for example by polling. The request rejects with its errors. */
   readonly finish: (result: Infer<R>, call: UnfinishedCall) => Result | Promise<Result>;
 }
 

@@ -100,8 +100,8 @@ export interface WrappedCall {
   redirect(to: Redirect): void;
   /**
    * Lets the handler go on after the response. It then has a slot, a memory charge and a timeout of its own, and a
-   * signal that only `cancel`, the timeout and the end of the server abort. What the handler sends is dropped unless it
-   * is redirected. `next` still settles with the outcome.
+   * signal that only `cancel`, the timeout and the end of the server abort. Messages of the handler are dropped
+   * unless they are redirected. `next` still settles with the outcome.
    *
    * At most half of the slots of a client, and of the server, can be in use by such handlers, so that a client can still
    * answer and cancel them.
@@ -121,14 +121,16 @@ export interface WrappedCall {
 
 /** Options of {@linkcode WrappedCall.detach}. */
 export interface DetachOptions {
-  /** Milliseconds after which the handler is cancelled. Defaults to the `timeoutMs` of the handler,
-   * which is `calls.timeoutMs` unless it has limits. */
+  /**
+   * Milliseconds after which the handler is cancelled. Defaults to the `timeoutMs` of the handler, which is
+   * `limits.calls.timeoutMs` unless it has limits of its own.
+   */
   readonly timeoutMs?: number;
 }
 
 /**
- * Receives what a handler sends, instead of the client. What has no function here is dropped, and questions fail. Errors
- * of `progress` and `log` are reported and do not reach the handler.
+ * Receives what a handler sends, instead of the client. Messages without a function here are dropped, and questions fail.
+ * Errors of `progress` and `log` are reported and do not reach the handler.
  */
 export interface Redirect {
   /** Receives progress that grows, even if the client did not ask for it. */

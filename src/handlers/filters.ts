@@ -78,7 +78,7 @@ class OwnEncoder {
   encode(value: unknown): unknown {
     if (value === null || ["string", "number", "boolean", "undefined"].includes(typeof value)) return value;
     const encoder = this.#encoders.find(({ test }) => test(value));
-    // The encoder has tested the value. What it returns is not tested again, but its parts are.
+    // The encoder has tested the value. Its result is not tested again, but the parts of the result are.
     const made = encoder ? encoder.encode(value as never) : value;
     if (typeof made !== "object" || made === null) return made;
     // The built-in encoders refuse what is too deep or holds itself.

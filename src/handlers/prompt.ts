@@ -127,7 +127,7 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly extensions?: readonly Attribute[];
   /** Limits of the prompt. Its completers count apart, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
   readonly limits?: HandlerLimits;
-  /** Writes the messages. What it throws as a `ToolError` the client is told; of other errors only an id. */
+  /** Writes the messages. The client gets the text of a `ToolError`, and an id for any other error. */
   readonly run: (input: Infer<I>, ctx: Context<ServiceValues<S>>) => PromptReturn | Promise<PromptReturn>;
 }
 

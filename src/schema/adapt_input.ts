@@ -30,7 +30,7 @@ const INDEXES_PER_VALUE = 1 / 2000;
 // Characters above which a JSON text is parsed once for all alternatives.
 const LONG_TEXT = 1000;
 // Maximum tests of a value against an alternative or a part of one. They take about 100 milliseconds. Without a limit, a
-// long list of items with many alternatives would take minutes. What is left then stays as it is.
+// long list of items with many alternatives would take minutes. Beyond it, values stay as they are.
 const MAX_TESTS = 1_000_000;
 // Properties of a schema up to which it is cheaper to look for each of them than to list those of the value.
 const SHORT_SCHEMA = 16;

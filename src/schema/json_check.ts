@@ -266,7 +266,7 @@ function createCheck(
       if (!fitting) fail(cut([...new Set(misfits)].join(" or "), 300));
       else if (fitting > 1 && forms === sub.oneOf && !isPartial) expect("one form that fits", fitting);
     }
-    // What fits without its patterns may not fit with them, so only keywords that demand a fit are certain.
+    // A value may fit a schema only because its patterns are ignored, so keywords that forbid a fit prove nothing.
     if (isPartial) return;
     if (sub.not !== undefined && attempt(sub.not, value) === undefined) fail("not allowed in this form");
     if (sub.if !== undefined) check(attempt(sub.if, value, own) === undefined ? sub.then : sub.else, value, own);

@@ -37,7 +37,7 @@ async function serve(runtime: keyof typeof commands, toEnv: (url: string) => Rec
   throw new Error((await running.finished).stderr);
 }
 
-/** What both clients have in common. */
+/** The methods that both clients have. */
 interface Peer {
   callTool(params: { name: string }): Promise<object>;
   readResource(params: { uri: string }): Promise<object>;

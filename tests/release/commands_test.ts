@@ -3,6 +3,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { root, type Running, start } from "../support/processes.ts";
 import { type Page, readPages, writeFiles } from "./pages.ts";
+import config from "../../deno.json" with { type: "json" };
 
 const ignore = typeof Deno === "undefined"; // Deno starts the processes of both runtimes
 
@@ -10,6 +11,11 @@ const runtimes = {
   deno: `deno run -A ${root}mod.ts`,
   bun: `bun ${root}mod.ts`,
 } as const;
+
+/** The package as Bun finds it from a page's files. Deno uses the import map of the project that it runs. */
+const paths = Object.fromEntries(
+  Object.entries(config.exports).map(([name, file]) => [`@x/mcp${name.slice(1)}`, [root + file.slice(2)]]),
+);
 
 interface Shown {
   readonly command: string;
@@ -95,6 +101,7 @@ async function runPage(t: Deno.TestContext, page: Page, runtime: keyof typeof ru
   const folder = `${home}/project`;
   try {
     await writeFiles(page, folder);
+    await Deno.writeTextFile(`${home}/tsconfig.json`, JSON.stringify({ compilerOptions: { paths } }));
     for (const { language, text } of page.blocks) {
       if (language !== "console") continue;
       await using shell = new Shell(folder, runtimes[runtime]);

@@ -129,6 +129,7 @@ export type {
   AuthRoute,
   Challenge,
   Credentials,
+  PathFacts,
 } from "./core/auth.ts";
 export type { DescribeError, PublishedSchema, PublishedTool, PublishSchema } from "./core/core.ts";
 export type { Encoder, Guards, InputGuard, OutputGuard } from "./core/guards.ts";

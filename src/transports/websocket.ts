@@ -22,8 +22,9 @@ import { RETRY_AFTER } from "../core/link.ts";
 import type { RefusalReason } from "../core/observer.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
-import { type ConnectionInfo, readPath, readPrincipal, readTemplate } from "./http/access.ts";
-import type { HttpParts } from "./http/upgrades.ts";
+import { type ConnectionInfo, readPath, readPrincipal } from "./http/access.ts";
+import { checkTemplate } from "./http/path_template.ts";
+import type { FindSpot, HttpParts, Spot } from "./http/upgrades.ts";
 import { Outbox } from "./outbox.ts";
 import type { OpenPipe, Pipe, PipeServer } from "./channel.ts";
 
@@ -41,7 +42,7 @@ export interface SocketServer extends PipeServer {
   readonly [INTERNALS]: {
     readonly openPipe: OpenPipe;
     readonly http: HttpParts;
-    readonly find?: (template: string, pathname: string) => Promise<PipeServer | undefined>;
+    readonly find?: FindSpot;
   };
 }
 
@@ -87,8 +88,8 @@ export interface WebSocketService {
  */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   const { path = "/ws" } = options;
-  const { find, http: { ended } } = server[INTERNALS];
-  if (find) readTemplate(path);
+  const { find, http: { ended, path: ownPath } } = server[INTERNALS];
+  if (find) checkTemplate(path, ownPath);
   else readPath(path);
   const connections = new Map<Socket, SocketConnection>();
   const owners = new Map<Socket, Owner>();
@@ -104,18 +105,22 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
       refuseWith(request, { status, message, reason }, principal);
     const { pathname } = new URL(request.url);
     if (!find && pathname !== path) return reject(404, "Cannot open a socket here", "path");
-    const gate = await server[INTERNALS].http.loadGate?.();
-    const entered = gate ? await gate.enter(request, info, "websocket") : info;
-    if (entered instanceof Response) return entered;
-    const principal = readPrincipal(entered);
-    let endpoint;
+    let spot: Spot | undefined;
+    let principal: Principal | undefined;
+    let endpoint: PipeServer | undefined;
     try {
-      endpoint = await find?.(path, pathname);
+      spot = await find?.({ template: path, request, info });
+      if (find && !spot) return reject(404, "Cannot open a socket here", "path");
+      const gate = await server[INTERNALS].http.loadGate?.();
+      const entered = gate ? await gate.enter(request, info, { transport: "websocket", route: spot?.route }) : info;
+      if (entered instanceof Response) return entered;
+      principal = readPrincipal(entered);
+      endpoint = await spot?.open();
     } catch (error) {
       if (!isMcpError(error)) throw error;
       return reject(503, error.message, "limit", principal);
     }
-    if (find && !endpoint) return reject(404, "Cannot open a socket here", "path", principal);
+    if (spot && !endpoint) return reject(404, "Cannot open a socket here", "path", principal);
     const account = server[INTERNALS].http.account(request, info, principal);
     // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
     if (!account.hold(0)) {

@@ -12,6 +12,7 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
+import { isMcpError } from "../../protocol/errors.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { RETRY_AFTER } from "../../core/link.ts";
@@ -20,8 +21,9 @@ import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import { isJsonType } from "./accept.ts";
 import { type ConnectionInfo, readPath, readPrincipal } from "./access.ts";
+import { checkTemplate, PathTemplate } from "./path_template.ts";
 import type { Receiver, Unread } from "./request_body.ts";
-import type { HttpParts } from "./upgrades.ts";
+import type { FindSpot, HttpParts, Spot } from "./upgrades.ts";
 import type { OpenPipe, Pipe, PipeServer } from "../channel.ts";
 
 export type { PipeServer };
@@ -31,6 +33,32 @@ interface Refused extends Unread {
   readonly reason: RefusalReason;
 }
 
+/** A stream with its channel. */
+interface OpenStream {
+  readonly pipe: Pipe;
+  /** Id of the caller. */
+  readonly owner?: string;
+  /** The concrete path of the endpoint, if the path of the server has parameters. */
+  readonly place?: string;
+}
+
+/** A stream to open. */
+interface Opening {
+  readonly principal?: Principal;
+  readonly account: Account;
+  readonly spot?: Spot;
+  readonly endpoint: PipeServer;
+}
+
+/** A message to take. */
+interface Taking {
+  /** Id of the stream. */
+  readonly id: string;
+  readonly principal?: Principal;
+  readonly spot?: Spot;
+}
+
+const NOT_FOUND: Refused = { status: 404, message: "Cannot serve the request: nothing is here", reason: "path" };
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** A server that can be served over HTTP+SSE, created by `createServer`. */
@@ -42,10 +70,17 @@ export interface SseServer extends PipeServer {
    *
    * @ignore
    */
-  readonly [INTERNALS]: { readonly openPipe: OpenPipe; readonly http: HttpParts };
+  readonly [INTERNALS]: {
+    readonly openPipe: OpenPipe;
+    readonly http: HttpParts;
+    readonly find?: FindSpot;
+  };
 }
 
-/** Paths of the HTTP+SSE transport. */
+/**
+ * Paths of the HTTP+SSE transport. If the path of the server has parameters, both need the same ones, such as
+ * `/tenants/:tenant/sse` and `/tenants/:tenant/messages`.
+ */
 export interface HttpSseOptions {
   /** Path of the event stream. Defaults to `/sse`. */
   readonly path?: string;
@@ -59,31 +94,42 @@ export function httpSse(
   options: HttpSseOptions = {},
 ): { readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response> } {
   const { path = "/sse", messages = "/messages" } = options;
-  for (const each of [path, messages]) readPath(each);
-  if (server[INTERNALS].http.path.includes(":")) {
-    throw new TypeError("Cannot serve HTTP+SSE: the path of the server has parameters; use Streamable HTTP");
-  }
+  const { find, http: { path: ownPath } } = server[INTERNALS];
+  for (const each of [path, messages]) find ? checkTemplate(each, ownPath) : readPath(each);
+  const isAt = (template: string, pathname: string | undefined) =>
+    pathname !== undefined && (find ? new PathTemplate(template).match(pathname) !== undefined : pathname === template);
   // A pipe is found by an id that nobody can guess, and lives as long as its stream.
-  const pipes = new Map<string, { readonly pipe: Pipe; readonly owner?: string }>();
+  const pipes = new Map<string, OpenStream>();
 
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const { core, check, loadGate, account } = server[INTERNALS].http;
     await core.prepare?.();
     const { pathname, searchParams } = URL.parse(request.url) ?? {};
-    const opens = request.method === "GET" && pathname === path;
-    const posts = request.method === "POST" && pathname === messages;
+    const opens = request.method === "GET" && isAt(path, pathname);
+    const posts = request.method === "POST" && isAt(messages, pathname);
     if (!opens && !posts) return await server.fetch(request, info);
     const refusal = check(request, info);
     if (refusal) return await refusal;
-    const gate = await loadGate?.();
-    const entered = gate ? await gate.enter(request, info, "http-sse") : info;
-    if (entered instanceof Response) return entered;
-    const principal = readPrincipal(entered);
-    if (opens) return open(request, principal, account(request, info, principal));
-    return await take(request, searchParams?.get("sessionId") ?? "", principal);
+    let principal: Principal | undefined;
+    try {
+      const spot = await find?.({ template: opens ? path : messages, request, info });
+      if (find && !spot) return refuseWith(request, NOT_FOUND);
+      const gate = await loadGate?.();
+      const entered = gate ? await gate.enter(request, info, { transport: "http-sse", route: spot?.route }) : info;
+      if (entered instanceof Response) return entered;
+      principal = readPrincipal(entered);
+      if (posts) return await take(request, { id: searchParams?.get("sessionId") ?? "", principal, spot });
+      const endpoint = spot ? await spot.open() : server;
+      if (!endpoint) return refuseWith(request, NOT_FOUND, principal);
+      return open(request, { principal, account: account(request, info, principal), spot, endpoint });
+    } catch (error) {
+      if (!isMcpError(error)) throw error;
+      const { message } = error;
+      return refuseWith(request, { status: 503, message, headers: RETRY_AFTER, reason: "limit" }, principal);
+    }
   }
 
-  function open(request: Request, principal: Principal | undefined, account: Account): Response {
+  function open(request: Request, { principal, account, spot, endpoint }: Opening): Response {
     const { streams } = server[INTERNALS].http;
     if (!account.openStream()) {
       const message = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
@@ -97,9 +143,10 @@ export function httpSse(
       pipes.delete(id);
     };
     const stream = streams.create({ account: () => account, onLost });
-    stream.write(`${messages}?sessionId=${id}`, { event: "endpoint" });
-    const pipe = server[INTERNALS].openPipe((text) => stream.write(text), principal, account, "http-sse");
-    pipes.set(id, { pipe, owner: principal?.id });
+    const address = spot ? new PathTemplate(messages).build(spot.values) : messages;
+    stream.write(`${address}?sessionId=${id}`, { event: "endpoint" });
+    const pipe = endpoint[INTERNALS].openPipe((text) => stream.write(text), principal, account, "http-sse");
+    pipes.set(id, { pipe, owner: principal?.id, place: spot?.path });
     const stopExpiry = startExpiry(pipe.ticker, principal, () => {
       onLost();
       stream.end();
@@ -123,9 +170,9 @@ export function httpSse(
     return new Response(message, { status, headers });
   }
 
-  async function take(request: Request, id: string, principal?: Principal): Promise<Response> {
+  async function take(request: Request, { id, principal, spot }: Taking): Promise<Response> {
     const open = pipes.get(id);
-    if (!open || open.owner !== principal?.id) {
+    if (!open || open.owner !== principal?.id || open.place !== spot?.path) {
       const message = "Cannot accept the message: the stream is not open";
       return refuseWith(request, { status: 404, message, reason: "session" }, principal);
     }

@@ -43,7 +43,7 @@ import type { LoadGate } from "./transports/http/entrance.ts";
 import { toFault, toRefusal } from "./transports/http/exchange.ts";
 import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
 import type { Branch, PathRouter, RouteParams } from "./transports/http/path_router.ts";
-import type { HttpParts } from "./transports/http/upgrades.ts";
+import type { FindSpot, HttpParts } from "./transports/http/upgrades.ts";
 import { compileSchema, type Infer, type Schema, type StandardSchema } from "./schema/schema.ts";
 
 /** Schema of path parameters that are not checked further. */
@@ -238,8 +238,8 @@ export interface ServerInternals {
   readonly auth?: Authentication;
   /** Returns the server of a concrete path. `undefined` if the path has no parameters. */
   readonly enter?: (params?: RouteParams) => Promise<PipeServer>;
-  /** Returns the server whose parameters are in a path of another template. */
-  readonly find?: (template: string, pathname: string) => Promise<PipeServer | undefined>;
+  /** Finds the concrete path whose parameters are in a path of another template. */
+  readonly find?: FindSpot;
   /** The servers of `mount`. */
   readonly servers?: readonly Server[];
   /** Stops accepting calls. */
@@ -321,7 +321,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       openPipe: hasParams ? refuse : pipeOpener(engine, era),
       http: { ...endpoint.parts, ended: ending.ended },
       enter: hasParams ? async (params = refuse()) => await (await openRouter()).enter(params) : undefined,
-      find: hasParams ? async (template, pathname) => await (await openRouter()).find(template, pathname) : undefined,
+      find: hasParams ? async (wanted) => await (await openRouter()).find(wanted) : undefined,
       name,
       engine,
       auth: core.auth,
@@ -343,7 +343,7 @@ function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engin
   const share: Share = ({ limits, observer }) =>
     options.store?.[INTERNALS].share({ sealer, changes, limits, observer });
   const core = trunk
-    ? { ...trunk.core, sealer, shared: share(trunk.core) }
+    ? { ...trunk.core, sealer, shared: share(trunk.core), route: branch?.route }
     : createCore(options, { ticker, sealer, share });
   const registry = new Registry(core, changes);
   const accounts = trunk?.accounts ?? new Accounts(core);
@@ -493,7 +493,7 @@ function createEndpoint({ engine, era, allows }: Served, options: CommonOptions,
   let gate: ReturnType<LoadGate> | undefined;
   const openGate = async (auth: Authentication) => {
     const { HttpGate } = await import("./transports/http/gate.ts");
-    return new HttpGate(auth, { core, proxies, readPeer, readPrincipal, toFault, toRefusal });
+    return new HttpGate(auth, { core, path, proxies, readPeer, readPrincipal, toFault, toRefusal });
   };
   return new Endpoint(engine, era, {
     path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
@@ -532,6 +532,7 @@ function routerOpener<P extends Schema>(
       endpoint,
       loadGate,
       path,
+      proxies: readProxies(options.proxies),
       secret,
       params,
       schema,

@@ -265,7 +265,7 @@ Deno.test("hostile: no value of a parameter breaks out of a challenge, or reache
   const values = [
     'a"b',
     'a", realm="evil',
-    "a\\b".replace("\\", "%5C"),
+    "a%5Cb",
     "a\r\nset-cookie: x",
     "acme\n",
     "ac\tme",
@@ -306,9 +306,8 @@ Deno.test("hostile: a value that would make another host or resource is an error
   const server = start([issuer.name], { oauth: { resource }, server: { observer } });
   const token = await issuer.sign({ claims: { aud: "https://acme.example.com/mcp" } });
   assertEquals((await call(server, "acme", { token })).status, 200);
-  const wrong = ["ACME", "a b", "acme.example.com%2F", "evil.example%3F", "evil.example%23", "x%40evil", "a%00"];
-  for (const value of wrong.filter((value) => !/%2F|%00/.test(value))) {
-    const { status, challenge } = await call(server, value.replace(" ", "%20"), { token });
+  for (const value of ["ACME", "a%20b", "evil.example%3F", "evil.example%23", "x%40evil", "a%3A1"]) {
+    const { status, challenge } = await call(server, value, { token });
     assertEquals([status, challenge], [500, null], value);
     assertMatch(String(faults.pop()), /Cannot use the resource/);
     const metadata = await server.fetch(new Request(`http://localhost${WELL_KNOWN}/tenants/${value}/mcp`));
@@ -401,9 +400,9 @@ Deno.test("callers at a tenant exchange their tokens, and get links of their own
     await using client = await connect(server, {
       path: `/tenants/${tenant}/mcp`,
       headers: { authorization: `Bearer ${token}` },
-      onElicit: async (request: { readonly url?: string }) => {
-        opened = await links.open(request.url ?? "", toPrincipalId(issuer.name, "ada"));
-        assertEquals(await links.open(request.url ?? "", toPrincipalId(issuer.name, "eve")), undefined);
+      onElicitUrl: async ({ url }) => {
+        opened = await links.open(url, toPrincipalId(issuer.name, "ada"));
+        assertEquals(await links.open(url, toPrincipalId(issuer.name, "eve")), undefined);
         return { action: "accept" };
       },
     });

@@ -20,7 +20,7 @@ import type { LoadGate } from "./entrance.ts";
 import { toFault, toRefusal } from "./exchange.ts";
 import type { Endpoint, Fetch } from "./fetch.ts";
 import { PathTemplate } from "./path_template.ts";
-import type { HttpParts } from "./upgrades.ts";
+import type { HttpEntry } from "./upgrades.ts";
 
 /** Parameters of a path by name. With a schema, they have its types. */
 export type RouteParams = Readonly<Record<string, unknown>>;
@@ -44,7 +44,7 @@ export interface BranchServer extends PipeServer {
   readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
     readonly openPipe: OpenPipe;
     readonly engine: Engine;
-    readonly http: HttpParts;
+    readonly http: HttpEntry;
     stop(): void;
     end(): Promise<void>;
     rest(): void;
@@ -289,7 +289,7 @@ export class PathRouter {
     for (const [path, { server, users }] of this.#entries) {
       if (!server || users) continue;
       const { http, engine: { host } } = server[INTERNALS];
-      if (http.streams.size || busy.has(host.server)) continue;
+      if (http.endpoint.loaded?.parts.streams.size || busy.has(host.server)) continue;
       this.#entries.delete(path);
       server[INTERNALS].rest();
       server[INTERNALS].end();

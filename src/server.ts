@@ -14,7 +14,7 @@ import { type ContainerHost, findRoot } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
 import type { ChangeNotifier, Context, HandlerSet, RunningServer } from "./core/context.ts";
 import type { Core, DescribeError, PublishSchema } from "./core/core.ts";
-import type { CreateEra, Engine, Era } from "./core/era.ts";
+import type { CreateEra, Engine } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
 import { type Encoder, type Filters, type Guards, readGuards } from "./core/guards.ts";
 import { INTERNALS } from "./core/internals.ts";
@@ -28,7 +28,7 @@ import { Sealer } from "./core/sealer.ts";
 import type { SharedState, Store } from "./core/store.ts";
 import type { Toggle, Visibility } from "./core/visibility.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
-import { type OpenPipe, pipeOpener, type PipeServer } from "./transports/channel.ts";
+import type { OpenPipe, PipeServer, Served } from "./transports/channel.ts";
 import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "./transports/http/access_options.ts";
 import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
 import type { LoadGate } from "./transports/http/entrance.ts";
@@ -216,8 +216,10 @@ export interface Server extends ChangeNotifier {
  * @internal
  */
 export interface ServerInternals {
-  /** Opens a channel to the server. */
-  readonly openPipe: OpenPipe;
+  /** Rejects channels, if the server has no single endpoint. */
+  readonly openPipe?: OpenPipe;
+  /** The parts that a channel serves. */
+  readonly served: Served;
   /** The HTTP endpoint, for other HTTP transports. */
   readonly http: HttpEntry;
   /** The place of the container of the services, if a handler has any. */
@@ -310,7 +312,8 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
     },
     close: () => site.closed ??= closeServer(engine, ending),
     [INTERNALS]: {
-      openPipe: hasParams ? refuse : pipeOpener(engine, era),
+      openPipe: hasParams ? refuse : undefined,
+      served: { engine, era },
       http: { path, core, endpoint, ended: ending.ended },
       enter: hasParams ? async (params = refuse()) => await (await openRouter()).enter(params) : undefined,
       find: hasParams ? async (template, pathname) => await (await openRouter()).find(template, pathname) : undefined,
@@ -470,14 +473,12 @@ function openServices(handlers: readonly Handler[], host: CallHost): void {
   }
 }
 
-/** The parts that an endpoint serves. */
-interface Served {
-  readonly engine: Engine;
-  readonly era: Era;
+/** The parts of an endpoint. */
+interface EndpointParts extends Served {
   readonly allows: (origin: string) => Grant | undefined;
 }
 
-function createEndpoint({ engine, era, allows }: Served, options: CommonOptions, site: Site): LazyEndpoint {
+function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonOptions, site: Site): LazyEndpoint {
   const { core } = engine;
   const { path, hasParams, branch } = site;
   const proxies = readProxies(options.proxies);

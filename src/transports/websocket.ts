@@ -26,7 +26,7 @@ import { type ConnectionInfo, readPrincipal } from "./http/access.ts";
 import { readPath, readTemplate } from "./http/access_options.ts";
 import type { HttpEntry } from "./http/upgrades.ts";
 import { Outbox } from "./outbox.ts";
-import type { OpenPipe, Pipe, PipeServer } from "./channel.ts";
+import { openPipe, type Pipe, type PipeServer } from "./channel.ts";
 
 export type { PipeServer };
 
@@ -39,8 +39,7 @@ export interface SocketServer extends PipeServer {
    *
    * @ignore
    */
-  readonly [INTERNALS]: {
-    readonly openPipe: OpenPipe;
+  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
     readonly http: HttpEntry;
     readonly find?: (template: string, pathname: string) => Promise<PipeServer | undefined>;
   };
@@ -245,7 +244,12 @@ class SocketConnection {
 
   constructor(server: PipeServer, socket: Socket, principal?: Principal, account?: Account) {
     this.#socket = socket;
-    this.#pipe = server[INTERNALS].openPipe((text) => this.#write(text), principal, account, "websocket");
+    this.#pipe = openPipe(server, {
+      write: (text) => this.#write(text),
+      principal,
+      account,
+      transport: "websocket",
+    });
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
     this.#stopExpiry = startExpiry(this.#pipe.ticker, principal, () => {
       this.#socket.close(POLICY_VIOLATION, "the credentials have expired");

@@ -2,7 +2,7 @@
 import { createServer } from "../../mod.ts";
 import { LIMITS } from "../../src/core/limits.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { openPipe } from "../../src/transports/channel.ts";
 import { type Random, random, shortest } from "../support/random.ts";
 import { assert, assertEquals, assertLess, assertStringIncludes } from "../support/std.ts";
 
@@ -129,7 +129,7 @@ Deno.test("json values: the limit applies on a pipe too, and the pipe stays usab
   const server = createServer({ name: "t", version: "1", handlers: [], limits: { request: { values: 30 } } });
   const tooMany = "Cannot read the message: more than 30 values (request.values)";
   const lines: string[] = [];
-  const pipe = server[INTERNALS].openPipe((line) => void lines.push(line));
+  const pipe = openPipe(server, { write: (line) => void lines.push(line) });
   const ping = (extra: unknown) => JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping", params: { extra } });
   for (const text of [ping(Array(30).fill({})), `[${ping([])},${ping(Array(20).fill(0))}]`, ping(0)]) {
     await pipe.receive(text);

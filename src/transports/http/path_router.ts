@@ -14,7 +14,7 @@ import type { Engine } from "../../core/era.ts";
 import type { Handler } from "../../core/feature.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { BUSY, RETRY_AFTER } from "../../core/link.ts";
-import type { OpenPipe, PipeServer } from "../channel.ts";
+import { type OpenPipe, openPipe, type PipeServer } from "../channel.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { LoadGate } from "./entrance.ts";
 import { toFault, toRefusal } from "./exchange.ts";
@@ -42,7 +42,6 @@ export interface BranchServer extends PipeServer {
   readonly fetch: Fetch;
   readonly handlers: HandlerSet<Handler>;
   readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
-    readonly openPipe: OpenPipe;
     readonly engine: Engine;
     readonly http: HttpEntry;
     stop(): void;
@@ -176,8 +175,8 @@ export class PathRouter {
     if (place && !entry) throw new McpError(BUSY, TOO_MANY);
     const server = await entry?.making;
     if (!entry || !server) return;
-    const openPipe: OpenPipe = (...options) => {
-      const pipe = server[INTERNALS].openPipe(...options);
+    const openCounted: OpenPipe = (options) => {
+      const pipe = openPipe(server, options);
       entry.users++;
       const { close } = pipe;
       let isOpen = true;
@@ -188,7 +187,7 @@ export class PathRouter {
       };
       return pipe;
     };
-    return { [INTERNALS]: { ...server[INTERNALS], openPipe } };
+    return { [INTERNALS]: { ...server[INTERNALS], openPipe: openCounted } };
   }
 
   /** The servers that are in memory. */

@@ -23,7 +23,7 @@ import { type ConnectionInfo, readPrincipal } from "./access.ts";
 import { readPath } from "./access_options.ts";
 import type { Receiver, Unread } from "./request_body.ts";
 import type { HttpEntry, HttpParts } from "./upgrades.ts";
-import type { OpenPipe, Pipe, PipeServer } from "../channel.ts";
+import { openPipe, type Pipe, type PipeServer } from "../channel.ts";
 
 export type { PipeServer };
 
@@ -49,7 +49,7 @@ export interface SseServer extends PipeServer {
    *
    * @ignore
    */
-  readonly [INTERNALS]: { readonly openPipe: OpenPipe; readonly http: HttpEntry };
+  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & { readonly http: HttpEntry };
 }
 
 /** Paths of the HTTP+SSE transport. */
@@ -105,7 +105,12 @@ export function httpSse(
     };
     const stream = parts.streams.create({ account: () => account, onLost });
     stream.write(`${messages}?sessionId=${id}`, { event: "endpoint" });
-    const pipe = server[INTERNALS].openPipe((text) => stream.write(text), principal, account, "http-sse");
+    const pipe = openPipe(server, {
+      write: (text) => stream.write(text),
+      principal,
+      account,
+      transport: "http-sse",
+    });
     pipes.set(id, { pipe, owner: principal?.id });
     const stopExpiry = startExpiry(pipe.ticker, principal, () => {
       onLost();

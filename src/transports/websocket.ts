@@ -22,11 +22,12 @@ import { RETRY_AFTER } from "../core/link.ts";
 import type { RefusalReason } from "../core/observer.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
-import { type ConnectionInfo, readPath, readPrincipal } from "./http/access.ts";
+import { type ConnectionInfo, readPrincipal } from "./http/access.ts";
+import { readPath } from "./http/access_options.ts";
 import { checkTemplate } from "./http/path_template.ts";
-import type { FindSpot, HttpParts, Spot } from "./http/upgrades.ts";
+import type { FindSpot, HttpEntry, Spot } from "./http/upgrades.ts";
 import { Outbox } from "./outbox.ts";
-import type { OpenPipe, Pipe, PipeServer } from "./channel.ts";
+import { openPipe, type Pipe, type PipeServer } from "./channel.ts";
 
 export type { PipeServer };
 
@@ -39,9 +40,8 @@ export interface SocketServer extends PipeServer {
    *
    * @ignore
    */
-  readonly [INTERNALS]: {
-    readonly openPipe: OpenPipe;
-    readonly http: HttpParts;
+  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
+    readonly http: HttpEntry;
     readonly find?: FindSpot;
   };
 }
@@ -88,7 +88,7 @@ export interface WebSocketService {
  */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   const { path = "/ws" } = options;
-  const { find, http: { ended, path: ownPath } } = server[INTERNALS];
+  const { find, http: { core, ended, endpoint: lazy, path: ownPath } } = server[INTERNALS];
   if (find) checkTemplate(path, ownPath);
   else readPath(path);
   const connections = new Map<Socket, SocketConnection>();
@@ -98,8 +98,9 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
     if (!isUpgrade) return await server.fetch(request, info);
-    await server[INTERNALS].http.core.prepare?.();
-    const refusal = server[INTERNALS].http.check(request, info, { isUpgrade: true });
+    await core.prepare?.();
+    const { check, account: findAccount } = (await lazy.load()).parts;
+    const refusal = check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
     const reject = (status: number, message: string, reason: RefusalReason, principal?: Principal) =>
       refuseWith(request, { status, message, reason }, principal);
@@ -111,7 +112,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     try {
       spot = await find?.({ template: path, request, info });
       if (find && !spot) return reject(404, "Cannot open a socket here", "path");
-      const gate = await server[INTERNALS].http.loadGate?.();
+      const gate = await lazy.options.loadGate?.();
       const entered = gate ? await gate.enter(request, info, { transport: "websocket", route: spot?.route }) : info;
       if (entered instanceof Response) return entered;
       principal = readPrincipal(entered);
@@ -121,7 +122,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
       return reject(503, error.message, "limit", principal);
     }
     if (spot && !endpoint) return reject(404, "Cannot open a socket here", "path", principal);
-    const account = server[INTERNALS].http.account(request, info, principal);
+    const account = findAccount(request, info, principal);
     // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
     if (!account.hold(0)) {
       const state = "too much memory is used (memory.bytesPerClient, memory.bytes)";
@@ -164,7 +165,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
 
   function refuseWith(http: Request, refusal: Refused, principal?: Principal): Response {
     const { status, message } = refusal;
-    server[INTERNALS].http.core.observing?.refuse({ transport: "websocket", http, principal }, refusal);
+    core.observing?.refuse({ transport: "websocket", http, principal }, refusal);
     return new Response(message, { status, headers: status === 503 ? RETRY_AFTER : undefined });
   }
 
@@ -248,7 +249,12 @@ class SocketConnection {
 
   constructor(server: PipeServer, socket: Socket, principal?: Principal, account?: Account) {
     this.#socket = socket;
-    this.#pipe = server[INTERNALS].openPipe((text) => this.#write(text), principal, account, "websocket");
+    this.#pipe = openPipe(server, {
+      write: (text) => this.#write(text),
+      principal,
+      account,
+      transport: "websocket",
+    });
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
     this.#stopExpiry = startExpiry(this.#pipe.ticker, principal, () => {
       this.#socket.close(POLICY_VIOLATION, "the credentials have expired");

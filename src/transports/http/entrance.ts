@@ -7,8 +7,7 @@ import type { Principal, ReadRoute } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { SeenRequest } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
-import type { ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
-import type { toFault, toRefusal } from "./exchange.ts";
+import type { ConnectionInfo } from "./access.ts";
 import type { PathValues } from "./path_template.ts";
 
 /** Authenticates callers, and hides their credentials from everything behind. */
@@ -56,18 +55,11 @@ export interface Admitted extends ConnectionInfo {
   readonly seen: SeenRequest;
 }
 
-/**
- * Parts of a server for the gate. It gets them instead of importing them, because a bundler would move what two files
- * share to further files.
- */
+/** Parts of a server for the gate. */
 export interface GateParts {
   readonly core: Core;
   /** Path of the server. */
   readonly path: string;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
-  readonly readPeer: typeof readPeer;
-  readonly readPrincipal: typeof readPrincipal;
-  readonly toFault: typeof toFault;
-  readonly toRefusal: typeof toRefusal;
 }

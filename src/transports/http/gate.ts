@@ -27,16 +27,17 @@ import type { Principal, ReadRoute } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
-import type { ConnectionInfo } from "./access.ts";
+import { type ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
 import type { Admitted, EnterOptions, Gate, GateParts, OpenRoute } from "./entrance.ts";
 import { EntryLimits, TOO_SLOW } from "./entry_limits.ts";
+import { toFault, toRefusal } from "./exchange.ts";
 import { PathTemplate } from "./path_template.ts";
 
 /** Authenticates callers. */
 export class HttpGate implements Gate {
   readonly #auth: Authentication;
   readonly #core: Core;
-  readonly #parts: GateParts;
+  readonly #proxies: readonly string[];
   readonly #hidden: Hidden;
   readonly #limits: EntryLimits;
   /** Routes without parameters, by path. */
@@ -45,15 +46,15 @@ export class HttpGate implements Gate {
   readonly #templates: { readonly route: AuthRoute; readonly template: PathTemplate }[] = [];
 
   /** Creates the gate of a server. Throws if the authentication has parts that it cannot use. */
-  constructor(auth: Authentication, parts: GateParts) {
-    const routes = typeof auth.routes === "function" ? auth.routes(parts.path) : auth.routes ?? [];
-    const problem = findProblem(auth) ?? findRouteProblem(routes, parts.path);
+  constructor(auth: Authentication, { core, path, proxies }: GateParts) {
+    const routes = typeof auth.routes === "function" ? auth.routes(path) : auth.routes ?? [];
+    const problem = findProblem(auth) ?? findRouteProblem(routes, path);
     if (problem !== undefined) throw new TypeError(`Cannot serve with this authentication: ${problem}`);
     this.#auth = auth;
-    this.#core = parts.core;
-    this.#parts = parts;
+    this.#core = core;
+    this.#proxies = proxies;
     this.#hidden = toHidden(auth.credentials);
-    this.#limits = new EntryLimits(parts.core);
+    this.#limits = new EntryLimits(core);
     for (const route of routes) {
       if (hasParams(route.path)) this.#templates.push({ route, template: new PathTemplate(route.path) });
       else this.#routes.set(route.path, route);
@@ -81,7 +82,7 @@ export class HttpGate implements Gate {
     try {
       return await route.fetch(request, facts);
     } catch (error) {
-      return this.#parts.toFault(this.#core, error);
+      return toFault(this.#core, error);
     }
   }
 
@@ -106,14 +107,14 @@ export class HttpGate implements Gate {
     info: ConnectionInfo | undefined,
     options: EnterOptions,
   ): Admitted | Response | Promise<Admitted | Response> {
-    const entry = new Entry(request, info, { ...options, parts: this.#parts });
-    if (info?.principal !== undefined) return this.#judge(entry, this.#parts.readPrincipal(info));
+    const entry = new Entry(request, info, { ...options, core: this.#core, proxies: this.#proxies });
+    if (info?.principal !== undefined) return this.#judge(entry, readPrincipal(info));
     if (this.#limits.isFull(entry)) return this.#refuse(entry, TOO_MANY);
     let found: unknown;
     try {
       found = this.#auth.authenticate(request, entry);
     } catch (error) {
-      return this.#parts.toFault(this.#core, error);
+      return toFault(this.#core, error);
     }
     return typeof Object(found).then === "function" ? this.#wait(entry, found) : this.#judge(entry, found);
   }
@@ -122,7 +123,7 @@ export class HttpGate implements Gate {
     try {
       return this.#judge(entry, await this.#limits.wait(Promise.resolve(found), entry));
     } catch (error) {
-      if (error !== TOO_SLOW) return this.#parts.toFault(this.#core, error);
+      if (error !== TOO_SLOW) return toFault(this.#core, error);
       const reason = `authentication took longer than ${this.#core.limits.auth.timeoutMs} ms (auth.timeoutMs)`;
       entry.abort();
       this.#core.report(new Error(`Cannot authenticate a caller: ${reason}`));
@@ -135,7 +136,7 @@ export class HttpGate implements Gate {
     if (isRefusal(found)) return this.#refuse(entry, found);
     if (!isPrincipal(found)) {
       const state = "authenticate() returned neither a principal with an id nor refuse()";
-      return this.#parts.toFault(this.#core, new TypeError(`Cannot authenticate a caller: ${state}`));
+      return toFault(this.#core, new TypeError(`Cannot authenticate a caller: ${state}`));
     }
     if (found.expiresAt !== undefined && found.expiresAt <= entry.now) return this.#refuse(entry, EXPIRED);
     const { request, info, transport } = entry;
@@ -152,7 +153,7 @@ export class HttpGate implements Gate {
     try {
       challenges = refusal.challenges ?? (status === 401 ? [this.#toChallenge(entry, refusal)] : []);
     } catch (error) {
-      return this.#parts.toFault(this.#core, error);
+      return toFault(this.#core, error);
     }
     const headers = !challenges.length && (status === 429 || status === 503)
       ? RETRY_AFTER
@@ -161,7 +162,7 @@ export class HttpGate implements Gate {
     const code = -31_000 - status;
     const message = `Cannot serve the request: ${reason}`;
     this.#core.observing?.refuse({ transport, http: request }, { status, message, code, reason: "authentication" });
-    return this.#parts.toRefusal({ status, message, headers }, code);
+    return toRefusal({ status, message, headers }, code);
   }
 
   #toChallenge(entry: Entry, refusal: AuthRefusal): Challenge {
@@ -198,19 +199,21 @@ class Entry implements AuthFacts {
   readonly route: ReadRoute;
   readonly #request: Request;
   readonly #info: ConnectionInfo | undefined;
-  readonly #parts: GateParts;
+  readonly #core: Core;
+  readonly #proxies: readonly string[];
   #controller?: AbortController;
 
   constructor(
     request: Request,
     info: ConnectionInfo | undefined,
-    { transport, route = NO_ROUTE.route, parts }: EnterOptions & { readonly parts: GateParts },
+    { transport, route = NO_ROUTE.route, core, proxies }: EnterOptions & Omit<GateParts, "path">,
   ) {
     this.transport = transport;
     this.route = route;
     this.#request = request;
     this.#info = info;
-    this.#parts = parts;
+    this.#core = core;
+    this.#proxies = proxies;
   }
 
   get request(): Request {
@@ -222,11 +225,11 @@ class Entry implements AuthFacts {
   }
 
   get peer(): string | undefined {
-    return this.#parts.readPeer(this.#request, this.#info, this.#parts.proxies);
+    return readPeer(this.#request, this.#info, this.#proxies);
   }
 
   get now(): number {
-    return this.#parts.core.ticker.clock.date();
+    return this.#core.ticker.clock.date();
   }
 
   get signal(): AbortSignal {

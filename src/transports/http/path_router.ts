@@ -14,14 +14,14 @@ import type { Engine } from "../../core/era.ts";
 import type { Handler } from "../../core/feature.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { BUSY, RETRY_AFTER } from "../../core/link.ts";
-import type { OpenPipe, PipeServer } from "../channel.ts";
+import { type OpenPipe, openPipe, type PipeServer } from "../channel.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
 import type { Gate, LoadGate } from "./entrance.ts";
 import { type Entering, EntryLimits, TOO_SLOW } from "./entry_limits.ts";
 import { toFault, toRefusal } from "./exchange.ts";
 import type { Endpoint, Fetch } from "./fetch.ts";
 import { PathTemplate, type PathValues } from "./path_template.ts";
-import type { HttpParts, Spot, Wanted } from "./upgrades.ts";
+import type { HttpEntry, Spot, Wanted } from "./upgrades.ts";
 
 /** Parameters of a path by name. With a schema, they have its types. */
 export type RouteParams = Readonly<Record<string, unknown>>;
@@ -43,9 +43,8 @@ export interface BranchServer extends PipeServer {
   readonly fetch: Fetch;
   readonly handlers: HandlerSet<Handler>;
   readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
-    readonly openPipe: OpenPipe;
     readonly engine: Engine;
-    readonly http: HttpParts;
+    readonly http: HttpEntry;
     stop(): void;
     end(): Promise<void>;
     rest(): void;
@@ -195,8 +194,8 @@ export class PathRouter {
     if (!entry) throw new McpError(BUSY, TOO_MANY);
     const server = await entry.making;
     if (!server) return;
-    const openPipe: OpenPipe = (...options) => {
-      const pipe = server[INTERNALS].openPipe(...options);
+    const openCounted: OpenPipe = (options) => {
+      const pipe = openPipe(server, options);
       entry.users++;
       const { close } = pipe;
       let isOpen = true;
@@ -207,7 +206,7 @@ export class PathRouter {
       };
       return pipe;
     };
-    return { [INTERNALS]: { ...server[INTERNALS], openPipe } };
+    return { [INTERNALS]: { ...server[INTERNALS], openPipe: openCounted } };
   }
 
   /** The servers that are in memory. */
@@ -339,7 +338,7 @@ export class PathRouter {
     for (const [path, { server, users }] of this.#entries) {
       if (!server || users) continue;
       const { http, engine: { host } } = server[INTERNALS];
-      if (http.streams.size || busy.has(host.server)) continue;
+      if (http.endpoint.loaded?.parts.streams.size || busy.has(host.server)) continue;
       this.#entries.delete(path);
       server[INTERNALS].rest();
       server[INTERNALS].end();

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { readTemplate } from "./access.ts";
+import { readTemplate } from "./access_options.ts";
 
 /** The parameters of a path, decoded, by name. */
 export type PathValues = Readonly<Record<string, string>>;

@@ -58,7 +58,8 @@ export interface RouteServerOptions<P extends Schema = TextParams> extends Omit<
   readonly handlers?: readonly Handler[] | RouteHandlers<P>;
   /**
    * Schema of the path's parameters, which converts and checks them. Other paths do not exist: HTTP 404. Handlers and
-   * services read the values with `ctx.route(params)`. Defaults to any text.
+   * services read the values with `ctx.route(params)`. It runs before the caller is authenticated. An asynchronous schema
+   * is limited by `limits.auth`. Defaults to any text.
    */
   readonly params?: P;
 }

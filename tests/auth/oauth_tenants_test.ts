@@ -13,6 +13,7 @@ import { connect, fakeClock } from "../../src/testing/testing.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { z } from "zod";
+import { serve } from "../peers/runtime.ts";
 import { TestIssuer } from "../support/issuer.ts";
 import { toRequest } from "../support/requests.ts";
 
@@ -295,6 +296,34 @@ Deno.test("hostile: no value of a parameter breaks out of a challenge, or reache
   }
   const long = await call(server, "a".repeat(1100));
   assertEquals([long.status, long.challenge], [404, null]);
+  await server.close();
+});
+
+Deno.test("hostile: an audience that a parser would move to another path is for no tenant", async () => {
+  await using issuer = await TestIssuer.start();
+  const server = start([issuer.name]);
+  const paths = ["bee/../acme", "bee/%2e%2E/acme", "./acme", "bee\\..\\acme", "ac\nme", "ac\tme", "acme\\..\\acme"];
+  for (const path of [...paths, "%2561cme", "%61cme", "ACME"]) {
+    const token = await issuer.sign({ claims: { aud: toResource(path) } });
+    assertEquals((await call(server, "acme", { token })).status, 401, path);
+  }
+  const token = await issuer.sign({ claims: { aud: "HTTPS://API.example.com:443/tenants/acme/mcp" } });
+  assertEquals((await call(server, "acme", { token })).status, 200);
+  await server.close();
+});
+
+Deno.test("hostile: challenges for odd parameters arrive whole over a port", async () => {
+  const server = start(["https://login.example.com"]);
+  await using port = serve(server);
+  for (const spelling of ["a%0D%0Aset-cookie%3A%20x", "a%22%2C%20b", "%C3%A9", "a%25252e", "a".repeat(900)]) {
+    const response = await fetch(`http://${port.host}/tenants/${spelling}/mcp`, { method: "POST", body: "{}" });
+    await response.body?.cancel();
+    const wanted = `Bearer resource_metadata="${toMetadata(spelling)}"`;
+    assertEquals([response.status, response.headers.get("www-authenticate")], [401, wanted]);
+    assertEquals(response.headers.get("set-cookie"), null);
+    const metadata = await fetch(`http://${port.host}${WELL_KNOWN}/tenants/${spelling}/mcp`);
+    assertEquals((await metadata.json()).resource, toResource(spelling));
+  }
   await server.close();
 });
 

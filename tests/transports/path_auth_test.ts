@@ -1,5 +1,5 @@
 // Authentications of your own at a path with parameters, and the limits of what runs before a caller is known.
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { type Authentication, createServer, McpError, mount, type RouteServerOptions, tool } from "../../mod.ts";
 import { custom, refuse } from "../../src/auth/auth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
@@ -100,6 +100,27 @@ Deno.test("a function of routes gets the path of the server, also without parame
     assertEquals(await (await app.fetch(new Request(`http://localhost/about${about}`))).text(), text);
   }
   await app.close();
+});
+
+Deno.test("a fixed route takes precedence over a path with parameters that it would fit", async () => {
+  const auth: Authentication = {
+    authenticate: () => undefined,
+    routes: [{ path: "/.well-known/facts/mcp", fetch: () => new Response("facts") }],
+  };
+  const server = createServer({ name: "t", version: "1.0.0", path: "/:a/:b/mcp", auth });
+  const found = await server.fetch(new Request("http://localhost/.well-known/facts/mcp"));
+  assertEquals([found.status, await found.text()], [200, "facts"]);
+  assertEquals((await server.fetch(at("/well-known/facts/mcp"))).status, 401);
+  await server.close();
+});
+
+Deno.test("the path of sockets needs the parameters of the server", async () => {
+  const server = start();
+  for (const path of [undefined, "/ws", "/ws/:tenant", "/:tenant/:floor/:more/ws", "/:tenant/:room/ws"]) {
+    const wanted = "the path of the server has the parameters tenant, floor";
+    assertThrows(() => webSocket(server, { path }), TypeError, wanted);
+  }
+  await server.close();
 });
 
 Deno.test("mistakes of an authentication serve nobody, and say why", async () => {

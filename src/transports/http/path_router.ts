@@ -122,6 +122,9 @@ export class PathRouter {
       const gate = await loadGate?.();
       const refusal = endpoint.parts.check(request, info);
       if (refusal) return await this.#respond(gate, request, entering) ?? await refusal;
+      // A fixed path takes precedence over one with parameters.
+      const fixed = gate?.respond(request);
+      if (fixed) return await fixed;
       const place = await this.#match(this.#template, request, entering);
       if (!place) return await (await this.#respond(gate, request, entering) ?? endpoint.refusePath(request));
       if (request.method === "OPTIONS") return await endpoint.fetch(request, info);

@@ -11,7 +11,7 @@
  *
  * @module
  */
-import { modernEra } from "./eras/modern/modern.ts";
+import { modernEra } from "./eras/modern/lazy_modern.ts";
 import type { Schema } from "./schema/schema.ts";
 import { buildServer, type RouteServerOptions, type Server, type TextParams } from "./server.ts";
 

@@ -6,7 +6,7 @@ import type { Engine } from "../../src/core/era.ts";
 import { InFlight } from "../../src/core/in_flight.ts";
 import type { Link } from "../../src/core/link.ts";
 import { LIMITS } from "../../src/core/limits.ts";
-import { modernEra } from "../../src/eras/modern/modern.ts";
+import { modernEra } from "../../src/eras/modern/lazy_modern.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { buildServer, type ServerOptions } from "../../src/server.ts";
 import { openPipe } from "../../src/transports/channel.ts";

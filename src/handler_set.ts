@@ -1,0 +1,85 @@
+/**
+ * The handlers of a running server.
+ *
+ * @module
+ */
+import type { HandlerSet } from "./core/context.ts";
+import type { Engine } from "./core/era.ts";
+import type { Handler } from "./core/feature.ts";
+import { INTERNALS } from "./core/internals.ts";
+import type { Toggle, Visibility } from "./core/visibility.ts";
+import { prepareWith } from "./server_core.ts";
+
+/** The servers of concrete paths, which follow the changes of the server with the parameters. */
+export interface Followers {
+  list(): readonly { readonly handlers: HandlerSet<Handler> }[];
+  add(handlers: readonly Handler[]): void;
+  remove(handlers: readonly Handler[]): void;
+}
+
+/** Where the handlers of a server are used. */
+export interface HandlerPlace {
+  /** Whether the path has parameters, so that each concrete path gets a server of its own. */
+  readonly hasParams: boolean;
+  /** The calls of `enable` and `disable` that hold at all concrete paths. */
+  readonly toggles: Toggle[];
+  /** The servers of the concrete paths, once they are loaded. */
+  readonly router?: Followers;
+}
+
+/** Creates the handlers of a running server. Those of a path with parameters belong to all of its concrete paths. */
+export function createHandlerSet(
+  { core, registry, changes }: Omit<Engine, "host">,
+  site: HandlerPlace,
+  open: (added: readonly Handler[]) => void,
+): HandlerSet<Handler> {
+  // Loaded on demand. Messages wait for it, so that no caller sees what is disabled.
+  let visibility: Visibility | undefined;
+  function toggle(toggled: Toggle): void {
+    if (site.hasParams) {
+      const rest = site.toggles.filter((each) => !isReplaced(each, toggled));
+      site.toggles.splice(0, site.toggles.length, ...rest, toggled);
+      for (const { handlers } of site.router?.list() ?? []) applyToggle(handlers, toggled);
+    }
+    if (visibility) return visibility.toggle(toggled);
+    prepareWith(core, async () => {
+      const { Visibility } = await import("./core/visibility.ts");
+      visibility ??= new Visibility(registry, changes);
+      visibility.toggle(toggled);
+    });
+    core.prepare?.();
+  }
+  return {
+    add(...added) {
+      registry.add(added, true);
+      open(added);
+      try {
+        site.router?.add(added);
+      } catch (error) {
+        registry.remove(added);
+        throw error;
+      }
+    },
+    remove(...removed) {
+      const known = removed.filter((each) => each !== undefined);
+      registry.remove(known);
+      site.router?.remove(known);
+    },
+    list: () => registry.handlers,
+    get: (kind, name) => registry.find(kind, name),
+    enable: (selected, callers) => toggle({ selected, isShown: true, callers }),
+    disable: (selected, callers) => toggle({ selected, isShown: false, callers }),
+  };
+}
+
+/** Enables or disables handlers. */
+export function applyToggle(handlers: HandlerSet<Handler>, { selected, isShown, callers }: Toggle): void {
+  handlers[isShown ? "enable" : "disable"](selected, callers);
+}
+
+// Each new path applies all toggles, so those without an effect must not pile up.
+function isReplaced({ selected, callers }: Toggle, by: Toggle): boolean {
+  if (by.callers && by.callers !== callers) return false;
+  if (INTERNALS in selected || INTERNALS in by.selected) return selected === by.selected;
+  return JSON.stringify(selected) === JSON.stringify(by.selected);
+}

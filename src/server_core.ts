@@ -1,0 +1,106 @@
+/**
+ * Creates the core of a server from its options.
+ *
+ * @module
+ */
+import { INTERNAL_ERROR, McpError } from "./protocol/errors.ts";
+import type { Authentication } from "./core/auth.ts";
+import { readCapabilities } from "./core/capabilities.ts";
+import type { Core } from "./core/core.ts";
+import { type Filters, readGuards } from "./core/guards.ts";
+import { readLimits } from "./core/limits.ts";
+import { seesLists } from "./core/middleware.ts";
+import { combineObservers } from "./core/observer.ts";
+import type { SharedState } from "./core/store.ts";
+import type { ServerOptions } from "./server_options.ts";
+
+/** The options that servers of any path have. */
+export type CommonOptions = Omit<ServerOptions, "handlers">;
+
+/** Connects a server to its store, if it has one. */
+export type Share = (core: Pick<Core, "limits" | "observer">) => SharedState | undefined;
+
+/** Creates the core of a server. Throws if an option is invalid. */
+export function createCore(
+  options: CommonOptions,
+  { share, ...own }: Pick<Core, "ticker" | "sealer"> & { readonly share: Share },
+): Core {
+  const { name, version, title, description, websiteUrl, icons, instructions, ttlMs = 0, admit: decide } = options;
+  const limits = readLimits(options.limits);
+  const observer = combineObservers(options.observer);
+  const auth = readAuth(options.auth);
+  const core: Core = {
+    ...own,
+    identity: { name, version, title, description, websiteUrl, icons },
+    info: { name, version },
+    instructions,
+    limits,
+    ttlMs,
+    cacheScope: options.cacheScope ?? (auth || options.use?.some(seesLists) ? "private" : "anonymous"),
+    hasMiddleware: !!options.use?.length,
+    requiresSession: options.sessions === "required",
+    describeError: options.describeError,
+    filters: readFilters(options),
+    publishSchema: options.publishSchema,
+    session: options.session,
+    lenientArguments: options.lenientArguments,
+    auth,
+    observer,
+    shared: share({ limits, observer }),
+    can: readCapabilities(options.capabilities),
+    admit: decide && (async (request) => (await import("./core/admission.ts")).admit(core, decide, request)),
+    report: (error, about) => report(core, error, about),
+  };
+  if (options.observer) {
+    prepareWith(core, async () => {
+      const { createObserving } = await import("./core/observing.ts");
+      core.observing = createObserving(core);
+    });
+  }
+  return core;
+}
+
+function readFilters({ guards, encoders }: Pick<ServerOptions, "guards" | "encoders">): Filters | undefined {
+  if (guards || encoders) return { guards: readGuards(guards, "the server"), encoders };
+}
+
+/** Reads the option `auth`. Throws if it cannot authenticate. The gate checks its other parts. */
+function readAuth(auth: ServerOptions["auth"]): Authentication | undefined {
+  const read = typeof auth === "function" ? { authenticate: auth } : auth;
+  if (read === undefined || typeof read?.authenticate === "function") return read;
+  throw new TypeError("Cannot create a server: auth has no authenticate(); use a function, apiKey() or such");
+}
+
+/** Makes messages wait until something is loaded. A server that cannot load it still serves. */
+export function prepareWith(core: Core, load: () => Promise<void>): void {
+  const before = core.prepare;
+  let loading: Promise<void> | undefined;
+  const run = async () => {
+    try {
+      await before?.();
+      await load();
+    } catch (error) {
+      core.report(error);
+    }
+    if (core.prepare === prepare) core.prepare = undefined;
+  };
+  const prepare = () => loading ??= run();
+  core.prepare = prepare;
+}
+
+/** Reports an unexpected error, and returns the error for the client. */
+function report(core: Core, error: unknown, { method, subject }: Parameters<Core["report"]>[1] = {}): McpError {
+  const id = crypto.randomUUID().slice(0, 8);
+  core.observer.fault?.({ id, error, server: core.info.name, method, subject });
+  core.observing?.reachNamed(toMessage(error));
+  return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
+}
+
+function toMessage(error: unknown): string {
+  try {
+    return error instanceof Error ? `${error.message}` : "";
+  } catch {
+    // A handler may throw anything, such as a proxy.
+    return "";
+  }
+}

@@ -7,8 +7,8 @@ import { chooseEra } from "./eras/choose.ts";
 import { LazySessionEra } from "./eras/lazy.ts";
 import { modernEra } from "./eras/modern/lazy_modern.ts";
 import type { Schema } from "./modern.ts";
-import { buildServer, type Server } from "./server.ts";
-import type { RouteServerOptions, TextParams } from "./server_options.ts";
+import { buildServer, type Server } from "./server/server.ts";
+import type { RouteServerOptions, TextParams } from "./server/options.ts";
 
 // `createServer` below takes precedence over the one that this exports.
 export * from "./modern.ts";

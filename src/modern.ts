@@ -13,8 +13,8 @@
  */
 import { modernEra } from "./eras/modern/lazy_modern.ts";
 import type { Schema } from "./schema/schema.ts";
-import { buildServer, type Server } from "./server.ts";
-import type { RouteServerOptions, TextParams } from "./server_options.ts";
+import { buildServer, type Server } from "./server/server.ts";
+import type { RouteServerOptions, TextParams } from "./server/options.ts";
 
 /**
  * Creates an MCP server for clients of revision 2026-07-28 only.
@@ -103,8 +103,8 @@ export type {
 } from "./core/extension.ts";
 export { McpError, ToolError } from "./protocol/errors.ts";
 export { type Mount, mount, type MountedHandlers, type MountOptions } from "./mount.ts";
-export type { Server } from "./server.ts";
-export type { RouteHandlers, RouteServerOptions, ServerOptions, TextParams } from "./server_options.ts";
+export type { Server } from "./server/server.ts";
+export type { RouteHandlers, RouteServerOptions, ServerOptions, TextParams } from "./server/options.ts";
 export type { Clock } from "./core/timers.ts";
 export type {
   AnyHandler,

@@ -9,7 +9,7 @@ import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { Ticker } from "./core/timers.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
-import type { Server, ServerInternals } from "./server.ts";
+import type { Server, ServerInternals } from "./server/server.ts";
 
 /** Handlers that several servers get. */
 export interface MountedHandlers {

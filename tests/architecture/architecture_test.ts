@@ -11,7 +11,7 @@ Deno.test({
   ignore,
   async fn() {
     const paths = [...await listSources("src/"), "mod.ts"];
-    assert(paths.includes("src/core/call.ts") && paths.includes("src/server.ts"), "the library was not found");
+    assert(paths.includes("src/core/call.ts") && paths.includes("src/server/server.ts"), "the library was not found");
     const violations: string[] = [];
     for (const path of paths) violations.push(...findViolations(path, await Deno.readTextFile(new URL(path, root))));
     assertEquals(violations, []);
@@ -47,8 +47,8 @@ const samples: readonly Sample[] = [
   { path: "src/eras/legacy/a.ts", source: `import "../modern/stamp.ts";`, rule: "import-direction" },
   { path: "src/eras/era.ts", source: `import "./legacy/session.ts";`, rule: "import-direction" },
   { path: "src/transports/a.ts", source: `import "../eras/era.ts";`, rule: "import-direction" },
-  { path: "src/server.ts", source: `import "./eras/era.ts";\nimport "./transports/http.ts";` },
-  { path: "src/modern.ts", source: `import "./eras/modern/modern.ts";\nimport "./server.ts";` },
+  { path: "src/server/server.ts", source: `import "./eras/era.ts";\nimport "./transports/http.ts";` },
+  { path: "src/modern.ts", source: `import "./eras/modern/modern.ts";\nimport "./server/server.ts";` },
   { path: "src/modern.ts", source: `import "./eras/legacy/session.ts";`, rule: "import-direction" },
   { path: "src/auth/a.ts", source: `import "../core/call.ts";` },
   { path: "src/auth/a.ts", source: `import "../stores/kv.ts";`, rule: "import-direction" },
@@ -56,13 +56,13 @@ const samples: readonly Sample[] = [
   { path: "src/auth/a.ts", source: `import { jwtVerify } from "jose";`, rule: "import-direction" },
   { path: "src/auth/oauth/a.ts", source: `import { jwtVerify } from "jose";\nimport "../principal.ts";` },
   { path: "src/middleware/a.ts", source: `import "../handlers/tool.ts";`, rule: "import-direction" },
-  { path: "src/stores/a.ts", source: `import "../server.ts";`, rule: "import-direction" },
+  { path: "src/stores/a.ts", source: `import "../server/server.ts";`, rule: "import-direction" },
   { path: "src/extensions/a.ts", source: `import "../transports/http.ts";`, rule: "import-direction" },
   {
     path: "src/testing/a.ts",
-    source: `import "../server.ts";\nimport "../transports/http.ts";\nimport "../library.ts";`,
+    source: `import "../server/server.ts";\nimport "../transports/http.ts";\nimport "../library.ts";`,
   },
-  { path: "src/client/a.ts", source: `import "../server.ts";\nimport "../library.ts";` },
+  { path: "src/client/a.ts", source: `import "../server/server.ts";\nimport "../library.ts";` },
   { path: "src/client/a.ts", source: `import "../../mod.ts";`, rule: "import-direction" },
   { path: "src/library.ts", source: `import "./eras/legacy/session.ts";\nimport "./modern.ts";` },
   { path: "src/library.ts", source: `import("./cli/main.ts");`, rule: "import-direction" },
@@ -84,7 +84,7 @@ const samples: readonly Sample[] = [
   // era words
   { path: "src/core/a.ts", source: `const isLegacy = true;`, rule: "era-word" },
   { path: "src/transports/a.ts", source: `const a = 1; // the modern way`, rule: "era-word" },
-  { path: "src/server.ts", source: `const a = ["2025-11-25"];`, rule: "era-word" },
+  { path: "src/server/server.ts", source: `const a = ["2025-11-25"];`, rule: "era-word" },
   {
     path: "src/core/a.ts",
     source: `/**\n * Pages, from \`specification/2026-07-28/server/tools\`.\n */\nconst a = 1;`,

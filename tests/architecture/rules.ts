@@ -3,7 +3,7 @@
 
 /** Folders of src/, and the folders each may import besides itself. The path of one file is a folder too. */
 const below = ["src/protocol", "src/schema", "src/core"];
-const outer = [...below, "src/runtime.ts", "src/transports", "src/server.ts", "src/library.ts"];
+const outer = [...below, "src/runtime.ts", "src/transports", "src/server", "src/library.ts"];
 const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/runtime.ts": [],
   "src/protocol": [],
@@ -14,8 +14,8 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/eras/legacy": [...below, "src/eras"],
   "src/eras/modern": [...below, "src/eras"],
   "src/transports": [...below, "src/runtime.ts"],
-  "src/server.ts": [...below, "src/handlers", "src/eras", "src/transports"],
-  "src/mount.ts": ["src/core", "src/transports", "src/server.ts"],
+  "src/server": [...below, "src/handlers", "src/eras", "src/transports"],
+  "src/mount.ts": ["src/core", "src/transports", "src/server"],
   "src/auth": below,
   "src/auth/oauth": [...below, "src/auth"],
   "src/limits": [...below, "src/handlers"],
@@ -33,10 +33,10 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
     "src/transports",
     "src/eras",
     "src/eras/modern",
-    "src/server.ts",
+    "src/server",
     "src/mount.ts",
   ],
-  "src/library.ts": ["src/eras", "src/eras/modern", "src/eras/legacy", "src/server.ts", "src/modern.ts"],
+  "src/library.ts": ["src/eras", "src/eras/modern", "src/eras/legacy", "src/server", "src/modern.ts"],
   "src/hand_over.ts": ["src/runtime.ts"],
   "mod.ts": ["src/library.ts", "src/hand_over.ts"],
 };

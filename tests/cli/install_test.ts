@@ -352,15 +352,15 @@ testProcesses("deno: install names the deno.json of the code, so that the entry 
   const files = {
     "app/deno.jsonc": `{ /* names */ "imports": { "server-library": "@x/mcp" } }`,
     "app/src/deno.json": { tasks: {} },
-    "app/src/server.ts": mapped,
-    "app/mcp.jsonc": { name: "config", modules: ["src/server.ts"] },
+    "app/src/server/server.ts": mapped,
+    "app/mcp.jsonc": { name: "config", modules: ["src/server/server.ts"] },
     "plain/server.ts": code,
   };
   await withFiles(files, async (cwd) => {
     const app = `${cwd}/app`;
     const words = ["deno", "run", "-A", `${root}mod.ts`, "install"];
     const options = ["--client", "cursor", "--file", `${cwd}/c.json`, "--allow-none"];
-    const { code, stderr } = await run([...words, "src/server.ts", ...options, "--name", "s"], { cwd: app });
+    const { code, stderr } = await run([...words, "src/server/server.ts", ...options, "--name", "s"], { cwd: app });
     assertEquals(code, 0, stderr);
     assertStringIncludes(stderr, "It works: 1 tool, hi.");
     const { mcpServers: { s: { command, args } } } = JSON.parse(await Deno.readTextFile(`${cwd}/c.json`));

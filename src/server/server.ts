@@ -3,33 +3,33 @@
  *
  * @module
  */
-import { compileSchema, type Schema } from "./schema/schema.ts";
-import { Accounts } from "./core/account.ts";
-import type { Authentication } from "./core/auth.ts";
-import { Changes } from "./core/changes.ts";
-import { type ContainerHost, findRoot } from "./core/container.ts";
-import type { CallHost } from "./core/call.ts";
-import type { ChangeNotifier, HandlerSet, RunningServer } from "./core/context.ts";
-import type { CreateEra, Engine } from "./core/era.ts";
-import type { Handler } from "./core/feature.ts";
-import { INTERNALS } from "./core/internals.ts";
-import { createServerLog, type ServerLog, toLoggable } from "./core/log.ts";
-import { Registry } from "./core/registry.ts";
-import { Scheduler } from "./core/scheduler.ts";
-import { Sealer } from "./core/sealer.ts";
-import type { Toggle } from "./core/visibility.ts";
-import { systemClock, Ticker } from "./core/timers.ts";
-import type { OpenPipe, PipeServer, Served } from "./transports/channel.ts";
-import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "./transports/http/access_options.ts";
-import { corsRule, type Grant } from "./transports/http/cors.ts";
-import type { LoadGate } from "./transports/http/entrance.ts";
-import type { Fetch } from "./transports/http/fetch.ts";
-import { LazyEndpoint } from "./transports/http/lazy_endpoint.ts";
-import type { Branch, PathRouter, RouteParams } from "./transports/http/path_router.ts";
-import type { FindSpot, HttpEntry } from "./transports/http/upgrades.ts";
+import { compileSchema, type Schema } from "../schema/schema.ts";
+import { Accounts } from "../core/account.ts";
+import type { Authentication } from "../core/auth.ts";
+import { Changes } from "../core/changes.ts";
+import { type ContainerHost, findRoot } from "../core/container.ts";
+import type { CallHost } from "../core/call.ts";
+import type { ChangeNotifier, HandlerSet, RunningServer } from "../core/context.ts";
+import type { CreateEra, Engine } from "../core/era.ts";
+import type { Handler } from "../core/feature.ts";
+import { INTERNALS } from "../core/internals.ts";
+import { createServerLog, type ServerLog, toLoggable } from "../core/log.ts";
+import { Registry } from "../core/registry.ts";
+import { Scheduler } from "../core/scheduler.ts";
+import { Sealer } from "../core/sealer.ts";
+import type { Toggle } from "../core/visibility.ts";
+import { systemClock, Ticker } from "../core/timers.ts";
+import type { OpenPipe, PipeServer, Served } from "../transports/channel.ts";
+import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "../transports/http/access_options.ts";
+import { corsRule, type Grant } from "../transports/http/cors.ts";
+import type { LoadGate } from "../transports/http/entrance.ts";
+import type { Fetch } from "../transports/http/fetch.ts";
+import { LazyEndpoint } from "../transports/http/lazy_endpoint.ts";
+import type { Branch, PathRouter, RouteParams } from "../transports/http/path_router.ts";
+import type { FindSpot, HttpEntry } from "../transports/http/upgrades.ts";
 import { applyToggle, createHandlerSet } from "./handler_set.ts";
-import { type CommonOptions, createCore, type Share } from "./server_core.ts";
-import type { RouteServerOptions } from "./server_options.ts";
+import { type CommonOptions, createCore, type Share } from "./core.ts";
+import type { RouteServerOptions } from "./options.ts";
 
 /** An MCP server: the default export of a server file. */
 export interface Server extends ChangeNotifier {
@@ -216,7 +216,7 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
     endpoint: path,
     defer: (call, run) => scheduler.defer(call, run),
     async readResource(call, uri) {
-      const { readInner } = await import("./core/inner_read.ts");
+      const { readInner } = await import("../core/inner_read.ts");
       return await readInner(call, uri, { core, scheduler, method: registry.methods.get("resources/read") });
     },
   };
@@ -241,7 +241,7 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
   const { auth } = core;
   let gate: ReturnType<LoadGate> | undefined;
   const openGate = async (auth: Authentication) => {
-    const { HttpGate } = await import("./transports/http/gate.ts");
+    const { HttpGate } = await import("../transports/http/gate.ts");
     return new HttpGate(auth, { core, path, proxies });
   };
   return new LazyEndpoint(engine, era, {
@@ -274,7 +274,7 @@ function routerOpener<P extends Schema>(
   const makeHandlers = typeof handlers === "function" ? handlers : undefined;
   const grow = (branch: Branch) => growServer(options, createEra, { ...branch, toggles });
   const load = async () => {
-    const { PathRouter } = await import("./transports/http/path_router.ts");
+    const { PathRouter } = await import("../transports/http/path_router.ts");
     const { loadGate, proxies } = endpoint.options;
     const parts = { engine, endpoint: await endpoint.load(), loadGate, proxies };
     return site.router = new PathRouter({ ...parts, path, secret, params, schema, makeHandlers, grow });
@@ -285,7 +285,7 @@ function routerOpener<P extends Schema>(
 
 /** Starts to warn of work that a handler repeats. Loaded only in development. */
 async function watchReruns({ core, host }: Engine): Promise<void> {
-  const { RerunWatch, toWarning } = await import("./core/rerun_watch.ts");
+  const { RerunWatch, toWarning } = await import("../core/rerun_watch.ts");
   host.reruns ??= new RerunWatch(core.ticker.clock, (repeated) => console.warn(toWarning(repeated)));
 }
 
@@ -354,7 +354,7 @@ function withServices(host: CallHost, fetch: Fetch): Fetch {
 
 /** Loads CORS support with the first request, because most servers do not need it. */
 function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): Fetch {
-  const loading = async () => (await import("./transports/http/cors_headers.ts")).withCors(allows, fetch);
+  const loading = async () => (await import("../transports/http/cors_headers.ts")).withCors(allows, fetch);
   let wrapped: Promise<Fetch> | undefined;
   return async (request, info) => await (await (wrapped ??= loading()))(request, info);
 }

@@ -3,12 +3,12 @@
  *
  * @module
  */
-import type { HandlerSet } from "./core/context.ts";
-import type { Engine } from "./core/era.ts";
-import type { Handler } from "./core/feature.ts";
-import { INTERNALS } from "./core/internals.ts";
-import type { Toggle, Visibility } from "./core/visibility.ts";
-import { prepareWith } from "./server_core.ts";
+import type { HandlerSet } from "../core/context.ts";
+import type { Engine } from "../core/era.ts";
+import type { Handler } from "../core/feature.ts";
+import { INTERNALS } from "../core/internals.ts";
+import type { Toggle, Visibility } from "../core/visibility.ts";
+import { prepareWith } from "./core.ts";
 
 /** The servers of concrete paths, which follow the changes of the server with the parameters. */
 export interface Followers {
@@ -43,7 +43,7 @@ export function createHandlerSet(
     }
     if (visibility) return visibility.toggle(toggled);
     prepareWith(core, async () => {
-      const { Visibility } = await import("./core/visibility.ts");
+      const { Visibility } = await import("../core/visibility.ts");
       visibility ??= new Visibility(registry, changes);
       visibility.toggle(toggled);
     });

@@ -3,16 +3,16 @@
  *
  * @module
  */
-import { INTERNAL_ERROR, McpError } from "./protocol/errors.ts";
-import type { Authentication } from "./core/auth.ts";
-import { readCapabilities } from "./core/capabilities.ts";
-import type { Core } from "./core/core.ts";
-import { type Filters, readGuards } from "./core/guards.ts";
-import { readLimits } from "./core/limits.ts";
-import { seesLists } from "./core/middleware.ts";
-import { combineObservers } from "./core/observer.ts";
-import type { SharedState } from "./core/store.ts";
-import type { ServerOptions } from "./server_options.ts";
+import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
+import type { Authentication } from "../core/auth.ts";
+import { readCapabilities } from "../core/capabilities.ts";
+import type { Core } from "../core/core.ts";
+import { type Filters, readGuards } from "../core/guards.ts";
+import { readLimits } from "../core/limits.ts";
+import { seesLists } from "../core/middleware.ts";
+import { combineObservers } from "../core/observer.ts";
+import type { SharedState } from "../core/store.ts";
+import type { ServerOptions } from "./options.ts";
 
 /** The options that servers of any path have. */
 export type CommonOptions = Omit<ServerOptions, "handlers">;
@@ -48,12 +48,12 @@ export function createCore(
     observer,
     shared: share({ limits, observer }),
     can: readCapabilities(options.capabilities),
-    admit: decide && (async (request) => (await import("./core/admission.ts")).admit(core, decide, request)),
+    admit: decide && (async (request) => (await import("../core/admission.ts")).admit(core, decide, request)),
     report: (error, about) => report(core, error, about),
   };
   if (options.observer) {
     prepareWith(core, async () => {
-      const { createObserving } = await import("./core/observing.ts");
+      const { createObserving } = await import("../core/observing.ts");
       core.observing = createObserving(core);
     });
   }

@@ -47,7 +47,7 @@ const samples: readonly Sample[] = [
   { path: "src/eras/legacy/a.ts", source: `import "../modern/stamp.ts";`, rule: "import-direction" },
   { path: "src/eras/era.ts", source: `import "./legacy/session.ts";`, rule: "import-direction" },
   { path: "src/transports/a.ts", source: `import "../eras/era.ts";`, rule: "import-direction" },
-  { path: "src/server/server.ts", source: `import "./eras/era.ts";\nimport "./transports/http.ts";` },
+  { path: "src/server/server.ts", source: `import "../eras/era.ts";\nimport "../transports/http.ts";` },
   { path: "src/modern.ts", source: `import "./eras/modern/modern.ts";\nimport "./server/server.ts";` },
   { path: "src/modern.ts", source: `import "./eras/legacy/session.ts";`, rule: "import-direction" },
   { path: "src/auth/a.ts", source: `import "../core/call.ts";` },

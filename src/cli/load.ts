@@ -208,7 +208,7 @@ export async function importFile<T>(
     const remedy = /^https?:/i.test(url)
       ? "Name a file. To use a server that runs at this URL, choose the command call, inspect or doctor."
       : url.startsWith("file:")
-      ? "Fix the file and restart."
+      ? "Fix the file."
       : "Check the name.";
     throw new CliError(`Cannot load ${target}: ${tryExplain(error, remedy)}`);
   } finally {
@@ -232,7 +232,7 @@ const MAX_STACK = 4000;
 
 /** Explains an error and adds a remedy: by its stack if the file's code threw it, by the runtime's message if the file is not valid. */
 function explainLoadError(error: unknown, remedy: string): string {
-  if (!(error instanceof Error)) return `it threw ${String(error)} while loading; fix it and restart`;
+  if (!(error instanceof Error)) return `it threw ${String(error)} while loading; fix the file`;
   const { message } = error;
   const missing = explainPermission(message);
   if (missing !== undefined) return missing;

@@ -237,7 +237,7 @@ for (const { name, program, file } of runtimes) {
       },
       {
         words: ["syntax.ts"],
-        expected: /^Cannot load syntax\.ts: [^]*syntax\.ts:2:18\nFix the file and restart\.\n/,
+        expected: /^Cannot load syntax\.ts: [^]*syntax\.ts:2:18\nFix the file\.\n/,
       },
       {
         words: ["throws.ts"],

@@ -47,7 +47,7 @@ function toErrorIdHint({ data }: RpcError): string {
 
 /** The URL to use instead of `url`, if the error is that of a server of this library, which names its endpoint. */
 export function findEndpoint({ status, message }: RpcError, url: string): string | undefined {
-  const [, path] = status === 404 && /the endpoint is (\/[\w./-]*)$/.exec(message) || [];
+  const [, path] = (status === 404 || status === 405) && /the endpoint is (\/[\w./-]*)$/.exec(message) || [];
   return path !== undefined && URL.canParse(url) ? new URL(url).origin + path : undefined;
 }
 

@@ -60,7 +60,7 @@ async function run(words: readonly string[]): Promise<number | void> {
   }
   const load = commands.get(words[0]);
   if (!load && /^[a-z]+$/.test(words[0] ?? "")) {
-    await (await importModule("./help.ts")).rejectMisspelling(words[0], [...commands.keys()]);
+    await (await importModule("./help.ts")).rejectMisspelling(words[0], [...commands.keys(), "help"]);
   }
   const command = load ? await load() : serve;
   const args = readArgs(load ? words.slice(1) : words, { help: false, version: false, ...toFlags(command.options) });

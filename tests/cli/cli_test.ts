@@ -33,7 +33,17 @@ async function send(url: string, method: string, params: Record<string, unknown>
 
 /** Arguments that are valid usage but fail. */
 const validArguments = [
-  ...["missing.ts", "empty.ts", "wrong.ts", "twice.ts", "strange.ts", "syntax.ts", "throws.ts", "imports.ts"],
+  ...[
+    "missing.ts",
+    "emtpy.ts",
+    "empty.ts",
+    "wrong.ts",
+    "twice.ts",
+    "strange.ts",
+    "syntax.ts",
+    "throws.ts",
+    "imports.ts",
+  ],
   ...["gone.jsonc", "--watch", "192.0.2.1", "http://127.0.0.1:1/mcp"],
 ];
 
@@ -253,6 +263,14 @@ for (const { name, program, file } of runtimes) {
       {
         words: ["chekc"],
         expected: /^Cannot run chekc: there is no such command, and no such file; did you mean check\?\n/,
+      },
+      {
+        words: ["hepl"],
+        expected: /^Cannot run hepl: there is no such command, and no such file; did you mean help\?\n/,
+      },
+      {
+        words: ["emtpy.ts"],
+        expected: /^Cannot serve emtpy\.ts: there is no file \/.*\/emtpy\.ts; did you mean empty\.ts\?\n/,
       },
       { words: ["--stdio", "--http"], expected: /^Cannot use --http: it needs HTTP; remove --stdio\n/ },
       { words: ["--stdio", "--port", "1"], expected: /^Cannot use --port: it needs HTTP; remove --stdio\n/ },

@@ -51,10 +51,16 @@ export function findEndpoint({ status, message }: RpcError, url: string): string
   return path !== undefined && URL.canParse(url) ? new URL(url).origin + path : undefined;
 }
 
+/** The code of a server of this library for a call that needs a caller. */
+const UNAUTHENTICATED = -31401;
+
 function toRemedy(error: RpcError, name: string): string {
   const { code, status } = error;
   const endpoint = findEndpoint(error, name);
   if (endpoint !== undefined) return `; use ${endpoint}`;
+  if (code === UNAUTHENTICATED && !/^https?:/i.test(name)) {
+    return "; serve it over HTTP, and name its URL with --header";
+  }
   if (status === 401 || status === 403) return `; authenticate with --header authorization="Bearer …"`;
   if (status === 429) return "; wait, or raise the limit of the server";
   if (status !== undefined && status >= 500) return "; check the log of the server";

@@ -4,8 +4,8 @@
  * @module
  */
 import { chooseEra } from "./eras/choose.ts";
-import { lazyEra } from "./eras/lazy.ts";
-import { modernEra } from "./eras/modern/modern.ts";
+import { LazySessionEra } from "./eras/lazy.ts";
+import { modernEra } from "./eras/modern/lazy_modern.ts";
 import type { Schema } from "./modern.ts";
 import { buildServer, type RouteServerOptions, type Server, type TextParams } from "./server.ts";
 
@@ -22,7 +22,7 @@ export * from "./modern.ts";
  */
 export function createServer<const P extends Schema = TextParams>(options: RouteServerOptions<P>): Server {
   return buildServer(options, (engine) => {
-    const older = lazyEra(async () => (await import("./eras/legacy/legacy.ts")).legacyEra(engine));
+    const older = new LazySessionEra(async () => (await import("./eras/legacy/legacy.ts")).legacyEra(engine));
     return chooseEra(modernEra(engine), older);
   });
 }

@@ -11,7 +11,7 @@
  *
  * @module
  */
-import { modernEra } from "./eras/modern/modern.ts";
+import { modernEra } from "./eras/modern/lazy_modern.ts";
 import type { Schema } from "./schema/schema.ts";
 import { buildServer, type RouteServerOptions, type Server, type TextParams } from "./server.ts";
 
@@ -129,6 +129,7 @@ export type {
   AuthRoute,
   Challenge,
   Credentials,
+  PathFacts,
 } from "./core/auth.ts";
 export type { DescribeError, PublishedSchema, PublishedTool, PublishSchema } from "./core/core.ts";
 export type { Encoder, Guards, InputGuard, OutputGuard } from "./core/guards.ts";

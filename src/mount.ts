@@ -8,7 +8,6 @@ import { type ContainerHost, type ContainerParts, findRoot } from "./core/contai
 import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { Ticker } from "./core/timers.ts";
-import { toRefusal } from "./transports/http/exchange.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
 import type { Server, ServerInternals } from "./server.ts";
 
@@ -62,7 +61,7 @@ export function mount(servers: readonly Server[], { handlers = [] }: MountOption
     await Promise.all(servers.map((server) => server.close()));
     await services.close();
   };
-  const fetch: Fetch = async (request, info) => await (find(request.url)?.fetch(request, info) ?? toRefusal(NOT_FOUND));
+  const fetch: Fetch = async (request, info) => await (find(request.url)?.fetch(request, info) ?? refusePath());
   return {
     servers,
     fetch,
@@ -90,6 +89,7 @@ function createRouter(servers: readonly Server[]): (url: string) => Server | und
   if (!servers.length) throw new TypeError("Cannot mount: there is no server; give at least one");
   const byPath = new Map<string, Server>();
   const patterns: { readonly pattern: RegExp; readonly server: Server }[] = [];
+  const routes: typeof patterns = [];
   const shapes = new Map<string, Server>();
   for (const server of servers) {
     const { http: { path }, name, auth } = server[INTERNALS];
@@ -101,13 +101,26 @@ function createRouter(servers: readonly Server[]): (url: string) => Server | und
     }
     shapes.set(shape, server);
     if (shape === path) byPath.set(path, server);
-    else patterns.push({ server, pattern: new RegExp(`^${escape(shape).replaceAll(":", "[^/]+")}$`) });
-    for (const route of auth?.routes ?? []) if (!byPath.has(route.path)) byPath.set(route.path, server);
+    else patterns.push({ server, pattern: toPattern(path) });
+    for (const route of typeof auth?.routes === "function" ? auth.routes(path) : auth?.routes ?? []) {
+      if (route.path.includes("/:")) routes.push({ server, pattern: toPattern(route.path) });
+      else if (!byPath.has(route.path)) byPath.set(route.path, server);
+    }
   }
   return (url) => {
     const path = url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, "");
-    return byPath.get(path) ?? patterns.find(({ pattern }) => pattern.test(path))?.server;
+    return byPath.get(path) ?? [...routes, ...patterns].find(({ pattern }) => pattern.test(path))?.server;
   };
+}
+
+function toPattern(template: string): RegExp {
+  const segments = template.split("/").map((segment) => segment.startsWith(":") ? "[^/]+" : escape(segment));
+  return new RegExp(`^${segments.join("/")}$`);
+}
+
+async function refusePath(): Promise<Response> {
+  const { toRefusal } = await import("./transports/http/exchange.ts");
+  return toRefusal(NOT_FOUND);
 }
 
 function escape(text: string): string {

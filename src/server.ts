@@ -14,7 +14,7 @@ import { type ContainerHost, findRoot } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
 import type { ChangeNotifier, Context, HandlerSet, RunningServer } from "./core/context.ts";
 import type { Core, DescribeError, PublishSchema } from "./core/core.ts";
-import type { CreateEra, Engine, Era } from "./core/era.ts";
+import type { CreateEra, Engine } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
 import { type Encoder, type Filters, type Guards, readGuards } from "./core/guards.ts";
 import { INTERNALS } from "./core/internals.ts";
@@ -28,22 +28,14 @@ import { Sealer } from "./core/sealer.ts";
 import type { SharedState, Store } from "./core/store.ts";
 import type { Toggle, Visibility } from "./core/visibility.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
-import { type OpenPipe, pipeOpener, type PipeServer } from "./transports/channel.ts";
-import {
-  readHosts,
-  readOrigins,
-  readPath,
-  readPeer,
-  readPrincipal,
-  readProxies,
-  readTemplate,
-} from "./transports/http/access.ts";
+import type { OpenPipe, PipeServer, Served } from "./transports/channel.ts";
+import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "./transports/http/access_options.ts";
 import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
 import type { LoadGate } from "./transports/http/entrance.ts";
-import { toFault, toRefusal } from "./transports/http/exchange.ts";
-import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
+import type { Fetch } from "./transports/http/fetch.ts";
+import { LazyEndpoint } from "./transports/http/lazy_endpoint.ts";
 import type { Branch, PathRouter, RouteParams } from "./transports/http/path_router.ts";
-import type { HttpParts } from "./transports/http/upgrades.ts";
+import type { FindSpot, HttpEntry } from "./transports/http/upgrades.ts";
 import { compileSchema, type Infer, type Schema, type StandardSchema } from "./schema/schema.ts";
 
 /** Schema of path parameters that are not checked further. */
@@ -66,7 +58,8 @@ export interface RouteServerOptions<P extends Schema = TextParams> extends Omit<
   readonly handlers?: readonly Handler[] | RouteHandlers<P>;
   /**
    * Schema of the path's parameters, which converts and checks them. Other paths do not exist: HTTP 404. Handlers and
-   * services read the values with `ctx.route(params)`. Defaults to any text.
+   * services read the values with `ctx.route(params)`. It runs before the caller is authenticated. An asynchronous schema
+   * is limited by `limits.auth`. Defaults to any text.
    */
   readonly params?: P;
 }
@@ -224,10 +217,12 @@ export interface Server extends ChangeNotifier {
  * @internal
  */
 export interface ServerInternals {
-  /** Opens a channel to the server. */
-  readonly openPipe: OpenPipe;
-  /** Parts that other HTTP transports share with the endpoint. */
-  readonly http: HttpParts;
+  /** Rejects channels, if the server has no single endpoint. */
+  readonly openPipe?: OpenPipe;
+  /** The parts that a channel serves. */
+  readonly served: Served;
+  /** The HTTP endpoint, for other HTTP transports. */
+  readonly http: HttpEntry;
   /** The place of the container of the services, if a handler has any. */
   readonly host: ContainerHost;
   /** Name of the server. */
@@ -238,8 +233,8 @@ export interface ServerInternals {
   readonly auth?: Authentication;
   /** Returns the server of a concrete path. `undefined` if the path has no parameters. */
   readonly enter?: (params?: RouteParams) => Promise<PipeServer>;
-  /** Returns the server whose parameters are in a path of another template. */
-  readonly find?: (template: string, pathname: string) => Promise<PipeServer | undefined>;
+  /** Finds the concrete path whose parameters are in a path of another template. */
+  readonly find?: FindSpot;
   /** The servers of `mount`. */
   readonly servers?: readonly Server[];
   /** Stops accepting calls. */
@@ -313,15 +308,16 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       if (!site.closed && core.can.logging) changes.log({ level, logger, data: toLoggable(data) }, to);
     }),
     ready: async () => {
-      await endpoint.parts.loadGate?.();
+      await endpoint.options.loadGate?.();
       await findRoot(host).container?.ready();
     },
     close: () => site.closed ??= closeServer(engine, ending),
     [INTERNALS]: {
-      openPipe: hasParams ? refuse : pipeOpener(engine, era),
-      http: { ...endpoint.parts, ended: ending.ended },
+      openPipe: hasParams ? refuse : undefined,
+      served: { engine, era },
+      http: { path, core, endpoint, ended: ending.ended },
       enter: hasParams ? async (params = refuse()) => await (await openRouter()).enter(params) : undefined,
-      find: hasParams ? async (template, pathname) => await (await openRouter()).find(template, pathname) : undefined,
+      find: hasParams ? async (wanted) => await (await openRouter()).find(wanted) : undefined,
       name,
       engine,
       auth: core.auth,
@@ -343,7 +339,7 @@ function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engin
   const share: Share = ({ limits, observer }) =>
     options.store?.[INTERNALS].share({ sealer, changes, limits, observer });
   const core = trunk
-    ? { ...trunk.core, sealer, shared: share(trunk.core) }
+    ? { ...trunk.core, sealer, shared: share(trunk.core), route: branch?.route }
     : createCore(options, { ticker, sealer, share });
   const registry = new Registry(core, changes);
   const accounts = trunk?.accounts ?? new Accounts(core);
@@ -478,14 +474,12 @@ function openServices(handlers: readonly Handler[], host: CallHost): void {
   }
 }
 
-/** The parts that an endpoint serves. */
-interface Served {
-  readonly engine: Engine;
-  readonly era: Era;
+/** The parts of an endpoint. */
+interface EndpointParts extends Served {
   readonly allows: (origin: string) => Grant | undefined;
 }
 
-function createEndpoint({ engine, era, allows }: Served, options: CommonOptions, site: Site): Endpoint {
+function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonOptions, site: Site): LazyEndpoint {
   const { core } = engine;
   const { path, hasParams, branch } = site;
   const proxies = readProxies(options.proxies);
@@ -493,9 +487,9 @@ function createEndpoint({ engine, era, allows }: Served, options: CommonOptions,
   let gate: ReturnType<LoadGate> | undefined;
   const openGate = async (auth: Authentication) => {
     const { HttpGate } = await import("./transports/http/gate.ts");
-    return new HttpGate(auth, { core, proxies, readPeer, readPrincipal, toFault, toRefusal });
+    return new HttpGate(auth, { core, path, proxies });
   };
-  return new Endpoint(engine, era, {
+  return new LazyEndpoint(engine, era, {
     path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
     isRouted: !!branch || hasParams,
     hosts: readHosts(options.hosts),
@@ -509,7 +503,7 @@ function createEndpoint({ engine, era, allows }: Served, options: CommonOptions,
 /** The parts of a server from which those of its concrete paths are made. */
 interface TrunkParts {
   readonly engine: Engine;
-  readonly endpoint: Endpoint;
+  readonly endpoint: LazyEndpoint;
   readonly createEra: CreateEra;
 }
 
@@ -526,18 +520,9 @@ function routerOpener<P extends Schema>(
   const grow = (branch: Branch) => growServer(options, createEra, { ...branch, toggles });
   const load = async () => {
     const { PathRouter } = await import("./transports/http/path_router.ts");
-    const { loadGate } = endpoint.parts;
-    return site.router = new PathRouter({
-      engine,
-      endpoint,
-      loadGate,
-      path,
-      secret,
-      params,
-      schema,
-      makeHandlers,
-      grow,
-    });
+    const { loadGate, proxies } = endpoint.options;
+    const parts = { engine, endpoint: await endpoint.load(), loadGate, proxies };
+    return site.router = new PathRouter({ ...parts, path, secret, params, schema, makeHandlers, grow });
   };
   let loading: Promise<PathRouter> | undefined;
   return () => loading ??= load();
@@ -568,7 +553,7 @@ function createEnding({ engine, endpoint }: Pick<TrunkParts, "engine" | "endpoin
     },
     async end() {
       await site.router?.end();
-      endpoint.parts.streams.end();
+      endpoint.loaded?.parts.streams.end();
       await engine.core.shared?.close();
       resolve();
     },

@@ -28,6 +28,7 @@ export type {
   AuthRoute,
   Challenge,
   Credentials,
+  PathFacts,
 } from "../core/auth.ts";
 export type { Principal } from "../core/context.ts";
 export type { TransportName } from "../core/observer.ts";

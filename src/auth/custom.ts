@@ -3,12 +3,15 @@
  *
  * @module
  */
-import type { Authenticate, Authentication, Challenge, Credentials } from "../core/auth.ts";
+import type { Authenticate, Authentication, Credentials } from "../core/auth.ts";
 
 /** Options of {@linkcode custom}. */
 export interface CustomOptions extends Credentials {
-  /** Challenge for callers without valid credentials. Defaults to the scheme `Bearer`. */
-  readonly challenge?: Challenge;
+  /**
+   * Challenge for callers without valid credentials. A function returns that of one concrete path. Defaults to the scheme
+   * `Bearer`.
+   */
+  readonly challenge?: Authentication["challenge"];
 }
 
 /**

@@ -5,7 +5,8 @@
  */
 import { INTERNALS } from "../core/internals.ts";
 import type { Server } from "../library.ts";
-import { isLoopbackHost, isPlainPath } from "../transports/http/access.ts";
+import { isLoopbackHost } from "../transports/http/access.ts";
+import { isPlainPath } from "../transports/http/access_options.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
 import { listParams, toConcretePath, toEndpointOptions } from "./endpoint_options.ts";
@@ -74,9 +75,11 @@ export async function serveHttp(server: Server, target: string | undefined, addr
   const answer: Fetch = path ? toFetch(server, path, own) : (request, info) => server.fetch(request, info);
   const fetch = inspector ? withInspector(inspector, answer) : answer;
   const served = listen(name, { hostname, port, fetch });
+  // So that the first request finds the transport loaded. If that fails, the request reports it.
+  for (const each of servers) each[INTERNALS].http.endpoint.load().catch(() => {});
   const host = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
   const origin = `http://${toAuthority(host)}:${served.port}`;
-  if (!servers.every((each) => each[INTERNALS].http.loadGate) && !isLoopbackHost(toAuthority(hostname))) {
+  if (!servers.every((each) => each[INTERNALS].auth) && !isLoopbackHost(toAuthority(hostname))) {
     console.error(toNetworkWarning(hostname));
   }
   // The commands that the notice suggests use an endpoint whose URL is complete, if there is one.

@@ -5,7 +5,7 @@
  * @module
  */
 import type { McpError } from "../protocol/errors.ts";
-import type { Principal } from "./context.ts";
+import type { Principal, ReadRoute } from "./context.ts";
 import type { Core } from "./core.ts";
 import type { Reply } from "./link.ts";
 import type { TransportName } from "./observer.ts";
@@ -20,10 +20,16 @@ export interface Authentication {
   readonly authenticate: Authenticate;
   /** Where callers put their credentials. They are removed from `ctx.http`, as `Authorization` always is. */
   readonly credentials?: Credentials;
-  /** Challenge for callers without valid credentials or with too few scopes. Defaults to the scheme `Bearer`. */
-  readonly challenge?: Challenge;
-  /** Endpoints that every caller may use, such as metadata. They can also be mounted by hand under a router. */
-  readonly routes?: readonly AuthRoute[];
+  /**
+   * Challenge for callers without valid credentials or with too few scopes. A function returns that of one concrete
+   * path. Defaults to the scheme `Bearer`.
+   */
+  readonly challenge?: Challenge | ((facts: PathFacts) => Challenge);
+  /**
+   * Endpoints that every caller may use, such as metadata. They can also be mounted by hand under a router. A function
+   * gets the path of the server, such as `/tenants/:tenant/mcp`.
+   */
+  readonly routes?: readonly AuthRoute[] | ((path: string) => readonly AuthRoute[]);
   /**
    * Decides whether the scopes of a caller cover all that an operation needs. Defaults to whether they include each of
    * them.
@@ -44,8 +50,19 @@ export type Authenticate = (
   facts: AuthFacts,
 ) => Principal | AuthRefusal | undefined | Promise<Principal | AuthRefusal | undefined>;
 
+/** Facts about the path of a request. */
+export interface PathFacts {
+  /**
+   * Returns the parameters of the server's path, like `ctx.route` of handlers. Pass the schema that the server has as
+   * `params` to get them with their types.
+   *
+   * @throws {TypeError} if the path has no parameters, or `params` is not the schema of the server.
+   */
+  readonly route: ReadRoute;
+}
+
 /** Facts about a request that is authenticated. */
-export interface AuthFacts {
+export interface AuthFacts extends PathFacts {
   /** The transport: `http`, `websocket` or `http-sse`. */
   readonly transport: TransportName;
   /** Address of the client, if known. An IPv6 address is cut to its /64 network. */
@@ -76,10 +93,14 @@ export interface Challenge {
 
 /** An endpoint that needs no authentication. */
 export interface AuthRoute {
-  /** Path of the endpoint, such as `/.well-known/oauth-protected-resource/mcp`. */
+  /**
+   * Path of the endpoint, such as `/.well-known/oauth-protected-resource/mcp`. It may have the parameters of the server's
+   * path, such as `/.well-known/oauth-protected-resource/tenants/:tenant/mcp`. A path whose parameters the schema `params`
+   * rejects gets HTTP 404.
+   */
   readonly path: string;
   /** Responds to a request of any method, `OPTIONS` included. Pages of every origin reach it. */
-  readonly fetch: (request: Request) => Response | Promise<Response>;
+  readonly fetch: (request: Request, facts: PathFacts) => Response | Promise<Response>;
 }
 
 /** The refusal of a request, made by `refuse()`. */
@@ -143,8 +164,8 @@ export function isRefusal(value: unknown): value is AuthRefusal {
 }
 
 /** Returns the response to a call with too few scopes: the challenge names all that it needs. */
-export function toScopeReply({ auth }: Core, { data }: McpError, reply: Reply): Reply {
-  const { scheme, params } = auth?.challenge ?? BEARER;
+export function toScopeReply(core: Core, { data }: McpError, reply: Reply): Reply {
+  const { scheme, params } = findChallenge(core);
   // A handler can throw this error too, with any data.
   const scope = [Object(data).scopes].flat().filter((scope) => typeof scope === "string").join(" ");
   const named = { error: "insufficient_scope", scope };
@@ -152,8 +173,33 @@ export function toScopeReply({ auth }: Core, { data }: McpError, reply: Reply): 
   return { ...reply, status: 403, headers: toChallengeHeaders([challenge]) };
 }
 
+// The caller learns of the missing scopes, even if the author's function throws.
+function findChallenge({ auth, route = NO_ROUTE.route, report }: Core): Challenge {
+  try {
+    return auth ? readChallenge(auth, { route }) : BEARER;
+  } catch (error) {
+    report(error);
+    return BEARER;
+  }
+}
+
+/** Returns the challenge of an authentication for a request. */
+export function readChallenge({ challenge = BEARER }: Authentication, facts: PathFacts): Challenge {
+  if (typeof challenge !== "function") return challenge;
+  const made = challenge(facts);
+  if (!isChallenge(made)) throw new TypeError(`Cannot challenge a caller: ${CHALLENGE}`);
+  return made;
+}
+
+/** The facts about a path without parameters. */
+export const NO_ROUTE: PathFacts = {
+  route(): never {
+    throw new TypeError("Cannot read path parameters: the path of the server has none");
+  },
+};
+
 /** The challenge of authentications that name none. */
-export const BEARER: Challenge = { scheme: "Bearer" };
+const BEARER: Challenge = { scheme: "Bearer" };
 
 /** Returns the header `WWW-Authenticate` with challenges, or no header if there are none. */
 export function toChallengeHeaders(challenges: readonly Challenge[]): { readonly [name: string]: string } {

@@ -9,7 +9,7 @@ import type { JsonSchema } from "../schema/schema.ts";
 import type { Authentication } from "./auth.ts";
 import type { Call } from "./call.ts";
 import type { Capabilities } from "./capabilities.ts";
-import type { ClientFacts, Context } from "./context.ts";
+import type { ClientFacts, Context, ReadRoute } from "./context.ts";
 import type { Filters } from "./guards.ts";
 import type { Link } from "./link.ts";
 import type { Limits } from "./limits.ts";
@@ -61,6 +61,8 @@ export interface Core {
   readonly sealer: Sealer;
   /** Authenticates callers over HTTP. */
   readonly auth?: Authentication;
+  /** Returns the parameters of the concrete path. `undefined` if the path has none. */
+  readonly route?: ReadRoute;
   /** Milliseconds for which clients may cache results without a `ttlMs` of their own. */
   readonly ttlMs: number;
   /** Cache scope of lists that are the same for every caller. */

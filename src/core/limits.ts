@@ -314,18 +314,22 @@ export interface Limits {
      */
     readonly open: number;
   };
-  /** Authentications that take time. A synchronous `authenticate` is not limited. */
+  /**
+   * Authentications that take time, and checks of path parameters by an asynchronous schema. What is synchronous is not
+   * limited.
+   */
   readonly auth: {
     /**
-     * Authentications in progress.
+     * Authentications in progress, and as many checks of path parameters.
      *
-     * Together: this is the total.
+     * Together: this is the total of each.
      *
      * Exceeded: HTTP 503 with `Retry-After`, code -31503.
      */
     readonly running: number;
     /**
-     * Authentications in progress for one address. An unknown address has no limit of its own.
+     * Authentications in progress for one address, and as many checks of path parameters. An unknown address has no
+     * limit of its own.
      *
      * Together: all addresses share `auth.running`.
      *
@@ -333,7 +337,7 @@ export interface Limits {
      */
     readonly runningPerPeer: number;
     /**
-     * Time that one authentication may take.
+     * Time that one authentication may take, or one check of path parameters.
      *
      * Exceeded: HTTP 503 with `Retry-After`, code -31503. `facts.signal` aborts.
      */

@@ -1,5 +1,5 @@
 /**
- * Loads an era on demand.
+ * Loads an era with its first message, because a start should not wait for code that it does not need.
  *
  * @module
  */
@@ -7,12 +7,8 @@ import type { Incoming } from "../protocol/jsonrpc.ts";
 import type { Era } from "../core/era.ts";
 import type { Link, Reply } from "../core/link.ts";
 
-/** Creates an era that loads with its first message. */
-export function lazyEra(load: () => Promise<Era>): Era {
-  return new LazyEra(load);
-}
-
-class LazyEra implements Era {
+/** An era that loads with its first message. */
+export class LazyEra implements Era {
   readonly #load: () => Promise<Era>;
   #loading?: Promise<Era>;
   /** The era, once it is loaded and no message waits for it. */
@@ -20,20 +16,13 @@ class LazyEra implements Era {
   /** Settles when all earlier messages have been accepted. */
   #before: Promise<void> = Promise.resolve();
 
+  /** Creates an era without loading it. */
   constructor(load: () => Promise<Era>) {
     this.#load = load;
   }
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
     return this.#ready ? this.#ready.accept(message, link) : this.#acceptLater(message, link);
-  }
-
-  async attach(link: Link): Promise<Reply> {
-    return await (await this.#open()).attach?.(link) ?? {};
-  }
-
-  async detach(link: Link): Promise<Reply> {
-    return await (await this.#open()).detach?.(link) ?? {};
   }
 
   rest(): void {
@@ -46,7 +35,7 @@ class LazyEra implements Era {
     const { promise: accepted, resolve } = Promise.withResolvers<void>();
     const before = this.#before;
     this.#before = accepted;
-    const era = await this.#open();
+    const era = await this.open();
     await before;
     const reply = era.accept(message, link);
     this.#passOn(resolve);
@@ -59,7 +48,19 @@ class LazyEra implements Era {
     resolve();
   }
 
-  #open(): Promise<Era> {
+  /** Returns the era, and loads it if necessary. */
+  protected open(): Promise<Era> {
     return this.#loading ??= this.#load();
+  }
+}
+
+/** An era with sessions and standalone streams. It loads with its first message or stream. */
+export class LazySessionEra extends LazyEra {
+  async attach(link: Link): Promise<Reply> {
+    return await (await this.open()).attach?.(link) ?? {};
+  }
+
+  async detach(link: Link): Promise<Reply> {
+    return await (await this.open()).detach?.(link) ?? {};
   }
 }

@@ -11,10 +11,10 @@ export type TextValues = Readonly<Record<string, string | undefined>>;
 
 /**
  * Converts and checks text values. Where the schema expects a number or a boolean and no text, `7` and `true` are
- * converted.
+ * converted. The result is synchronous unless the schema is asynchronous.
  */
-export async function readTextValues(schema: CompiledSchema, values: TextValues): Promise<Checked> {
-  return await schema.validate(adaptInput({ ...values }, schema.json(), { jsonText: LIMITS }));
+export function readTextValues(schema: CompiledSchema, values: TextValues): Checked | Promise<Checked> {
+  return schema.validate(adaptInput({ ...values }, schema.json(), { jsonText: LIMITS }));
 }
 
 // Values of a path or a URI are short.

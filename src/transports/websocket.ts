@@ -22,10 +22,12 @@ import { RETRY_AFTER } from "../core/link.ts";
 import type { RefusalReason } from "../core/observer.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
-import { type ConnectionInfo, readPath, readPrincipal, readTemplate } from "./http/access.ts";
-import type { HttpParts } from "./http/upgrades.ts";
+import { type ConnectionInfo, readPrincipal } from "./http/access.ts";
+import { readPath } from "./http/access_options.ts";
+import { checkTemplate } from "./http/path_template.ts";
+import type { FindSpot, HttpEntry, Spot } from "./http/upgrades.ts";
 import { Outbox } from "./outbox.ts";
-import type { OpenPipe, Pipe, PipeServer } from "./channel.ts";
+import { openPipe, type Pipe, type PipeServer } from "./channel.ts";
 
 export type { PipeServer };
 
@@ -38,10 +40,9 @@ export interface SocketServer extends PipeServer {
    *
    * @ignore
    */
-  readonly [INTERNALS]: {
-    readonly openPipe: OpenPipe;
-    readonly http: HttpParts;
-    readonly find?: (template: string, pathname: string) => Promise<PipeServer | undefined>;
+  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
+    readonly http: HttpEntry;
+    readonly find?: FindSpot;
   };
 }
 
@@ -87,8 +88,8 @@ export interface WebSocketService {
  */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   const { path = "/ws" } = options;
-  const { find, http: { ended } } = server[INTERNALS];
-  if (find) readTemplate(path);
+  const { find, http: { core, ended, endpoint: lazy, path: ownPath } } = server[INTERNALS];
+  if (find) checkTemplate(path, ownPath);
   else readPath(path);
   const connections = new Map<Socket, SocketConnection>();
   const owners = new Map<Socket, Owner>();
@@ -97,26 +98,31 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
     if (!isUpgrade) return await server.fetch(request, info);
-    await server[INTERNALS].http.core.prepare?.();
-    const refusal = server[INTERNALS].http.check(request, info, { isUpgrade: true });
+    await core.prepare?.();
+    const { check, account: findAccount } = (await lazy.load()).parts;
+    const refusal = check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
     const reject = (status: number, message: string, reason: RefusalReason, principal?: Principal) =>
       refuseWith(request, { status, message, reason }, principal);
     const { pathname } = new URL(request.url);
     if (!find && pathname !== path) return reject(404, "Cannot open a socket here", "path");
-    const gate = await server[INTERNALS].http.loadGate?.();
-    const entered = gate ? await gate.enter(request, info, "websocket") : info;
-    if (entered instanceof Response) return entered;
-    const principal = readPrincipal(entered);
-    let endpoint;
+    let spot: Spot | undefined;
+    let principal: Principal | undefined;
+    let endpoint: PipeServer | undefined;
     try {
-      endpoint = await find?.(path, pathname);
+      spot = await find?.({ template: path, request, info });
+      if (find && !spot) return reject(404, "Cannot open a socket here", "path");
+      const gate = await lazy.options.loadGate?.();
+      const entered = gate ? await gate.enter(request, info, { transport: "websocket", route: spot?.route }) : info;
+      if (entered instanceof Response) return entered;
+      principal = readPrincipal(entered);
+      endpoint = await spot?.open();
     } catch (error) {
       if (!isMcpError(error)) throw error;
       return reject(503, error.message, "limit", principal);
     }
-    if (find && !endpoint) return reject(404, "Cannot open a socket here", "path", principal);
-    const account = server[INTERNALS].http.account(request, info, principal);
+    if (spot && !endpoint) return reject(404, "Cannot open a socket here", "path", principal);
+    const account = findAccount(request, info, principal);
     // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
     if (!account.hold(0)) {
       const state = "too much memory is used (memory.bytesPerClient, memory.bytes)";
@@ -159,7 +165,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
 
   function refuseWith(http: Request, refusal: Refused, principal?: Principal): Response {
     const { status, message } = refusal;
-    server[INTERNALS].http.core.observing?.refuse({ transport: "websocket", http, principal }, refusal);
+    core.observing?.refuse({ transport: "websocket", http, principal }, refusal);
     return new Response(message, { status, headers: status === 503 ? RETRY_AFTER : undefined });
   }
 
@@ -243,7 +249,12 @@ class SocketConnection {
 
   constructor(server: PipeServer, socket: Socket, principal?: Principal, account?: Account) {
     this.#socket = socket;
-    this.#pipe = server[INTERNALS].openPipe((text) => this.#write(text), principal, account, "websocket");
+    this.#pipe = openPipe(server, {
+      write: (text) => this.#write(text),
+      principal,
+      account,
+      transport: "websocket",
+    });
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
     this.#stopExpiry = startExpiry(this.#pipe.ticker, principal, () => {
       this.#socket.close(POLICY_VIOLATION, "the credentials have expired");

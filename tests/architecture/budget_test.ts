@@ -19,7 +19,7 @@ for (const { library, limit } of BUNDLES) {
 }
 
 Deno.test({
-  name: "one tools/call runs at most 50 functions in at most 14 files outside the schema folder",
+  name: "one tools/call runs at most 50 functions in at most 15 files outside the schema folder",
   ignore,
   async fn() {
     const functions = await listCalledFunctions("modern http", { kind: "plain" });
@@ -27,15 +27,15 @@ Deno.test({
     const list = `\n${functions.join("\n")}`;
     assert(functions.some((key) => toFile(key) === "src/handlers/tool.ts"), `the tool did not run:${list}`);
     assert(functions.length <= 50, `${functions.length} functions:${list}`);
-    assert(files.length <= 14, `${files.length} files: ${files.join(", ")}`);
+    assert(files.length <= 15, `${files.length} files: ${files.join(", ")}`);
   },
 });
 
 /** Functions of the library run by one asynchronous call that reports progress once. */
 const mostFunctions: Readonly<Record<CallPath, number>> = {
-  "modern http": 63,
-  "modern stdio": 56,
-  "legacy http": 91,
+  "modern http": 65,
+  "modern stdio": 57,
+  "legacy http": 92,
   "legacy stdio": 58,
 };
 

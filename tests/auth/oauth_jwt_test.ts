@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { SignJWT, UnsecuredJWT } from "jose";
 import { oauth, toPrincipalId } from "../../src/auth/oauth/oauth.ts";
+import { NO_ROUTE } from "../../src/core/auth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { serve } from "../peers/runtime.ts";
 import { makeKey, RESOURCE, TestIssuer, type TokenParts } from "../support/issuer.ts";
@@ -306,7 +307,8 @@ Deno.test("a verified token is not verified again, and is forgotten when it expi
   const auth = oauth({ resource: RESOURCE, issuers: [issuer.name] });
   const token = await issuer.sign({ claims: { exp: Math.floor(clock.date() / 1000) + 30 } });
   const request = new Request(RESOURCE, { method: "POST", headers: { authorization: `Bearer ${token}` } });
-  const facts = { transport: "http", now: clock.date(), signal: AbortSignal.timeout(1000) } as const;
+  const signal = AbortSignal.timeout(1000);
+  const facts = { transport: "http", now: clock.date(), signal, ...NO_ROUTE } as const;
   assert(auth.authenticate(request, facts) instanceof Promise);
   // Two at the same time share one verification.
   for (const found of await Promise.all([1, 2].map(() => auth.authenticate(request, facts)))) principals.add(found);

@@ -1,6 +1,7 @@
 // The HTTP+SSE transport of 2024-11-05 on the wire.
-import { assert, assertEquals, assertMatch } from "@std/assert";
-import { createServer, type ServerOptions, tool } from "../../mod.ts";
+import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { createServer, type RouteServerOptions, type ServerOptions, tool } from "../../mod.ts";
+import { z } from "zod";
 import { until } from "../peers/peer.ts";
 import { httpSse, type HttpSseOptions } from "../../src/transports/http/sse_2024.ts";
 
@@ -190,4 +191,111 @@ Deno.test("no more streams are opened than the limit allows", async () => {
   await second.events.leave();
   await third.events.leave();
   await server.close();
+});
+
+const tenantPaths = { path: "/tenants/:tenant/sse", messages: "/tenants/:tenant/messages" };
+
+function setUpTenants(options: Partial<RouteServerOptions> = {}) {
+  const whoami = tool({ name: "whoami", run: (_, ctx) => `${ctx.principal?.id} of ${ctx.route().tenant}` });
+  const path = "/tenants/:tenant/mcp";
+  const server = createServer({ name: "old", version: "1.0.0", path, handlers: [whoami], ...options });
+  const { fetch } = httpSse(server, tenantPaths);
+  const open = async (tenant: string, info?: Info) => {
+    const response = await fetch(new Request(`${origin}/tenants/${tenant}/sse`), info);
+    const events = readEvents(response);
+    const [, path = ""] = /^event: endpoint\ndata: (\S+)$/.exec(await events.next() ?? "") ?? [];
+    return { response, events, path };
+  };
+  const post = async (path: string, body: unknown, info?: Info) => {
+    const headers = { "content-type": "application/json" };
+    const response = await fetch(
+      new Request(origin + path, { method: "POST", headers, body: JSON.stringify(body) }),
+      info,
+    );
+    return [response.status, await response.text()] as const;
+  };
+  return { server, fetch, open, post };
+}
+
+const callWhoami = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "whoami" } };
+
+Deno.test("each tenant has a stream of its own, and its sessions are refused at another", async () => {
+  const { server, open, post } = setUpTenants();
+  const ada = { principal: { id: "ada" } };
+  for (const [spelling, tenant] of [["acme", "acme"], ["%61cme", "acme"], ["a%20b%3F", "a b?"]]) {
+    const { response, events, path } = await open(spelling, ada);
+    assertEquals(response.status, 200);
+    const address = `/tenants/${encodeURIComponent(tenant)}/messages?sessionId=`;
+    assert(path.startsWith(address), path);
+    assertEquals((await post(path, initialize, ada))[0], 202);
+    assertMatch(await events.next() ?? "", /"protocolVersion":"2024-11-05"/);
+    assertEquals((await post(path, callWhoami, ada))[0], 202);
+    assert((await events.next())?.includes(`ada of ${tenant}`));
+    for (const other of ["bee", "ACME", "acme%20"]) {
+      const refused = await post(path.replace(address, `/tenants/${other}/messages?sessionId=`), callWhoami, ada);
+      assertEquals(refused, [404, "Cannot accept the message: the stream is not open"]);
+    }
+    assertEquals((await post(path, callWhoami, { principal: { id: "eve" } }))[0], 404);
+    await events.leave();
+  }
+  await server.close();
+});
+
+Deno.test("a tenant that does not exist has no stream, and messages never make handlers", async () => {
+  const made: unknown[] = [];
+  const params = z.object({ tenant: z.string().regex(/^[a-z]+$/) });
+  const limits = { endpoints: { open: 1 } };
+  const server = createServer({
+    name: "old",
+    version: "1.0.0",
+    path: "/tenants/:tenant/mcp",
+    params,
+    limits,
+    handlers: ({ tenant }) => (made.push(tenant), tenant === "nobody" ? undefined : []),
+  });
+  const { fetch } = httpSse(server, tenantPaths);
+  const ask = (tenant: string) => fetch(new Request(`${origin}/tenants/${tenant}/sse`));
+  for (const tenant of ["ACME", "%2e%2e", "a%2fb", "nobody", "a".repeat(2000)]) {
+    assertEquals((await ask(tenant)).status, 404, tenant);
+  }
+  assertEquals(made, ["nobody"]);
+  const body = JSON.stringify(initialize);
+  const posted = await fetch(new Request(`${origin}/tenants/acme/messages?sessionId=x`, { method: "POST", body }));
+  assertEquals([posted.status, made], [404, ["nobody"]]);
+  const stream = await ask("acme");
+  assertEquals(stream.status, 200);
+  const busy = await ask("bee");
+  assertEquals([busy.status, busy.headers.get("retry-after")], [503, "1"]);
+  assertMatch(await busy.text(), /endpoints.open/);
+  await stream.body?.cancel();
+  await until(async () => (await ask("bee")).status === 200, "room for a path");
+  await server.close();
+});
+
+Deno.test("the paths of streams and messages need the parameters of the server", async () => {
+  const { server, fetch } = setUpTenants();
+  const wrong: readonly HttpSseOptions[] = [
+    {},
+    { path: "/tenants/:tenant/sse" },
+    { path: "/:tenant/sse", messages: "/:other/messages" },
+    { path: "/:tenant/:more/sse", messages: "/:tenant/messages" },
+  ];
+  for (const options of wrong) {
+    assertThrows(() => httpSse(server, options), TypeError, "the path of the server has the parameters tenant");
+  }
+  const plain = createServer({ name: "plain", version: "1.0.0" });
+  assertThrows(() => httpSse(plain, tenantPaths), TypeError, '"/tenants/:tenant/sse" is not a plain path');
+  const accept = "application/json, text/event-stream";
+  const headers = { "content-type": "application/json", accept };
+  const request = { method: "POST", headers, body: JSON.stringify(initialize) };
+  assertEquals((await fetch(new Request(`${origin}/tenants/acme/mcp`, request))).status, 200);
+  assertEquals((await fetch(new Request(`${origin}/sse`))).status, 404);
+  await server.close();
+});
+
+Deno.test("streams of tenants end with the server", async () => {
+  const { server, open } = setUpTenants();
+  const streams = [await open("acme"), await open("bee")];
+  await server.close();
+  for (const { events } of streams) assertEquals(await events.next(), undefined);
 });

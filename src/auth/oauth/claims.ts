@@ -43,5 +43,9 @@ function isTime(value: unknown): value is number {
 
 /** Normalizes an audience: scheme and host of a URL in lower case, and a path of at least `/`. */
 export function toAudience(text: string): string {
-  return /^https?:/i.test(text) ? URL.parse(text)?.href ?? text : text;
+  return /^https?:/i.test(text) && !MOVED.test(text) ? URL.parse(text)?.href ?? text : text;
 }
+
+// A parser makes `/b` of `/a/../b` and drops line breaks. Then a token that an issuer made for one path would be for
+// another.
+const MOVED = /[\\/](\.|%2e){1,2}([\\/?#]|$)|[\\\t\n\r]/i;

@@ -4,7 +4,13 @@
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  * @module
  */
-import type { AuthRoute } from "../../core/auth.ts";
+import type { AuthRoute, PathFacts } from "../../core/auth.ts";
+
+/** An endpoint of the metadata of one resource. */
+export interface MetadataRoute extends AuthRoute {
+  /** Responds to a request. */
+  readonly fetch: (request: Request) => Response;
+}
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 
@@ -13,16 +19,20 @@ export function toMetadataUrl({ origin, pathname, search }: URL): string {
   return `${origin}${WELL_KNOWN}${pathname === "/" ? "" : pathname}${search}`;
 }
 
-/** Creates the endpoints of the metadata. */
-export function createMetadataRoutes(
+/** Creates the endpoints of the metadata of one resource. */
+export function fixedRoutes(
   resource: URL,
-  { metadata, atRoot }: { readonly metadata: object; readonly atRoot: boolean },
-): readonly AuthRoute[] {
-  const json = JSON.stringify(metadata);
+  { json, atRoot }: { readonly json: string; readonly atRoot: boolean },
+): readonly MetadataRoute[] {
   const fetch = ({ method }: Request) => respond(method, json);
   const path = new URL(toMetadataUrl(resource)).pathname;
   const paths = atRoot && path !== WELL_KNOWN ? [path, WELL_KNOWN] : [path];
   return paths.map((path) => ({ path, fetch }));
+}
+
+/** Creates the endpoint of the metadata for a path with parameters. `toJson` returns that of one concrete path. */
+export function pathRoutes(path: string, toJson: (facts: PathFacts) => string): readonly AuthRoute[] {
+  return [{ path: WELL_KNOWN + path, fetch: ({ method }, facts) => respond(method, toJson(facts)) }];
 }
 
 // Clients in browsers read it from any page. They send further headers, so browsers ask first.

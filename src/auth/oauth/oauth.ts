@@ -22,5 +22,15 @@ export { type ExchangeOptions, type ExchangeRequest, exchangeToken } from "./tok
 export type { Introspect, IntrospectionOptions } from "./introspection.ts";
 export type { AccessToken, OAuthClient, PrivateJwk } from "./oauth_client.ts";
 export type { Send } from "./http.ts";
-export type { Authenticate, Authentication, AuthFacts, AuthRefusal, AuthRoute, Challenge } from "../../core/auth.ts";
+export type { MetadataRoute } from "./metadata.ts";
+export type { ByPath } from "./resource.ts";
+export type {
+  Authenticate,
+  Authentication,
+  AuthFacts,
+  AuthRefusal,
+  AuthRoute,
+  Challenge,
+  PathFacts,
+} from "../../core/auth.ts";
 export type { Principal } from "../../core/context.ts";

@@ -9,7 +9,6 @@ import {
   type Authentication,
   type AuthFacts,
   type AuthRefusal,
-  type AuthRoute,
   type Challenge,
   isRefusal,
   refuse,
@@ -18,7 +17,7 @@ import type { Principal } from "../../core/context.ts";
 import { readScopes as checkScopes } from "../../core/scopes.ts";
 import { type Bearer, PREFIX, QUERY, readBearer } from "./bearer.ts";
 import { type Claims, type OAuthPrincipal, readGranted, type ReadScopes, toOAuthPrincipal } from "./caller.ts";
-import { checkClaims, InvalidToken, toAudience } from "./claims.ts";
+import { checkClaims, InvalidToken } from "./claims.ts";
 import {
   checkKind,
   createIntrospection,
@@ -26,11 +25,12 @@ import {
   type IntrospectionOptions,
   withoutToken,
 } from "./introspection.ts";
-import { readSecureUrl, type Send } from "./http.ts";
+import type { Send } from "./http.ts";
 import { Issuer, type IssuerKeys } from "./issuer.ts";
 import { ALGORITHMS, type JwtRules, readJwtHeader, verifyJwt } from "./jwt.ts";
 import { Unavailable } from "./loaded.ts";
-import { createMetadataRoutes, toMetadataUrl } from "./metadata.ts";
+import type { MetadataRoute } from "./metadata.ts";
+import { type ByPath, readResources, type Resource, type Resources } from "./resource.ts";
 import { TokenCache } from "./token_cache.ts";
 import { type ExchangeOptions, shareExchange, TokenExchange } from "./token_exchange.ts";
 
@@ -39,8 +39,11 @@ export interface OAuthOptions {
   /**
    * URL of the server's endpoint as clients write it, such as `https://mcp.example.com/mcp`. Behind a proxy this is the
    * public URL. Tokens must be issued for it. Plain http is for loopback only.
+   *
+   * If the path of the server has parameters, a function makes a resource of each concrete path. It gets the parameters
+   * as `params` has converted them, texts encoded for a URL. It runs with every request, so it must be fast.
    */
-  readonly resource: string;
+  readonly resource: string | ByPath<string>;
   /**
    * URLs of the authorization servers whose tokens are accepted, exactly as in the claim `iss` of their tokens. Their
    * keys are found through their metadata and loaded when a token first needs them. Plain http is for loopback only.
@@ -48,9 +51,9 @@ export interface OAuthOptions {
   readonly issuers: readonly string[];
   /**
    * Audiences that are accepted besides `resource`, for issuers that name something else in `aud`, such as
-   * `api://notes`. Defaults to none.
+   * `api://notes`. If `resource` is a function, so is this. Defaults to none.
    */
-  readonly audience?: string | readonly string[];
+  readonly audience?: string | readonly string[] | ByPath<string | readonly string[]>;
   /**
    * Scopes for basic use, which clients ask for first. They are announced and not demanded: demand them with `scopes` of
    * handlers. Defaults to none.
@@ -98,10 +101,12 @@ export interface OAuthOptions {
   readonly fetch?: Send;
 }
 
-/** The authentication of a protected server, for `auth` of `createServer`. */
+/** The authentication of a server that is one protected resource, for `auth` of `createServer`. */
 export interface OAuthAuthentication extends Authentication {
+  /** The challenge for callers without a token. */
+  readonly challenge: Challenge;
   /** Endpoints of the metadata. The server answers them. They can also be mounted by hand under a router. */
-  readonly routes: readonly AuthRoute[];
+  readonly routes: readonly MetadataRoute[];
 }
 
 /**
@@ -125,7 +130,28 @@ export interface OAuthAuthentication extends Authentication {
  * @throws {TypeError} if an option cannot be used.
  * @see specification/2026-07-28/basic/authorization
  */
-export function oauth(options: OAuthOptions): OAuthAuthentication {
+export function oauth(options: OAuthOptions & { readonly resource: string }): OAuthAuthentication;
+/**
+ * Authenticates callers of a server whose path has parameters. Each concrete path is a protected resource of its own: a
+ * token for one is refused at the others.
+ *
+ * ```ts
+ * import { createServer } from "@x/mcp";
+ * import { oauth } from "@x/mcp/oauth";
+ *
+ * const auth = oauth({
+ *   resource: ({ tenant }) => `https://mcp.example.com/tenants/${tenant}/mcp`,
+ *   issuers: ["https://login.example.com"],
+ * });
+ *
+ * export default createServer({ name: "notes", version: "1.0.0", path: "/tenants/:tenant/mcp", auth });
+ * ```
+ *
+ * @throws {TypeError} if an option cannot be used.
+ * @see specification/2026-07-28/basic/authorization
+ */
+export function oauth(options: OAuthOptions): Authentication;
+export function oauth(options: OAuthOptions): Authentication {
   return new ResourceServer(options);
 }
 
@@ -144,24 +170,30 @@ interface Verdict {
   readonly keys?: IssuerKeys;
 }
 
-class ResourceServer implements OAuthAuthentication {
+/** A token at the resource that it was sent to. */
+interface Presented {
+  readonly token: string;
+  readonly resource: Resource;
+}
+
+class ResourceServer implements Authentication {
   readonly credentials = { headers: ["authorization"], query: [QUERY] };
-  readonly challenge: Challenge;
-  readonly routes: readonly AuthRoute[];
+  readonly challenge: Resources["challenge"];
+  readonly routes: Resources["routes"];
   readonly satisfies: Authentication["satisfies"];
-  readonly #rules: JwtRules;
+  readonly #toResource: Resources["at"];
+  readonly #rules: Omit<JwtRules, "audiences">;
   readonly #readScopes: ReadScopes;
   readonly #introspect?: (token: string, facts: AuthFacts) => Promise<Introspected>;
   readonly #exchange?: TokenExchange;
-  /** By `Authorization` header, as most clients write it. */
+  /** By resource and `Authorization` header, as most clients write it. */
   readonly #accepted = new TokenCache<Verdict>(LIMITS);
   /** Why opaque tokens are refused. */
   readonly #refused = new TokenCache<InvalidToken>(REFUSED_LIMITS);
   readonly #running = new Map<string, Promise<Principal | AuthRefusal>>();
 
   constructor(options: OAuthOptions) {
-    const { scopes = [], audience = [], skewMs = 5000, algorithms = ALGORITHMS, type } = options;
-    const resource = readResource(options.resource);
+    const { scopes = [], skewMs = 5000, algorithms = ALGORITHMS, type } = options;
     const send: Send = options.fetch ?? ((url, init) => fetch(url, init));
     if (!Array.isArray(options.issuers) || !options.issuers.length) {
       throw new TypeError("Cannot use oauth(): issuers is empty; name at least one authorization server");
@@ -174,10 +206,8 @@ class ResourceServer implements OAuthAuthentication {
     if (!(skewMs >= 0 && skewMs <= MAX_SKEW_MS)) {
       throw new TypeError(`Cannot use oauth(): skewMs must be a number from 0 to ${MAX_SKEW_MS}`);
     }
-    const name = toName(options.resource, resource);
     this.#rules = {
       issuers: new Map(options.issuers.map((issuer) => [issuer, new Issuer(issuer, send)])),
-      audiences: new Set([name, ...[audience].flat()].map(toAudience)),
       algorithms,
       needsType: type !== undefined,
       skewMs,
@@ -189,19 +219,10 @@ class ResourceServer implements OAuthAuthentication {
       new TokenExchange(exchange, { issuer: findIssuer(issuers, exchange.issuer, "exchange"), send });
     this.#readScopes = options.readScopes ?? readGranted;
     this.satisfies = options.satisfies;
-    const scope = scopes.join(" ");
-    this.challenge = {
-      scheme: "Bearer",
-      params: { resource_metadata: toMetadataUrl(resource), ...scope && { scope } },
-    };
-    const metadata = {
-      ...options.metadata,
-      resource: name,
-      authorization_servers: options.issuers,
-      ...scope && { scopes_supported: scopes },
-      bearer_methods_supported: ["header"],
-    };
-    this.routes = createMetadataRoutes(resource, { metadata, atRoot: options.rootMetadata ?? false });
+    const { at, challenge, routes } = readResources(options);
+    this.#toResource = at;
+    this.challenge = challenge;
+    this.routes = routes;
   }
 
   // An own property, because it is called without its object.
@@ -209,60 +230,68 @@ class ResourceServer implements OAuthAuthentication {
     const { now } = facts;
     // Most tokens are known. Their header needs no reading.
     const header = request.headers.get("Authorization") ?? "";
-    const known = this.#find(header, now);
+    const resource = this.#toResource(facts);
+    const { key } = resource;
+    const known = this.#find(key + header, now);
     if (known && !request.url.includes("?")) return toCurrent(known, now);
     const bearer = readBearer(header, request.url);
-    if (!("token" in bearer)) return this.#refuse(bearer);
+    if (!("token" in bearer)) return refuseBearer(bearer, resource);
     const { token } = bearer;
-    const found = known ?? this.#find(PREFIX + token, now);
+    const found = known ?? this.#find(key + PREFIX + token, now);
     if (found) return toCurrent(found, now);
-    const running = this.#running.get(token);
+    const running = this.#running.get(key + token);
     if (running) return running.then(withoutCause);
-    const forget = () => void (this.#running.get(token) === verifying && this.#running.delete(token));
-    const verifying = this.#verify(token, facts).finally(forget);
-    this.#running.set(token, verifying);
+    const forget = () => void (this.#running.get(key + token) === verifying && this.#running.delete(key + token));
+    const verifying = this.#verify({ token, resource }, facts).finally(forget);
+    this.#running.set(key + token, verifying);
     // A check that ignores the signal may never end. Later requests must not wait for it too.
     facts.signal.addEventListener("abort", forget, { once: true });
     return verifying;
   };
 
-  #find(header: string, now: number): Verdict | undefined {
-    const known = this.#accepted.get(header, now);
+  #find(key: string, now: number): Verdict | undefined {
+    const known = this.#accepted.get(key, now);
     // New keys of an issuer may leave out the one that verified the token.
     return known && (!known.keys || known.issuer.latestKeys === known.keys) ? known : undefined;
   }
 
-  async #verify(token: string, facts: AuthFacts): Promise<Principal | AuthRefusal> {
+  async #verify(presented: Presented, facts: AuthFacts): Promise<Principal | AuthRefusal> {
     try {
-      const header = readJwtHeader(token);
-      return header ? await this.#verifyJwt(token, header, facts.now) : await this.#verifyOpaque(token, facts);
+      const header = readJwtHeader(presented.token);
+      return await (header ? this.#verifyJwt(presented, header, facts.now) : this.#verifyOpaque(presented, facts));
     } catch (error) {
-      if (error instanceof InvalidToken) return this.#refuse({ error: "invalid_token", reason: error.message });
+      if (error instanceof InvalidToken) {
+        return refuseBearer({ error: "invalid_token", reason: error.message }, presented.resource);
+      }
       if (!(error instanceof Unavailable)) throw error;
       return refuse(503, { reason: "its token cannot be checked now", cause: error.takeCause() });
     }
   }
 
-  async #verifyJwt(token: string, header: JWTHeaderParameters, now: number): Promise<Principal> {
-    const { issuer, claims, expiresAt, keys } = await verifyJwt(token, { header, rules: this.#rules, now });
-    const until = expiresAt + this.#rules.skewMs;
-    return this.#accept(token, { principal: this.#toPrincipal(issuer, claims, expiresAt), until, issuer, keys }, now);
+  async #verifyJwt(presented: Presented, header: JWTHeaderParameters, now: number): Promise<Principal> {
+    const rules = { ...this.#rules, audiences: presented.resource.audiences };
+    const { issuer, claims, expiresAt, keys } = await verifyJwt(presented.token, { header, rules, now });
+    const until = expiresAt + rules.skewMs;
+    const principal = this.#toPrincipal(issuer, claims, expiresAt);
+    return this.#accept(presented, { principal, until, issuer, keys }, now);
   }
 
-  async #verifyOpaque(token: string, facts: AuthFacts): Promise<Principal> {
+  async #verifyOpaque(presented: Presented, facts: AuthFacts): Promise<Principal> {
     const { now } = facts;
+    const { token, resource } = presented;
     if (!this.#introspect) throw new InvalidToken("the token is malformed");
-    const refused = this.#refused.get(token, now);
+    const refused = this.#refused.get(resource.key + token, now);
     if (refused) throw refused;
     try {
       const { issuer, claims } = await this.#introspect(token, facts);
-      const expiresAt = checkClaims(claims, this.#rules, now);
-      const until = Math.min(now + INTROSPECTED_MS, (expiresAt ?? Infinity) + this.#rules.skewMs);
+      const rules = { ...this.#rules, audiences: resource.audiences };
+      const expiresAt = checkClaims(claims, rules, now);
+      const until = Math.min(now + INTROSPECTED_MS, (expiresAt ?? Infinity) + rules.skewMs);
       const principal = this.#toPrincipal(issuer, withoutToken(claims, token), expiresAt);
-      return this.#accept(token, { principal, until, issuer }, now);
+      return this.#accept(presented, { principal, until, issuer }, now);
     } catch (error) {
       if (error instanceof InvalidToken) {
-        this.#refused.set(token, { value: error, until: now + INTROSPECTED_MS }, now);
+        this.#refused.set(resource.key + token, { value: error, until: now + INTROSPECTED_MS }, now);
       }
       throw error;
     }
@@ -274,18 +303,12 @@ class ResourceServer implements OAuthAuthentication {
     throw new InvalidToken("the token names no subject");
   }
 
-  #accept(token: string, verdict: Verdict, now: number): Principal {
+  #accept({ token, resource }: Presented, verdict: Verdict, now: number): Principal {
     this.#exchange?.bind(verdict.principal, token, verdict.issuer);
-    const characters = token.length + JSON.stringify(verdict.principal.claims).length;
-    this.#accepted.set(PREFIX + token, { value: verdict, until: verdict.until, characters }, now);
+    const key = resource.key + PREFIX + token;
+    const characters = key.length + JSON.stringify(verdict.principal.claims).length;
+    this.#accepted.set(key, { value: verdict, until: verdict.until, characters }, now);
     return toCurrent(verdict, now);
-  }
-
-  #refuse({ error, reason }: Exclude<Bearer, { readonly token: string }>): AuthRefusal {
-    if (!error) return refuse(401, { challenge: this.challenge, reason });
-    const { scheme, params } = this.challenge;
-    const challenge = { scheme, params: { error, error_description: reason, ...params } };
-    return refuse(error === "invalid_request" ? 400 : 401, { challenge, reason });
   }
 
   /** Forgets all tokens. */
@@ -302,6 +325,14 @@ function toCurrent({ principal, until }: Verdict, now: number): Principal {
   const late = Object.freeze({ ...principal, expiresAt: until });
   shareExchange(principal, late);
   return late;
+}
+
+function refuseBearer({ error, reason }: Exclude<Bearer, { readonly token: string }>, resource: Resource): AuthRefusal {
+  const { challenge } = resource;
+  if (!error) return refuse(401, { challenge, reason });
+  const { scheme, params } = challenge;
+  const described = { scheme, params: { error, error_description: reason, ...params } };
+  return refuse(error === "invalid_request" ? 400 : 401, { challenge: described, reason });
 }
 
 /** Facts about an opaque token. */
@@ -350,18 +381,6 @@ function withoutCause(found: Principal | AuthRefusal): Principal | AuthRefusal {
 }
 
 const MAX_SKEW_MS = 300_000;
-
-function readResource(text: string): URL {
-  const url = readSecureUrl(text);
-  if (url) return url;
-  const state = "it must be the endpoint's URL over https without fragment; http is for loopback only";
-  throw new TypeError(`Cannot use the resource ${JSON.stringify(text)}: ${state}`);
-}
-
-/** The name of a resource: scheme and host in lower case, and no slash that was not written. */
-function toName(text: string, { href, origin, pathname, search }: URL): string {
-  return pathname === "/" && !search && !text.endsWith("/") ? origin : href;
-}
 
 function checkAlgorithms(algorithms: readonly string[]): void {
   const wrong = algorithms.find((name) => !ALGORITHMS.includes(name));

@@ -18,22 +18,21 @@ import {
 import { isWithin } from "../../protocol/weight.ts";
 import { isScopeError, requireScopes } from "../../core/scopes.ts";
 import { Call, type Carrier, toTooLong } from "../../core/call.ts";
-import type { Engine } from "../../core/era.ts";
+import type { Engine, Era } from "../../core/era.ts";
 import type { Method, Outcome, Runner } from "../../core/feature.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
 import { type HeaderReader, type Link, type Reply, toHints } from "../../core/link.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
-import type { SelectiveEra } from "../choose.ts";
 import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
 import type { InputRequests } from "./input_requests.ts";
-import { META_CAPABILITIES, META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
+import { META_CAPABILITIES, META_SERVER, VERSION } from "./meta_keys.ts";
 
-/** Creates the era of revision 2026-07-28. */
-export function modernEra(engine: Engine): SelectiveEra {
+/** Creates the era of revision 2026-07-28, with its code. */
+export function loadedEra(engine: Engine): Era {
   return new ModernEra(engine);
 }
 
@@ -62,7 +61,7 @@ interface Found {
 /** The code for questions. */
 type Asking = typeof import("./input_requests.ts");
 
-class ModernEra implements SelectiveEra {
+class ModernEra implements Era {
   readonly #engine: Engine;
   readonly #own: ReadonlyMap<string, Method>;
   readonly #inputs = new WeakMap<Call, InputRequests>();
@@ -91,20 +90,6 @@ class ModernEra implements SelectiveEra {
     };
     this.#own = new Map([["server/discover", discover(engine)]]);
     this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.info })}`;
-  }
-
-  /** Claims a message if its metadata or headers name this era, or if the method exists only in it. */
-  claims(message: Incoming, link: Link): boolean {
-    if (message.kind === "request" || message.kind === "notification") {
-      const meta = message.params?._meta;
-      if (typeof meta === "object" && meta !== null && META_VERSION in meta) return true;
-      if (message.method === "server/discover") return true;
-    }
-    return this.claimsLink(link);
-  }
-
-  claimsLink({ version }: Link): boolean {
-    return typeof version === "string" && !(/^\d{4}-\d\d-\d\d$/.test(version) && version < VERSION);
   }
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {

@@ -3,22 +3,27 @@
  *
  * @module
  */
-import type { Principal } from "../../core/context.ts";
+import type { Principal, ReadRoute } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { SeenRequest } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
-import type { ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
-import type { toFault, toRefusal } from "./exchange.ts";
+import type { ConnectionInfo } from "./access.ts";
+import type { PathValues } from "./path_template.ts";
 
 /** Authenticates callers, and hides their credentials from everything behind. */
 export interface Gate {
-  /** Returns the response of a route, if the request is for one. The host of its URL has not been checked. */
+  /**
+   * Returns the response of a route without parameters, if the request is for one. The host of its URL has not been
+   * checked.
+   */
   respond(request: Request): Promise<Response> | undefined;
+  /** Returns the response of any route, like `respond`. `open` reads the parameters of a route. */
+  respondAt(request: Request, open: OpenRoute): Promise<Response | undefined>;
   /** Authenticates the caller of a request. Returns the response if it is refused. */
   enter(
     request: Request,
     info: ConnectionInfo | undefined,
-    transport: TransportName,
+    options: EnterOptions,
   ): Admitted | Response | Promise<Admitted | Response>;
   /** Authenticates the caller of a request, and passes the request on to `fetch` with its principal. */
   admit(
@@ -28,6 +33,16 @@ export interface Gate {
   ): Promise<Response>;
   /** Returns what was found about the caller of an admitted request. */
   findAdmitted(info: ConnectionInfo | undefined): Admitted | undefined;
+}
+
+/** Converts and checks the parameters of a path. Returns `undefined` if they are not valid. */
+export type OpenRoute = (values: PathValues) => Promise<ReadRoute | undefined>;
+
+/** The way in of a request. */
+export interface EnterOptions {
+  readonly transport: TransportName;
+  /** Returns the parameters of the concrete path, if the path of the server has any. */
+  readonly route?: ReadRoute;
 }
 
 /** Loads the gate of a server. Each call returns the same one. */
@@ -40,16 +55,11 @@ export interface Admitted extends ConnectionInfo {
   readonly seen: SeenRequest;
 }
 
-/**
- * Parts of a server for the gate. It gets them instead of importing them, because a bundler would move what two files
- * share to further files.
- */
+/** Parts of a server for the gate. */
 export interface GateParts {
   readonly core: Core;
+  /** Path of the server. */
+  readonly path: string;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
-  readonly readPeer: typeof readPeer;
-  readonly readPrincipal: typeof readPrincipal;
-  readonly toFault: typeof toFault;
-  readonly toRefusal: typeof toRefusal;
 }

@@ -11,53 +11,78 @@ import {
   type AuthFacts,
   type AuthRefusal,
   type AuthRoute,
-  BEARER,
   CHALLENGE,
+  type Challenge,
   type Credentials,
   isChallenge,
   isRefusal,
   isToken,
+  NO_ROUTE,
+  type PathFacts,
+  readChallenge,
   refuse,
   toChallengeHeaders,
 } from "../../core/auth.ts";
-import type { Principal } from "../../core/context.ts";
+import type { Principal, ReadRoute } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
-import type { ConnectionInfo } from "./access.ts";
-import type { Admitted, Gate, GateParts } from "./entrance.ts";
+import { type ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
+import type { Admitted, EnterOptions, Gate, GateParts, OpenRoute } from "./entrance.ts";
+import { EntryLimits, TOO_SLOW } from "./entry_limits.ts";
+import { toFault, toRefusal } from "./exchange.ts";
+import { PathTemplate } from "./path_template.ts";
 
 /** Authenticates callers. */
 export class HttpGate implements Gate {
   readonly #auth: Authentication;
   readonly #core: Core;
-  readonly #parts: GateParts;
+  readonly #proxies: readonly string[];
   readonly #hidden: Hidden;
-  /** Number of authentications in progress, in all and by peer. */
-  #running = 0;
-  readonly #runningOf = new Map<string, number>();
+  readonly #limits: EntryLimits;
+  /** Routes without parameters, by path. */
+  readonly #routes = new Map<string, AuthRoute>();
+  /** Routes with parameters. */
+  readonly #templates: { readonly route: AuthRoute; readonly template: PathTemplate }[] = [];
 
   /** Creates the gate of a server. Throws if the authentication has parts that it cannot use. */
-  constructor(auth: Authentication, parts: GateParts) {
-    const problem = findProblem(auth);
+  constructor(auth: Authentication, { core, path, proxies }: GateParts) {
+    const routes = typeof auth.routes === "function" ? auth.routes(path) : auth.routes ?? [];
+    const problem = findProblem(auth) ?? findRouteProblem(routes, path);
     if (problem !== undefined) throw new TypeError(`Cannot serve with this authentication: ${problem}`);
     this.#auth = auth;
-    this.#core = parts.core;
-    this.#parts = parts;
+    this.#core = core;
+    this.#proxies = proxies;
     this.#hidden = toHidden(auth.credentials);
+    this.#limits = new EntryLimits(core);
+    for (const route of routes) {
+      if (hasParams(route.path)) this.#templates.push({ route, template: new PathTemplate(route.path) });
+      else this.#routes.set(route.path, route);
+    }
   }
 
   respond(request: Request): Promise<Response> | undefined {
-    const path = request.url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, "");
-    const route = this.#auth.routes?.find((route) => route.path === path);
-    return route && this.#serve(route, request);
+    const route = this.#routes.get(toPath(request));
+    return route && this.#serve(route, request, NO_ROUTE);
   }
 
-  async #serve(route: AuthRoute, request: Request): Promise<Response> {
+  async respondAt(request: Request, open: OpenRoute): Promise<Response | undefined> {
+    const fixed = this.respond(request);
+    if (fixed) return await fixed;
+    const path = toPath(request);
+    if (path.length > MAX_PATH) return;
+    for (const { route, template } of this.#templates) {
+      const values = template.match(path);
+      const read = values && await open(values);
+      if (read) return await this.#serve(route, request, { route: read });
+    }
+  }
+
+  async #serve(route: AuthRoute, request: Request, facts: PathFacts): Promise<Response> {
     try {
-      return await route.fetch(request);
+      return await route.fetch(request, facts);
     } catch (error) {
-      return this.#parts.toFault(this.#core, error);
+      return toFault(this.#core, error);
     }
   }
 
@@ -71,7 +96,7 @@ export class HttpGate implements Gate {
     info: ConnectionInfo | undefined,
     fetch: (request: Request, admitted: Admitted) => Promise<Response>,
   ): Promise<Response> {
-    const entered = this.enter(request, info, "http");
+    const entered = this.enter(request, info, HTTP);
     if (entered instanceof AdmittedInfo) return fetch(request, entered);
     if (entered instanceof Response) return Promise.resolve(entered);
     return Promise.resolve(entered).then((entered) => entered instanceof Response ? entered : fetch(request, entered));
@@ -80,55 +105,30 @@ export class HttpGate implements Gate {
   enter(
     request: Request,
     info: ConnectionInfo | undefined,
-    transport: TransportName,
+    options: EnterOptions,
   ): Admitted | Response | Promise<Admitted | Response> {
-    const entry = new Entry(request, info, { transport, parts: this.#parts });
-    if (info?.principal !== undefined) return this.#judge(entry, this.#parts.readPrincipal(info));
-    if (this.#running && this.#isFull(entry)) return this.#refuse(entry, TOO_MANY);
+    const entry = new Entry(request, info, { ...options, core: this.#core, proxies: this.#proxies });
+    if (info?.principal !== undefined) return this.#judge(entry, readPrincipal(info));
+    if (this.#limits.isFull(entry)) return this.#refuse(entry, TOO_MANY);
     let found: unknown;
     try {
       found = this.#auth.authenticate(request, entry);
     } catch (error) {
-      return this.#parts.toFault(this.#core, error);
+      return toFault(this.#core, error);
     }
     return typeof Object(found).then === "function" ? this.#wait(entry, found) : this.#judge(entry, found);
   }
 
-  #isFull({ peer }: Entry): boolean {
-    const { observing, limits: { auth: { running, runningPerPeer } } } = this.#core;
-    const isAll = this.#running >= running;
-    if (!isAll && (peer === undefined || (this.#runningOf.get(peer) ?? 0) < runningPerPeer)) return false;
-    observing?.reach(isAll ? "auth.running" : "auth.runningPerPeer", isAll ? undefined : `peer ${peer}`);
-    return true;
-  }
-
-  // An authentication that never settles is given up, so that it holds its place for a limited time.
   async #wait(entry: Entry, found: unknown): Promise<Admitted | Response> {
-    const { ticker, limits: { auth: { timeoutMs } } } = this.#core;
-    const { peer } = entry;
-    this.#count(peer, 1);
-    const { promise: late, reject } = Promise.withResolvers<never>();
-    const timeout = ticker.startTimeout(timeoutMs, () => reject(TOO_SLOW));
     try {
-      return this.#judge(entry, await Promise.race([found, late]));
+      return this.#judge(entry, await this.#limits.wait(Promise.resolve(found), entry));
     } catch (error) {
-      if (error !== TOO_SLOW) return this.#parts.toFault(this.#core, error);
-      const reason = `authentication took longer than ${timeoutMs} ms (auth.timeoutMs)`;
+      if (error !== TOO_SLOW) return toFault(this.#core, error);
+      const reason = `authentication took longer than ${this.#core.limits.auth.timeoutMs} ms (auth.timeoutMs)`;
       entry.abort();
       this.#core.report(new Error(`Cannot authenticate a caller: ${reason}`));
       return this.#refuse(entry, refuse(503, { reason }));
-    } finally {
-      ticker.cancel(timeout);
-      this.#count(peer, -1);
     }
-  }
-
-  #count(peer: string | undefined, change: number): void {
-    this.#running += change;
-    if (peer === undefined) return;
-    const count = (this.#runningOf.get(peer) ?? 0) + change;
-    if (count) this.#runningOf.set(peer, count);
-    else this.#runningOf.delete(peer);
   }
 
   #judge(entry: Entry, found: unknown): Admitted | Response {
@@ -136,25 +136,25 @@ export class HttpGate implements Gate {
     if (isRefusal(found)) return this.#refuse(entry, found);
     if (!isPrincipal(found)) {
       const state = "authenticate() returned neither a principal with an id nor refuse()";
-      return this.#parts.toFault(this.#core, new TypeError(`Cannot authenticate a caller: ${state}`));
+      return toFault(this.#core, new TypeError(`Cannot authenticate a caller: ${state}`));
     }
-    if (found.expiresAt !== undefined && found.expiresAt <= entry.now) return this.#refuse(entry, this.#toExpired());
+    if (found.expiresAt !== undefined && found.expiresAt <= entry.now) return this.#refuse(entry, EXPIRED);
     const { request, info, transport } = entry;
     this.#core.observer.auth?.({ state: "accepted", transport, principal: found.id });
     return new AdmittedInfo(info?.info ?? info, found, new VisibleRequest(request, this.#hidden));
   }
 
-  #toExpired(): AuthRefusal {
-    const { scheme, params } = this.#auth.challenge ?? BEARER;
-    const challenge = { scheme, params: { ...params, error: "invalid_token" } };
-    return refuse(401, { challenge, reason: "the credentials have expired" });
-  }
-
-  #refuse({ transport, request }: Entry, refusal: AuthRefusal): Response {
+  #refuse(entry: Entry, refusal: AuthRefusal): Response {
+    const { transport, request } = entry;
     const { status, reason = status === 401 ? "it needs valid credentials" : "the caller is not allowed" } = refusal;
     this.#core.observer.auth?.({ state: "refused", transport, status, reason });
     if (refusal.cause !== undefined) this.#core.report(refusal.cause);
-    const { challenges = status === 401 ? [this.#auth.challenge ?? BEARER] : [] } = refusal;
+    let challenges;
+    try {
+      challenges = refusal.challenges ?? (status === 401 ? [this.#toChallenge(entry, refusal)] : []);
+    } catch (error) {
+      return toFault(this.#core, error);
+    }
     const headers = !challenges.length && (status === 429 || status === 503)
       ? RETRY_AFTER
       : toChallengeHeaders(challenges);
@@ -162,7 +162,13 @@ export class HttpGate implements Gate {
     const code = -31_000 - status;
     const message = `Cannot serve the request: ${reason}`;
     this.#core.observing?.refuse({ transport, http: request }, { status, message, code, reason: "authentication" });
-    return this.#parts.toRefusal({ status, message, headers }, code);
+    return toRefusal({ status, message, headers }, code);
+  }
+
+  #toChallenge(entry: Entry, refusal: AuthRefusal): Challenge {
+    const challenge = readChallenge(this.#auth, entry);
+    const { scheme, params } = challenge;
+    return refusal === EXPIRED ? { scheme, params: { ...params, error: "invalid_token" } } : challenge;
   }
 }
 
@@ -178,29 +184,36 @@ class AdmittedInfo implements Admitted {
   }
 }
 
+const HTTP: EnterOptions = { transport: "http" };
+/** Maximum characters of the path of a route with parameters. */
+const MAX_PATH = 2048;
 const NO_CALLER = refuse(401);
+const EXPIRED = refuse(401, { reason: "the credentials have expired" });
 const TOO_MANY = refuse(503, {
   reason: "too many callers are being authenticated (auth.running, auth.runningPerPeer)",
 });
-const TOO_SLOW = new Error("Cannot authenticate a caller: it took too long");
 
 /** A request at the gate. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */
 class Entry implements AuthFacts {
   readonly transport: TransportName;
+  readonly route: ReadRoute;
   readonly #request: Request;
   readonly #info: ConnectionInfo | undefined;
-  readonly #parts: GateParts;
+  readonly #core: Core;
+  readonly #proxies: readonly string[];
   #controller?: AbortController;
 
   constructor(
     request: Request,
     info: ConnectionInfo | undefined,
-    { transport, parts }: { readonly transport: TransportName; readonly parts: GateParts },
+    { transport, route = NO_ROUTE.route, core, proxies }: EnterOptions & Omit<GateParts, "path">,
   ) {
     this.transport = transport;
+    this.route = route;
     this.#request = request;
     this.#info = info;
-    this.#parts = parts;
+    this.#core = core;
+    this.#proxies = proxies;
   }
 
   get request(): Request {
@@ -212,11 +225,11 @@ class Entry implements AuthFacts {
   }
 
   get peer(): string | undefined {
-    return this.#parts.readPeer(this.#request, this.#info, this.#parts.proxies);
+    return readPeer(this.#request, this.#info, this.#proxies);
   }
 
   get now(): number {
-    return this.#parts.core.ticker.clock.date();
+    return this.#core.ticker.clock.date();
   }
 
   get signal(): AbortSignal {
@@ -228,18 +241,34 @@ class Entry implements AuthFacts {
   }
 }
 
-function findProblem({ challenge, credentials = {}, routes = [] }: Authentication): string | undefined {
+function findProblem({ challenge, credentials = {} }: Authentication): string | undefined {
   const { headers = [], cookies = [], query = [] } = credentials;
-  if (challenge !== undefined && !isChallenge(challenge)) return CHALLENGE;
+  if (challenge !== undefined && typeof challenge !== "function" && !isChallenge(challenge)) return CHALLENGE;
   const isNames = [headers, cookies, query].every((names) => Array.isArray(names) && names.every(isToken));
   if (!isNames) return 'credentials are not lists of names such as { headers: ["x-user"] }';
+}
+
+function findRouteProblem(routes: readonly AuthRoute[], serverPath: string): string | undefined {
   if (!Array.isArray(routes)) return "routes are not a list";
+  const wanted = new PathTemplate(serverPath).names.toSorted().join(", ");
   for (const [at, { path, fetch }] of routes.entries()) {
     if (typeof fetch !== "function") return `route ${quote(path)} has no fetch()`;
     // Any other spelling would never be found.
     if (new URL(path, "http://x").pathname !== path) return `route ${quote(path)} is not a path as a URL has it`;
     if (routes.findIndex((route) => route.path === path) < at) return `route ${quote(path)} is there twice`;
+    if (hasParams(path) && new PathTemplate(path).names.toSorted().join(", ") !== wanted) {
+      const own = wanted ? `has the parameters ${wanted}` : "has no parameters";
+      return `route ${quote(path)} has other parameters than the path of the server, which ${own}`;
+    }
   }
+}
+
+function hasParams(path: string): boolean {
+  return path.includes("/:");
+}
+
+function toPath({ url }: Request): string {
+  return url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, "");
 }
 
 /** Names of credentials, in lower case where case does not matter. */

@@ -4,8 +4,8 @@
  *
  * @module
  */
-import { McpError } from "../../protocol/errors.ts";
-import type { CompiledSchema, Schema } from "../../schema/schema.ts";
+import { isMcpError, McpError } from "../../protocol/errors.ts";
+import type { Checked, CompiledSchema, Schema } from "../../schema/schema.ts";
 import { readTextValues } from "../../schema/text_values.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Toggle } from "../../core/visibility.ts";
@@ -14,13 +14,14 @@ import type { Engine } from "../../core/era.ts";
 import type { Handler } from "../../core/feature.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { BUSY, RETRY_AFTER } from "../../core/link.ts";
-import type { OpenPipe, PipeServer } from "../channel.ts";
-import type { ConnectionInfo } from "./access.ts";
-import type { LoadGate } from "./entrance.ts";
+import { type OpenPipe, openPipe, type PipeServer } from "../channel.ts";
+import { type ConnectionInfo, readPeer } from "./access.ts";
+import type { Gate, LoadGate } from "./entrance.ts";
+import { type Entering, EntryLimits, TOO_SLOW } from "./entry_limits.ts";
 import { toFault, toRefusal } from "./exchange.ts";
 import type { Endpoint, Fetch } from "./fetch.ts";
-import { PathTemplate } from "./path_template.ts";
-import type { HttpParts } from "./upgrades.ts";
+import { PathTemplate, type PathValues } from "./path_template.ts";
+import type { HttpEntry, Spot, Wanted } from "./upgrades.ts";
 
 /** Parameters of a path by name. With a schema, they have its types. */
 export type RouteParams = Readonly<Record<string, unknown>>;
@@ -42,9 +43,8 @@ export interface BranchServer extends PipeServer {
   readonly fetch: Fetch;
   readonly handlers: HandlerSet<Handler>;
   readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
-    readonly openPipe: OpenPipe;
     readonly engine: Engine;
-    readonly http: HttpParts;
+    readonly http: HttpEntry;
     stop(): void;
     end(): Promise<void>;
     rest(): void;
@@ -62,6 +62,8 @@ export interface PathRouterOptions {
   readonly endpoint: Endpoint;
   readonly loadGate?: LoadGate;
   readonly path: string;
+  /** Addresses of trusted proxies. */
+  readonly proxies: readonly string[];
   readonly secret?: string | readonly string[];
   /** Schema of the parameters. */
   readonly params?: Schema;
@@ -74,7 +76,10 @@ export interface PathRouterOptions {
 /** A concrete path with its parameters. */
 interface Place {
   readonly path: string;
+  /** The parameters as texts. */
+  readonly values: PathValues;
   readonly params: RouteParams;
+  readonly route: ReadRoute;
 }
 
 /** A concrete path whose server is being made or in memory. */
@@ -89,6 +94,7 @@ interface Entry {
 export class PathRouter {
   readonly #options: PathRouterOptions;
   readonly #template: PathTemplate;
+  readonly #limits: EntryLimits;
   readonly #secret: string | readonly string[];
   /** The path that was used least recently is first. */
   readonly #entries = new Map<string, Entry>();
@@ -100,6 +106,7 @@ export class PathRouter {
     const { path, secret, engine: { changes } } = options;
     this.#options = options;
     this.#template = new PathTemplate(path);
+    this.#limits = new EntryLimits(options.engine.core);
     // Without one of its own, a path that is dropped and used again could not open what it had sealed.
     this.#secret = secret ?? crypto.randomUUID() + crypto.randomUUID();
     changes.listeners.add((change) => this.#announce(change));
@@ -110,25 +117,37 @@ export class PathRouter {
   readonly fetch: Fetch = async (request, info) => {
     const { engine: { core }, endpoint, loadGate } = this.#options;
     if (core.prepare) await core.prepare();
-    const gate = await loadGate?.();
-    const refusal = endpoint.parts.check(request, info);
-    if (refusal) return gate?.respond(request) ?? refusal;
+    const entering = this.#toEntering({ request, info });
     try {
-      const place = await this.#locate(URL.parse(request.url)?.pathname ?? "");
-      if (!place) return await (gate?.respond(request) ?? endpoint.refusePath(request));
-      if (!METHODS.includes(request.method)) return await endpoint.fetch(request, info);
+      const gate = await loadGate?.();
+      const refusal = endpoint.parts.check(request, info);
+      if (refusal) return await this.#respond(gate, request, entering) ?? await refusal;
+      // A fixed path takes precedence over one with parameters.
+      const fixed = gate?.respond(request);
+      if (fixed) return await fixed;
+      const place = await this.#match(this.#template, request, entering);
+      if (!place) return await (await this.#respond(gate, request, entering) ?? endpoint.refusePath(request));
+      if (request.method === "OPTIONS") return await endpoint.fetch(request, info);
       // Only callers that are known may take room for a path.
-      const entered = gate && !gate.findAdmitted(info) ? await gate.enter(request, info, "http") : info;
+      const { route } = place;
+      const isKnown = !gate || gate.findAdmitted(info);
+      const entered = isKnown ? info : await gate.enter(request, info, { transport: "http", route });
       if (entered instanceof Response) return entered;
+      if (!METHODS.includes(request.method)) return await endpoint.fetch(request, entered);
       return await this.#pass(place, request, entered);
     } catch (error) {
-      return toFault(core, error);
+      return isMcpError(error) && error.code === BUSY ? this.#refuseBusy(request, error.message) : toFault(core, error);
     }
   };
 
+  /** Responds to a request for a route of the authentication. */
+  async #respond(gate: Gate | undefined, request: Request, entering: Entering): Promise<Response | undefined> {
+    return await gate?.respondAt(request, async (values) => (await this.#locate(values, entering))?.route);
+  }
+
   async #pass(place: Place, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
     const entry = this.#open(place);
-    if (!entry) return this.#refuseBusy(request);
+    if (!entry) return this.#refuseBusy(request, TOO_MANY);
     entry.users++;
     try {
       const server = await entry.making;
@@ -138,9 +157,9 @@ export class PathRouter {
     }
   }
 
-  #refuseBusy(http: Request): Response {
+  #refuseBusy(http: Request, message: string): Response {
     const { observing } = this.#options.engine.core;
-    const refused = { status: 503, message: TOO_MANY, headers: RETRY_AFTER };
+    const refused = { status: 503, message, headers: RETRY_AFTER };
     observing?.refuse({ transport: "http", http: { request: http } }, { ...refused, reason: "limit", code: BUSY });
     return toRefusal(refused, BUSY);
   }
@@ -154,30 +173,32 @@ export class PathRouter {
   async enter(params: RouteParams): Promise<PipeServer> {
     const { path } = this.#options;
     const values = Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)]));
-    const server = await this.#enter(this.#template.build(values));
+    await this.#options.engine.core.prepare?.();
+    const pathname = this.#template.build(values);
+    const place = pathname.length <= MAX_PATH ? await this.#locate(values, {}) : undefined;
+    const server = place && await this.#enter(place);
     if (server) return server;
     throw new TypeError(`Cannot open ${path}: there is no endpoint for ${JSON.stringify(values)}; check params`);
   }
 
   /**
-   * Returns the server whose parameters are at their places in another path, such as that of a socket.
+   * Finds the concrete path whose parameters are at their places in another path, such as that of a socket.
    *
-   * @throws {McpError} if too many paths are in use.
+   * @throws {McpError} if too many requests are being checked, or from `open` if too many paths are in use.
    */
-  async find(template: string, pathname: string): Promise<PipeServer | undefined> {
-    const values = pathname.length <= MAX_PATH ? new PathTemplate(template).match(pathname) : undefined;
-    return values && await this.#enter(this.#template.build(values));
+  async find({ template, ...from }: Wanted): Promise<Spot | undefined> {
+    await this.#options.engine.core.prepare?.();
+    const place = await this.#match(new PathTemplate(template), from.request, this.#toEntering(from));
+    return place && { ...place, open: () => this.#enter(place) };
   }
 
-  async #enter(pathname: string): Promise<PipeServer | undefined> {
-    await this.#options.engine.core.prepare?.();
-    const place = await this.#locate(pathname);
-    const entry = place && this.#open(place);
-    if (place && !entry) throw new McpError(BUSY, TOO_MANY);
-    const server = await entry?.making;
-    if (!entry || !server) return;
-    const openPipe: OpenPipe = (...options) => {
-      const pipe = server[INTERNALS].openPipe(...options);
+  async #enter(place: Place): Promise<PipeServer | undefined> {
+    const entry = this.#open(place);
+    if (!entry) throw new McpError(BUSY, TOO_MANY);
+    const server = await entry.making;
+    if (!server) return;
+    const openCounted: OpenPipe = (options) => {
+      const pipe = openPipe(server, options);
       entry.users++;
       const { close } = pipe;
       let isOpen = true;
@@ -188,7 +209,7 @@ export class PathRouter {
       };
       return pipe;
     };
-    return { [INTERNALS]: { ...server[INTERNALS], openPipe } };
+    return { [INTERNALS]: { ...server[INTERNALS], openPipe: openCounted } };
   }
 
   /** The servers that are in memory. */
@@ -227,16 +248,52 @@ export class PathRouter {
     this.#entries.clear();
   }
 
-  async #locate(pathname: string): Promise<Place | undefined> {
-    const { schema } = this.#options;
-    const values = pathname.length <= MAX_PATH ? this.#template.match(pathname) : undefined;
-    if (!values) return;
+  #toEntering({ request, info }: Pick<Wanted, "request" | "info">): Entering {
+    const { proxies } = this.#options;
+    return {
+      get peer() {
+        return readPeer(request, info, proxies);
+      },
+    };
+  }
+
+  async #match(template: PathTemplate, { url }: Request, entering: Entering): Promise<Place | undefined> {
+    const pathname = URL.parse(url)?.pathname ?? "";
+    const values = pathname.length <= MAX_PATH ? template.match(pathname) : undefined;
+    return values && await this.#locate(values, entering);
+  }
+
+  // Runs before the caller is authenticated, because the authentication may depend on the parameters.
+  async #locate(values: PathValues, entering: Entering): Promise<Place | undefined> {
+    const { schema, params: source } = this.#options;
     // Two spellings of a path lead to the same endpoint.
     const path = this.#template.build(values);
-    if (!schema) return { path, params: values };
-    const checked = await readTextValues(schema, values);
+    const checked = schema ? await this.#check(schema, values, entering) : { value: values };
+    if (checked.problem !== undefined) return;
     // A schema may return anything, which is what handlers get.
-    return checked.problem === undefined ? { path, params: checked.value as RouteParams } : undefined;
+    const params = checked.value as RouteParams;
+    const route = (wanted?: Schema) => {
+      if (wanted === undefined || wanted === source) return params;
+      throw new TypeError("Cannot read path parameters: this is not the schema that the server has as `params`");
+    };
+    // The schema of the server has the type of its values.
+    return { path, values, params, route: route as ReadRoute };
+  }
+
+  // Anybody can start an asynchronous check, so it is limited like an authentication.
+  async #check(schema: CompiledSchema, values: PathValues, entering: Entering): Promise<Checked> {
+    if (this.#limits.isFull(entering)) throw new McpError(BUSY, TOO_MANY_CHECKS);
+    const checked = readTextValues(schema, values);
+    if (!(checked instanceof Promise)) return checked;
+    try {
+      return await this.#limits.wait(checked, entering);
+    } catch (error) {
+      if (error !== TOO_SLOW) throw error;
+      const { path, engine: { core } } = this.#options;
+      const { timeoutMs } = core.limits.auth;
+      core.report(new Error(`Cannot check path ${path}: its params took longer than ${timeoutMs} ms (auth.timeoutMs)`));
+      throw new McpError(BUSY, CHECK_TOO_SLOW);
+    }
   }
 
   #open(place: Place): Entry | undefined {
@@ -266,20 +323,15 @@ export class PathRouter {
     return entry;
   }
 
-  async #grow({ path, params }: Place): Promise<BranchServer | undefined> {
+  async #grow({ path, params, route }: Place): Promise<BranchServer | undefined> {
     // Otherwise a client could subscribe before changes of other instances arrive.
     await this.#connected;
-    const { engine, loadGate, makeHandlers, params: schema, grow } = this.#options;
+    const { engine, loadGate, makeHandlers, grow } = this.#options;
     // The schema of the server has the type of its values.
     const own = makeHandlers ? await makeHandlers(params as never) : [];
     if (own === undefined) return;
-    const route = (wanted?: Schema) => {
-      if (wanted === undefined || wanted === schema) return params;
-      throw new TypeError("Cannot read path parameters: this is not the schema that the server has as `params`");
-    };
     const handlers = [...engine.registry.handlers, ...own];
-    // As above.
-    return grow({ trunk: engine, loadGate, path, secret: this.#secret, handlers, route: route as ReadRoute });
+    return grow({ trunk: engine, loadGate, path, secret: this.#secret, handlers, route });
   }
 
   #dropOne(): boolean {
@@ -289,7 +341,7 @@ export class PathRouter {
     for (const [path, { server, users }] of this.#entries) {
       if (!server || users) continue;
       const { http, engine: { host } } = server[INTERNALS];
-      if (http.streams.size || busy.has(host.server)) continue;
+      if (http.endpoint.loaded?.parts.streams.size || busy.has(host.server)) continue;
       this.#entries.delete(path);
       server[INTERNALS].rest();
       server[INTERNALS].end();
@@ -314,3 +366,6 @@ const METHODS: readonly string[] = ["GET", "POST", "DELETE"];
 const MAX_PATH = 1024;
 
 const TOO_MANY = "Cannot serve the request: too many paths are in use (endpoints.open)";
+const TOO_MANY_CHECKS =
+  "Cannot serve the request: too many paths are being checked (auth.running, auth.runningPerPeer)";
+const CHECK_TOO_SLOW = "Cannot serve the request: the path could not be checked in time (auth.timeoutMs)";

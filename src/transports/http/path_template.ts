@@ -4,6 +4,8 @@
  * @module
  */
 
+import { readTemplate } from "./access_options.ts";
+
 /** The parameters of a path, decoded, by name. */
 export type PathValues = Readonly<Record<string, string>>;
 
@@ -17,6 +19,11 @@ export class PathTemplate {
   constructor(path: string) {
     this.#path = path;
     this.#segments = path.split("/");
+  }
+
+  /** Names of the parameters. */
+  get names(): readonly string[] {
+    return this.#segments.filter((segment) => segment.startsWith(":")).map((segment) => segment.slice(1));
   }
 
   /**
@@ -47,7 +54,7 @@ export class PathTemplate {
    */
   build(values: PathValues): string {
     const refuse = (state: string) => new TypeError(`Cannot open ${this.#path}: ${state}`);
-    const names = this.#segments.filter((segment) => segment.startsWith(":")).map((segment) => segment.slice(1));
+    const { names } = this;
     const unknown = Object.keys(values).find((name) => !names.includes(name));
     if (unknown !== undefined) throw refuse(`it has no parameter ${unknown}; give ${names.join(", ")}`);
     return this.#segments.map((segment) => {
@@ -59,6 +66,18 @@ export class PathTemplate {
       return encodeURIComponent(value);
     }).join("/");
   }
+}
+
+/**
+ * Checks that a path of another transport has the parameters of the server's path.
+ *
+ * @throws {TypeError} if it has others, or is not a path.
+ */
+export function checkTemplate(path: string, serverPath: string): void {
+  const [own, wanted] = [readTemplate(path), serverPath].map((each) => new PathTemplate(each).names);
+  if (own.toSorted().join() === wanted.toSorted().join()) return;
+  const state = `the path of the server has the parameters ${wanted.join(", ")}`;
+  throw new TypeError(`Cannot serve ${path}: ${state}; write a path with the same ones, like ${serverPath}`);
 }
 
 function isSegment(value: string): boolean {

@@ -12,6 +12,7 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
+import { isMcpError } from "../../protocol/errors.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { RETRY_AFTER } from "../../core/link.ts";
@@ -19,10 +20,12 @@ import type { RefusalReason } from "../../core/observer.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import { isJsonType } from "./accept.ts";
-import { type ConnectionInfo, readPath, readPrincipal } from "./access.ts";
+import { type ConnectionInfo, readPrincipal } from "./access.ts";
+import { readPath } from "./access_options.ts";
+import { checkTemplate, PathTemplate } from "./path_template.ts";
 import type { Receiver, Unread } from "./request_body.ts";
-import type { HttpParts } from "./upgrades.ts";
-import type { OpenPipe, Pipe, PipeServer } from "../channel.ts";
+import type { FindSpot, HttpEntry, HttpParts, Spot } from "./upgrades.ts";
+import { openPipe, type Pipe, type PipeServer } from "../channel.ts";
 
 export type { PipeServer };
 
@@ -31,6 +34,31 @@ interface Refused extends Unread {
   readonly reason: RefusalReason;
 }
 
+/** The caller of a request. */
+interface Caller {
+  readonly principal?: Principal;
+  readonly parts: HttpParts;
+  /** The concrete path, if the path of the server has parameters. */
+  readonly spot?: Spot;
+}
+
+/** A stream to open. */
+interface Opening extends Caller {
+  readonly account: Account;
+  /** The server of the stream. */
+  readonly served: PipeServer;
+}
+
+/** A stream with its channel. */
+interface OpenStream {
+  readonly pipe: Pipe;
+  /** Id of the caller. */
+  readonly owner?: string;
+  /** The concrete path of the endpoint, if the path of the server has parameters. */
+  readonly place?: string;
+}
+
+const NOT_FOUND: Refused = { status: 404, message: "Cannot serve the request: nothing is here", reason: "path" };
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** A server that can be served over HTTP+SSE, created by `createServer`. */
@@ -42,10 +70,13 @@ export interface SseServer extends PipeServer {
    *
    * @ignore
    */
-  readonly [INTERNALS]: { readonly openPipe: OpenPipe; readonly http: HttpParts };
+  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & { readonly http: HttpEntry; readonly find?: FindSpot };
 }
 
-/** Paths of the HTTP+SSE transport. */
+/**
+ * Paths of the HTTP+SSE transport. If the path of the server has parameters, both need the same ones, such as
+ * `/tenants/:tenant/sse` and `/tenants/:tenant/messages`.
+ */
 export interface HttpSseOptions {
   /** Path of the event stream. Defaults to `/sse`. */
   readonly path?: string;
@@ -59,32 +90,42 @@ export function httpSse(
   options: HttpSseOptions = {},
 ): { readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response> } {
   const { path = "/sse", messages = "/messages" } = options;
-  for (const each of [path, messages]) readPath(each);
-  if (server[INTERNALS].http.path.includes(":")) {
-    throw new TypeError("Cannot serve HTTP+SSE: the path of the server has parameters; use Streamable HTTP");
-  }
+  const { find, http: { core, endpoint, path: ownPath } } = server[INTERNALS];
+  for (const each of [path, messages]) find ? checkTemplate(each, ownPath) : readPath(each);
+  const isAt = (template: string, pathname: string | undefined) =>
+    pathname !== undefined && (find ? new PathTemplate(template).match(pathname) !== undefined : pathname === template);
   // A pipe is found by an id that nobody can guess, and lives as long as its stream.
-  const pipes = new Map<string, { readonly pipe: Pipe; readonly owner?: string }>();
+  const pipes = new Map<string, OpenStream>();
 
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
-    const { core, check, loadGate, account } = server[INTERNALS].http;
     await core.prepare?.();
     const { pathname, searchParams } = URL.parse(request.url) ?? {};
-    const opens = request.method === "GET" && pathname === path;
-    const posts = request.method === "POST" && pathname === messages;
+    const opens = request.method === "GET" && isAt(path, pathname);
+    const posts = request.method === "POST" && isAt(messages, pathname);
     if (!opens && !posts) return await server.fetch(request, info);
-    const refusal = check(request, info);
+    const parts = (await endpoint.load()).parts;
+    const refusal = parts.check(request, info);
     if (refusal) return await refusal;
-    const gate = await loadGate?.();
-    const entered = gate ? await gate.enter(request, info, "http-sse") : info;
-    if (entered instanceof Response) return entered;
-    const principal = readPrincipal(entered);
-    if (opens) return open(request, principal, account(request, info, principal));
-    return await take(request, searchParams?.get("sessionId") ?? "", principal);
+    let principal: Principal | undefined;
+    try {
+      const spot = await find?.({ template: opens ? path : messages, request, info });
+      if (find && !spot) return refuseWith(request, NOT_FOUND);
+      const gate = await endpoint.options.loadGate?.();
+      const entered = gate ? await gate.enter(request, info, { transport: "http-sse", route: spot?.route }) : info;
+      if (entered instanceof Response) return entered;
+      principal = readPrincipal(entered);
+      if (posts) return await take(request, searchParams?.get("sessionId") ?? "", { principal, parts, spot });
+      const served = spot ? await spot.open() : server;
+      if (!served) return refuseWith(request, NOT_FOUND, principal);
+      return open(request, { principal, account: parts.account(request, info, principal), parts, spot, served });
+    } catch (error) {
+      if (!isMcpError(error)) throw error;
+      const { message } = error;
+      return refuseWith(request, { status: 503, message, headers: RETRY_AFTER, reason: "limit" }, principal);
+    }
   }
 
-  function open(request: Request, principal: Principal | undefined, account: Account): Response {
-    const { streams } = server[INTERNALS].http;
+  function open(request: Request, { principal, account, parts, spot, served }: Opening): Response {
     if (!account.openStream()) {
       const message = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
       return refuseWith(request, { status: 503, message, headers: RETRY_AFTER, reason: "limit" }, principal);
@@ -96,10 +137,16 @@ export function httpSse(
       pipes.get(id)?.pipe.close();
       pipes.delete(id);
     };
-    const stream = streams.create({ account: () => account, onLost });
-    stream.write(`${messages}?sessionId=${id}`, { event: "endpoint" });
-    const pipe = server[INTERNALS].openPipe((text) => stream.write(text), principal, account, "http-sse");
-    pipes.set(id, { pipe, owner: principal?.id });
+    const stream = parts.streams.create({ account: () => account, onLost });
+    const address = spot ? new PathTemplate(messages).build(spot.values) : messages;
+    stream.write(`${address}?sessionId=${id}`, { event: "endpoint" });
+    const pipe = openPipe(served, {
+      write: (text) => stream.write(text),
+      principal,
+      account,
+      transport: "http-sse",
+    });
+    pipes.set(id, { pipe, owner: principal?.id, place: spot?.path });
     const stopExpiry = startExpiry(pipe.ticker, principal, () => {
       onLost();
       stream.end();
@@ -115,7 +162,7 @@ export function httpSse(
 
   function refuseWith(http: Request, refusal: Refused, principal?: Principal): Response {
     const { status, message, headers, reason } = refusal;
-    server[INTERNALS].http.core.observing?.refuse({ transport: "http-sse", http, principal }, {
+    core.observing?.refuse({ transport: "http-sse", http, principal }, {
       status,
       reason,
       message,
@@ -123,9 +170,9 @@ export function httpSse(
     return new Response(message, { status, headers });
   }
 
-  async function take(request: Request, id: string, principal?: Principal): Promise<Response> {
+  async function take(request: Request, id: string, { principal, parts, spot }: Caller): Promise<Response> {
     const open = pipes.get(id);
-    if (!open || open.owner !== principal?.id) {
+    if (!open || open.owner !== principal?.id || open.place !== spot?.path) {
       const message = "Cannot accept the message: the stream is not open";
       return refuseWith(request, { status: 404, message, reason: "session" }, principal);
     }
@@ -135,7 +182,7 @@ export function httpSse(
     }
     let text;
     try {
-      const body = await read(request, open.pipe);
+      const body = await read(request, open.pipe, parts);
       if ("status" in body) return refuseWith(request, { ...body, reason: "body" }, principal);
       text = utf8.decode(body);
     } catch {
@@ -147,8 +194,7 @@ export function httpSse(
     return new Response("Accepted", { status: 202 });
   }
 
-  function read(request: Request, pipe: Pipe): Promise<ArrayBuffer | Unread> {
-    const { bodies } = server[INTERNALS].http;
+  function read(request: Request, pipe: Pipe, { bodies }: HttpParts): Promise<ArrayBuffer | Unread> {
     const { promise, resolve } = Promise.withResolvers<Unread>();
     const receiver: Receiver = {
       get account() {

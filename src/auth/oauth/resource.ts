@@ -1,0 +1,154 @@
+/**
+ * The protected resources of a server: one, or one for each concrete path.
+ *
+ * @see specification/2026-07-28/basic/authorization
+ * @module
+ */
+import type { AuthRoute, Challenge, PathFacts } from "../../core/auth.ts";
+import { toAudience } from "./claims.ts";
+import { readSecureUrl } from "./http.ts";
+import { fixedRoutes, pathRoutes, toMetadataUrl } from "./metadata.ts";
+
+/**
+ * Returns something for the parameters of a path, as the schema `params` of the server has converted them. Texts are
+ * encoded by `encodeURIComponent`, so that they can be part of a URL.
+ */
+export type ByPath<T> = (params: Readonly<Record<string, unknown>>) => T;
+
+/** The options of `oauth` that describe its resources. */
+export interface ResourceOptions {
+  readonly resource: string | ByPath<string>;
+  readonly audience?: string | readonly string[] | ByPath<string | readonly string[]>;
+  readonly issuers: readonly string[];
+  readonly scopes?: readonly string[];
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  readonly rootMetadata?: boolean;
+}
+
+/** A protected resource. Tokens are issued for it. */
+export class Resource {
+  /** Text before the keys of caches. Empty if the server has one resource. */
+  readonly key: string;
+  readonly #text: string;
+  readonly #audience: readonly string[];
+  readonly #options: ResourceOptions;
+  #url?: URL;
+  #audiences?: ReadonlySet<string>;
+  #challenge?: Challenge;
+
+  constructor(text: string, audience: readonly string[], options: ResourceOptions) {
+    this.key = typeof options.resource === "function" ? `${JSON.stringify([text, audience])} ` : "";
+    this.#text = text;
+    this.#audience = audience;
+    this.#options = options;
+  }
+
+  /**
+   * Its URL.
+   *
+   * @throws {TypeError} if it is not one for tokens.
+   */
+  get url(): URL {
+    return this.#url ??= this.#readUrl();
+  }
+
+  #readUrl(): URL {
+    const url = readSecureUrl(this.#text);
+    const refuse = (state: string) =>
+      new TypeError(`Cannot use the resource ${JSON.stringify(String(this.#text).slice(0, 200))}: ${state}`);
+    if (!url) throw refuse("it must be the endpoint's URL over https without fragment; http is for loopback only");
+    // Two spellings of one URL could make one resource of two paths.
+    if (this.key && toName(this.#text, url) !== this.#text) {
+      throw refuse("a URL parser spells it in another way; encode the parameters, or restrict them by `params`");
+    }
+    return url;
+  }
+
+  /** Its name for clients: scheme and host in lower case, and no slash that was not written. */
+  get name(): string {
+    return toName(this.#text, this.url);
+  }
+
+  /** Audiences of tokens that stand for it. */
+  get audiences(): ReadonlySet<string> {
+    return this.#audiences ??= new Set([this.name, ...this.#audience].map(toAudience));
+  }
+
+  /** The challenge that leads to its metadata. */
+  get challenge(): Challenge {
+    return this.#challenge ??= this.#toChallenge();
+  }
+
+  #toChallenge(): Challenge {
+    const scope = this.#options.scopes?.join(" ");
+    return { scheme: "Bearer", params: { resource_metadata: toMetadataUrl(this.url), ...scope && { scope } } };
+  }
+
+  /** Its metadata, as JSON. */
+  get metadata(): string {
+    const { metadata, issuers, scopes } = this.#options;
+    return JSON.stringify({
+      ...metadata,
+      resource: this.name,
+      authorization_servers: issuers,
+      ...scopes?.length && { scopes_supported: scopes },
+      bearer_methods_supported: ["header"],
+    });
+  }
+}
+
+/** The resources of a server. */
+export interface Resources {
+  /** Returns the resource of a path. */
+  readonly at: (facts: PathFacts) => Resource;
+  readonly challenge: Challenge | ((facts: PathFacts) => Challenge);
+  readonly routes: readonly AuthRoute[] | ((path: string) => readonly AuthRoute[]);
+}
+
+/**
+ * Reads the resources of a server from the options of `oauth`.
+ *
+ * @throws {TypeError} if they cannot be used.
+ */
+export function readResources(options: ResourceOptions): Resources {
+  const { resource, audience = [], rootMetadata = false } = options;
+  if (typeof resource !== "function") {
+    if (typeof audience === "function") {
+      throw new TypeError("Cannot use oauth(): audience is a function, and resource is not; make resource one too");
+    }
+    const only = new Resource(resource, [audience].flat(), options);
+    const routes = fixedRoutes(only.url, { json: only.metadata, atRoot: rootMetadata });
+    return { at: () => only, challenge: only.challenge, routes };
+  }
+  if (rootMetadata) {
+    throw new TypeError("Cannot use oauth(): rootMetadata is for one resource; remove it, or make resource a URL");
+  }
+  // Tokens for such an audience would be accepted at all paths.
+  if (typeof audience !== "function" && audience.length) {
+    throw new TypeError("Cannot use oauth(): resource is a function, and audience is not; make audience one too");
+  }
+  const toAudiences = typeof audience === "function" ? audience : () => [];
+  const at = ({ route }: PathFacts) => {
+    const params = encode(route());
+    return new Resource(resource(params), [toAudiences(params)].flat(), options);
+  };
+  const routes = (path: string) => {
+    if (path.includes("/:")) return pathRoutes(path, (facts) => at(facts).metadata);
+    const state = `resource is a function, and the path ${path} of the server has no parameters`;
+    throw new TypeError(`Cannot use oauth(): ${state}; write the resource as a URL`);
+  };
+  return { at, challenge: (facts) => at(facts).challenge, routes };
+}
+
+/** The name of a resource: scheme and host in lower case, and no slash that was not written. */
+function toName(text: string, { href, origin, pathname, search }: URL): string {
+  return pathname === "/" && !search && !text.endsWith("/") ? origin : href;
+}
+
+// A text could otherwise lead to another path or host of the URL that it becomes a part of.
+function encode(params: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const encoded = Object.entries(params).map(([name, value]) =>
+    [name, typeof value === "string" ? encodeURIComponent(value) : value] as const
+  );
+  return Object.fromEntries(encoded);
+}

@@ -1,0 +1,66 @@
+/**
+ * Limits the work for requests whose caller is not known yet, in number and in time.
+ *
+ * @module
+ */
+import type { Core } from "../../core/core.ts";
+
+/** A request whose caller is not known yet. */
+export interface Entering {
+  /** Address of the client, if known. */
+  readonly peer?: string;
+}
+
+/** Work that takes longer than `limits.auth.timeoutMs`. */
+export const TOO_SLOW = new Error("Cannot admit a caller: it took too long");
+
+/** Limits work that takes time, such as authentications, by `limits.auth`. */
+export class EntryLimits {
+  readonly #core: Core;
+  /** Number of requests that wait, in all and by peer. */
+  #running = 0;
+  readonly #runningOf = new Map<string, number>();
+
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  /** Tests whether no more work may start for a request. Fast while nothing waits. */
+  isFull(entry: Entering): boolean {
+    return this.#running > 0 && this.#exceeds(entry.peer);
+  }
+
+  /**
+   * Waits for work. What never settles is given up, so that it holds its place for a limited time.
+   *
+   * @throws {Error} `TOO_SLOW`.
+   */
+  async wait<T>(work: PromiseLike<T>, { peer }: Entering): Promise<T> {
+    const { ticker, limits: { auth: { timeoutMs } } } = this.#core;
+    this.#count(peer, 1);
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timeout = ticker.startTimeout(timeoutMs, () => reject(TOO_SLOW));
+    try {
+      return await Promise.race([work, late]);
+    } finally {
+      ticker.cancel(timeout);
+      this.#count(peer, -1);
+    }
+  }
+
+  #exceeds(peer: string | undefined): boolean {
+    const { observing, limits: { auth: { running, runningPerPeer } } } = this.#core;
+    const isAll = this.#running >= running;
+    if (!isAll && (peer === undefined || (this.#runningOf.get(peer) ?? 0) < runningPerPeer)) return false;
+    observing?.reach(isAll ? "auth.running" : "auth.runningPerPeer", isAll ? undefined : `peer ${peer}`);
+    return true;
+  }
+
+  #count(peer: string | undefined, change: number): void {
+    this.#running += change;
+    if (peer === undefined) return;
+    const count = (this.#runningOf.get(peer) ?? 0) + change;
+    if (count) this.#runningOf.set(peer, count);
+    else this.#runningOf.delete(peer);
+  }
+}

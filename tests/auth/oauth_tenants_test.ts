@@ -1,0 +1,546 @@
+// A path with parameters: each concrete path is a protected resource of its own.
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
+import { createServer, mount, type RouteServerOptions, type Server, tool } from "../../mod.ts";
+import { userLinks } from "../../src/auth/auth.ts";
+import {
+  type AccessToken,
+  exchangeToken,
+  oauth,
+  type OAuthOptions,
+  toPrincipalId,
+} from "../../src/auth/oauth/oauth.ts";
+import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { webSocket } from "../../src/transports/websocket.ts";
+import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { z } from "zod";
+import { serve } from "../peers/runtime.ts";
+import { TestIssuer } from "../support/issuer.ts";
+import { toRequest } from "../support/requests.ts";
+
+const ORIGIN = "https://api.example.com";
+const WELL_KNOWN = "/.well-known/oauth-protected-resource";
+const path = "/tenants/:tenant/mcp";
+const upgrade = { headers: { upgrade: "websocket", connection: "upgrade" } };
+
+const whoami = tool({ name: "whoami", run: (_, { principal, route }) => `${principal?.subject} of ${route().tenant}` });
+const wipe = tool({ name: "wipe", scopes: ["wipe"], run: () => "Wiped." });
+
+function toResource(tenant: string): string {
+  return `${ORIGIN}/tenants/${tenant}/mcp`;
+}
+
+function toMetadata(tenant: string): string {
+  return `${ORIGIN}${WELL_KNOWN}/tenants/${tenant}/mcp`;
+}
+
+interface Options {
+  readonly oauth?: Partial<OAuthOptions>;
+  readonly server?: Partial<RouteServerOptions>;
+}
+
+function start(issuers: readonly string[], options: Options = {}): Server {
+  const resource = ({ tenant }: Readonly<Record<string, unknown>>) => toResource(String(tenant));
+  const auth = oauth({ resource, issuers, ...options.oauth });
+  const handlers = [whoami, wipe];
+  return createServer({
+    name: "t",
+    version: "1.0.0",
+    path,
+    auth,
+    handlers,
+    observer: { fault() {} },
+    ...options.server,
+  });
+}
+
+/** Calls a tool of a tenant, as clients with and without sessions do. */
+async function call(
+  { fetch }: Pick<Server, "fetch">,
+  tenant: string,
+  { token, name = "whoami", era = "modern" }: {
+    readonly token?: string;
+    readonly name?: string;
+    readonly era?: "modern" | "legacy";
+  } = {},
+) {
+  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const modern = toRequest("tools/call", { name }, headers);
+  const legacy = {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name } }),
+  };
+  const url = `http://localhost/tenants/${tenant}/mcp`;
+  const response = await fetch(new Request(url, era === "modern" ? modern : legacy));
+  return {
+    status: response.status,
+    challenge: response.headers.get("www-authenticate"),
+    text: await response.text(),
+  };
+}
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`a token of one tenant is refused at another, fresh and known (${era})`, async () => {
+    await using issuer = await TestIssuer.start();
+    const server = start([issuer.name]);
+    const [acme, bee, both] = [
+      await issuer.sign({ claims: { aud: toResource("acme") } }),
+      await issuer.sign({ claims: { aud: toResource("bee") } }),
+      await issuer.sign({ claims: { aud: [toResource("acme"), toResource("bee")] } }),
+    ];
+    const refused = 'Bearer error="invalid_token", error_description="the token was not issued for this server", ';
+    for (let round = 0; round < 3; round++) {
+      // The first request with the token of bee is at the wrong place.
+      const wrong = await call(server, "acme", { token: bee, era });
+      assertEquals(
+        [wrong.status, wrong.challenge],
+        [401, `${refused}resource_metadata="${toMetadata("acme")}"`],
+      );
+      for (const [tenant, token] of [["acme", acme], ["bee", bee], ["acme", both], ["bee", both]] as const) {
+        const { status, text } = await call(server, tenant, { token, era });
+        assertEquals(status, 200);
+        assertMatch(text, new RegExp(`ada of ${tenant}`));
+      }
+      const other = await call(server, "bee", { token: acme, era });
+      assertEquals([other.status, other.challenge], [401, `${refused}resource_metadata="${toMetadata("bee")}"`]);
+      assertEquals((await call(server, "cat", { token: both, era })).status, 401);
+    }
+    await server.close();
+  });
+
+  Deno.test(`every challenge names the metadata of the tenant (${era})`, async () => {
+    await using issuer = await TestIssuer.start();
+    const server = start([issuer.name], { oauth: { scopes: ["read"] } });
+    const named = (tenant: string) => `resource_metadata="${toMetadata(tenant)}"`;
+    for (const tenant of ["acme", "bee"]) {
+      const none = await call(server, tenant, { era });
+      assertEquals([none.status, none.challenge], [401, `Bearer ${named(tenant)}, scope="read"`]);
+      const token = await issuer.sign({ claims: { aud: toResource(tenant) } });
+      const few = await call(server, tenant, { token, name: "wipe", era });
+      assertEquals([few.status, few.challenge], [
+        403,
+        `Bearer error="insufficient_scope", scope="wipe", ${named(tenant)}`,
+      ]);
+      const broken = await call(server, tenant, { token: "x", era });
+      assertEquals(broken.status, 401);
+      assert(broken.challenge?.includes(named(tenant)));
+    }
+    await server.close();
+  });
+}
+
+Deno.test("requests of the same token at two tenants at the same time are checked for each", async () => {
+  await using issuer = await TestIssuer.start();
+  const server = start([issuer.name]);
+  const token = await issuer.sign({ claims: { aud: toResource("acme") } });
+  const tenants = ["bee", "acme", "bee", "acme"];
+  const responses = await Promise.all(tenants.map((tenant) => call(server, tenant, { token })));
+  assertEquals(responses.map(({ status }) => status), [401, 200, 401, 200]);
+  await server.close();
+});
+
+Deno.test("other methods and other transports challenge with the metadata of the tenant", async () => {
+  const server = start(["https://login.example.com"]);
+  const sockets = webSocket(server, { path: "/tenants/:tenant/ws" });
+  const streams = httpSse(server, { path: "/tenants/:tenant/sse", messages: "/tenants/:tenant/messages" });
+  const url = (last: string) => `http://localhost/tenants/acme/${last}`;
+  const requests = [
+    [server, new Request(url("mcp"), { headers: { accept: "text/event-stream" } })],
+    [server, new Request(url("mcp"), { method: "DELETE" })],
+    [server, new Request(url("mcp"), { method: "PUT" })],
+    [sockets, new Request(url("ws"), upgrade)],
+    [streams, new Request(url("sse"))],
+    [streams, new Request(url("messages?sessionId=x"), { method: "POST", body: "{}" })],
+  ] as const;
+  for (const [{ fetch }, request] of requests) {
+    const response = await fetch(request);
+    const wanted = `Bearer resource_metadata="${toMetadata("acme")}"`;
+    assertEquals([response.status, response.headers.get("www-authenticate")], [401, wanted], request.url);
+    await response.body?.cancel();
+  }
+  const query = await server.fetch(new Request(url("mcp?access_token=x"), toRequest("tools/list")));
+  assertEquals(query.status, 400);
+  assert(query.headers.get("www-authenticate")?.includes(toMetadata("acme")));
+  await server.close();
+});
+
+Deno.test("MUST serve the metadata of each tenant at its own well-known URI, without its handlers", async () => {
+  let made = 0;
+  const params = z.object({ tenant: z.string().regex(/^[a-z]+$/) });
+  const issuers = ["https://login.example.com"];
+  const resource = ({ tenant }: Readonly<Record<string, unknown>>) => toResource(String(tenant));
+  const auth = oauth({ resource, issuers, scopes: ["read"], metadata: { resource_name: "Notes" } });
+  const handlers = () => (made++, [whoami]);
+  const server = createServer({ name: "t", version: "1.0.0", path, params, auth, handlers });
+  const ask = (tenant: string, init?: RequestInit) =>
+    server.fetch(new Request(`http://localhost${WELL_KNOWN}/tenants/${tenant}/mcp`, init));
+  for (const [spelling, tenant] of [["acme", "acme"], ["bee", "bee"], ["%61cme", "acme"], ["acme", "acme"]]) {
+    const response = await ask(spelling);
+    assertEquals([response.status, response.headers.get("content-type")], [200, "application/json"]);
+    assertEquals(await response.json(), {
+      resource_name: "Notes",
+      resource: toResource(tenant),
+      authorization_servers: issuers,
+      scopes_supported: ["read"],
+      bearer_methods_supported: ["header"],
+    });
+  }
+  const unknown = await server.fetch(new Request("http://localhost/unknown"));
+  const expected = [404, await unknown.text()];
+  for (const wrong of ["ACME", "a%2fb", "%2e%2e", "%00", "", "acme/x", "%ff", "a".repeat(3000)]) {
+    const response = await ask(wrong);
+    assertEquals([response.status, await response.text()], expected, wrong);
+  }
+  for (const wrong of ["", "/mcp", "/tenants/acme", "/tenants/:tenant/mcp"]) {
+    assertEquals((await server.fetch(new Request(`http://localhost${WELL_KNOWN}${wrong}`))).status, 404, wrong);
+  }
+  assertEquals(made, 0);
+  await server.close();
+});
+
+Deno.test("every page of every origin reads the metadata of a tenant", async () => {
+  for (const cors of [undefined, { origins: ["https://app.example"] }]) {
+    const server = start(["https://login.example.com"], { server: { cors } });
+    for (const host of ["api.example.com", "localhost"]) {
+      const ask = (method: string, origin: string) => {
+        const headers = { origin, host, "access-control-request-method": "GET" };
+        return server.fetch(new Request(`http://${host}${WELL_KNOWN}/tenants/acme/mcp`, { method, headers }));
+      };
+      const preflight = await ask("OPTIONS", "https://page.example");
+      assertEquals([preflight.status, preflight.headers.get("access-control-allow-origin")], [204, "*"]);
+      assertEquals(preflight.headers.get("access-control-allow-headers"), "*");
+      const read = await ask("GET", "https://page.example");
+      assertEquals([read.status, read.headers.get("access-control-allow-origin")], [200, "*"]);
+      assertEquals((await read.json()).resource, toResource("acme"));
+      const head = await ask("HEAD", "https://page.example");
+      assertEquals([head.status, await head.text()], [200, ""]);
+      const post = await ask("POST", "https://page.example");
+      assertEquals([post.status, post.headers.get("allow")], [405, "GET, HEAD, OPTIONS"]);
+      const granted = (await ask("GET", "https://app.example")).headers.get("access-control-allow-origin");
+      assertEquals(granted, cors ? "https://app.example" : "*");
+    }
+    await server.close();
+  }
+});
+
+Deno.test("two spellings of a path are one resource", async () => {
+  await using issuer = await TestIssuer.start();
+  const server = start([issuer.name]);
+  const token = await issuer.sign({ claims: { aud: toResource("acme") } });
+  for (const spelling of ["%61cme", "acme", "%61%63%6d%65"]) {
+    assertMatch((await call(server, spelling, { token })).text, /ada of acme/);
+    assertEquals((await call(server, spelling)).challenge, `Bearer resource_metadata="${toMetadata("acme")}"`);
+  }
+  // Escaped twice, it is another tenant.
+  assertEquals((await call(server, "%2561cme", { token })).status, 401);
+  await server.close();
+});
+
+Deno.test("the parameters are converted before the resource is made, and a path that the schema refuses is 404", async () => {
+  await using issuer = await TestIssuer.start();
+  const params = z.object({ tenant: z.coerce.number().int().transform((id) => id + 100) });
+  const seen = new Set<unknown>();
+  const resource = ({ tenant }: Readonly<Record<string, unknown>>) => (seen.add(tenant), toResource(String(tenant)));
+  const auth = oauth({ resource, issuers: [issuer.name] });
+  const server = createServer({ name: "t", version: "1.0.0", path, params, auth, handlers: [whoami] });
+  const token = await issuer.sign({ claims: { aud: toResource("107") } });
+  assertMatch((await call(server, "7", { token })).text, /ada of 107/);
+  assertEquals((await call(server, "107", { token })).status, 401);
+  for (const tenant of ["x", "1.5"]) {
+    assertEquals((await call(server, tenant, { token })).status, 404);
+    assertEquals((await call(server, tenant)).status, 404);
+  }
+  assertEquals([...seen], [107, 207]);
+  await server.close();
+});
+
+Deno.test("hostile: no value of a parameter breaks out of a challenge, or reaches the resource of another path", async () => {
+  await using issuer = await TestIssuer.start();
+  const server = start([issuer.name]);
+  const tokens = [
+    await issuer.sign({ claims: { aud: toResource("acme") } }),
+    await issuer.sign({ claims: { aud: `${ORIGIN}/mcp` } }),
+    await issuer.sign({ claims: { aud: ORIGIN } }),
+    await issuer.sign({ claims: { aud: `${ORIGIN}/tenants/acme` } }),
+  ];
+  const values = [
+    'a"b',
+    'a", realm="evil',
+    "a%5Cb",
+    "a\r\nset-cookie: x",
+    "acme\n",
+    "ac\tme",
+    " acme",
+    "acme ",
+    "%2e%2e",
+    "%2E",
+    "..%2f..",
+    "%2561cme",
+    "acme?x",
+    "acme#x",
+    "acme;x",
+    "@evil.example",
+    "é\u202e",
+    "\ud83d\ude00",
+    "a".repeat(900),
+  ];
+  for (const value of values) {
+    const spelling = encodeURIComponent(value);
+    const { status, challenge } = await call(server, spelling);
+    assertEquals([status, challenge], [401, `Bearer resource_metadata="${toMetadata(spelling)}"`]);
+    for (const token of tokens) assertEquals((await call(server, spelling, { token })).status, 401, value);
+    const own = await issuer.sign({ claims: { aud: toResource(spelling) } });
+    assertEquals((await call(server, spelling, { token: own })).status, 200, value);
+    const metadata = await server.fetch(new Request(`http://localhost${WELL_KNOWN}/tenants/${spelling}/mcp`));
+    assertEquals((await metadata.json()).resource, toResource(spelling));
+  }
+  const long = await call(server, "a".repeat(1100));
+  assertEquals([long.status, long.challenge], [404, null]);
+  await server.close();
+});
+
+Deno.test("hostile: an audience that a parser would move to another path is for no tenant", async () => {
+  await using issuer = await TestIssuer.start();
+  const server = start([issuer.name]);
+  const paths = ["bee/../acme", "bee/%2e%2E/acme", "./acme", "bee\\..\\acme", "ac\nme", "ac\tme", "acme\\..\\acme"];
+  for (const path of [...paths, "%2561cme", "%61cme", "ACME"]) {
+    const token = await issuer.sign({ claims: { aud: toResource(path) } });
+    assertEquals((await call(server, "acme", { token })).status, 401, path);
+  }
+  const token = await issuer.sign({ claims: { aud: "HTTPS://API.example.com:443/tenants/acme/mcp" } });
+  assertEquals((await call(server, "acme", { token })).status, 200);
+  await server.close();
+});
+
+Deno.test("hostile: challenges for odd parameters arrive whole over a port", async () => {
+  const server = start(["https://login.example.com"]);
+  await using port = serve(server);
+  for (const spelling of ["a%0D%0Aset-cookie%3A%20x", "a%22%2C%20b", "%C3%A9", "a%25252e", "a".repeat(900)]) {
+    const response = await fetch(`http://${port.host}/tenants/${spelling}/mcp`, { method: "POST", body: "{}" });
+    await response.body?.cancel();
+    const wanted = `Bearer resource_metadata="${toMetadata(spelling)}"`;
+    assertEquals([response.status, response.headers.get("www-authenticate")], [401, wanted]);
+    assertEquals(response.headers.get("set-cookie"), null);
+    const metadata = await fetch(`http://${port.host}${WELL_KNOWN}/tenants/${spelling}/mcp`);
+    assertEquals((await metadata.json()).resource, toResource(spelling));
+  }
+  await server.close();
+});
+
+Deno.test("hostile: a value that would make another host or resource is an error, and nobody's resource", async () => {
+  await using issuer = await TestIssuer.start();
+  const faults: unknown[] = [];
+  const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
+  const resource = ({ tenant }: Readonly<Record<string, unknown>>) => `https://${tenant}.example.com/mcp`;
+  const server = start([issuer.name], { oauth: { resource }, server: { observer } });
+  const token = await issuer.sign({ claims: { aud: "https://acme.example.com/mcp" } });
+  assertEquals((await call(server, "acme", { token })).status, 200);
+  for (const value of ["ACME", "a%20b", "evil.example%3F", "evil.example%23", "x%40evil", "a%3A1"]) {
+    const { status, challenge } = await call(server, value, { token });
+    assertEquals([status, challenge], [500, null], value);
+    assertMatch(String(faults.pop()), /Cannot use the resource/);
+    const metadata = await server.fetch(new Request(`http://localhost${WELL_KNOWN}/tenants/${value}/mcp`));
+    assertEquals(metadata.status, 500);
+    assertMatch(String(faults.pop()), /Cannot use the resource/);
+  }
+  await server.close();
+});
+
+Deno.test("an audience by path is accepted at that path alone", async () => {
+  await using issuer = await TestIssuer.start();
+  const audience = ({ tenant }: Readonly<Record<string, unknown>>) => [`api://${tenant}`, `urn:${tenant}`];
+  const server = start([issuer.name], { oauth: { audience } });
+  const token = await issuer.sign({ claims: { aud: "api://acme" } });
+  for (let round = 0; round < 2; round++) {
+    assertEquals((await call(server, "acme", { token })).status, 200);
+    assertEquals((await call(server, "bee", { token })).status, 401);
+  }
+  await server.close();
+});
+
+Deno.test("opaque tokens are asked about for each resource", async () => {
+  await using issuer = await TestIssuer.start();
+  let asked = 0;
+  issuer.overrides.set("/introspect", () => {
+    asked++;
+    return Response.json({ active: true, aud: toResource("acme"), sub: "ada", client_id: "app" });
+  });
+  const introspection = { clientId: "t", clientSecret: "secret" };
+  const server = start([issuer.name], { oauth: { introspection } });
+  for (let round = 0; round < 3; round++) {
+    assertEquals((await call(server, "bee", { token: "opaque" })).status, 401);
+    assertEquals((await call(server, "acme", { token: "opaque" })).status, 200);
+  }
+  assertEquals(asked, 2);
+  await server.close();
+});
+
+Deno.test("a session of one tenant is of no use with the token of another", async () => {
+  await using issuer = await TestIssuer.start();
+  const server = start([issuer.name]);
+  const begin = async (tenant: string) => {
+    const token = await issuer.sign({ claims: { aud: toResource(tenant) } });
+    const headers = { authorization: `Bearer ${token}` };
+    const era = "legacy";
+    return await connect(server, { path: `/tenants/${tenant}/mcp`, headers, era });
+  };
+  await using acme = await begin("acme");
+  await using bee = await begin("bee");
+  for (const [client, tenant] of [[acme, "acme"], [bee, "bee"]] as const) {
+    assertEquals((await client.callTool("whoami")).content, [{ type: "text", text: `ada of ${tenant}` }]);
+  }
+  await server.close();
+});
+
+Deno.test("callers at a tenant exchange their tokens, and get links of their own", async () => {
+  await using issuer = await TestIssuer.start();
+  const forms: string[] = [];
+  issuer.overrides.set("/token", async (request) => {
+    const form = new URLSearchParams(await request.text());
+    forms.push(form.get("subject_token") ?? "");
+    const issued_token_type = "urn:ietf:params:oauth:token-type:access_token";
+    return Response.json({ access_token: "for mail", token_type: "Bearer", expires_in: 600, issued_token_type });
+  });
+  const got: AccessToken[] = [];
+  const links = userLinks();
+  let opened: unknown;
+  const exchange = tool({
+    name: "exchange",
+    run: async (_, ctx) => {
+      got.push(await exchangeToken(ctx, { audience: "mail" }));
+      return "done";
+    },
+  });
+  const link = tool({
+    name: "link",
+    run: async (_, ctx) => {
+      const url = "https://api.example.com/connect";
+      return (await links.elicit(ctx, "mail", { message: "Connect", url, data: ctx.route().tenant })).action;
+    },
+  });
+  const server = start([issuer.name], {
+    oauth: { exchange: { clientId: "t", clientSecret: "secret" } },
+    server: { handlers: [exchange, link] },
+  });
+  for (const tenant of ["acme", "bee"]) {
+    const token = await issuer.sign({ claims: { aud: toResource(tenant) } });
+    for (let round = 0; round < 2; round++) await call(server, tenant, { token, name: "exchange" });
+    assertEquals([forms.length, forms.at(-1)], [tenant === "acme" ? 1 : 2, token]);
+    await using client = await connect(server, {
+      path: `/tenants/${tenant}/mcp`,
+      headers: { authorization: `Bearer ${token}` },
+      onElicitUrl: async ({ url }) => {
+        opened = await links.open(url, toPrincipalId(issuer.name, "ada"));
+        assertEquals(await links.open(url, toPrincipalId(issuer.name, "eve")), undefined);
+        return { action: "accept" };
+      },
+    });
+    await client.callTool("link");
+    assertEquals(opened, { data: tenant });
+  }
+  assertEquals(got.map(({ accessToken }) => accessToken), ["for mail", "for mail", "for mail", "for mail"]);
+  await server.close();
+});
+
+Deno.test("credentials that a clock calls expired are challenged with the metadata of the tenant", async () => {
+  const clock = fakeClock(Date.now());
+  await using issuer = await TestIssuer.start();
+  const server = start([issuer.name], { server: { clock } });
+  const exp = Math.floor(clock.date() / 1000) + 60;
+  const token = await issuer.sign({ claims: { aud: toResource("acme"), exp } });
+  assertEquals((await call(server, "acme", { token })).status, 200);
+  await clock.advance(120_000);
+  const late = await call(server, "acme", { token });
+  assertEquals(late.status, 401);
+  assertMatch(late.challenge ?? "", /the token has expired/);
+  assert(late.challenge?.includes(toMetadata("acme")));
+  await server.close();
+});
+
+Deno.test("mounted servers are resources of their own, with and without parameters", async () => {
+  await using issuer = await TestIssuer.start();
+  const issuers = [issuer.name];
+  const tenants = start(issuers);
+  const shops = createServer({
+    name: "shops",
+    version: "1.0.0",
+    path: "/shops/:shop/mcp",
+    auth: oauth({ resource: ({ shop }) => `${ORIGIN}/shops/${shop}/mcp`, issuers }),
+    handlers: [whoami],
+  });
+  const admin = createServer({
+    name: "admin",
+    version: "1.0.0",
+    path: "/admin/mcp",
+    auth: oauth({ resource: `${ORIGIN}/admin/mcp`, issuers }),
+  });
+  const app = mount([tenants, shops, admin]);
+  for (const each of ["/tenants/acme/mcp", "/tenants/bee/mcp", "/shops/acme/mcp", "/admin/mcp"]) {
+    const metadata = await app.fetch(new Request(`http://localhost${WELL_KNOWN}${each}`));
+    assertEquals((await metadata.json()).resource, ORIGIN + each);
+    const request = new Request(`http://localhost${each}`, toRequest("tools/list"));
+    const refused = await app.fetch(request);
+    const wanted = `Bearer resource_metadata="${ORIGIN}${WELL_KNOWN}${each}"`;
+    assertEquals([refused.status, refused.headers.get("www-authenticate")], [401, wanted]);
+  }
+  assertEquals((await app.fetch(new Request(`http://localhost${WELL_KNOWN}/other/acme/mcp`))).status, 404);
+  const token = await issuer.sign({ claims: { aud: toResource("acme") } });
+  const statuses = ["/tenants/acme/mcp", "/shops/acme/mcp", "/tenants/bee/mcp"].map(async (each) => {
+    const headers = { authorization: `Bearer ${token}` };
+    return (await app.fetch(new Request(`http://localhost${each}`, toRequest("tools/list", {}, headers)))).status;
+  });
+  assertEquals(await Promise.all(statuses), [200, 401, 401]);
+  await app.close();
+});
+
+Deno.test("options that do not fit are found at the start", async () => {
+  const issuers = ["https://login.example.com"];
+  const resource = () => "https://api.example.com/mcp";
+  const cases: readonly (readonly [OAuthOptions, string])[] = [
+    [{ resource, issuers, rootMetadata: true }, "rootMetadata is for one resource"],
+    [{ resource, issuers, audience: "api://notes" }, "resource is a function, and audience is not"],
+    [{ resource, issuers, audience: ["api://notes"] }, "resource is a function, and audience is not"],
+    [{ resource: ORIGIN, issuers, audience: () => "x" }, "audience is a function, and resource is not"],
+  ];
+  for (const [options, state] of cases) assertThrows(() => oauth(options), TypeError, `Cannot use oauth(): ${state}`);
+  const server = createServer({
+    name: "t",
+    version: "1.0.0",
+    auth: oauth({ resource, issuers }),
+    observer: { fault() {} },
+  });
+  await assertRejects(() => server.ready(), TypeError, "and the path /mcp of the server has no parameters");
+  assertEquals((await server.fetch(toRequest("tools/list"))).status, 500);
+  await server.close();
+});
+
+Deno.test("a resource that cannot be one is an error of the function, and nobody gets in", async () => {
+  await using issuer = await TestIssuer.start();
+  const resources: readonly unknown[] = [
+    undefined,
+    5,
+    "no URL",
+    "http://api.example.com/mcp",
+    "https://api.example.com/mcp#x",
+    "https://user@api.example.com/mcp",
+    "HTTPS://api.example.com/mcp",
+    "https://api.example.com:443/mcp",
+    "https://api.example.com/a/../mcp",
+    Promise.resolve("https://api.example.com/mcp"),
+  ];
+  const token = await issuer.sign({ claims: { aud: "https://api.example.com/mcp" } });
+  for (const resource of resources) {
+    const faults: unknown[] = [];
+    const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
+    const wrong = () => resource as string; // so that the mistake compiles
+    const server = start([issuer.name], { oauth: { resource: wrong }, server: { observer } });
+    assertEquals((await call(server, "acme", { token })).status, 500);
+    assertEquals((await call(server, "acme")).status, 500);
+    assertMatch(String(faults), /Cannot use the resource/);
+    await server.close();
+  }
+  const plain = start([issuer.name], { oauth: { resource: () => "https://api.example.com" } });
+  const bare = await issuer.sign({ claims: { aud: "https://api.example.com" } });
+  assertEquals((await call(plain, "acme", { token: bare })).status, 200);
+  await plain.close();
+});

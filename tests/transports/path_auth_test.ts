@@ -1,0 +1,264 @@
+// Authentications of your own at a path with parameters, and the limits of what runs before a caller is known.
+import { assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
+import { type Authentication, createServer, McpError, mount, type RouteServerOptions, tool } from "../../mod.ts";
+import { custom, refuse } from "../../src/auth/auth.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/transports/websocket.ts";
+import { z } from "zod";
+import { until } from "../support/behaviour.ts";
+import { toRequest } from "../support/requests.ts";
+
+const params = z.object({ tenant: z.string().regex(/^[a-z]+$/), floor: z.coerce.number().int() });
+const path = "/tenants/:tenant/:floor/mcp";
+type Options = Partial<RouteServerOptions<typeof params>>;
+
+const whoami = tool({ name: "whoami", run: (_, ctx) => `${ctx.principal?.id}` });
+
+function start(options: Options = {}) {
+  const observer = { fault() {} };
+  return createServer({ name: "t", version: "1.0.0", path, params, handlers: [whoami], observer, ...options });
+}
+
+function at(pathname: string, headers: Record<string, string> = {}, name = "whoami"): Request {
+  return new Request(`http://localhost${pathname}`, toRequest("tools/call", { name }, headers));
+}
+
+/** The key of a caller is the name of the tenant and the next floor. */
+const own: Authentication = {
+  authenticate({ headers }, { route }) {
+    const { tenant, floor } = route(params);
+    return headers.get("x-key") === `${tenant} ${floor + 1}` ? { id: `${tenant}:ada`, scopes: [] } : undefined;
+  },
+  credentials: { headers: ["x-key"] },
+  challenge: ({ route }) => ({ scheme: "Key", params: { realm: route(params).tenant } }),
+  routes: [
+    { path: "/facts/:floor/:tenant", fetch: (_request, { route }) => Response.json(route(params)) },
+    { path: "/facts", fetch: () => new Response("all") },
+  ],
+};
+
+Deno.test("an authentication reads the converted parameters, for its callers, challenges and routes", async () => {
+  const read = tool({ name: "read", scopes: ["read"], run: () => "" });
+  const server = start({ auth: own, handlers: [whoami, read] });
+  const app = mount([server]);
+  for (const { fetch } of [server, app]) {
+    const known = await fetch(at("/tenants/acme/1/mcp", { "x-key": "acme 2" }));
+    assertMatch(await known.text(), /acme:ada/);
+    const refused = await fetch(at("/tenants/bee/1/mcp", { "x-key": "acme 2" }));
+    assertEquals([refused.status, refused.headers.get("www-authenticate")], [401, 'Key realm="bee"']);
+    const few = await fetch(at("/tenants/acme/1/mcp", { "x-key": "acme 2" }, "read"));
+    const wanted = 'Key error="insufficient_scope", scope="read", realm="acme"';
+    assertEquals([few.status, few.headers.get("www-authenticate")], [403, wanted]);
+    const facts = await fetch(new Request("http://localhost/facts/07/acme"));
+    assertEquals([facts.status, await facts.json()], [200, { tenant: "acme", floor: 7 }]);
+    assertEquals(await (await fetch(new Request("http://localhost/facts"))).text(), "all");
+    for (const wrong of ["/facts/x/acme", "/facts/1/ACME", "/facts/1/a%2fb", "/facts/1"]) {
+      assertEquals((await fetch(new Request(`http://localhost${wrong}`))).status, 404, wrong);
+    }
+  }
+  await app.close();
+});
+
+Deno.test("sockets and streams are authenticated by the parameters of their path", async () => {
+  const seen: string[] = [];
+  const auth = custom((_request, { route, transport }) => {
+    seen.push(`${transport} ${JSON.stringify(route(params))}`);
+    return refuse(403, { reason: "nobody may" });
+  });
+  const server = start({ auth });
+  const sockets = webSocket(server, { path: "/ws/:tenant/:floor" });
+  const streams = httpSse(server, { path: "/sse/:tenant/:floor", messages: "/messages/:tenant/:floor" });
+  const upgrade = { headers: { upgrade: "websocket" } };
+  const requests: readonly (readonly [typeof server.fetch, Request, string])[] = [
+    [sockets.fetch, new Request("http://localhost/ws/acme/1", upgrade), "websocket"],
+    [streams.fetch, new Request("http://localhost/sse/acme/1"), "http-sse"],
+    [streams.fetch, new Request("http://localhost/messages/acme/1", { method: "POST" }), "http-sse"],
+  ];
+  for (const [fetch, request, transport] of requests) {
+    assertEquals((await fetch(request)).status, 403);
+    assertEquals(seen.splice(0), [`${transport} {"tenant":"acme","floor":1}`]);
+    const wrong = new Request(request.url.replace("acme", "ACME"), request);
+    assertEquals([(await fetch(wrong)).status, seen.length], [404, 0]);
+  }
+  await server.close();
+});
+
+Deno.test("a function of routes gets the path of the server, also without parameters", async () => {
+  const auth: Authentication = {
+    authenticate: () => undefined,
+    routes: (path) => [{ path: `/about${path}`, fetch: () => new Response(path) }],
+    challenge: () => ({ scheme: "Own" }),
+  };
+  const plain = createServer({ name: "t", version: "1.0.0", auth });
+  assertEquals(await (await plain.fetch(new Request("http://localhost/about/mcp"))).text(), "/mcp");
+  assertEquals((await plain.fetch(toRequest("tools/list"))).headers.get("www-authenticate"), "Own");
+  const tenants = start({ auth });
+  assertEquals(await (await tenants.fetch(new Request("http://localhost/about/tenants/acme/1/mcp"))).text(), path);
+  const app = mount([plain, tenants]);
+  for (const [about, text] of [["/mcp", "/mcp"], ["/tenants/bee/1/mcp", path]]) {
+    assertEquals(await (await app.fetch(new Request(`http://localhost/about${about}`))).text(), text);
+  }
+  await app.close();
+});
+
+Deno.test("a fixed route takes precedence over a path with parameters that it would fit", async () => {
+  const auth: Authentication = {
+    authenticate: () => undefined,
+    routes: [{ path: "/.well-known/facts/mcp", fetch: () => new Response("facts") }],
+  };
+  const server = createServer({ name: "t", version: "1.0.0", path: "/:a/:b/mcp", auth });
+  const found = await server.fetch(new Request("http://localhost/.well-known/facts/mcp"));
+  assertEquals([found.status, await found.text()], [200, "facts"]);
+  assertEquals((await server.fetch(at("/well-known/facts/mcp"))).status, 401);
+  await server.close();
+});
+
+Deno.test("the path of sockets needs the parameters of the server", async () => {
+  const server = start();
+  for (const path of [undefined, "/ws", "/ws/:tenant", "/:tenant/:floor/:more/ws", "/:tenant/:room/ws"]) {
+    const wanted = "the path of the server has the parameters tenant, floor";
+    assertThrows(() => webSocket(server, { path }), TypeError, wanted);
+  }
+  await server.close();
+});
+
+Deno.test("mistakes of an authentication serve nobody, and say why", async () => {
+  const fetch = () => new Response("");
+  const authenticate = () => undefined;
+  const wrong: readonly (readonly [Authentication, string])[] = [
+    [{ authenticate, routes: [{ path: "/x/:tenant", fetch }] }, 'route "/x/:tenant" has other parameters'],
+    [{ authenticate, routes: [{ path: "/:tenant/:floor/:more", fetch }] }, "which has the parameters floor, tenant"],
+    [{ authenticate, routes: () => "/x" as never }, "routes are not a list"], // a mistake on purpose
+  ];
+  for (const [auth, state] of wrong) {
+    const server = start({ auth });
+    await assertRejects(() => server.ready(), TypeError, state);
+    assertEquals((await server.fetch(at("/tenants/acme/1/mcp"))).status, 500);
+    await server.close();
+  }
+  const plain = createServer({ name: "t", version: "1", auth: { authenticate, routes: [{ path: "/:x", fetch }] } });
+  await assertRejects(() => plain.ready(), TypeError, "which has no parameters");
+  await plain.close();
+});
+
+Deno.test("a challenge that cannot be one, and parameters that are not there, are faults", async () => {
+  const faults: unknown[] = [];
+  const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
+  const principal = { id: "ada", scopes: [] };
+  const read = tool({ name: "read", scopes: ["read"], run: () => "" });
+  const challenges: readonly Authentication["challenge"][] = [
+    () => "Bearer" as never, // a mistake on purpose
+    () => ({ scheme: "a\r\nb" }),
+    () => {
+      throw new Error("challenge is broken");
+    },
+  ];
+  for (const challenge of challenges) {
+    const auth: Authentication = {
+      authenticate: ({ headers }) => headers.has("x-key") ? principal : undefined,
+      challenge,
+    };
+    const server = start({ auth, observer, handlers: [read] });
+    assertEquals((await server.fetch(at("/tenants/acme/1/mcp"))).status, 500);
+    assertMatch(String(faults.splice(0)), /challenge is/);
+    // The scopes are named in any case.
+    const few = await server.fetch(at("/tenants/acme/1/mcp", { "x-key": "" }, "read"));
+    const wanted = 'Bearer error="insufficient_scope", scope="read"';
+    assertEquals([few.status, few.headers.get("www-authenticate")], [403, wanted]);
+    assertMatch(String(faults.splice(0)), /challenge is/);
+    await server.close();
+  }
+  const auth = custom((_request, { route }) => ({ id: String(route().tenant) }));
+  const plain = createServer({ name: "t", version: "1", auth, observer });
+  assertEquals((await plain.fetch(toRequest("tools/list"))).status, 500);
+  assertMatch(String(faults), /Cannot read path parameters: the path of the server has none/);
+  await plain.close();
+});
+
+Deno.test("a principal that code in front passes needs no authentication at a tenant either", async () => {
+  const server = start({ auth: { ...own, authenticate: () => refuse(403) } });
+  const response = await server.fetch(at("/tenants/acme/1/mcp"), { principal: { id: "front" } });
+  assertMatch(await response.text(), /front/);
+  await server.close();
+});
+
+Deno.test("asynchronous checks of parameters are limited in number by peer, in all, and in time", async () => {
+  const clock = fakeClock();
+  const faults: unknown[] = [];
+  let checks = 0;
+  const { "~standard": standard } = params;
+  const validate = () => (checks++, new Promise<never>(() => {}));
+  const slow = { "~standard": { ...standard, validate } };
+  let authentications = 0;
+  const auth: Authentication = { ...own, authenticate: () => (authentications++, { id: "ada" }) };
+  const server = createServer({
+    name: "t",
+    version: "1.0.0",
+    path,
+    params: slow,
+    auth,
+    limits: { auth: { running: 5, runningPerPeer: 2, timeoutMs: 1000 } },
+    observer: { fault: ({ error }) => void faults.push(error) },
+    clock,
+  });
+  const sockets = webSocket(server, { path: "/ws/:tenant/:floor" });
+  const streams = httpSse(server, { path: "/sse/:tenant/:floor", messages: "/messages/:tenant/:floor" });
+  const from = (hostname: string) => ({ remoteAddr: { hostname } });
+  const waiting = [
+    server.fetch(at("/tenants/acme/1/mcp"), from("127.0.0.1")),
+    server.fetch(new Request("http://localhost/facts/1/acme"), from("127.0.0.1")),
+    sockets.fetch(
+      new Request("http://localhost/ws/acme/1", { headers: { upgrade: "websocket" } }),
+      from("127.0.0.2"),
+    ),
+    streams.fetch(new Request("http://localhost/sse/acme/1"), from("127.0.0.2")),
+  ];
+  await until(() => checks === 4, "four checks");
+  for (const request of [at("/tenants/bee/1/mcp"), new Request("http://localhost/facts/1/bee")]) {
+    const full = await server.fetch(request, from("127.0.0.1"));
+    assertEquals([full.status, full.headers.get("retry-after")], [503, "1"]);
+    assertMatch(await full.text(), /too many paths are being checked \(auth.running, auth.runningPerPeer\)/);
+  }
+  waiting.push(server.fetch(at("/tenants/cat/1/mcp"), from("127.0.0.3")));
+  await until(() => checks === 5, "five checks");
+  assertEquals((await server.fetch(at("/tenants/dog/1/mcp"), from("127.0.0.4"))).status, 503);
+  assertEquals((await streams.fetch(new Request("http://localhost/sse/acme/1"), from("127.0.0.5"))).status, 503);
+  assertEquals(checks, 5);
+  await clock.advance(1001);
+  for (const response of await Promise.all(waiting)) assertEquals(response.status, 503);
+  assertEquals([authentications, faults.length], [0, 5]);
+  assertMatch(String(faults[0]), /its params took longer than 1000 ms \(auth.timeoutMs\)/);
+  const later = server.fetch(at("/tenants/acme/1/mcp"), from("127.0.0.1"));
+  await until(() => checks === 6, "a check after the others");
+  await clock.advance(1001);
+  assertEquals((await later).status, 503);
+  await server.close();
+});
+
+Deno.test("many checks of a synchronous schema at the same time are not limited", async () => {
+  const server = start({ limits: { auth: { running: 1, runningPerPeer: 1 } } });
+  const info = { remoteAddr: { hostname: "127.0.0.1" } };
+  const all = Array.from({ length: 50 }, (_, i) => server.fetch(at(`/tenants/acme/${i}/mcp`), info));
+  for (const { status } of await Promise.all(all)) assertEquals(status, 200);
+  await server.close();
+});
+
+Deno.test("an error of the schema or of the handlers is not an excuse for a busy server", async () => {
+  for (const error of [new Error("broken"), McpError.internalError("broken")]) {
+    const broken = params.refine((): boolean => {
+      throw error;
+    });
+    const server = start({ params: broken as never }); // so that one type fits both schemas
+    const response = await server.fetch(at("/tenants/acme/1/mcp"));
+    assertEquals([response.status, (await response.text()).includes("broken")], [500, false]);
+    await server.close();
+    const second = start({
+      handlers: () => {
+        throw error;
+      },
+    });
+    assertEquals((await second.fetch(at("/tenants/acme/1/mcp"))).status, 500);
+    await second.close();
+  }
+});

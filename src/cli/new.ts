@@ -6,6 +6,7 @@
 import type { Args } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
 import { platform } from "./platform.ts";
+import { explainPermission } from "./permissions.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 
 const NAME = /^[a-z][\w-]{0,63}$/i;
@@ -143,7 +144,8 @@ async function writeAll(files: readonly (readonly [name: string, text: string])[
 }
 
 function createWriteError(name: string, error: unknown): CliError {
-  return new CliError(`Cannot write ${name}: ${error instanceof Error ? error.message : error}; check the folder`);
+  const message = error instanceof Error ? error.message : String(error);
+  return new CliError(`Cannot write ${name}: ${explainPermission(message) ?? `${message}; check the folder`}`);
 }
 
 function toServerSource(name: string, library: string): string {

@@ -384,6 +384,26 @@ testProcesses("Deno: an error without permissions names the cause and the flag",
     second.stderr,
     /^Cannot load examples\/calc\.ts: Requires read access to "(\S+)"; run it again with --allow-read=\1, or with -A /,
   );
+  for (
+    const [command, message] of [
+      [
+        `install ${root}examples/calc.ts --client cursor --allow-none`,
+        /^Cannot continue: Requires env access to "HOME"; run it again with --allow-env=HOME, or with -A /,
+      ],
+      [
+        "new weather",
+        /^Cannot write weather\.ts: Requires read access to "(\S+)"; run it again with --allow-read=\1, /,
+      ],
+      [
+        "call -- deno",
+        /^Cannot start deno: Requires run access to "deno"; run it again with --allow-run=deno, /,
+      ],
+    ] as const
+  ) {
+    const third = await run([...words, ...command.split(" ")], { cwd: "/" });
+    assertEquals(third.code, 2);
+    assertMatch(third.stderr, message);
+  }
 });
 
 testProcesses("Deno: an error without permission to read the command line names the remedy", async () => {

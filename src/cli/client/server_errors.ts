@@ -7,6 +7,7 @@ import { RpcError } from "../../client/rpc_error.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { CliError, ServerError } from "../cli_error.ts";
 import { type ConnectionProblem, explainConnectionError } from "../connection_errors.ts";
+import { explainPermission } from "../permissions.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
 
 /** Converts an error to a message about the server `name`. Returns other values unchanged. */
@@ -19,7 +20,8 @@ export function toServerError(error: unknown, name: string): unknown {
   }
   const problem = findConnectionProblem(error);
   if (problem) return new CliError(toPlain(`Cannot reach ${problem.url}: ${problem.state}; ${problem.remedy}`));
-  if (message.startsWith("Cannot start")) return new CliError(`${message}; check the command`);
+  const [, start, state] = /^(Cannot start .*?: )([^]*)$/.exec(message) ?? [];
+  if (start !== undefined) return new CliError(start + (explainPermission(state) ?? `${state}; check the command`));
   if (error.name === "TimeoutError") {
     return new ServerError(`Cannot use ${name}: ${message}; allow more time with --timeout`);
   }

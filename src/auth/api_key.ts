@@ -108,5 +108,6 @@ function readKey(key: unknown, id: string): string {
   const state = `Cannot use the API key of ${quote(id)}`;
   if (typeof key !== "string") throw new TypeError(`${state}: it is not a string; is its variable set?`);
   if (key.length >= MIN_LENGTH && /^[!-+\--~]+$/.test(key)) return key;
-  throw new TypeError(`${state}: use ${MIN_LENGTH} or more visible ASCII characters without commas`);
+  const form = `${MIN_LENGTH} or more visible ASCII characters without commas`;
+  throw new TypeError(`${state}: it is not ${form}; make one with openssl rand -hex 16`);
 }

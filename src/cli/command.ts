@@ -78,7 +78,7 @@ export function toShell(words: readonly string[]): string {
   return words.map((word) => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
 }
 
-/** The command that adds a target to the configuration of a client. */
-export function toInstall(target: string): string {
-  return toShell([...toProgram(), "install", target, "--client", "claude-desktop"]);
+/** The command that adds a target to the configuration of a client. `options` choose one of its endpoints. */
+export function toInstall(target: string, options: readonly string[]): string {
+  return toShell([...toProgram(), "install", target, ...options, "--client", "claude-desktop"]);
 }

@@ -72,7 +72,7 @@ export function checkParams(
   { target, verb }: Choice,
 ): void {
   const { enter, http: { path } } = server[INTERNALS];
-  const names = enter ? [...path.matchAll(/:(\w+)/g)].map(([, name]) => name) : [];
+  const names = enter ? listParams(path) : [];
   const missing = names.filter((name) => params?.[name] === undefined);
   if (missing.length) {
     const options = missing.map((name) => `--param ${name}=VALUE`).join(" ");
@@ -98,6 +98,25 @@ export async function enterEndpoint(server: Server, args: Args, choice: Choice):
     if (!(error instanceof TypeError)) throw error;
     throw new CliError(`Cannot ${choice.verb} ${choice.target}: ${error.message}`);
   }
+}
+
+/**
+ * The options that choose an endpoint, for commands that messages suggest. `isChosen` tells whether the server must be
+ * named, because its file serves several. A parameter without a value gets its own name in capitals.
+ */
+export function toEndpointOptions(
+  server: Server,
+  { isChosen, params }: { readonly isChosen: boolean; readonly params?: Readonly<Record<string, string>> },
+): readonly string[] {
+  const { name, enter, http: { path } } = server[INTERNALS];
+  const names = enter ? listParams(path) : [];
+  const values = names.flatMap((key) => ["--param", `${key}=${params?.[key] ?? key.toUpperCase()}`]);
+  return [...isChosen ? ["--server", name] : [], ...values];
+}
+
+/** The names of a path's parameters. */
+export function listParams(path: string): readonly string[] {
+  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => name);
 }
 
 /** The path of an endpoint with parameters in place of their names. */

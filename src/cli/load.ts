@@ -12,6 +12,7 @@ import { platform } from "./platform.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError } from "./cli_error.ts";
 import { explainPermission } from "./permissions.ts";
+import { findSuggestion } from "./suggestions.ts";
 
 /** The remedy for a file without a server. */
 const REMEDY = "end the file with `export default createServer({ name, version, handlers })`, or with " +
@@ -117,7 +118,8 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
   const url = toTargetUrl(target);
   const isFile = url.startsWith("file:");
   if (isFile && !(await platform.hasFile(url))) {
-    throw new CliError(`Cannot serve ${target}: there is no file ${decodeURI(new URL(url).pathname)}; check the path`);
+    const path = toFilePath(url);
+    throw new CliError(`Cannot serve ${target}: there is no file ${path}; ${await suggestFile(target, path)}`);
   }
   const server = toServer(target, await importDefault(target, url));
   // The file may use an older copy of this library, whose handlers cannot be listed.
@@ -142,6 +144,18 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
   }
 
   return { server, files: listFiles(), reload };
+}
+
+/** Suggests a file of code with a similar name in the same folder. */
+async function suggestFile(target: string, path: string): Promise<string> {
+  const at = path.lastIndexOf("/") + 1;
+  const folder = path.slice(0, at);
+  // A permission prompt for a suggestion would confuse.
+  const entries = platform.mayRead(folder) ? await platform.files.list(folder).catch(() => []) : [];
+  const names = entries.flatMap(({ name, kind }) => kind === "file" && /\.[cm]?[jt]sx?$/i.test(name) ? [name] : []);
+  const suggestion = findSuggestion(path.slice(at), names);
+  if (suggestion === undefined) return "check the path";
+  return `did you mean ${target.slice(0, target.lastIndexOf("/") + 1)}${suggestion}?`;
 }
 
 /** The path of a file URL. */
@@ -208,7 +222,7 @@ export async function importFile<T>(
     const remedy = /^https?:/i.test(url)
       ? "Name a file. To use a server that runs at this URL, choose the command call, inspect or doctor."
       : url.startsWith("file:")
-      ? "Fix the file and restart."
+      ? "Fix the file."
       : "Check the name.";
     throw new CliError(`Cannot load ${target}: ${tryExplain(error, remedy)}`);
   } finally {
@@ -232,7 +246,7 @@ const MAX_STACK = 4000;
 
 /** Explains an error and adds a remedy: by its stack if the file's code threw it, by the runtime's message if the file is not valid. */
 function explainLoadError(error: unknown, remedy: string): string {
-  if (!(error instanceof Error)) return `it threw ${String(error)} while loading; fix it and restart`;
+  if (!(error instanceof Error)) return `it threw ${String(error)} while loading; fix the file`;
   const { message } = error;
   const missing = explainPermission(message);
   if (missing !== undefined) return missing;

@@ -10,6 +10,7 @@ import { importModule } from "./lazy_modules.ts";
 import { platform } from "./platform.ts";
 import { hasErrorCode } from "./platform_files.ts";
 import { CliError, UsageError } from "./cli_error.ts";
+import { explainPermission } from "./permissions.ts";
 import { serve } from "./serve.ts";
 
 // Clients wait for `serve` to start, so it is imported statically. Every other command is loaded when it runs.
@@ -42,6 +43,11 @@ export async function main(): Promise<void> {
     platform.exit(await run(platform.args) ?? 0);
   } catch (error) {
     if (!(error instanceof CliError)) {
+      const missing = error instanceof Error ? explainPermission(error.message) : undefined;
+      if (missing !== undefined) {
+        console.error(toPrintable(`Cannot continue: ${missing}`));
+        return platform.exit(2);
+      }
       if (!hasErrorCode(error)) throw error;
       // An error of the system, such as a file that may not be read.
       console.error(toPrintable(`Cannot continue: ${error.message}; check the path and its permissions`));
@@ -60,7 +66,7 @@ async function run(words: readonly string[]): Promise<number | void> {
   }
   const load = commands.get(words[0]);
   if (!load && /^[a-z]+$/.test(words[0] ?? "")) {
-    await (await importModule("./help.ts")).rejectMisspelling(words[0], [...commands.keys()]);
+    await (await importModule("./help.ts")).rejectMisspelling(words[0], [...commands.keys(), "help"]);
   }
   const command = load ? await load() : serve;
   const args = readArgs(load ? words.slice(1) : words, { help: false, version: false, ...toFlags(command.options) });

@@ -6,6 +6,7 @@
 import type { Args } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
 import { platform } from "./platform.ts";
+import { explainPermission } from "./permissions.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 
 const NAME = /^[a-z][\w-]{0,63}$/i;
@@ -57,11 +58,12 @@ async function createProtected(name: string): Promise<void> {
   const [server, test, readme] = ["server.ts", "server_test.ts", "README.md"].map((file) => `${name}/${file}`);
   await refuseExisting([name]);
   const testCommand = toTestCommand("server_test.ts", toTestFlags());
-  const serve = toShell([...toProgram(), "server.ts", "--http"]);
+  const program = toFolderProgram();
+  const serve = toShell([...program, "server.ts", "--http"]);
   const { toProtectedReadme, toProtectedServer, toProtectedTest } = await import("./new_protected.ts");
   const modules = { library: toLibrary(), auth: toLibrary("auth"), oauth: toLibrary("oauth") };
-  const call = toShell([...toProgram(), "call", "http://127.0.0.1:3000/mcp", "add", "text=buy milk"]);
-  const doctor = toShell([...toProgram(), "doctor", "http://127.0.0.1:3000/mcp"]);
+  const call = toShell([...program, "call", "http://127.0.0.1:3000/mcp", "add", "text=buy milk"]);
+  const doctor = toShell([...program, "doctor", "http://127.0.0.1:3000/mcp"]);
   try {
     await platform.files.makeFolder(platform.toPath(name));
   } catch (error) {
@@ -80,6 +82,14 @@ async function createProtected(name: string): Promise<void> {
 Serve it. It prints the API key of the run; the README explains how to keep one, and how to use OAuth:
 
   ${serve}`);
+}
+
+/** The command that starts this program from a new folder. The path of an installed package holds on other machines too. */
+function toFolderProgram(): readonly string[] {
+  const packages = platform.toPath("node_modules");
+  return toProgram().map((word) =>
+    word.startsWith(`${packages}/`) ? `../node_modules${word.slice(packages.length)}` : word
+  );
 }
 
 /** The specifier of this library, or of a sub-path of it. */
@@ -134,7 +144,8 @@ async function writeAll(files: readonly (readonly [name: string, text: string])[
 }
 
 function createWriteError(name: string, error: unknown): CliError {
-  return new CliError(`Cannot write ${name}: ${error instanceof Error ? error.message : error}; check the folder`);
+  const message = error instanceof Error ? error.message : String(error);
+  return new CliError(`Cannot write ${name}: ${explainPermission(message) ?? `${message}; check the folder`}`);
 }
 
 function toServerSource(name: string, library: string): string {

@@ -4,6 +4,8 @@
  * @module
  */
 import type { ListedPrompt } from "../client/listed.ts";
+import { RpcError } from "../client/rpc_error.ts";
+import { INVALID_PARAMS } from "../protocol/errors.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
 import type { Args } from "./args.ts";
 import { readArguments } from "./client/arguments.ts";
@@ -15,7 +17,7 @@ import { ELICITATION_DESCRIPTION, INTERACTIVE_OPTIONS, SERVER_DESCRIPTION } from
 import { createStyle, writeJson, writeLine, writeText } from "./client/terminal_output.ts";
 import { toLine } from "./client/terminal_text.ts";
 import type { Command } from "./command.ts";
-import { CliError } from "./cli_error.ts";
+import { CliError, ServerError } from "./cli_error.ts";
 
 /** The command `prompt`. */
 export const prompt: Command = {
@@ -56,11 +58,21 @@ async function getPrompt({ client, operands, request }: InteractiveSession, { fl
   }
   const found = findByName(prompts, name, { verb: "get", kind: "prompt" });
   const args = await readArguments(words, { action: `get ${toLine(name)}`, schema: toSchema(found) });
-  const result = await request((options) => client.getPrompt(name, toTexts(args), options));
+  const result = await request((options) => client.getPrompt(name, toTexts(args), options)).catch((error) =>
+    explain(error, name)
+  );
   const messages = result.messages.map(({ role, content }) => ({ role, content: toPrintableBlock(content) }));
   await ("json" in flags ? writeJson(result) : printMessages(messages));
   if ("output" in flags) await saveContents(messages.map(({ content }) => content), flags.output);
   return 0;
+}
+
+/** Blames arguments that the server rejects on the arguments, and not on the server. */
+function explain(error: unknown, name: string): never {
+  if (!(error instanceof RpcError) || error.code !== INVALID_PARAMS) throw error;
+  // A server of this library begins its message in the same way.
+  const reason = toLine(error.message).replace(/^Cannot get "[^"]*": /, "");
+  throw new ServerError(`Cannot get ${toLine(name)}: ${reason} (${error.code})`);
 }
 
 async function printMessages(messages: readonly PrintableMessage[]): Promise<void> {

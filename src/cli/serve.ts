@@ -16,6 +16,7 @@ import {
   chooseServers,
   ENDPOINT_OPTIONS,
   readParams,
+  toEndpointOptions,
 } from "./endpoint_options.ts";
 import { platform } from "./platform.ts";
 import { findTarget, load, type Loaded } from "./load.ts";
@@ -86,6 +87,7 @@ async function serveTarget(args: Args): Promise<void> {
   // Without a choice, HTTP serves all servers of the file.
   const servers = chooseServers(whole, flags.server, choice);
   const server = isHttp && servers.length > 1 ? whole : chooseServer(whole, flags.server, choice);
+  const isChosen = flags.server !== undefined;
   if (servers.length === 1 && (!isHttp || params || "inspect" in flags)) {
     checkParams(server, params, choice);
   }
@@ -97,12 +99,15 @@ async function serveTarget(args: Args): Promise<void> {
   const closed = closeOnSignal(whole, isHttp || isTerminal);
   if (!await start(whole, target, closed)) return;
   if (http && address) {
-    const served = await http.serveHttp(server, target, { ...address, params });
+    const served = await http.serveHttp(server, target, { ...address, params, isChosen });
     await new Promise<void>((resolve) => closed.addEventListener("abort", () => resolve()));
     // The last responses are written but perhaps not sent. Do not wait for clients that do not read them.
     return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, STOP_MS))]);
   }
-  if (isTerminal) console.error(await (await importModule("./stdio_notice.ts")).toStdioNotice(target));
+  if (isTerminal) {
+    const options = toEndpointOptions(server, { isChosen, params });
+    console.error(await (await importModule("./stdio_notice.ts")).toStdioNotice(target, options));
+  }
   await serveEndpoint(server, { signal: closed, params }, choice);
   await whole.close();
 }

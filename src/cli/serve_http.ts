@@ -9,7 +9,7 @@ import { isLoopbackHost } from "../transports/http/access.ts";
 import { isPlainPath } from "../transports/http/access_options.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
-import { toConcretePath } from "./endpoint_options.ts";
+import { listParams, toConcretePath, toEndpointOptions } from "./endpoint_options.ts";
 import { platform, type Served, type ServeOptions } from "./platform.ts";
 import { hasErrorCode } from "./platform_files.ts";
 import type { Inspector } from "./inspector/inspector.ts";
@@ -27,6 +27,8 @@ export interface HttpAddress {
   readonly isInspected: boolean;
   /** Parameters of the path. */
   readonly params?: Readonly<Record<string, string>>;
+  /** Whether `--server` chose the server from several. */
+  readonly isChosen?: boolean;
 }
 
 /**
@@ -80,7 +82,15 @@ export async function serveHttp(server: Server, target: string | undefined, addr
   if (!servers.every((each) => each[INTERNALS].auth) && !isLoopbackHost(toAuthority(hostname))) {
     console.error(toNetworkWarning(hostname));
   }
-  console.error(toNotice(target, paths.map((each) => origin + each), inspector && `${origin}/#key=${inspector.key}`));
+  // The commands that the notice suggests use an endpoint whose URL is complete, if there is one.
+  const suggested = Math.max(0, paths.findIndex((each) => path || !listParams(each).length));
+  const isChosen = address.isChosen || servers.length > 1;
+  console.error(toNotice(target, {
+    urls: paths.map((each) => origin + each),
+    page: inspector && `${origin}/#key=${inspector.key}`,
+    called: origin + (path || paths[suggested].replace(/:\w+/g, (name) => name.slice(1).toUpperCase())),
+    options: toEndpointOptions(servers[suggested], { isChosen, params }),
+  }));
   if (!inspector) return served;
   const stop = async () => {
     await inspector.close();
@@ -124,14 +134,23 @@ function toNetworkWarning(hostname: string): string {
     "serve this machine only, or put a proxy with authentication in front.";
 }
 
-function toNotice(target: string | undefined, urls: readonly string[], page: string | undefined): string {
-  const [url] = urls;
-  const call = toShell([...toProgram(), "call", url, ...target === undefined ? ["add", "a=2", "b=3"] : []]);
+interface Notice {
+  readonly urls: readonly string[];
+  /** The address of the inspector. */
+  readonly page: string | undefined;
+  /** The URL that the suggested command calls. */
+  readonly called: string;
+  /** The options that choose the same endpoint. */
+  readonly options: readonly string[];
+}
+
+function toNotice(target: string | undefined, { urls, page, called, options }: Notice): string {
+  const call = toShell([...toProgram(), "call", called, ...target === undefined ? ["add", "a=2", "b=3"] : []]);
   return [
     `Serving ${target ?? "the demonstration"} at ${urls.join("\n  and ")}`,
     ...page === undefined ? [] : [`Try it in a browser:\n  ${page}`],
     `Call it from another terminal:\n  ${call}`,
-    ...target === undefined ? [] : [`Add it to the configuration of a client:\n  ${toInstall(target)}`],
+    ...target === undefined ? [] : [`Add it to the configuration of a client:\n  ${toInstall(target, options)}`],
     "Press Ctrl-C to stop.",
   ].join("\n\n");
 }

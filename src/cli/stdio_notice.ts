@@ -7,12 +7,15 @@ import { toInstall, toProgram, toShell } from "./command.ts";
 import { toConfigFlags } from "./install/deno_config.ts";
 import { toName, toTargetUrl } from "./load.ts";
 
-/** Explains that the server waits for a client. Without the notice, the terminal would stay empty. */
-export async function toStdioNotice(target: string | undefined): Promise<string> {
+/**
+ * Explains that the server waits for a client. Without the notice, the terminal would stay empty. `options` choose one of
+ * the target's endpoints.
+ */
+export async function toStdioNotice(target: string | undefined, options: readonly string[]): Promise<string> {
   const name = target === undefined ? "demo" : toName(toTargetUrl(target));
   const url = target === undefined ? undefined : toTargetUrl(target);
   const path = url?.startsWith("file:") ? decodeURIComponent(new URL(url).pathname) : url;
-  const operands = path === undefined ? [] : [path];
+  const operands = path === undefined ? [] : [path, ...options];
   const config = path !== undefined && /\.[cm]?[jt]sx?$/.test(path) ? await toConfigFlags(path) : [];
   const program = toProgram(path === undefined ? "none" : "all");
   const [command, ...args] = [...program.slice(0, -1), ...config, ...program.slice(-1), ...operands];
@@ -27,7 +30,11 @@ To send it a request, paste this line:
 
 To use it in a client, add this to the client's configuration:
   ${JSON.stringify({ mcpServers: { [name]: { command, args } } })}
-${target === undefined ? "" : `Or let install add it, with the permissions it needs:\n  ${toInstall(target)}\n`}
+${
+    target === undefined
+      ? ""
+      : `Or let install add it, with the permissions it needs:\n  ${toInstall(target, options)}\n`
+  }
 To serve it over HTTP:
   ${toShell([...toProgram(), ...operands, "--http"])}
 

@@ -123,7 +123,11 @@ export class CustomStore implements Store {
 
   get(key: string): Maybe<StoredValue | undefined> {
     checkKey("get", key);
-    return this.#run("get", (engine) => engine.get(key));
+    // Rows of a database may have further properties.
+    return then(
+      this.#run("get", (engine) => engine.get(key)),
+      (found) => found && { value: found.value, version: found.version },
+    );
   }
 
   set(key: string, value: string, { ttlMs, version }: SetOptions): Maybe<string | undefined> {
@@ -161,7 +165,12 @@ export class CustomStore implements Store {
     if (!(Number.isSafeInteger(limit) && limit >= 0)) {
       throw new RangeError(`Cannot read: limit is ${limit}; it must be a whole number, 0 or more`);
     }
-    return this.#run("read", (engine) => engine.read(log, { after, limit: Math.min(limit, PAGE_ENTRIES) }));
+    const page = this.#run("read", (engine) => engine.read(log, { after, limit: Math.min(limit, PAGE_ENTRIES) }));
+    return then(page, ({ entries, first, last }) => ({
+      entries: entries.map(({ id, value }) => ({ id, value })),
+      first,
+      last,
+    }));
   }
 
   trim(log: string, before: number): Maybe<void> {

@@ -4,11 +4,12 @@ import { runtimes, testProcesses, withFiles } from "../support/command_line.ts";
 import { root, run, start } from "../support/processes.ts";
 
 const source = `import { createServer, tool } from "@x/mcp";
-import { apiKey } from "${root}src/auth/auth.ts";
+import { apiKey, requirePrincipal } from "${root}src/auth/auth.ts";
 const whoami = tool({ name: "whoami", description: "Says who calls", run: (_, { principal }) => principal?.id ?? "nobody" });
 const write = tool({ name: "write", description: "Writes", scopes: ["notes:write"], run: () => "written" });
+const mine = tool({ name: "mine", description: "Needs a caller", run: (_, ctx) => requirePrincipal(ctx).id });
 const auth = apiKey({ keys: { ada: { key: "ada-2f6c1e0b9d4a7853", scopes: [] } } });
-export default createServer({ name: "me", version: "1.0.0", auth, handlers: [whoami, write] });`;
+export default createServer({ name: "me", version: "1.0.0", auth, handlers: [whoami, write, mine] });`;
 
 for (const { name, program } of runtimes) {
   testProcesses(`${name}: check, call and install need no credentials`, async () => {
@@ -18,6 +19,9 @@ for (const { name, program } of runtimes) {
       assertMatch(checked.stdout + checked.stderr, /No problems/);
       assertEquals((await run([...program, "call", "server.ts", "whoami"], { cwd })).stdout, "nobody\n");
       assertEquals((await run([...program, "call", "server.ts", "write"], { cwd })).stdout, "written\n");
+      const refused = await run([...program, "call", "server.ts", "mine"], { cwd });
+      assertEquals(refused.code, 1);
+      assertMatch(refused.stderr, /\(-31401\); serve it over HTTP, and name its URL with --header\n$/);
       const words = ["install", "server.ts", "--client", "cursor", "--allow-none", "--dry-run"];
       assertEquals((await run([...program, ...words], { cwd })).code, 0);
     });

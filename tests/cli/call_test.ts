@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, media, prompt, resource, type Server, tool, ToolError } from "../../mod.ts";
+import { createInspector } from "../../src/cli/inspector/inspector.ts";
 import { isNotDeno, runtimes, testProcesses } from "../support/command_line.ts";
 import { forgetModern, inTerminal, serve } from "./servers.ts";
 import { type Finished, root, run, start } from "../support/processes.ts";
@@ -89,7 +90,7 @@ function createDesk(onEvent: (event: string) => unknown = () => {}): Server {
   const plan = prompt({
     name: "plan",
     description: "Plans a day",
-    input: { type: "object", properties: { day: { type: "string" } }, required: ["day"] },
+    input: { type: "object", properties: { day: { type: "string", maxLength: 20 } }, required: ["day"] },
     run: ({ day }) => `Plan my ${day}.`,
   });
   const handlers = [take, fail, show, wait, form, pay, roots, note, picture, plan];
@@ -156,6 +157,11 @@ for (const { name, program } of runtimes) {
     const { code, stderr } = await run([...program, "call", `${origin}/`]);
     assertEquals(code, 1);
     assertStringIncludes(stderr, `the endpoint is /mcp (-32600); use ${origin}/mcp\n`);
+    // The inspector serves its page at this path.
+    const { respond } = await createInspector({ endpoint: "/mcp" });
+    await using page = serve(async (request) => await respond(request, {}) ?? new Response());
+    const opened = await run([...program, "call", `${page.url.replace("/mcp", "/")}#key=1`]);
+    assertStringIncludes(opened.stderr, `the endpoint is /mcp; use ${page.url}\n`);
     const installed = await run([...program, "install", `${origin}/`, "--client", "cursor"]);
     const message = `Cannot install ${origin}/: there is no MCP endpoint at this URL; use ${origin}/mcp\n`;
     assertEquals([installed.code, installed.stderr], [2, message]);
@@ -167,6 +173,7 @@ for (const { name, program } of runtimes) {
       [["tak", "text=a"], [2, "", /^Cannot call tak: the server has no such tool; did you mean take\?\n/]],
       [["take"], [2, "", /^Cannot call take: it needs text \(string\); add text=…\n/]],
       [["take", "text=a", "count=two"], [2, "", /^Cannot use count=two: expected an integer\n/]],
+      [["take", "text=a", "sure=yes"], [2, "", /^Cannot use sure=yes: expected true or false\n/]],
       [["take", "txt=a"], [2, "", /^Cannot call take: it takes no argument txt; did you mean text\?\n/]],
       [["take", "text=a", "text=b"], [2, "", /^Cannot call take: text is given twice; write it once\n/]],
       [["take", "{text}"], [2, "", /^Cannot read \{text\}: it is not a JSON object; check its quotes\n/]],
@@ -223,6 +230,7 @@ for (const { name, program } of runtimes) {
       [["prompt", server.url], [0, "plan  Plans a day\n", /^$/]],
       [["prompt", server.url, "plan", "day=2"], [0, "user:\nPlan my 2.\n", /^$/]],
       [["prompt", server.url, "plan", "dya=2"], [2, "", /^Cannot get plan: .* no argument dya; did you mean day\?\n/]],
+      [["prompt", server.url, "plan", `day=${"9".repeat(30)}`], [1, "", /^Cannot get plan: day: .* \(-32602\)\n$/]],
       [["prompt", server.url, "plane"], [2, "", /^Cannot get plane: .* no such prompt; did you mean plan\?\n/]],
     ];
     await Promise.all(

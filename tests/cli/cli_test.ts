@@ -33,7 +33,17 @@ async function send(url: string, method: string, params: Record<string, unknown>
 
 /** Arguments that are valid usage but fail. */
 const validArguments = [
-  ...["missing.ts", "empty.ts", "wrong.ts", "twice.ts", "strange.ts", "syntax.ts", "throws.ts", "imports.ts"],
+  ...[
+    "missing.ts",
+    "emtpy.ts",
+    "empty.ts",
+    "wrong.ts",
+    "twice.ts",
+    "strange.ts",
+    "syntax.ts",
+    "throws.ts",
+    "imports.ts",
+  ],
   ...["gone.jsonc", "--watch", "192.0.2.1", "http://127.0.0.1:1/mcp"],
 ];
 
@@ -237,7 +247,7 @@ for (const { name, program, file } of runtimes) {
       },
       {
         words: ["syntax.ts"],
-        expected: /^Cannot load syntax\.ts: [^]*syntax\.ts:2:18\nFix the file and restart\.\n/,
+        expected: /^Cannot load syntax\.ts: [^]*syntax\.ts:2:18\nFix the file\.\n/,
       },
       {
         words: ["throws.ts"],
@@ -253,6 +263,14 @@ for (const { name, program, file } of runtimes) {
       {
         words: ["chekc"],
         expected: /^Cannot run chekc: there is no such command, and no such file; did you mean check\?\n/,
+      },
+      {
+        words: ["hepl"],
+        expected: /^Cannot run hepl: there is no such command, and no such file; did you mean help\?\n/,
+      },
+      {
+        words: ["emtpy.ts"],
+        expected: /^Cannot serve emtpy\.ts: there is no file \/.*\/emtpy\.ts; did you mean empty\.ts\?\n/,
       },
       { words: ["--stdio", "--http"], expected: /^Cannot use --http: it needs HTTP; remove --stdio\n/ },
       { words: ["--stdio", "--port", "1"], expected: /^Cannot use --port: it needs HTTP; remove --stdio\n/ },
@@ -366,6 +384,26 @@ testProcesses("Deno: an error without permissions names the cause and the flag",
     second.stderr,
     /^Cannot load examples\/calc\.ts: Requires read access to "(\S+)"; run it again with --allow-read=\1, or with -A /,
   );
+  for (
+    const [command, message] of [
+      [
+        `install ${root}examples/calc.ts --client cursor --allow-none`,
+        /^Cannot continue: Requires env access to "HOME"; run it again with --allow-env=HOME, or with -A /,
+      ],
+      [
+        "new weather",
+        /^Cannot write weather\.ts: Requires read access to "(\S+)"; run it again with --allow-read=\1, /,
+      ],
+      [
+        "call -- deno",
+        /^Cannot start deno: Requires run access to "deno"; run it again with --allow-run=deno, /,
+      ],
+    ] as const
+  ) {
+    const third = await run([...words, ...command.split(" ")], { cwd: "/" });
+    assertEquals(third.code, 2);
+    assertMatch(third.stderr, message);
+  }
 });
 
 testProcesses("Deno: an error without permission to read the command line names the remedy", async () => {

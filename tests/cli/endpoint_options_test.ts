@@ -30,6 +30,25 @@ for (const { name, program } of runtimes) {
     });
   });
 
+  testProcesses(`${name}: HTTP prints commands for an endpoint whose address is complete`, async () => {
+    const single = app().replace("mount([one, many])", "many");
+    await withFiles({ "app.ts": app(), "single.ts": single }, async (cwd) => {
+      for (
+        const [words, call, install] of [
+          ["app.ts", "/notes/mcp", "app.ts --server notes"],
+          ["app.ts --server tenants", "/TENANT/mcp", "app.ts --server tenants --param tenant=TENANT"],
+          ["app.ts --server tenants --param tenant=acme", "/acme/mcp", "app.ts --server tenants --param tenant=acme"],
+          ["single.ts", "/TENANT/mcp", "single.ts --param tenant=TENANT"],
+        ]
+      ) {
+        await using served = await start([...program, ...words.split(" "), "--http", "--port", "0"], { cwd });
+        const [notice] = await served.waitFor(/^Serving [^]*Press Ctrl-C to stop\./m);
+        assertMatch(notice, new RegExp(` call http://127\\.0\\.0\\.1:\\d+${call}\n`));
+        assertStringIncludes(notice, ` install ${install} --client claude-desktop\n`);
+      }
+    });
+  });
+
   testProcesses(`${name}: stdio serves the server and the parameters that the options choose`, async () => {
     await withFiles(files, async (cwd) => {
       const input = toRequestLine("tools/call", { name: "who", _meta });

@@ -1,5 +1,5 @@
 // The package as Bun users get it: compiled to JavaScript, packed, and installed into a project.
-import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { root, run } from "../support/processes.ts";
 import { packPackage } from "./tarball.ts";
@@ -61,6 +61,10 @@ Deno.test({
       assertEquals(written.code, 0, written.stderr);
       assertMatch(await Deno.readTextFile(`${project}/weather.ts`), /from "@x\/mcp";/);
       assertEquals((await run(["bun", "test", "./weather_test.ts"], { cwd: project })).code, 0);
+      assertEquals((await run([...program, "new", "notes", "--auth"], { cwd: project })).code, 0);
+      const readme = await Deno.readTextFile(`${project}/notes/README.md`);
+      assertStringIncludes(readme, `    bun ../node_modules/${config.name}/mod.js server.ts --http\n`);
+      assert(!readme.includes(project), "the README names a path of this machine");
 
       const file = {
         tools: { greet: { description: "Greets", run: ["printf", "Good day!"] } },

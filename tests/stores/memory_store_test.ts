@@ -36,6 +36,22 @@ Deno.test("the store in memory is limited by its bytes, and expired values make 
   assertThrows(() => memoryStore({ bytes: NaN }), TypeError, "bytes");
 });
 
+Deno.test("a store returns only what its contract names, if the rows of its engine have more", () => {
+  const row = { value: "value", version: "1", expires: 2 };
+  const page = { entries: [{ id: 1, value: "entry", token: "2" }], first: 1, last: 1, log: "log" };
+  const unused = () => true;
+  const store = customStore({
+    get: () => row,
+    read: () => page,
+    set: unused,
+    delete: unused,
+    append: () => 1,
+    trim: () => {},
+  });
+  assertEquals(store.get("key"), { value: "value", version: "1" });
+  assertEquals(store.read("log", { limit: 1 }), { entries: [{ id: 1, value: "entry" }], first: 1, last: 1 });
+});
+
 Deno.test("options of a store are checked", () => {
   const engine = () => Promise.reject(new Error("never called"));
   assertThrows(() => customStore(engine, { timeoutMs: 0 }), TypeError, "timeoutMs");

@@ -27,8 +27,9 @@ export function listArguments(schema: unknown): readonly Argument[] {
 /** The type as an error message states it, such as `a number` or `"red" | "green"`. */
 export function describeExpected(schema: unknown, root: Params): string {
   const type = describeType(schema, root);
+  if (type === "boolean") return "true or false";
   if (/^(integer|object)\b(?!\[| \|)/.test(type)) return `an ${type}`;
-  return /^(string|number|boolean)\b(?!\[| \|)/.test(type) ? `a ${type}` : type;
+  return /^(string|number)\b(?!\[| \|)/.test(type) ? `a ${type}` : type;
 }
 
 const MAX_ALTERNATIVES = 8;

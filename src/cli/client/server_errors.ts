@@ -7,6 +7,7 @@ import { RpcError } from "../../client/rpc_error.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { CliError, ServerError } from "../cli_error.ts";
 import { type ConnectionProblem, explainConnectionError } from "../connection_errors.ts";
+import { explainPermission } from "../permissions.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
 
 /** Converts an error to a message about the server `name`. Returns other values unchanged. */
@@ -19,7 +20,8 @@ export function toServerError(error: unknown, name: string): unknown {
   }
   const problem = findConnectionProblem(error);
   if (problem) return new CliError(toPlain(`Cannot reach ${problem.url}: ${problem.state}; ${problem.remedy}`));
-  if (message.startsWith("Cannot start")) return new CliError(`${message}; check the command`);
+  const [, start, state] = /^(Cannot start .*?: )([^]*)$/.exec(message) ?? [];
+  if (start !== undefined) return new CliError(start + (explainPermission(state) ?? `${state}; check the command`));
   if (error.name === "TimeoutError") {
     return new ServerError(`Cannot use ${name}: ${message}; allow more time with --timeout`);
   }
@@ -47,14 +49,20 @@ function toErrorIdHint({ data }: RpcError): string {
 
 /** The URL to use instead of `url`, if the error is that of a server of this library, which names its endpoint. */
 export function findEndpoint({ status, message }: RpcError, url: string): string | undefined {
-  const [, path] = status === 404 && /the endpoint is (\/[\w./-]*)$/.exec(message) || [];
+  const [, path] = (status === 404 || status === 405) && /the endpoint is (\/[\w./-]*)$/.exec(message) || [];
   return path !== undefined && URL.canParse(url) ? new URL(url).origin + path : undefined;
 }
+
+/** The code of a server of this library for a call that needs a caller. */
+const UNAUTHENTICATED = -31401;
 
 function toRemedy(error: RpcError, name: string): string {
   const { code, status } = error;
   const endpoint = findEndpoint(error, name);
   if (endpoint !== undefined) return `; use ${endpoint}`;
+  if (code === UNAUTHENTICATED && !/^https?:/i.test(name)) {
+    return "; serve it over HTTP, and name its URL with --header";
+  }
   if (status === 401 || status === 403) return `; authenticate with --header authorization="Bearer …"`;
   if (status === 429) return "; wait, or raise the limit of the server";
   if (status !== undefined && status >= 500) return "; check the log of the server";

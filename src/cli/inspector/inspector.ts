@@ -59,7 +59,9 @@ export async function createInspector({ endpoint, server }: InspectorOptions): P
     }
     const isHead = request.method === "HEAD";
     if (request.method !== "GET" && !isHead) {
-      return reject(405, "Cannot serve the inspector: the method is not allowed; use GET", { allow: "GET, HEAD" });
+      // The command line reads the endpoint from this text, and suggests it.
+      const remedy = endpoint === undefined ? "use GET" : `the endpoint is ${endpoint}`;
+      return reject(405, `Cannot serve the inspector: the method is not allowed; ${remedy}`, { allow: "GET, HEAD" });
     }
     return new Response(isHead ? null : html, { headers });
   }

@@ -40,7 +40,9 @@ Deno.test("the page is served only to loopback hosts and its own origin", async 
   assertEquals(ask(visit("/mcp")), undefined);
   assertEquals(ask(visit("//")), undefined);
   assertEquals(ask(visit("/index.html")), undefined);
-  assertEquals(ask(visit("/", {}, "POST")), 405);
+  const posted = await inspector.respond(visit("/", {}, "POST"), local);
+  const reason = "Cannot serve the inspector: the method is not allowed; the endpoint is /mcp\n";
+  assertEquals([posted?.status, await posted?.text()], [405, reason]);
   const head = answer(visit("/", {}, "HEAD"));
   assertEquals([head?.status, await head?.text()], [200, ""]);
 });

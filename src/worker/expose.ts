@@ -98,7 +98,7 @@ class Exposed {
 
   #take(message: ToThread): void {
     if (message.kind === "run") this.#run(message);
-    else if (message.kind === "cancel") this.#controller.abort(toError(message.reason));
+    else if (message.kind === "cancel") abort(this.#controller, toError(message.reason));
     else {
       const { id, value, error } = message;
       const answer = this.#answers.get(id);
@@ -134,7 +134,7 @@ class Exposed {
     const wanted = facts.client.logLevel;
     return {
       ...facts,
-      signal: this.#controller.signal,
+      signal: toLiveSignal(this.#controller, this.#done),
       progress: (progress, options) => this.#notify("progress", [progress, options]),
       log: createLog((level, data, logger) => {
         if (!wanted || LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(wanted)) return Promise.resolve();
@@ -182,6 +182,39 @@ class Exposed {
     this.#send({ kind: "use", name, args, id });
     return answer.promise;
   }
+}
+
+/**
+ * Returns the signal of a call. Its properties are also right while the handler blocks its thread, which cannot receive
+ * the message of the cancellation then. Deno does not end a blocked thread, so such a handler must stop itself.
+ */
+function toLiveSignal(controller: AbortController, done: Int32Array): AbortSignal {
+  const { signal } = controller;
+  const update = () => {
+    if (Atomics.load(done, 1)) abort(controller, new DOMException("Cannot go on: the call was cancelled", "AbortError"));
+  };
+  const read = (name: "aborted" | "reason") => ({
+    configurable: true,
+    get: (): unknown => {
+      update();
+      return Reflect.get(AbortSignal.prototype, name, signal);
+    },
+  });
+  const throwIfAborted = () => {
+    update();
+    AbortSignal.prototype.throwIfAborted.call(signal);
+  };
+  return Object.defineProperties(signal, {
+    aborted: read("aborted"),
+    reason: read("reason"),
+    throwIfAborted: { configurable: true, value: throwIfAborted },
+  });
+}
+
+function abort(controller: AbortController, reason: unknown): void {
+  // Deno reads these properties while it aborts the signal.
+  for (const name of ["aborted", "reason", "throwIfAborted"]) Reflect.deleteProperty(controller.signal, name);
+  controller.abort(reason);
 }
 
 function describe(error: unknown): string {

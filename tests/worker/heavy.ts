@@ -8,6 +8,11 @@ export default expose(async (input: { readonly job: string; readonly value?: unk
   if (job === "echo") return value;
   if (job === "context") return { method: ctx.method, version: ctx.client.version, meta: ctx.meta };
   if (job === "spin") { while (performance.now() >= 0); }
+  if (job === "poll") {
+    while (!ctx.signal.aborted);
+    return ctx.signal.reason;
+  }
+  if (job === "check") { for (;;) ctx.signal.throwIfAborted(); }
   if (job === "burn") {
     for (const end = performance.now() + Number(value); performance.now() < end;);
     return "burnt";

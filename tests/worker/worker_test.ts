@@ -84,6 +84,18 @@ behaviour("a cancelled call ends a thread that does not stop", async (join) => {
   }
 });
 
+behaviour("a handler that blocks its thread sees the cancellation in its signal", async (join) => {
+  // The server never ends the thread, so the next call gets it only when the handler stops.
+  const { client } = await join({ handlers: [makeHeavy({ stopMs: 60_000 })] });
+  for (const job of ["poll", "check"]) {
+    const abort = new AbortController();
+    const call = client.callTool("heavy", { job }, { signal: abort.signal, onProgress: () => {} });
+    setTimeout(() => abort.abort(), 300);
+    await assertRejects(() => call);
+    assertEquals(textOf(await client.callTool("heavy", { job: "echo", value: "next" })), "next");
+  }
+});
+
 behaviour("a call that waits for a thread can be cancelled", async (join) => {
   const { client } = await join({ handlers: [makeHeavy()] });
   const first = client.callTool("heavy", { job: "burn", value: 400 });

@@ -49,6 +49,12 @@ export default expose(async (input: { readonly job: string; readonly value?: unk
       throw new Error("nobody caught this");
     });
   }
+  if (job === "crash when idle") {
+    setTimeout(() => {
+      throw new Error("nobody caught this either");
+    }, 20);
+    return "done";
+  }
   if (job === "close") globalThis.close?.();
   if (job === "exit") typeof Deno === "undefined" ? eval("process").exit(3) : Deno.exit(3);
   if (job === "print") console.log("printed");

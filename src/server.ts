@@ -22,6 +22,7 @@ import { type LimitOptions, readLimits } from "./core/limits.ts";
 import { createServerLog, type ServerLog, toLoggable } from "./core/log.ts";
 import { type Middleware, seesLists } from "./core/middleware.ts";
 import { combineObservers, type Observer } from "./core/observer.ts";
+import { createRecheck } from "./core/recheck.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
@@ -415,6 +416,7 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
     reruns: branch?.trunk.host.reruns,
     endpoint: path,
     defer: (call, run) => scheduler.defer(call, run),
+    recheck: (call) => createRecheck(call, core, registry),
     async readResource(call, uri) {
       const { readInner } = await import("./core/inner_read.ts");
       return await readInner(call, uri, { core, scheduler, method: registry.methods.get("resources/read") });

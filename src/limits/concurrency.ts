@@ -57,9 +57,11 @@ export class Places {
 
   /** Runs a call in one of the places. `run` gets the runner that knows when the handler has ended. */
   async run(call: Call, runner: Runner, run: (runner: Runner) => Result | Promise<Result>): Promise<Result> {
+    let recheck: (() => void | Promise<void>) | undefined;
     if (this.#running < this.#calls && !this.#queue.size) this.#running++;
     else {
       this.#requireRoom(call);
+      recheck = call.host.recheck(call);
       await call.untilAnswered(this.#wait(call));
     }
     let isHeld = true;
@@ -87,6 +89,7 @@ export class Places {
       },
     };
     try {
+      await recheck?.();
       if (call.ended) throw call.reason;
       return await run(tracked);
     } finally {

@@ -13,7 +13,8 @@ import {
   ToolError,
 } from "../../mod.ts";
 import type { Connection } from "../../src/testing/testing.ts";
-import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { limits } from "../../src/limits/limits.ts";
+import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
 import { z } from "zod";
 
 const names = async (client: Connection) => (await client.listTools()).map(({ name }) => name);
@@ -358,3 +359,55 @@ behaviour("allow of a resource decides on single ones in groups and under rules 
     server.handlers.disable({ group: "notes" }, isAda);
   }
 });
+
+for (const queue of ["server", "handler"] as const) {
+  behaviour(`a call in the queue of the ${queue} is refused if its handler has gone`, async (connect) => {
+    const { pass, open: openGate } = gate();
+    const ran: string[] = [];
+    const reached: string[] = [];
+    const own = queue === "handler" ? limits({ concurrency: 1 }) : undefined;
+    const note = (name: string) => {
+      ran.push(name);
+      return name;
+    };
+    const holdAndNote = async () => {
+      await pass;
+      return note("hold");
+    };
+    let isClosed = false;
+    const isOpen = () => !isClosed;
+    // A server without a free slot refuses a call whose first `allow` is asynchronous.
+    const isOpenLater = () => isClosed ? Promise.resolve(false) : true;
+    const removed = tool({ name: "removed", limits: own, run: () => note("removed") });
+    const handlers = [
+      tool({ name: "hold", limits: own, run: holdAndNote }),
+      tool({ name: "disabled", limits: own, run: () => note("disabled") }),
+      removed,
+      tool({ name: "hidden", limits: own, allow: isOpen, run: () => note("hidden") }),
+      tool({ name: "hidden_later", limits: own, allow: isOpenLater, run: () => note("hidden later") }),
+      tool({ name: "kept", limits: own, allow: () => isClosed ? Promise.resolve(true) : true, run: async () => await note("kept") }),
+      resource({ uri: "x://gone", name: "gone", limits: own, read: () => note("gone") }),
+    ];
+    const { client, server } = await connect({
+      handlers,
+      limits: queue === "server" ? { calls: { running: 1 } } : {},
+      observer: { limit: ({ limit }) => reached.push(limit) },
+    });
+    const hold = started(client.callTool("hold"));
+    await pause();
+    const kept = started(client.callTool("kept"));
+    const calls = ["disabled", "removed", "hidden", "hidden_later"].map((name) => started(client.callTool(name)));
+    const read = started(client.readResource("x://gone"));
+    await until(() => reached.length >= 6, "all calls wait");
+    server.handlers.disable({ tool: "disabled" });
+    server.handlers.remove(removed, server.handlers.get("resource", "x://gone"));
+    isClosed = true;
+    await pause();
+    openGate();
+    assertEquals(textOf(await hold), "hold");
+    for (const call of calls) assertStringIncludes(String(await call.catch((error) => error)), "Unknown tool");
+    assertStringIncludes(String(await read.catch((error) => error)), "not found");
+    assertEquals(textOf(await kept), "kept");
+    assertEquals(ran, ["hold", "kept"]);
+  });
+}

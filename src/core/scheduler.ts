@@ -221,11 +221,14 @@ export class Scheduler implements Executor {
           const checking = recheck?.();
           if (!(checking instanceof Promise)) return finish(start);
           this.#running++;
+          let isChecking = true;
           const proceed = (next: () => void) => {
+            if (!isChecking) return;
+            isChecking = false;
             this.#running--;
-            if (!call.ended) next();
+            next();
           };
-          call.onCancel = () => finish(() => this.#endAtOnce(call, undefined));
+          call.onCancel = () => proceed(() => finish(() => this.#endAtOnce(call, undefined)));
           checking.then(() => proceed(() => finish(start)), (error) => proceed(() => refuse(error)));
         } catch (error) {
           refuse(error);

@@ -411,3 +411,44 @@ for (const queue of ["server", "handler"] as const) {
     assertEquals(ran, ["hold", "kept"]);
   });
 }
+
+behaviour("a call can be cancelled while its handler is looked up again", async (connect) => {
+  const { pass, open } = gate();
+  const { pass: decided, open: decide } = gate();
+  const reached: string[] = [];
+  const ran: string[] = [];
+  let isSlow = false;
+  let asked = 0;
+  const allow = () => {
+    if (!isSlow) return true;
+    asked++;
+    return decided.then(() => true);
+  };
+  const { client } = await connect({
+    handlers: [
+      tool({ name: "hold", run: () => pass.then(() => "hold") }),
+      tool({ name: "slow", allow, run: () => void ran.push("slow") }),
+      tool({ name: "quick", run: () => "quick" }),
+    ],
+    limits: { calls: { running: 1 } },
+    observer: { limit: ({ limit }) => reached.push(limit) },
+  });
+  const hold = started(client.callTool("hold"));
+  await pause();
+  const abort = new AbortController();
+  const slow = started(client.callTool("slow", {}, { signal: abort.signal }));
+  await until(() => reached.length === 1, "the call waits");
+  await pause();
+  isSlow = true;
+  open();
+  await hold;
+  await until(() => asked === 1, "the lookup has begun");
+  abort.abort();
+  await assertRejects(() => slow);
+  // The slot is free again, although the lookup has not ended.
+  assertEquals(textOf(await client.callTool("quick")), "quick");
+  decide();
+  await pause();
+  assertEquals(ran, []);
+  assertEquals(textOf(await client.callTool("quick")), "quick");
+});

@@ -297,9 +297,9 @@ export interface RequestReport {
   reason?: RefusalReason;
   /** Adds what is known once the request is read. */
   identify(client: ClientFacts, subject?: unknown): void;
-  /** Reports that the call waits in a queue. */
+  /** Reports that the call waits in a queue: that of the server, or then that of its handler. */
   wait(): void;
-  /** Reports that the call starts. Only the first time counts. */
+  /** Reports that the call starts, or goes on. Its start is reported once. */
   start(): void;
   /** Reports the result of the call. */
   succeed(result: Result): void;

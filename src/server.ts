@@ -23,7 +23,7 @@ import { createServerLog, type ServerLog, toLoggable } from "./core/log.ts";
 import { type Middleware, seesLists } from "./core/middleware.ts";
 import { combineObservers, type Observer } from "./core/observer.ts";
 import { createRecheck } from "./core/recheck.ts";
-import { Registry } from "./core/registry.ts";
+import { Registry, toSelectionKey } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
 import type { SharedState, Store } from "./core/store.ts";
@@ -433,6 +433,7 @@ function createHandlerSet(
   // Loaded on demand. Messages wait for it, so that no caller sees what is disabled.
   let visibility: Visibility | undefined;
   function toggle(toggled: Toggle): void {
+    toSelectionKey(toggled.selected, registry);
     if (site.hasParams) {
       const rest = site.toggles.filter((each) => !isReplaced(each, toggled));
       site.toggles.splice(0, site.toggles.length, ...rest, toggled);

@@ -232,11 +232,37 @@ behaviour("a handler finds, removes, disables and adds handlers", async (connect
   assertEquals(await names(ada), ["change", "log"]);
 });
 
-behaviour("a wrong selection is reported, and disables nothing", async (connect) => {
-  const { client, server, takeFaults } = await connect({ handlers: [tool({ name: "a", run: () => "" })] });
-  server.handlers.disable({ toool: "a" } as never);
-  assertEquals(await names(client), ["a"]);
-  assertStringIncludes(String(takeFaults()[0].error), 'Cannot select handlers by "toool"');
+behaviour("a wrong selection throws, and disables nothing", async (connect) => {
+  const { client, server } = await connect({
+    handlers: [
+      tool({ name: "a", run: () => "" }),
+      resource({ uri: "note://{id}", name: "note", read: ({ id }) => id }),
+      resource({ uri: "note://1", name: "first", read: () => "first" }),
+      resourceProvider({ scheme: "file", name: "files", list: () => ({ resources: [] }), read: () => "file" }),
+    ],
+  });
+  const { handlers } = server;
+  // Twice, because the first rule loads the code for rules.
+  for (let i = 0; i < 2; i++) {
+    assertThrows(() => handlers.disable({ toool: "a" } as never), TypeError, 'Cannot select handlers by "toool"');
+    for (const toggle of [handlers.disable, handlers.enable]) {
+      assertThrows(
+        () => toggle({ resource: "note://7" }),
+        TypeError,
+        'Cannot enable or disable "note://7": it is one of resource "note://{id}"; select that, or hide single',
+      );
+      assertThrows(() => toggle({ resource: "file://a" }), TypeError, "it is one of resource");
+    }
+    assertEquals(await names(client), ["a"]);
+    handlers.disable({ resource: "note://1" });
+    handlers.disable({ resource: "other://later" });
+    assertEquals((await client.listResources()).length, 0);
+    handlers.disable({ resource: "note://{id}" });
+    assertEquals(await client.listResourceTemplates(), []);
+    await assertRejects(() => client.readResource("note://7"), Error, "not found");
+    handlers.enable({ resource: "note://{id}" });
+    assertEquals((await client.readResource("note://7")).contents.length, 1);
+  }
 });
 
 behaviour("a handler reads resources as its caller, with their guards and middleware", async (connect) => {

@@ -391,3 +391,47 @@ behaviour("the time in the queue of a handler counts as time that a call waited"
   assert(first.waitedMs < 100, `${first.waitedMs}`);
   assert(second.waitedMs >= 150 && second.waitedMs <= second.durationMs - 150, `${second.waitedMs}`);
 });
+
+behaviour("a completer has the concurrency of its handler, and counts apart from it", async (connect) => {
+  const { pass, open } = gate();
+  let running = 0;
+  let most = 0;
+  const complete = async () => {
+    most = Math.max(most, ++running);
+    await pass;
+    running--;
+    return ["a"];
+  };
+  const { client } = await connect({
+    handlers: [
+      prompt({
+        name: "p",
+        input: z.object({ a: z.string() }),
+        limits: limits({ concurrency: { calls: 1, waiting: 4 } }),
+        complete: { a: complete },
+        run: () => "p",
+      }),
+      resource({
+        uri: "x://{a}",
+        name: "r",
+        limits: limits({ concurrency: { calls: 1, waiting: 0 } }),
+        complete: { a: complete },
+        read: () => "r",
+      }),
+    ],
+  });
+  const ofPrompt = () => client.complete({ type: "ref/prompt", name: "p" }, { name: "a", value: "" });
+  const ofTemplate = () => client.complete({ type: "ref/resource", uri: "x://{a}" }, { name: "a", value: "" });
+  const calls = [started(ofPrompt())];
+  await until(() => running === 1, "the completer runs");
+  calls.push(started(ofPrompt()));
+  await pause(80);
+  assertEquals(most, 1);
+  assertEquals((await fails(ofPrompt)).code, -31503);
+  assertEquals((await client.getPrompt("p", { a: "" })).messages.length, 1);
+  calls.push(started(ofTemplate()));
+  await until(() => running === 2, "the completer of the template runs");
+  assertEquals((await fails(ofTemplate)).code, -31503);
+  open();
+  assertEquals((await Promise.all(calls)).map(({ values }) => values), [["a"], ["a"], ["a"]]);
+});

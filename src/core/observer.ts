@@ -44,7 +44,10 @@ export interface StartEvent extends EventSource {
   readonly tracestate?: string;
   /** W3C baggage from the request's `_meta`. It is not verified. */
   readonly baggage?: string;
-  /** Milliseconds from the receipt of the request to the start, if the call waited in a queue. Otherwise 0. */
+  /**
+   * Milliseconds from the receipt of the request to the start, if the call waited in the queue of the server. Otherwise 0.
+   * A `call` event adds the time in the queue of the handler.
+   */
   readonly waitedMs: number;
 }
 

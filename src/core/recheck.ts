@@ -24,10 +24,14 @@ export function createRecheck(call: Call, core: Core, registry: Registry): (() =
 }
 
 function recheck(call: Call, core: Core, method: Method): void | Promise<void> {
+  const { asks } = call;
   const demand = ({ scopes, needs }: Runner) => {
+    call.asks = asks;
     if (scopes) requireScopes(core, call, scopes);
     if (needs) requireCapabilities(call.client.capabilities, needs, "run the call");
   };
+  // As in the first lookup, `allow` cannot ask the client.
+  call.asks = false;
   const found = method.find(call);
   return found instanceof Promise ? found.then(demand) : demand(found);
 }

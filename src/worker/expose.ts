@@ -15,6 +15,9 @@ import { type FromThread, type ThreadFacts, toError, toSentError, type ToThread 
 /**
  * The context of a handler in a worker thread. Its methods work as those of {@linkcode Context}. The HTTP request, the
  * services and other objects that cannot be copied to a thread are missing.
+ *
+ * `signal.aborted` and `signal.throwIfAborted()` also work while the handler blocks its thread. Use them in long loops,
+ * because Deno cannot end a thread that never waits.
  */
 export interface WorkerContext extends
   Pick<
@@ -37,10 +40,13 @@ export type WorkerHandler<Input, Output> = (input: Input, ctx: WorkerContext) =>
  * ```ts
  * import { expose } from "@x/mcp/worker";
  *
- * export default expose(({ below }: { below: number }, { progress }) => {
+ * export default expose(({ below }: { below: number }, { progress, signal }) => {
  *   let count = 0;
  *   for (let n = 2; n < below; n++) {
- *     if (n % 10_000 === 0) progress(n, { total: below });
+ *     if (n % 10_000 === 0) {
+ *       signal.throwIfAborted();
+ *       progress(n, { total: below });
+ *     }
  *     let d = 2;
  *     while (d * d <= n && n % d) d++;
  *     if (d * d > n) count++;

@@ -15,7 +15,10 @@ export interface WorkerPoolOptions {
   readonly idleMs?: number;
   /** Milliseconds that a thread may take to load its file. Defaults to 30,000. */
   readonly startMs?: number;
-  /** Milliseconds that a cancelled handler may take to stop. Then its thread is ended. Defaults to 250. */
+  /**
+   * Milliseconds that a cancelled handler may take to stop. Then its thread is ended. Deno cannot end a thread that never
+   * waits, so such a handler must check `signal`. Defaults to 250.
+   */
   readonly stopMs?: number;
 }
 

@@ -197,7 +197,9 @@ class Exposed {
 function toLiveSignal(controller: AbortController, done: Int32Array): AbortSignal {
   const { signal } = controller;
   const update = () => {
-    if (Atomics.load(done, 1)) abort(controller, new DOMException("Cannot go on: the call was cancelled", "AbortError"));
+    if (Atomics.load(done, 1)) {
+      abort(controller, new DOMException("Cannot go on: the call was cancelled", "AbortError"));
+    }
   };
   const read = (name: "aborted" | "reason") => ({
     configurable: true,

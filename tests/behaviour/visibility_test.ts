@@ -411,7 +411,12 @@ for (const queue of ["server", "handler"] as const) {
       removed,
       tool({ name: "hidden", limits: own, allow: isOpen, run: () => note("hidden") }),
       tool({ name: "hidden_later", limits: own, allow: isOpenLater, run: () => note("hidden later") }),
-      tool({ name: "kept", limits: own, allow: () => isClosed ? Promise.resolve(true) : true, run: async () => await note("kept") }),
+      tool({
+        name: "kept",
+        limits: own,
+        allow: () => isClosed ? Promise.resolve(true) : true,
+        run: async () => await note("kept"),
+      }),
       resource({ uri: "x://gone", name: "gone", limits: own, read: () => note("gone") }),
     ];
     const { client, server } = await connect({

@@ -32,6 +32,13 @@ export interface CallHost extends ContainerHost {
   defer(call: Call, run: Deferred): void;
   /** Reads a resource for a handler. */
   readResource(call: Call, uri: string): Promise<readonly ResourceContents[]>;
+  /**
+   * Returns the check for a call that starts to wait: whether its handler still exists for its caller. The check throws
+   * the error for the client. Returns `undefined` for a method without handlers.
+   */
+  recheck(call: Call): (() => void | Promise<void>) | undefined;
+  /** The call whose handler reads a resource by this one. */
+  readonly outer?: Call;
   /** Number of resources that wait for this read. */
   readonly readDepth?: number;
 }

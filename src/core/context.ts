@@ -129,11 +129,16 @@ export interface HandlerSet<H extends AnyHandler = AnyHandler> {
    * handlers that are added later. The clients of which a list has changed are notified.
    *
    * Pass the same function for the same callers: a call replaces an earlier one with the same selection and function.
+   *
+   * @throws {TypeError} if the selection is wrong, such as the URI of a single resource of a template.
    */
   enable(handlers: H | HandlerSelector, callers?: (ctx: Context) => boolean | Promise<boolean>): void;
   /**
    * Disables handlers: for all callers, or for those for which `callers` returns `true`. For these callers they no longer
-   * exist, as if `allow` refused them. Calls that run already go on. See {@linkcode HandlerSet.enable}.
+   * exist, as if `allow` refused them. Calls that run already go on, and those that wait in a queue are refused. See
+   * {@linkcode HandlerSet.enable}.
+   *
+   * @throws {TypeError} if the selection is wrong, such as the URI of a single resource of a template.
    */
   disable(handlers: H | HandlerSelector, callers?: (ctx: Context) => boolean | Promise<boolean>): void;
 }

@@ -49,6 +49,8 @@ export interface HandlerInternals<Definition = unknown> {
   readonly key: string;
   /** Handlers of other features that are added and removed with this one. */
   readonly also?: readonly Handler[];
+  /** Tests whether the handler, a resource template or a provider, serves a URI. */
+  readonly serves?: (uri: string) => boolean;
   /** Definition of the handler, as its feature needs it. */
   readonly definition: Definition;
   /** Services of the handler. */

@@ -72,6 +72,7 @@ function toCarrier(outer: Call, uri: string, depth: number): Carrier {
   const host: CallHost = Object.create(outer.host, {
     // Deferred work belongs to the call that the scheduler ends.
     defer: { value: (_inner: Call, run: Deferred) => outer.host.defer(outer, run) },
+    outer: { value: outer },
     readDepth: { value: depth },
     reruns: { value: undefined },
   });

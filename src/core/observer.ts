@@ -44,7 +44,10 @@ export interface StartEvent extends EventSource {
   readonly tracestate?: string;
   /** W3C baggage from the request's `_meta`. It is not verified. */
   readonly baggage?: string;
-  /** Milliseconds from the receipt of the request to the start, if the call waited in a queue. Otherwise 0. */
+  /**
+   * Milliseconds from the receipt of the request to the start, if the call waited in the queue of the server. Otherwise 0.
+   * A `call` event adds the time in the queue of the handler.
+   */
   readonly waitedMs: number;
 }
 
@@ -297,9 +300,9 @@ export interface RequestReport {
   reason?: RefusalReason;
   /** Adds what is known once the request is read. */
   identify(client: ClientFacts, subject?: unknown): void;
-  /** Reports that the call waits in a queue. */
+  /** Reports that the call waits in a queue: that of the server, or then that of its handler. */
   wait(): void;
-  /** Reports that the call starts. Only the first time counts. */
+  /** Reports that the call starts, or goes on. Its start is reported once. */
   start(): void;
   /** Reports the result of the call. */
   succeed(result: Result): void;

@@ -124,7 +124,8 @@ class ObservedCall implements RequestReport {
   #subject?: string;
   /** Milliseconds that the call waited. Set once it has started. */
   #waitedMs?: number;
-  #hasWaited = false;
+  /** Since when the call waits. */
+  #waitsSince?: number;
   #hasEnded = false;
 
   /** Creates the report of a request that has just been received. */
@@ -142,14 +143,22 @@ class ObservedCall implements RequestReport {
   }
 
   wait(): void {
-    this.#hasWaited = true;
+    this.#waitsSince = this.#waitedMs === undefined ? this.#since : this.#now();
+  }
+
+  start(): void {
+    const hasStarted = this.#waitedMs !== undefined;
+    this.#waitedMs = this.#countWait();
+    if (!hasStarted) this.#observing.core.observer.start?.(this.#describe());
   }
 
   // The clock is read only for a call that has waited, because a reading takes as long as the rest of the report.
-  start(): void {
-    if (this.#waitedMs !== undefined) return;
-    this.#waitedMs = this.#hasWaited ? this.#now() - this.#since : 0;
-    this.#observing.core.observer.start?.(this.#describe());
+  #countWait(): number {
+    const before = this.#waitedMs ?? 0;
+    if (this.#waitsSince === undefined) return before;
+    const now = this.#now() - this.#waitsSince;
+    this.#waitsSince = undefined;
+    return before + now;
   }
 
   // Each event is one literal, because joining several objects takes longer than the rest of the report.
@@ -214,7 +223,7 @@ class ObservedCall implements RequestReport {
       traceparent,
       tracestate,
       baggage,
-      waitedMs: this.#waitedMs,
+      waitedMs: this.#countWait(),
       durationMs: this.#now() - this.#since,
       outcome,
       why,

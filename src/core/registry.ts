@@ -5,6 +5,7 @@
  */
 import { McpError, METHOD_NOT_FOUND, quote } from "../protocol/errors.ts";
 import type { Changes } from "./changes.ts";
+import type { HandlerSelector } from "./context.ts";
 import type { Core } from "./core.ts";
 import type { Compiled, Feature, Handler, Method } from "./feature.ts";
 import { INTERNALS } from "./internals.ts";
@@ -83,6 +84,11 @@ export class Registry {
     return this.#handlers.find((handler) => toName(handler) === `${kind} ${JSON.stringify(name)}`);
   }
 
+  /** Finds the resource template or provider that serves a URI. */
+  findPattern(uri: string): Handler | undefined {
+    return this.#handlers.find((handler) => handler[INTERNALS].serves?.(uri));
+  }
+
   /** Returns what serves a handler. */
   toRuled(handler: Handler): Handler {
     return this.#ruled?.get(handler) ?? handler;
@@ -146,4 +152,27 @@ function isOf(handler: Handler, feature: string): boolean {
 export function toName(handler: Handler): string {
   const { feature, key } = handler[INTERNALS];
   return `${feature.name.replace(/s$/, "")} ${JSON.stringify(key)}`;
+}
+
+/**
+ * Returns the kind and the name of selected handlers, or the tag of several.
+ *
+ * @throws {TypeError} if the selection is wrong.
+ */
+export function toSelectionKey(selected: Handler | HandlerSelector, registry: Registry): string {
+  if (INTERNALS in selected) {
+    // Its methods have no `allow`, so a rule would change nothing.
+    if (selected[INTERNALS].feature.name !== "extensions") return toName(selected);
+    throw new TypeError(`Cannot enable or disable ${toName(selected)}: it is an extension; add or remove it`);
+  }
+  const [[kind, name] = ["", ""], ...more] = Object.entries<string>(selected);
+  if (!/^(tool|resource|prompt|group|tag)$/.test(kind) || more.length) {
+    throw new TypeError(`Cannot select handlers by ${quote(kind)}: give one tool, resource, prompt, group or tag`);
+  }
+  // Rules also hold for templates that are added later.
+  const isUri = kind === "resource" && !registry.find(kind, name) && !/[{}]/.test(name);
+  const pattern = isUri && registry.findPattern(name);
+  if (!pattern) return `${kind} ${JSON.stringify(name)}`;
+  const remedy = "select that, or hide single resources with its allow";
+  throw new TypeError(`Cannot enable or disable ${quote(name)}: it is one of ${toName(pattern)}; ${remedy}`);
 }

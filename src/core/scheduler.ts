@@ -203,16 +203,36 @@ export class Scheduler implements Executor {
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
     if (!isFull) account.start();
+    const recheck = call.host.recheck(call);
     return new Promise((resolve) => {
-      const begin = () => {
+      const finish = (end: () => Outcome | Promise<Outcome>) => {
         call.onCancel = undefined;
         call.isQueued = false;
-        const outcome = start();
+        const outcome = end();
         account.finish();
         this.#leave(call);
         // A call that ended synchronously released its memory while it still held this slot.
         this.#next(account);
         resolve(outcome);
+      };
+      const refuse = (error: unknown) => finish(() => this.#endAtOnce(call, { error: this.toError(error, call) }));
+      const begin = () => {
+        try {
+          const checking = recheck?.();
+          if (!(checking instanceof Promise)) return finish(start);
+          this.#running++;
+          let isChecking = true;
+          const proceed = (next: () => void) => {
+            if (!isChecking) return;
+            isChecking = false;
+            this.#running--;
+            next();
+          };
+          call.onCancel = () => proceed(() => finish(() => this.#endAtOnce(call, undefined)));
+          checking.then(() => proceed(() => finish(start)), (error) => proceed(() => refuse(error)));
+        } catch (error) {
+          refuse(error);
+        }
       };
       (isFull ? account.waiting : this.#queue).add(begin);
       const onCancel = () => {

@@ -3,12 +3,11 @@
  *
  * @module
  */
-import { quote } from "../protocol/errors.ts";
 import type { Changes, Toggled } from "./changes.ts";
 import type { Context, HandlerSelector } from "./context.ts";
 import type { Allow, BoundAllow, Handler } from "./feature.ts";
 import { INTERNALS } from "./internals.ts";
-import { type Registry, toName, withAlso } from "./registry.ts";
+import { type Registry, toName, toSelectionKey, withAlso } from "./registry.ts";
 
 /** Enables or disables handlers. */
 interface Rule {
@@ -42,11 +41,11 @@ export class Visibility {
   /**
    * Enables or disables handlers, and notifies the clients of which a list has changed.
    *
-   * @throws {TypeError} if the selection is none.
+   * @throws {TypeError} if the selection is wrong.
    */
   toggle({ selected, isShown, callers }: Toggle): void {
-    const key = toKey(selected);
     const registry = this.#registry;
+    const key = toSelectionKey(selected, registry);
     let changed: readonly Handler[] = [];
     const before = new Map<Handler, Allow | undefined>();
     // A new rule of the same handlers and callers replaces the older one.
@@ -75,17 +74,6 @@ export class Visibility {
     }
     return new Map([...rules].map(([handler, rules]) => [handler, applyRules(handler, rules)]));
   }
-}
-
-function toKey(selected: Handler | HandlerSelector): string {
-  if (INTERNALS in selected) {
-    // Its methods have no `allow`, so a rule would change nothing.
-    if (selected[INTERNALS].feature.name !== "extensions") return toName(selected);
-    throw new TypeError(`Cannot enable or disable ${toName(selected)}: it is an extension; add or remove it`);
-  }
-  const [[kind, name] = [""], ...more] = Object.entries<string>(selected);
-  if (/^(tool|resource|prompt|group|tag)$/.test(kind) && !more.length) return `${kind} ${JSON.stringify(name)}`;
-  throw new TypeError(`Cannot select handlers by ${quote(kind)}: give one tool, resource, prompt, group or tag`);
 }
 
 /** Returns the selected handlers, and those that come along with them. */

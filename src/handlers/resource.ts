@@ -264,10 +264,11 @@ function toResource<Input, S>(
   remake: Remake,
   also: readonly Handler[] = [],
 ): Resource<Input, S> {
-  const { key, allow, extensions } = definition;
+  const { key, kind, match, allow, extensions } = definition;
   // A test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
-  const internals = { feature: resources, key, definition, also, services, extensions, remake };
+  const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
+  const internals = { feature: resources, key, definition, also, serves, services, extensions, remake };
   return { name, read: reads, allow, tags, [INTERNALS]: internals };
 }
 

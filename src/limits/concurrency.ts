@@ -32,6 +32,8 @@ export class Places {
   readonly #calls: number;
   readonly #waiting: number;
   readonly #queue = new Set<Turn>();
+  /** Calls that have a place. */
+  readonly #placed = new WeakSet<Call>();
   #running = 0;
 
   /** Creates the places of one server. */
@@ -43,9 +45,14 @@ export class Places {
 
   /** Throws the error for the client if the call can neither run nor wait. */
   check(call: Call, place: string): void {
-    if (this.#running < this.#calls && !this.#queue.size) return;
+    if (this.#running < this.#calls && !this.#queue.size || this.#isWithin(call)) return;
     this.#core.observing?.reach("handler.concurrency", call.link.account.key, place);
     this.#requireRoom(call);
+  }
+
+  // A read that waited for the place of the handler that it belongs to would wait for itself.
+  #isWithin({ host: { outer } }: Call): boolean {
+    return !!outer && (this.#placed.has(outer) || this.#isWithin(outer));
   }
 
   #requireRoom(call: Call): void {
@@ -57,11 +64,17 @@ export class Places {
 
   /** Runs a call in one of the places. `run` gets the runner that knows when the handler has ended. */
   async run(call: Call, runner: Runner, run: (runner: Runner) => Result | Promise<Result>): Promise<Result> {
+    if (this.#isWithin(call)) return await run(runner);
+    let recheck: (() => void | Promise<void>) | undefined;
     if (this.#running < this.#calls && !this.#queue.size) this.#running++;
     else {
       this.#requireRoom(call);
+      recheck = call.host.recheck(call);
+      call.observed?.wait();
       await call.untilAnswered(this.#wait(call));
+      call.observed?.start();
     }
+    this.#placed.add(call);
     let isHeld = true;
     const leave = () => {
       if (!isHeld) return;
@@ -87,6 +100,7 @@ export class Places {
       },
     };
     try {
+      await recheck?.();
       if (call.ended) throw call.reason;
       return await run(tracked);
     } finally {

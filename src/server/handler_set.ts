@@ -7,6 +7,7 @@ import type { HandlerSet } from "../core/context.ts";
 import type { Engine } from "../core/era.ts";
 import type { Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
+import { toSelectionKey } from "../core/registry.ts";
 import type { Toggle, Visibility } from "../core/visibility.ts";
 import { prepareWith } from "./core.ts";
 
@@ -36,6 +37,7 @@ export function createHandlerSet(
   // Loaded on demand. Messages wait for it, so that no caller sees what is disabled.
   let visibility: Visibility | undefined;
   function toggle(toggled: Toggle): void {
+    toSelectionKey(toggled.selected, registry);
     if (site.hasParams) {
       const rest = site.toggles.filter((each) => !isReplaced(each, toggled));
       site.toggles.splice(0, site.toggles.length, ...rest, toggled);

@@ -126,6 +126,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
       },
       route: route && readFake,
       reruns: rounds.reruns,
+      recheck: () => undefined,
       defer: (_call, run) => void deferred.push(run),
       // deno-lint-ignore require-await -- rejects where the real one does
       async readResource(_call, uri) {

@@ -15,6 +15,9 @@ import { type FromThread, type ThreadFacts, toError, toSentError, type ToThread 
 /**
  * The context of a handler in a worker thread. Its methods work as those of {@linkcode Context}. The HTTP request, the
  * services and other objects that cannot be copied to a thread are missing.
+ *
+ * `signal.aborted` and `signal.throwIfAborted()` also work while the handler blocks its thread. Use them in long loops,
+ * because Deno cannot end a thread that never waits.
  */
 export interface WorkerContext extends
   Pick<
@@ -37,10 +40,13 @@ export type WorkerHandler<Input, Output> = (input: Input, ctx: WorkerContext) =>
  * ```ts
  * import { expose } from "@x/mcp/worker";
  *
- * export default expose(({ below }: { below: number }, { progress }) => {
+ * export default expose(({ below }: { below: number }, { progress, signal }) => {
  *   let count = 0;
  *   for (let n = 2; n < below; n++) {
- *     if (n % 10_000 === 0) progress(n, { total: below });
+ *     if (n % 10_000 === 0) {
+ *       signal.throwIfAborted();
+ *       progress(n, { total: below });
+ *     }
  *     let d = 2;
  *     while (d * d <= n && n % d) d++;
  *     if (d * d > n) count++;
@@ -98,7 +104,7 @@ class Exposed {
 
   #take(message: ToThread): void {
     if (message.kind === "run") this.#run(message);
-    else if (message.kind === "cancel") this.#controller.abort(toError(message.reason));
+    else if (message.kind === "cancel") abort(this.#controller, toError(message.reason));
     else {
       const { id, value, error } = message;
       const answer = this.#answers.get(id);
@@ -134,7 +140,7 @@ class Exposed {
     const wanted = facts.client.logLevel;
     return {
       ...facts,
-      signal: this.#controller.signal,
+      signal: toLiveSignal(this.#controller, this.#done),
       progress: (progress, options) => this.#notify("progress", [progress, options]),
       log: createLog((level, data, logger) => {
         if (!wanted || LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(wanted)) return Promise.resolve();
@@ -182,6 +188,41 @@ class Exposed {
     this.#send({ kind: "use", name, args, id });
     return answer.promise;
   }
+}
+
+/**
+ * Returns the signal of a call. Its properties are also right while the handler blocks its thread, which cannot receive
+ * the message of the cancellation then. Deno does not end a blocked thread, so such a handler must stop itself.
+ */
+function toLiveSignal(controller: AbortController, done: Int32Array): AbortSignal {
+  const { signal } = controller;
+  const update = () => {
+    if (Atomics.load(done, 1)) {
+      abort(controller, new DOMException("Cannot go on: the call was cancelled", "AbortError"));
+    }
+  };
+  const read = (name: "aborted" | "reason") => ({
+    configurable: true,
+    get: (): unknown => {
+      update();
+      return Reflect.get(AbortSignal.prototype, name, signal);
+    },
+  });
+  const throwIfAborted = () => {
+    update();
+    AbortSignal.prototype.throwIfAborted.call(signal);
+  };
+  return Object.defineProperties(signal, {
+    aborted: read("aborted"),
+    reason: read("reason"),
+    throwIfAborted: { configurable: true, value: throwIfAborted },
+  });
+}
+
+function abort(controller: AbortController, reason: unknown): void {
+  // Deno reads these properties while it aborts the signal.
+  for (const name of ["aborted", "reason", "throwIfAborted"]) Reflect.deleteProperty(controller.signal, name);
+  controller.abort(reason);
 }
 
 function describe(error: unknown): string {

@@ -15,7 +15,10 @@ export interface WorkerPoolOptions {
   readonly idleMs?: number;
   /** Milliseconds that a thread may take to load its file. Defaults to 30,000. */
   readonly startMs?: number;
-  /** Milliseconds that a cancelled handler may take to stop. Then its thread is ended. Defaults to 250. */
+  /**
+   * Milliseconds that a cancelled handler may take to stop. Then its thread is ended. Deno cannot end a thread that never
+   * waits, so such a handler must check `signal`. Defaults to 250.
+   */
   readonly stopMs?: number;
 }
 
@@ -47,8 +50,10 @@ export class Pool {
 
   #take(signal: AbortSignal): Promise<Thread> {
     signal.throwIfAborted();
-    const thread = this.#idle.pop();
-    if (thread) return Promise.resolve(thread);
+    for (let thread = this.#idle.pop(); thread; thread = this.#idle.pop()) {
+      if (!thread.hasEnded) return Promise.resolve(thread);
+      this.#size--;
+    }
     if (this.#size < this.#options.size) return Promise.resolve(this.#start());
     const { promise, resolve, reject } = Promise.withResolvers<Thread>();
     const give = (thread: Thread) => {
@@ -104,6 +109,8 @@ class Thread {
   readonly #worker: Worker;
   #isReady = false;
   #job?: Job;
+  /** Why the thread has ended, if it did so by itself. */
+  #failure?: Error;
   #stopTimer?: () => void;
 
   constructor(url: URL, options: Required<WorkerPoolOptions>) {
@@ -123,6 +130,8 @@ class Thread {
 
   /** Runs a call. Rejects at once if it is cancelled. */
   run(input: unknown, ctx: Context): Promise<unknown> {
+    // A new thread can fail before its first call gets here.
+    if (this.#failure) return Promise.reject(this.#failure);
     this.#keepAlive(true);
     this.#stopTimer?.();
     const job = this.#job = new Job(input, ctx, (message) => this.#worker.postMessage(message));
@@ -203,7 +212,8 @@ class Thread {
   #crash(state: string): void {
     if (this.hasEnded) return;
     const place = this.#isReady ? "run the call" : "start a worker thread";
-    this.#job?.result.reject(new Error(`Cannot ${place}: ${state}`));
+    this.#failure = new Error(`Cannot ${place}: ${state}`);
+    this.#job?.result.reject(this.#failure);
     this.end();
   }
 

@@ -1,7 +1,7 @@
 // The limits of single handlers: their time, their concurrency, the rate of their calls, and the size of their results.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
-import { type LimitEvent, prompt, type RefusedEvent, resource, tool } from "../../mod.ts";
+import { type CallEvent, type LimitEvent, prompt, type RefusedEvent, resource, tool } from "../../mod.ts";
 import { limits } from "../../src/limits/limits.ts";
 import { RpcError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
@@ -335,4 +335,103 @@ behaviour("a result that is too large is kept behind a link, in pages, for its c
   if (way.transport === "pipe") return;
   const ada = await join({ principal: { id: "ada" } });
   assertStringIncludes((await fails(() => ada.readResource(link.uri))).message, "not found");
+});
+
+behaviour("a handler that reads a resource with the same limits takes one place", async (connect) => {
+  const one = limits({ concurrency: { calls: 1, waiting: 0 }, timeoutMs: 2000 });
+  const read = tool({
+    name: "read",
+    limits: one,
+    async run(_, ctx) {
+      const texts = await Promise.all(["x://a", "x://b"].map((uri) => ctx.readResource(uri)));
+      return texts.flat().map(({ text }) => text).join();
+    },
+  });
+  const { pass, open } = gate();
+  let isHeld = true;
+  const { client } = await connect({
+    handlers: [
+      read,
+      resource({ uri: "x://a", name: "a", limits: one, read: async (_, ctx) => await ctx.readResource("x://c") }),
+      resource({ uri: "x://b", name: "b", limits: one, read: () => isHeld ? pass.then(() => "b") : "b" }),
+      resource({ uri: "x://c", name: "c", limits: one, read: () => "c" }),
+    ],
+  });
+  const first = started(client.callTool("read"));
+  await pause(80);
+  // The place is taken until the outer handler ends.
+  assertEquals((await fails(() => client.readResource("x://c"))).code, -31503);
+  open();
+  isHeld = false;
+  assertEquals(textOf(await first), "c,b");
+  for (let i = 0; i < 2; i++) assertEquals(textOf(await client.callTool("read")), "c,b");
+  assertEquals(await client.readResource("x://b").then(({ contents }) => Object(contents[0]).text), "b");
+});
+
+behaviour("the time in the queue of a handler counts as time that a call waited", async (connect) => {
+  const calls: CallEvent[] = [];
+  const work = tool({
+    name: "work",
+    limits: limits({ concurrency: 1 }),
+    run: () => pause(200).then(() => "done"),
+  });
+  const { client } = await connect({ handlers: [work], observer: { call: (event) => calls.push(event) } });
+  const cancel = new AbortController();
+  const all = [1, 2].map(() => started(client.callTool("work")));
+  const third = started(client.callTool("work", {}, { signal: cancel.signal }));
+  await pause(120);
+  cancel.abort();
+  await Promise.all(all);
+  await assertRejects(() => third);
+  const ended = () => calls.filter(({ method }) => method === "tools/call");
+  await until(() => ended().length === 3, "all calls have ended");
+  const [cancelled, first, second] = ended();
+  assertEquals([cancelled, first, second].map(({ outcome }) => outcome), ["cancelled", "result", "result"]);
+  assert(cancelled.waitedMs >= 50 && cancelled.waitedMs <= cancelled.durationMs, `${cancelled.waitedMs}`);
+  assert(first.waitedMs < 100, `${first.waitedMs}`);
+  assert(second.waitedMs >= 150 && second.waitedMs <= second.durationMs - 150, `${second.waitedMs}`);
+});
+
+behaviour("a completer has the concurrency of its handler, and counts apart from it", async (connect) => {
+  const { pass, open } = gate();
+  let running = 0;
+  let most = 0;
+  const complete = async () => {
+    most = Math.max(most, ++running);
+    await pass;
+    running--;
+    return ["a"];
+  };
+  const { client } = await connect({
+    handlers: [
+      prompt({
+        name: "p",
+        input: z.object({ a: z.string() }),
+        limits: limits({ concurrency: { calls: 1, waiting: 4 } }),
+        complete: { a: complete },
+        run: () => "p",
+      }),
+      resource({
+        uri: "x://{a}",
+        name: "r",
+        limits: limits({ concurrency: { calls: 1, waiting: 0 } }),
+        complete: { a: complete },
+        read: () => "r",
+      }),
+    ],
+  });
+  const ofPrompt = () => client.complete({ type: "ref/prompt", name: "p" }, { name: "a", value: "" });
+  const ofTemplate = () => client.complete({ type: "ref/resource", uri: "x://{a}" }, { name: "a", value: "" });
+  const calls = [started(ofPrompt())];
+  await until(() => running === 1, "the completer runs");
+  calls.push(started(ofPrompt()));
+  await pause(80);
+  assertEquals(most, 1);
+  assertEquals((await fails(ofPrompt)).code, -31503);
+  assertEquals((await client.getPrompt("p", { a: "" })).messages.length, 1);
+  calls.push(started(ofTemplate()));
+  await until(() => running === 2, "the completer of the template runs");
+  assertEquals((await fails(ofTemplate)).code, -31503);
+  open();
+  assertEquals((await Promise.all(calls)).map(({ values }) => values), [["a"], ["a"], ["a"]]);
 });

@@ -13,7 +13,8 @@ import {
   ToolError,
 } from "../../mod.ts";
 import type { Connection } from "../../src/testing/testing.ts";
-import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { limits } from "../../src/limits/limits.ts";
+import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
 import { z } from "zod";
 
 const names = async (client: Connection) => (await client.listTools()).map(({ name }) => name);
@@ -231,11 +232,37 @@ behaviour("a handler finds, removes, disables and adds handlers", async (connect
   assertEquals(await names(ada), ["change", "log"]);
 });
 
-behaviour("a wrong selection is reported, and disables nothing", async (connect) => {
-  const { client, server, takeFaults } = await connect({ handlers: [tool({ name: "a", run: () => "" })] });
-  server.handlers.disable({ toool: "a" } as never);
-  assertEquals(await names(client), ["a"]);
-  assertStringIncludes(String(takeFaults()[0].error), 'Cannot select handlers by "toool"');
+behaviour("a wrong selection throws, and disables nothing", async (connect) => {
+  const { client, server } = await connect({
+    handlers: [
+      tool({ name: "a", run: () => "" }),
+      resource({ uri: "note://{id}", name: "note", read: ({ id }) => id }),
+      resource({ uri: "note://1", name: "first", read: () => "first" }),
+      resourceProvider({ scheme: "file", name: "files", list: () => ({ resources: [] }), read: () => "file" }),
+    ],
+  });
+  const { handlers } = server;
+  // Twice, because the first rule loads the code for rules.
+  for (let i = 0; i < 2; i++) {
+    assertThrows(() => handlers.disable({ toool: "a" } as never), TypeError, 'Cannot select handlers by "toool"');
+    for (const toggle of [handlers.disable, handlers.enable]) {
+      assertThrows(
+        () => toggle({ resource: "note://7" }),
+        TypeError,
+        'Cannot enable or disable "note://7": it is one of resource "note://{id}"; select that, or hide single',
+      );
+      assertThrows(() => toggle({ resource: "file://a" }), TypeError, "it is one of resource");
+    }
+    assertEquals(await names(client), ["a"]);
+    handlers.disable({ resource: "note://1" });
+    handlers.disable({ resource: "other://later" });
+    assertEquals((await client.listResources()).length, 0);
+    handlers.disable({ resource: "note://{id}" });
+    assertEquals(await client.listResourceTemplates(), []);
+    await assertRejects(() => client.readResource("note://7"), Error, "not found");
+    handlers.enable({ resource: "note://{id}" });
+    assertEquals((await client.readResource("note://7")).contents.length, 1);
+  }
 });
 
 behaviour("a handler reads resources as its caller, with their guards and middleware", async (connect) => {
@@ -357,4 +384,102 @@ behaviour("allow of a resource decides on single ones in groups and under rules 
     await assertRejects(() => client.readResource("note://secret"), Error, "Resource not found");
     server.handlers.disable({ group: "notes" }, isAda);
   }
+});
+
+for (const queue of ["server", "handler"] as const) {
+  behaviour(`a call in the queue of the ${queue} is refused if its handler has gone`, async (connect) => {
+    const { pass, open: openGate } = gate();
+    const ran: string[] = [];
+    const reached: string[] = [];
+    const own = queue === "handler" ? limits({ concurrency: 1 }) : undefined;
+    const note = (name: string) => {
+      ran.push(name);
+      return name;
+    };
+    const holdAndNote = async () => {
+      await pass;
+      return note("hold");
+    };
+    let isClosed = false;
+    const isOpen = () => !isClosed;
+    // A server without a free slot refuses a call whose first `allow` is asynchronous.
+    const isOpenLater = () => isClosed ? Promise.resolve(false) : true;
+    const removed = tool({ name: "removed", limits: own, run: () => note("removed") });
+    const handlers = [
+      tool({ name: "hold", limits: own, run: holdAndNote }),
+      tool({ name: "disabled", limits: own, run: () => note("disabled") }),
+      removed,
+      tool({ name: "hidden", limits: own, allow: isOpen, run: () => note("hidden") }),
+      tool({ name: "hidden_later", limits: own, allow: isOpenLater, run: () => note("hidden later") }),
+      tool({
+        name: "kept",
+        limits: own,
+        allow: () => isClosed ? Promise.resolve(true) : true,
+        run: async () => await note("kept"),
+      }),
+      resource({ uri: "x://gone", name: "gone", limits: own, read: () => note("gone") }),
+    ];
+    const { client, server } = await connect({
+      handlers,
+      limits: queue === "server" ? { calls: { running: 1 } } : {},
+      observer: { limit: ({ limit }) => reached.push(limit) },
+    });
+    const hold = started(client.callTool("hold"));
+    await pause();
+    const kept = started(client.callTool("kept"));
+    const calls = ["disabled", "removed", "hidden", "hidden_later"].map((name) => started(client.callTool(name)));
+    const read = started(client.readResource("x://gone"));
+    await until(() => reached.length >= 6, "all calls wait");
+    server.handlers.disable({ tool: "disabled" });
+    server.handlers.remove(removed, server.handlers.get("resource", "x://gone"));
+    isClosed = true;
+    await pause();
+    openGate();
+    assertEquals(textOf(await hold), "hold");
+    for (const call of calls) assertStringIncludes(String(await call.catch((error) => error)), "Unknown tool");
+    assertStringIncludes(String(await read.catch((error) => error)), "not found");
+    assertEquals(textOf(await kept), "kept");
+    assertEquals(ran, ["hold", "kept"]);
+  });
+}
+
+behaviour("a call can be cancelled while its handler is looked up again", async (connect) => {
+  const { pass, open } = gate();
+  const { pass: decided, open: decide } = gate();
+  const reached: string[] = [];
+  const ran: string[] = [];
+  let isSlow = false;
+  let asked = 0;
+  const allow = () => {
+    if (!isSlow) return true;
+    asked++;
+    return decided.then(() => true);
+  };
+  const { client } = await connect({
+    handlers: [
+      tool({ name: "hold", run: () => pass.then(() => "hold") }),
+      tool({ name: "slow", allow, run: () => void ran.push("slow") }),
+      tool({ name: "quick", run: () => "quick" }),
+    ],
+    limits: { calls: { running: 1 } },
+    observer: { limit: ({ limit }) => reached.push(limit) },
+  });
+  const hold = started(client.callTool("hold"));
+  await pause();
+  const abort = new AbortController();
+  const slow = started(client.callTool("slow", {}, { signal: abort.signal }));
+  await until(() => reached.length === 1, "the call waits");
+  await pause();
+  isSlow = true;
+  open();
+  await hold;
+  await until(() => asked === 1, "the lookup has begun");
+  abort.abort();
+  await assertRejects(() => slow);
+  // The slot is free again, although the lookup has not ended.
+  assertEquals(textOf(await client.callTool("quick")), "quick");
+  decide();
+  await pause();
+  assertEquals(ran, []);
+  assertEquals(textOf(await client.callTool("quick")), "quick");
 });

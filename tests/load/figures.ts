@@ -6,6 +6,7 @@ import { bodyLimits, fairness, stalledClients } from "./measure_bodies.ts";
 import { graceful, stdio, worstCases } from "./measure_life.ts";
 import { crossTalk, samePairs, sessionCost } from "./measure_sessions.ts";
 import { disconnects, quietStreams, slowReaders } from "./measure_streams.ts";
+import { workerThreads } from "./measure_workers.ts";
 import { readTaskOptions } from "../../bench/options.ts";
 import { RUNTIMES } from "./processes.ts";
 import type { Figure, Measure } from "./figure.ts";
@@ -23,6 +24,7 @@ const measures: readonly (readonly [name: string, measure: Measure])[] = [
   ["D20", worstCases],
   ["D21", fairness],
   ["D22", stdio],
+  ["D23", workerThreads],
 ];
 
 const options = readTaskOptions(Deno.args, {

@@ -3,6 +3,8 @@
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import type { LimitOptions } from "../../src/core/limits.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
+import { worker } from "../../src/worker/worker.ts";
+import type heavy from "./heavy.ts";
 
 interface Globals {
   readonly Deno?: typeof Deno;
@@ -73,6 +75,8 @@ async function counted<T>(input: Input, signal: AbortSignal, run: () => Promise<
 
 const rest = (ms: unknown) => new Promise<void>((resolve) => setTimeout(resolve, Number(ms)));
 
+const runHeavy = worker<typeof heavy>(new URL("./heavy.ts", import.meta.url), { size: 1 });
+
 const handlers = [
   tool({ name: "quick", run: () => "quick" }),
   tool({
@@ -119,6 +123,11 @@ const handlers = [
       (await ctx.elicit("sure", { message: "Sure?", schema: { type: "object", properties: {} } })).action,
   }),
   tool({ name: "big", input: any, run: ({ kb }: Input) => "x".repeat(Number(kb) * 1024) }),
+  tool({
+    name: "heavy",
+    input: any,
+    run: async ({ job, ms }: Input, ctx) => await runHeavy({ job: String(job), ms: Number(ms) }, ctx),
+  }),
   resource({ uri: "load://one", name: "one", read: () => "one" }),
   resource({ uri: "load://{name}", name: "some", read: ({ name }) => name }),
 ];

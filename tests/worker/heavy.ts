@@ -8,6 +8,11 @@ export default expose(async (input: { readonly job: string; readonly value?: unk
   if (job === "echo") return value;
   if (job === "context") return { method: ctx.method, version: ctx.client.version, meta: ctx.meta };
   if (job === "spin") { while (performance.now() >= 0); }
+  if (job === "poll") {
+    while (!ctx.signal.aborted);
+    return ctx.signal.reason;
+  }
+  if (job === "check") { for (;;) ctx.signal.throwIfAborted(); }
   if (job === "burn") {
     for (const end = performance.now() + Number(value); performance.now() < end;);
     return "burnt";
@@ -43,6 +48,12 @@ export default expose(async (input: { readonly job: string; readonly value?: unk
     setTimeout(() => {
       throw new Error("nobody caught this");
     });
+  }
+  if (job === "crash when idle") {
+    setTimeout(() => {
+      throw new Error("nobody caught this either");
+    }, 20);
+    return "done";
   }
   if (job === "close") globalThis.close?.();
   if (job === "exit") typeof Deno === "undefined" ? eval("process").exit(3) : Deno.exit(3);

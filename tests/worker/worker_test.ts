@@ -71,6 +71,38 @@ behaviour("errors of a thread arrive as errors of a handler", async (join) => {
   }
 });
 
+Deno.test("a thread that ends while it is idle is replaced", async () => {
+  const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 60_000 });
+  for (let i = 0; i < 2; i++) {
+    assertEquals(await run({ job: "crash when idle" }, fakeContext()), "done");
+    await new Promise((resolve) => setTimeout(resolve, 150));
+  }
+});
+
+Deno.test("a thread that fails before its first call fails the call", async () => {
+  const { Worker: real } = globalThis;
+  let made = 0;
+  class Failing extends EventTarget {
+    constructor() {
+      super();
+      made++;
+      queueMicrotask(() => this.dispatchEvent(Object.assign(new Event("error"), { message: "failed early" })));
+    }
+    postMessage(): void {}
+    terminate(): void {}
+  }
+  Object.assign(globalThis, { Worker: Failing });
+  try {
+    const run = worker<typeof heavy>(heavyFile, { size: 1, startMs: 200 });
+    for (let i = 1; i <= 2; i++) {
+      await assertRejects(() => run({ job: "echo" }, fakeContext()), Error, "failed early");
+      assertEquals(made, i);
+    }
+  } finally {
+    Object.assign(globalThis, { Worker: real });
+  }
+});
+
 behaviour("a cancelled call ends a thread that does not stop", async (join) => {
   const { client } = await join({ handlers: [makeHeavy({ stopMs: 20 })] });
   for (const job of ["spin", "wait"]) {
@@ -81,6 +113,18 @@ behaviour("a cancelled call ends a thread that does not stop", async (join) => {
     await assertRejects(() => call);
     // The only thread was blocked, so another one answers.
     assertEquals(textOf(await waiting), "waited");
+  }
+});
+
+behaviour("a handler that blocks its thread sees the cancellation in its signal", async (join) => {
+  // The server never ends the thread, so the next call gets it only when the handler stops.
+  const { client } = await join({ handlers: [makeHeavy({ stopMs: 60_000 })] });
+  for (const job of ["poll", "check"]) {
+    const abort = new AbortController();
+    const call = client.callTool("heavy", { job }, { signal: abort.signal, onProgress: () => {} });
+    setTimeout(() => abort.abort(), 300);
+    await assertRejects(() => call);
+    assertEquals(textOf(await client.callTool("heavy", { job: "echo", value: "next" })), "next");
   }
 });
 

@@ -96,6 +96,7 @@ class Entry {
 
 /** The values that one run of a handler uses. */
 class Scope {
+  static readonly #model: Scope = new Scope({} as ServiceCall, false);
   readonly call: ServiceCall;
   /** Whether this is `allow` or `list`, which have no values that live for one call. */
   readonly isShared: boolean;

@@ -7,6 +7,7 @@ import type { Context } from "./context.ts";
 
 /** A context with services. Everything else is that of its call. */
 export class ServiceContext<S> implements Context<S> {
+  static readonly #model: ServiceContext<unknown> = new ServiceContext({} as Context, {}, {} as Context["get"]);
   readonly services: S;
   readonly get: Context["get"];
   readonly #call: Context;

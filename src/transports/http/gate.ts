@@ -167,6 +167,7 @@ export class HttpGate implements Gate {
 }
 
 class AdmittedInfo implements Admitted {
+  static readonly #model: AdmittedInfo = new AdmittedInfo(undefined, { id: "" }, {} as SeenRequest);
   readonly info: ConnectionInfo | undefined;
   readonly principal: Principal;
   readonly seen: SeenRequest;
@@ -186,6 +187,7 @@ const TOO_SLOW = new Error("Cannot authenticate a caller: it took too long");
 
 /** A request at the gate. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */
 class Entry implements AuthFacts {
+  static readonly #model: Entry = new Entry({} as Request, undefined, { transport: "http", parts: {} as GateParts });
   readonly transport: TransportName;
   readonly #request: Request;
   readonly #info: ConnectionInfo | undefined;
@@ -255,6 +257,7 @@ function toHidden({ headers = [], cookies = [], query = [] }: Credentials = {}):
 
 /** A request without its credentials. The copy is made when a handler reads it. */
 class VisibleRequest implements SeenRequest {
+  static readonly #model: VisibleRequest = new VisibleRequest({} as Request, {} as Hidden);
   // Private, so that a printed context shows no credentials.
   readonly #raw: Request;
   readonly #hidden: Hidden;

@@ -63,7 +63,13 @@ export function apiKey(options: ApiKeyOptions): Authentication {
   const { keys, header = "authorization", cookie, query, realm } = options;
   checkSecrets(keys, 'Cannot use the API keys: keys is not an object such as { ada: "…" } or a function');
   const isBearer = header.toLowerCase() === "authorization";
-  const places: Places = { header, scheme: isBearer ? "Bearer" : undefined, cookie, query };
+  // Deno finds the header faster by the name that most clients send.
+  const places: Places = {
+    header: isBearer ? "Authorization" : header,
+    scheme: isBearer ? "Bearer" : undefined,
+    cookie,
+    query,
+  };
   const challenge: Challenge = { scheme: isBearer ? "Bearer" : "ApiKey", params: realm === undefined ? {} : { realm } };
   const find: Find = typeof keys === "function"
     ? (key, facts) => toCaller(keys(key, facts), challenge, toOwner)

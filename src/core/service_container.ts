@@ -5,6 +5,7 @@
  */
 import { McpError, quote } from "../protocol/errors.ts";
 import { type Container, type ContainerParts, findInternals, type Injectable, type ServiceCall } from "./container.ts";
+import type { Context } from "./context.ts";
 import { BUSY } from "./link.ts";
 import type { Lifetime, Service, ServiceEnd } from "./service.ts";
 import { ServiceContext } from "./service_context.ts";
@@ -47,6 +48,12 @@ export interface Injection<C, A extends readonly unknown[], R> {
 
 /** The container of one server. */
 export class ServiceContainer implements Container {
+  // Keep their hidden classes in memory, as in `Call`. They are no static members, which a bundler could not drop.
+  readonly #scope: Scope = new Scope({} as ServiceCall, false);
+  readonly #context: ServiceContext<object> = new ServiceContext({} as Context, {}, {
+    container: this,
+    scope: this.#scope,
+  });
   readonly #parts: ContainerParts;
   /** Services of handlers that live as long as the server. */
   readonly #lasting = new Map<Definition, Service>();

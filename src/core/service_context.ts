@@ -15,8 +15,6 @@ export interface ServiceSource {
 
 /** A context with services. Everything else is that of its call. */
 export class ServiceContext<S> implements Context<S> {
-  // Keeps the hidden class of these contexts in memory, as in `Call`.
-  static readonly #model: ServiceContext<unknown> = new ServiceContext({} as Context, {}, {} as ServiceSource);
   readonly services: S;
   readonly #call: Context;
   readonly #source: ServiceSource;

@@ -9,8 +9,6 @@ import type { Definition, Entry } from "./service_entry.ts";
 
 /** The values that one run of a handler uses. */
 export class Scope {
-  // Keeps the hidden class of scopes in memory, as in `Call`.
-  static readonly #model: Scope = new Scope({} as ServiceCall, false);
   readonly call: ServiceCall;
   /** Whether this is `allow` or `list`, which have no values that live for one call. */
   readonly isShared: boolean;

@@ -118,8 +118,8 @@ export class Endpoint {
     const { loadGate } = this.#options;
     const gate = this.#gate;
     if (loadGate && !gate) return this.#fetchLater(loadGate, request, info);
-    // An admitted request arrives here a second time.
-    const admitted = gate?.findAdmitted(info);
+    // A request that waited for its authentication arrives here a second time.
+    let admitted = gate?.findAdmitted(info);
     // has() makes Deno read all headers at once, which speeds up later access. The names of these three headers are
     // read fastest if they are not in lower case.
     if (
@@ -130,7 +130,11 @@ export class Endpoint {
       if (refusal) return gate?.respond(request) ?? refusal;
     }
     if (this.#isClosing) return this.#refuse(request, CLOSING);
-    if (gate && !admitted && method !== "OPTIONS") return gate.admit(request, info, this.fetch);
+    if (gate && !admitted && method !== "OPTIONS") {
+      const entered = gate.enter(request, info, "http");
+      admitted = gate.findAdmitted(entered);
+      if (!admitted) return gate.settle(entered, (admitted) => this.fetch(request, admitted));
+    }
     const accept = headers.get("Accept");
     const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream) this.#lastAccept = accept;
@@ -141,7 +145,7 @@ export class Endpoint {
     const principal = admitted?.principal ?? (info?.principal === undefined ? undefined : readPrincipal(info));
     return new Promise((respond) => {
       const exchange = new Exchange(
-        { request, headers, info, principal, seen: admitted?.seen, accepts, respond },
+        { request, headers, info: admitted ?? info, principal, seen: admitted?.seen, accepts, respond },
         this.#exchanges,
       );
       method === "POST" ? this.#post(exchange, request) : this.#serveGetOrDelete(exchange, method);

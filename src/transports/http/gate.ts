@@ -61,20 +61,16 @@ export class HttpGate implements Gate {
     }
   }
 
-  findAdmitted(info: ConnectionInfo | undefined): Admitted | undefined {
-    return info instanceof AdmittedInfo ? info : undefined;
+  findAdmitted(found: unknown): Admitted | undefined {
+    return found instanceof AdmittedInfo ? found : undefined;
   }
 
-  // Fast path: no promise and no closure, if the authentication is synchronous.
-  admit(
-    request: Request,
-    info: ConnectionInfo | undefined,
-    fetch: (request: Request, admitted: Admitted) => Promise<Response>,
+  async settle(
+    entered: Admitted | Response | Promise<Admitted | Response>,
+    serve: (admitted: Admitted) => Promise<Response>,
   ): Promise<Response> {
-    const entered = this.enter(request, info, "http");
-    if (entered instanceof AdmittedInfo) return fetch(request, entered);
-    if (entered instanceof Response) return Promise.resolve(entered);
-    return Promise.resolve(entered).then((entered) => entered instanceof Response ? entered : fetch(request, entered));
+    const settled = await entered;
+    return settled instanceof Response ? settled : await serve(settled);
   }
 
   enter(

@@ -140,11 +140,9 @@ export class Endpoint {
       : this.#checkGetOrDelete(method, headers, accepts);
     if (rejection) return this.#refuse(request, rejection);
     const principal = admitted?.principal ?? (info?.principal === undefined ? undefined : readPrincipal(info));
+    const seen = admitted?.seen;
     return new Promise((respond) => {
-      const exchange = new Exchange(
-        { request, headers, info: admitted ?? info, principal, seen: admitted?.seen, accepts, respond },
-        this.#exchanges,
-      );
+      const exchange = new Exchange({ request, headers, info, principal, seen, accepts, respond }, this.#exchanges);
       method === "POST" ? this.#post(exchange, request) : this.#serveGetOrDelete(exchange, method);
     });
   };

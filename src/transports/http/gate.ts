@@ -164,7 +164,8 @@ export class HttpGate implements Gate {
 }
 
 class AdmittedInfo implements Admitted {
-  static readonly #model: AdmittedInfo = new AdmittedInfo(undefined, { id: "" }, {} as SeenRequest);
+  // Keeps the hidden class of these objects in memory, as in `Call`.
+  static readonly #model: AdmittedInfo = new AdmittedInfo(undefined, { id: "" }, {} as SeenRequest); // Not read.
   readonly info: ConnectionInfo | undefined;
   readonly principal: Principal;
   readonly seen: SeenRequest;
@@ -176,6 +177,7 @@ class AdmittedInfo implements Admitted {
   }
 }
 
+const NO_REQUEST = {} as Request; // Never read.
 const NO_CALLER = refuse(401);
 const TOO_MANY = refuse(503, {
   reason: "too many callers are being authenticated (auth.running, auth.runningPerPeer)",
@@ -191,7 +193,12 @@ interface EntryParts {
 
 /** A request at the gate. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */
 class Entry implements AuthFacts {
-  static readonly #model: Entry = new Entry({} as Request, undefined, { transport: "http", parts: {} as GateParts });
+  // Keeps the hidden class of entries in memory, as in `Call`. Nothing of its parts is read.
+  static readonly #model: Entry = new Entry(NO_REQUEST, undefined, {
+    transport: "http",
+    core: {} as Core,
+    proxies: [],
+  });
   readonly transport: TransportName;
   readonly #request: Request;
   readonly #info: ConnectionInfo | undefined;
@@ -263,7 +270,8 @@ function toHidden({ headers = [], cookies = [], query = [] }: Credentials = {}):
 
 /** A request without its credentials. The copy is made when a handler reads it. */
 class VisibleRequest implements SeenRequest {
-  static readonly #model: VisibleRequest = new VisibleRequest({} as Request, {} as Hidden);
+  // Keeps the hidden class of these requests in memory, as in `Call`.
+  static readonly #model: VisibleRequest = new VisibleRequest(NO_REQUEST, {} as Hidden); // Not read.
   // Private, so that a printed context shows no credentials.
   readonly #raw: Request;
   readonly #hidden: Hidden;

@@ -15,10 +15,9 @@ import {
 } from "../asks.ts";
 import { args, bun } from "./serve.ts";
 import { pair, STEPS, sum } from "./shapes.ts";
+import { type Auth, createUsingServer, heard, KEYED, type Library } from "./using.ts";
 
-type Library = typeof import("../../mod.ts");
 type Stdio = typeof import("../../src/transports/stdio/stdio.ts");
-type Auth = typeof import("../../src/auth/auth.ts");
 type Server = ReturnType<Library["createServer"]>;
 
 /** Makes one turn of calls and returns the microseconds of processor time that it took. */
@@ -31,27 +30,6 @@ const HTTP_TURN = 16;
 const STDIO_TURN = 64;
 /** Calls in flight at a time over stdio, within the default limits of one client. */
 const LINES = 8;
-
-/** The header with the key of a server that authenticates. */
-const KEYED = { authorization: "Bearer a-key-of-the-benchmark" };
-const heard = { calls: 0 };
-
-/** Creates a server that uses some of: a server-wide service, an API key, and an observer of one event. */
-function createUsingServer({ createServer, service, tool }: Library, { apiKey }: Auth, uses: string): Server {
-  const adder = service("adder", () => ({ add: (a: number, b: number) => a + b }));
-  const plain = { name: "add", input: pair, output: sum };
-  const add = uses.includes("service")
-    ? tool({ ...plain, services: { adder }, run: ({ a, b }, { services }) => ({ sum: services.adder.add(a, b) }) })
-    : tool({ ...plain, run: ({ a, b }) => ({ sum: a + b }) });
-  const keys = { bench: KEYED.authorization.slice("Bearer ".length), other: "another-key-of-the-benchmark" };
-  return createServer({
-    name: "bench",
-    version: "1.0.0",
-    handlers: [add],
-    ...uses.includes("key") ? { auth: apiKey({ keys }) } : {},
-    ...uses.includes("observer") ? { observer: { call: () => void heard.calls++ } } : {},
-  });
-}
 
 function createBenchServer({ createServer, tool }: Library): Server {
   const add = tool({ name: "add", input: pair, output: sum, run: ({ a, b }) => ({ sum: a + b }) });

@@ -1,8 +1,10 @@
 // The working tree against a git revision, in interleaved pairs: calls in one process, and starts of processes. Also
 // counts the functions that one call runs on each.
 import { listCalledFunctions, PATHS } from "../tests/architecture/budget_calls.ts";
-import type { Manner, Subject } from "./asks.ts";
-import { pinned, type Runtime, SERVER_CORE, toWords } from "./machine.ts";
+import { type Manner, readAnswer, type Subject, toModernAsk } from "./asks.ts";
+import { load } from "./load.ts";
+import { measure, pinned, type Runtime, type Server, SERVER_CORE, startServer, toWords } from "./machine.ts";
+import { KEYED } from "./programs/using.ts";
 import { type Ratios, toRatios, toSpread } from "./ratios.ts";
 import { toServerFile, toStdioFile } from "./server_file.ts";
 import { timeStarts } from "./start.ts";
@@ -30,14 +32,16 @@ const workloads: Readonly<Record<string, readonly [Subject, Manner, "http" | "st
 
 const program = new URL("programs/pairs.ts", import.meta.url).pathname;
 
-/** Runs pairs of one workload in several processes. `uses` lets the server of the own copy use optional parts. */
+/**
+ * Runs pairs of one workload in several processes. `uses` names the optional parts that the server of the own copy uses.
+ */
 async function compareCalls(
   { own, other }: Trees,
   runtime: Runtime,
   workload: readonly [Subject, Manner, "http" | "stdio"],
-  { pairs, uses = false }: { readonly pairs: number; readonly uses?: boolean },
+  { pairs, uses = "" }: { readonly pairs: number; readonly uses?: string },
 ): Promise<Ratios> {
-  const toEntries = (tree: Tree) => [tree.library, tree.stdio, uses && tree === own ? tree.auth : ""];
+  const toEntries = (tree: Tree) => [tree.library, tree.stdio, tree.auth, tree === own ? uses : ""];
   const micros: { readonly own: number[]; readonly other: number[] } = { own: [], other: [] };
   const processes = Math.min(PROCESSES, pairs);
   for (let i = 0; i < processes; i++) {
@@ -97,29 +101,75 @@ async function countFunctions({ own, other }: Trees): Promise<{ readonly table: 
 /** The highest ratio of a server that uses a service, an API key and an observer. */
 const USES_LIMIT = 1.1;
 
+/** Processor time per request over sockets, of a server that uses optional parts and of one that does not, in turns. */
+export async function compareSockets(runtime: Runtime, uses: string, turns: number): Promise<Ratios> {
+  const words = [`uses:${uses}`, "call"].map((what) => toWords(runtime, "programs/ours.ts", [what]));
+  const servers: Server[] = [];
+  const micros: number[][] = [[], []];
+  try {
+    for (const each of words) servers.push(await startServer(each));
+    const { headers, body } = toModernAsk("tools/call", { name: "add", arguments: { a: 1, b: 2 } });
+    const ask = { headers: { ...headers, ...KEYED }, body };
+    for (const { port } of servers) await readAnswer(port, ask, "add");
+    for (const { port } of servers) await load(port, ask, 32, 2); // until the code is compiled
+    for (let turn = 0; turn < turns; turn++) {
+      for (const i of turn % 2 ? [1, 0] : [0, 1]) {
+        const { pid, port } = servers[i];
+        const { cpu, value } = await measure(pid, () => load(port, ask, 32));
+        micros[i].push(cpu / value.requests * 1e6);
+      }
+    }
+    return toRatios(micros[0], micros[1]);
+  } finally {
+    for (const server of servers) await server.stop();
+  }
+}
+
+/** The optional parts that are measured: all together, and each alone. */
+const USES: Readonly<Record<string, string>> = {
+  "all three": "service,key,observer",
+  "a service": "service",
+  "an API key": "key",
+  "an observer": "observer",
+};
+
 /**
  * Compares a server that uses a server-wide service, an API key and an observer of one event with a server that uses
- * none of them, each on its own copy of the working tree. Prints a Markdown table; returns whether it costs at most 10 %
- * more.
+ * none of them, each on its own copy of the working tree. Also measures each of them alone. Prints a Markdown table;
+ * returns whether all together cost at most 10 % more.
  */
 export async function measureUses(runtimes: readonly Runtime[], pairs: number): Promise<boolean> {
   const trees = await copyTrees();
   const rows = new Map<string, Row>();
   let isGood = true;
+
+  function add(row: Row, runtime: Runtime, ratios: Ratios): void {
+    const isMore = ratios.median > USES_LIMIT;
+    if (isMore) isGood = false;
+    row.set(`${runtime}: ratio`, ratios.median.toFixed(3)).set(`${runtime}: quartiles`, toSpread(ratios));
+    row.set(`${runtime}: verdict`, isMore ? "**more**" : "ok");
+  }
+
   try {
     for (const name of ["W1 tools/call, fetch", "W2 tools/call in a session, fetch"]) {
+      for (const [part, uses] of Object.entries(USES)) {
+        const row: Row = new Map();
+        for (const runtime of runtimes) {
+          console.error(`comparing ${name} on ${runtime} with ${part} …`);
+          add(row, runtime, await compareCalls(trees, runtime, workloads[name], { pairs, uses }));
+        }
+        rows.set(`${name}: ${part}`, row);
+      }
+    }
+    for (const [part, uses] of Object.entries(USES)) {
       const row: Row = new Map();
       for (const runtime of runtimes) {
-        console.error(`comparing ${name} on ${runtime} …`);
-        const ratios = await compareCalls(trees, runtime, workloads[name], { pairs, uses: true });
-        const isMore = ratios.median > USES_LIMIT;
-        if (isMore) isGood = false;
-        row.set(`${runtime}: ratio`, ratios.median.toFixed(3)).set(`${runtime}: quartiles`, toSpread(ratios));
-        row.set(`${runtime}: verdict`, isMore ? "**more**" : "ok");
+        console.error(`comparing W1 over sockets on ${runtime} with ${part} …`);
+        add(row, runtime, await compareSockets(runtime, uses, Math.ceil(pairs / 4)));
       }
-      rows.set(name, row);
+      rows.set(`W1 tools/call, sockets: ${part}`, row);
     }
-    console.log(toTable(`With a service, an API key and an observer / without, ${pairs} interleaved pairs`, rows));
+    console.log(toTable(`With optional parts / without, ${pairs} interleaved pairs`, rows));
     return isGood;
   } finally {
     await trees.remove();

@@ -1,8 +1,13 @@
-// This library, in the mode of the first argument: `call`, `list`, `stdio`, or a number of tools.
-import { createServer, tool } from "../../mod.ts";
+// This library, in the mode of the first argument: `call`, `list`, `stdio`, a number of tools, or the optional parts that
+// the server uses, such as `uses:service,key,observer`.
+import * as library from "../../mod.ts";
+import * as auth from "../../src/auth/auth.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { args, serve } from "./serve.ts";
 import { names, pair, query, STEPS, sum, toDescription } from "./shapes.ts";
+import { createUsingServer } from "./using.ts";
+
+const { createServer, tool } = library;
 
 const add = tool({
   name: "add",
@@ -26,7 +31,7 @@ const searches = (count: readonly string[]) =>
   count.map((name) => tool({ name, description: toDescription(name), input: query, run: () => "nothing found" }));
 const others = Array.from({ length: Number(what) || 0 }, (_, i) => `tool_${i}`);
 
-const server = createServer({
+const server = what.startsWith("uses:") ? createUsingServer(library, auth, what) : createServer({
   name: "bench",
   version: "1.0.0",
   handlers: what === "list" ? searches(names) : [add, count, ...searches(others)],

@@ -1,7 +1,7 @@
 // Runs the same calls on two copies of the library in one process, in turns. Arguments: a workload as JSON, the number of
-// pairs, the milliseconds of a slice, then the main and the stdio entry of each copy, and its auth entry if its server
-// uses a service, an API key and an observer, or "". Prints the microseconds per call of
-// each pair as JSON. It opens no socket: requests go to `server.fetch`, lines through `serveStdio`.
+// pairs, the milliseconds of a slice, then for each copy its main, stdio and auth entry, and what its server uses, such as
+// "service,key,observer", or "". Prints the microseconds per call of each pair as JSON. It opens no socket: requests go to
+// `server.fetch`, lines through `serveStdio`.
 import process from "node:process";
 import {
   handshake,
@@ -15,10 +15,9 @@ import {
 } from "../asks.ts";
 import { args, bun } from "./serve.ts";
 import { pair, STEPS, sum } from "./shapes.ts";
+import { type Auth, createUsingServer, heard, KEYED, type Library } from "./using.ts";
 
-type Library = typeof import("../../mod.ts");
 type Stdio = typeof import("../../src/transports/stdio/stdio.ts");
-type Auth = typeof import("../../src/auth/auth.ts");
 type Server = ReturnType<Library["createServer"]>;
 
 /** Makes one turn of calls and returns the microseconds of processor time that it took. */
@@ -31,26 +30,6 @@ const HTTP_TURN = 16;
 const STDIO_TURN = 64;
 /** Calls in flight at a time over stdio, within the default limits of one client. */
 const LINES = 8;
-
-/** The header with the key of a server that authenticates. */
-const KEYED = { authorization: "Bearer a-key-of-the-benchmark" };
-const heard = { calls: 0 };
-
-/** Creates a server that uses a server-wide service, an API key and an observer of one event. */
-function createUsingServer({ createServer, service, tool }: Library, { apiKey }: Auth): Server {
-  const adder = service("adder", () => ({ add: (a: number, b: number) => a + b }));
-  const services = { adder };
-  const add = tool({
-    name: "add",
-    input: pair,
-    output: sum,
-    services,
-    run: ({ a, b }, { services: { adder } }) => ({ sum: adder.add(a, b) }),
-  });
-  const keys = { bench: KEYED.authorization.slice("Bearer ".length), other: "another-key-of-the-benchmark" };
-  const observer = { call: () => void heard.calls++ };
-  return createServer({ name: "bench", version: "1.0.0", auth: apiKey({ keys }), handlers: [add], observer });
-}
 
 function createBenchServer({ createServer, tool }: Library): Server {
   const add = tool({ name: "add", input: pair, output: sum, run: ({ a, b }) => ({ sum: a + b }) });
@@ -164,14 +143,14 @@ function collectGarbage(): void {
 const [workload, pairs, slice, ...entries] = args;
 const [subject, manner, way]: readonly [Subject, Manner, "http" | "stdio"] = JSON.parse(workload);
 const drives: Drive[] = [];
-for (let i = 0; i < entries.length; i += 3) {
+for (let i = 0; i < entries.length; i += 4) {
   const library: Library = await import(entries[i]);
   const stdio: Stdio = await import(entries[i + 1]);
-  const isUsing = entries[i + 2] !== "";
-  const server = isUsing ? createUsingServer(library, await import(entries[i + 2])) : createBenchServer(library);
+  const uses = entries[i + 3];
+  const server = uses ? createUsingServer(library, await import(entries[i + 2]), uses) : createBenchServer(library);
   drives.push(
     way === "http"
-      ? await driveHttp(server, subject, manner, isUsing ? KEYED : {})
+      ? await driveHttp(server, subject, manner, uses.includes("key") ? KEYED : {})
       : await driveStdio(server, stdio, subject, manner),
   );
 }
@@ -209,7 +188,7 @@ for (let i = 0; i < Number(pairs); i++) {
   await takeTurns(10);
   results.push(await takeTurns(turns));
 }
-if (entries.some((entry, i) => i % 3 === 2 && entry) && !heard.calls) {
+if (entries.some((entry, i) => i % 4 === 3 && entry.includes("observer")) && !heard.calls) {
   throw new Error("Cannot measure: nothing was heard");
 }
 console.log(JSON.stringify(results));

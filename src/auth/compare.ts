@@ -63,6 +63,39 @@ export class KnownSecrets<T> {
   }
 }
 
+/** Maximum characters of a header that is remembered. */
+const MAX_REMEMBERED = 256;
+
+/**
+ * The header that was accepted last, and what it stands for. Most requests repeat it, and then nothing of it is parsed
+ * and no other credential is compared: a fifth of an authentication on Deno, and half of one on Bun.
+ */
+export class LastAccepted<T> {
+  /** Character codes of the header, filled up with zeros. */
+  readonly #codes: Uint16Array = new Uint16Array(MAX_REMEMBERED);
+  #length = -1;
+  #value?: T;
+
+  /** Remembers a header whose credential was found by comparing it with all known ones. */
+  remember(header: string, value: T): void {
+    if (header.length > MAX_REMEMBERED) return;
+    this.#codes.fill(0);
+    for (let i = 0; i < header.length; i++) this.#codes[i] = header.charCodeAt(i);
+    this.#length = header.length;
+    this.#value = value;
+  }
+
+  /** Finds what a header stands for. The time depends on nothing but the length of the given header. */
+  find(header: string): T | undefined {
+    const { length } = header;
+    if (length > MAX_REMEMBERED) return;
+    const codes = this.#codes;
+    let difference = this.#length ^ length;
+    for (let i = 0; i < length; i++) difference |= codes[i] ^ header.charCodeAt(i);
+    return difference ? undefined : this.#value;
+  }
+}
+
 function write(secret: string, to: Uint8Array): void {
   const end = Math.min(secret.length, to.length);
   for (let i = 0; i < end; i++) to[i] = secret.charCodeAt(i);

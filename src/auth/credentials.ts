@@ -40,7 +40,8 @@ export function readCredential(request: Request, places: Places, challenge: Chal
   return given === null ? readOne(found[0], challenge) : readHeader(given, scheme, challenge);
 }
 
-function readHeader(given: string, scheme: string | undefined, challenge: Challenge): Presented {
+/** Reads the credential of a header. */
+export function readHeader(given: string, scheme: string | undefined, challenge: Challenge): Presented {
   return readOne(scheme === undefined ? given : withoutScheme(given, scheme), challenge, given);
 }
 

@@ -107,8 +107,11 @@ export class Call implements ServiceCall, Cancellable {
   declare deferred?: Deferred[];
   /** Settles when the first question is open. Its outcome depends on it. Only declared, because few calls ask. */
   declare opening?: Promise<unknown>;
-  /** Reports the call. Only declared, because most servers have no observer. */
-  declare observed?: RequestReport;
+  /**
+   * Reports the call. Not only declared: observed calls would have a hidden class of their own, which a full garbage
+   * collection discards with the compiled code. That made an observer cost a fifth of a call.
+   */
+  observed?: RequestReport;
   /** Called when the input is valid and the handler starts. Declared only, because few calls have it. */
   declare onRun?: () => void;
   /** Milliseconds that the handler may take, if it has a limit of its own. */

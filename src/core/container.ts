@@ -48,11 +48,22 @@ export interface ServiceCall extends Context<never> {
   readonly isAsking: boolean;
 }
 
-/** A function of a handler. Its last argument is the context, and defaults to the call. */
-export type Injectable<C, A extends readonly unknown[], R> = (call: C, ...rest: [...A, ctx?: Context<never>]) => R;
+/**
+ * A function of a handler. Its context defaults to the call. It is the second argument, because passing arguments on in
+ * front of another one takes longer than the rest of the injection.
+ */
+export type Injectable<C, A extends readonly unknown[], R> = (
+  call: C,
+  ctx: Context<never> | undefined,
+  ...rest: A
+) => R;
 
-/** The same function without the context. */
-export type Injected<C, A extends readonly unknown[], R> = (call: C, ...rest: A) => R | Promise<Awaited<R>>;
+/** The same function. It finds the context by itself. */
+export type Injected<C, A extends readonly unknown[], R> = (
+  call: C,
+  ctx?: undefined,
+  ...rest: A
+) => R | Promise<Awaited<R>>;
 
 /** The services of one handler. */
 export interface Binding {

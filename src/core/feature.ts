@@ -88,12 +88,12 @@ export function bindAllow(
   allow: ((ctx: Context<never>, subject?: never) => boolean | Promise<boolean>) | undefined,
   services: Binding | undefined,
 ): BoundAllow | undefined {
-  const shared = allow && services?.share((_call: Call, subject: unknown, ctx?: Context<never>) =>
+  const shared = allow && services?.share((_call: Call, ctx: Context<never> | undefined, subject: unknown) =>
     // The context has the services of the handler, and a subject the type that it expects.
     allow(ctx as never, subject as never)
   );
   // The registry passes calls. Without services, `allow` needs none.
-  const bound: unknown = shared ? (call: Call, subject?: unknown) => shared(call, subject) : allow;
+  const bound: unknown = shared ? (call: Call, subject?: unknown) => shared(call, undefined, subject) : allow;
   return bound as BoundAllow | undefined; // As above.
 }
 

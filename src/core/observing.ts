@@ -32,6 +32,13 @@ import type {
 } from "./observer.ts";
 import { BUSY } from "./link.ts";
 
+let nextId = 1;
+
+/** The trace context of a request. */
+type Trace = Pick<StartEvent, "traceparent" | "tracestate" | "baggage">;
+
+const NO_TRACE: Trace = { traceparent: undefined, tracestate: undefined, baggage: undefined };
+
 /** Creates the builder of events for a server. */
 export function createObserving(core: Core): Observing {
   return new ServerObserving(core);
@@ -40,6 +47,7 @@ export function createObserving(core: Core): Observing {
 class ServerObserving implements Observing {
   readonly core: Core;
   readonly #handlesRequests: boolean;
+  readonly #handlesCalls: boolean;
   /** The limit that was reached last. */
   #reached?: string;
 
@@ -47,10 +55,13 @@ class ServerObserving implements Observing {
     this.core = core;
     const { start, call, refused, limit, subscription } = core.observer;
     this.#handlesRequests = !!(start ?? call ?? refused ?? limit ?? subscription);
+    this.#handlesCalls = !!(start ?? call);
   }
 
   observe(message: Request, origin: Origin): RequestReport | undefined {
-    return this.#handlesRequests ? new ObservedCall(this, message, origin) : undefined;
+    if (!this.#handlesRequests) return;
+    // The clock is read only for events that have a time: a reading takes as long as the rest of the report.
+    return new ObservedCall(this, message, origin, this.#handlesCalls ? this.core.ticker.clock.now() : 0);
   }
 
   message(direction: "in" | "out", origin: Origin, text: string): void {
@@ -112,6 +123,13 @@ function toSource({ transport, principal }: Origin): EventSource {
 
 /** One observed request. It keeps no parameters, because a subscription may last for days. */
 class ObservedCall implements RequestReport {
+  // Keeps the hidden class of reports in memory, as in `Call`.
+  static readonly #model: ObservedCall = new ObservedCall(
+    {} as ServerObserving, // Not read.
+    { kind: "request", id: 0, method: "", weight: 0 },
+    { transport: "http" },
+    0,
+  );
   why?: CancelReason;
   reason?: RefusalReason;
   readonly #observing: ServerObserving;
@@ -129,11 +147,11 @@ class ObservedCall implements RequestReport {
   #hasEnded = false;
 
   /** Creates the report of a request that has just been received. */
-  constructor(observing: ServerObserving, { method, params }: Request, origin: Origin) {
+  constructor(observing: ServerObserving, { method, params }: Request, origin: Origin, since: number) {
     this.#observing = observing;
     this.#origin = origin;
     this.#method = method;
-    this.#since = this.#now();
+    this.#since = since;
     this.#trace = readTrace(params?._meta);
   }
 
@@ -231,13 +249,6 @@ class ObservedCall implements RequestReport {
     });
   }
 }
-
-let nextId = 1;
-
-/** The trace context of a request. */
-type Trace = Pick<StartEvent, "traceparent" | "tracestate" | "baggage">;
-
-const NO_TRACE: Trace = { traceparent: undefined, tracestate: undefined, baggage: undefined };
 
 /** Returns the trace context of a request without the rest of its metadata. */
 function readTrace(meta: unknown): Trace {

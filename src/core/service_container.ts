@@ -4,34 +4,21 @@
  * @module
  */
 import { McpError, quote } from "../protocol/errors.ts";
-import {
-  type Binding,
-  type Container,
-  type ContainerHost,
-  type ContainerParts,
-  findInternals,
-  findRoot,
-  type Injectable,
-  type Injected,
-  type ServiceCall,
-  type ServiceInternals,
-} from "./container.ts";
+import { type Container, type ContainerParts, findInternals, type Injectable, type ServiceCall } from "./container.ts";
 import type { Context } from "./context.ts";
-import { INTERNALS } from "./internals.ts";
 import { BUSY } from "./link.ts";
-import type { Lifetime, Service, ServiceEnd, Services } from "./service.ts";
+import type { Lifetime, Service, ServiceEnd } from "./service.ts";
 import { ServiceContext } from "./service_context.ts";
-
-/** A service as its container needs it. */
-export interface Definition extends ServiceInternals {
-  readonly lifetime: Lifetime;
-  /** Returns the key of a call, for a service by key. */
-  readonly key?: (ctx: Context) => string | undefined;
-  readonly make: (scope: never) => unknown;
-  readonly dispose?: (value: unknown, end: ServiceEnd) => unknown;
-  readonly idleMs: number;
-  readonly max: number;
-}
+import {
+  type Definition,
+  Entry,
+  type EntryKey,
+  findDisposer,
+  findPath,
+  readKey,
+  toDefinition,
+} from "./service_entry.ts";
+import { Scope } from "./service_scope.ts";
 
 /** Milliseconds that the disposal of a value may take, and that of all when the server closes. */
 const DISPOSE_MS = 10_000;
@@ -45,154 +32,28 @@ const WORDS: Readonly<Record<Lifetime, string>> = {
   call: "lives for one call",
 };
 
-/** The key of a value. */
-interface EntryKey {
-  readonly key?: string;
-  readonly fullKey?: string;
-}
-
-/** One value of a service. */
-class Entry {
-  readonly name: string;
-  readonly definition: Definition;
-  readonly lifetime: Lifetime;
-  readonly key?: string;
-  /** Key among all values of the service: the path of its endpoint with `key`. */
-  readonly fullKey?: string;
-  state: "making" | "made" | "gone" = "making";
-  value: unknown;
-  /** Runs `make`, once. */
-  start?: () => void;
-  /** Settles with the value. */
-  readonly settled: PromiseWithResolvers<unknown> = Promise.withResolvers();
-  /** Entries that `make` waits for. */
-  readonly waitsFor: Set<Entry> = new Set();
-  /** Entries by key that this one uses. */
-  readonly holds: Set<Entry> = new Set();
-  /** Number of calls and entries that use a value by key. */
-  users = 0;
-  /** Time of the last use, in milliseconds of the monotonic clock. */
-  usedAt = 0;
-  /** Whether a call waits for the value, and reports it if `make` fails. */
-  isAwaited = false;
-  readonly controller: AbortController = new AbortController();
-  /** Settles when `make` has ended, and a value that nobody needs any more is disposed. */
-  readonly over: PromiseWithResolvers<void> = Promise.withResolvers();
-
-  constructor(service: Service, lifetime: Lifetime, { key, fullKey }: EntryKey = {}) {
-    this.name = service.name;
-    this.definition = toDefinition(service);
-    this.lifetime = lifetime;
-    this.key = key;
-    this.fullKey = fullKey;
-    // Nobody may be waiting.
-    this.settled.promise.catch(() => {});
-  }
-
-  get place(): string {
-    return `service ${quote(this.name)}`;
-  }
-}
-
-/** The values that one run of a handler uses. */
-class Scope {
-  readonly call: ServiceCall;
-  /** Whether this is `allow` or `list`, which have no values that live for one call. */
-  readonly isShared: boolean;
-  /** How the run ended. */
-  end?: ServiceEnd;
-  #entries?: Map<Definition, Entry>;
-  #made?: Entry[];
-  #holds?: Set<Entry>;
-  #closed?: PromiseWithResolvers<void>;
-
-  constructor(call: ServiceCall, isShared: boolean) {
-    this.call = call;
-    this.isShared = isShared;
-  }
-
-  // Most runs use values that live as long as the server, and need none of these.
-
-  get entries(): Map<Definition, Entry> {
-    return this.#entries ??= new Map();
-  }
-
-  /** Made values that live for the call, in the order of making. */
-  get made(): Entry[] {
-    return this.#made ??= [];
-  }
-
-  /** Values by key that the run uses. */
-  get holds(): Set<Entry> {
-    return this.#holds ??= new Set();
-  }
-
-  get closed(): PromiseWithResolvers<void> {
-    return this.#closed ??= Promise.withResolvers();
-  }
-
-  get isEmpty(): boolean {
-    return !this.#entries?.size && !this.#holds?.size;
-  }
-}
-
 /** The services of a handler, and whether all of them live as long as the server. */
-interface Needs {
+export interface Needs {
   readonly list: readonly (readonly [name: string, service: Service])[];
   readonly isLasting: boolean;
 }
 
-/** Binds services to a handler. See {@linkcode Binding}. */
-export function bind(services: Services): Binding {
-  const toNeeds = (list: Needs["list"]): Needs => ({
-    list,
-    isLasting: list.every(([, service]) => toDefinition(service).lifetime === "server"),
+/** A function that runs with services. */
+export interface Injection<C, A extends readonly unknown[], R> {
+  readonly run: Injectable<C, A, R>;
+  readonly needs: Needs;
+  /** Whether it is `allow` or `list`. */
+  readonly isShared: boolean;
+}
+
+/** The container of one server. */
+export class ServiceContainer implements Container {
+  // Keep their hidden classes in memory, as in `Call`. They are no static members, which a bundler could not drop.
+  readonly #scope: Scope = new Scope({} as ServiceCall, false);
+  readonly #context: ServiceContext<object> = new ServiceContext({} as Context, {}, {
+    container: this,
+    scope: this.#scope,
   });
-  const all = toNeeds(Object.entries(services));
-  const shared = toNeeds(all.list.filter(([, service]) => toDefinition(service).lifetime !== "call"));
-  return {
-    open: (host) => openContainer(host).add(all.list.map(([, service]) => service)),
-    inject: (run) => inject(run, all, false),
-    share: (run) => inject(run, shared, true),
-  };
-}
-
-function inject<C extends ServiceCall, A extends readonly unknown[], R>(
-  run: Injectable<C, A, R>,
-  needs: Needs,
-  isShared: boolean,
-): Injected<C, A, R> {
-  return (call, ...rest) =>
-    isFake(call)
-      ? run(call, ...rest, call)
-      : openContainer(call.host).use(call, needs, (ctx) => run(call, ...rest, ctx), isShared);
-}
-
-/** Returns the value of a service for `ctx.get` of a handler that declares no services. */
-export async function getService(call: ServiceCall, service: Service): Promise<unknown> {
-  const container = openContainer(call.host);
-  const scope = new Scope(call, true);
-  const value = await container.get(scope, service);
-  // A call that is refused during lookup never ends.
-  if (call.asks && !scope.isEmpty) call.defer((end) => container.endScope(scope, end));
-  else await container.endScope(scope, "result");
-  return value;
-}
-
-// A fake context has its services already.
-function isFake(call: ServiceCall): boolean {
-  return !call.host.parts;
-}
-
-function openContainer(host: ContainerHost): ServiceContainer {
-  const root = findRoot(host);
-  const { parts } = root;
-  if (!parts) throw new TypeError("Cannot get a service: the context is a fake; add it to services of fakeContext");
-  // Only this function opens containers, perhaps the one of another copy of the library.
-  return (root.container ??= new ServiceContainer(parts)) as ServiceContainer;
-}
-
-class ServiceContainer implements Container {
   readonly #parts: ContainerParts;
   /** Services of handlers that live as long as the server. */
   readonly #lasting = new Map<Definition, Service>();
@@ -246,26 +107,26 @@ class ServiceContainer implements Container {
     }
   }
 
-  /** Runs a function with services. Fast path: without a promise, if all values are made and the function is synchronous. */
-  use<R>(
-    call: ServiceCall,
-    needs: Needs,
-    run: (ctx: Context<never>) => R,
-    isShared: boolean,
+  /** Runs a function with services. Fast path: without a promise, if all values are made and it is synchronous. */
+  run<C extends ServiceCall, A extends readonly unknown[], R>(
+    call: C,
+    injection: Injection<C, A, R>,
+    rest: A,
   ): R | Promise<Awaited<R>> {
+    const { needs, isShared } = injection;
     const scope = new Scope(call, isShared);
     const known = needs.isLasting ? this.#values.get(needs) : undefined;
-    if (known) return this.#run(scope, known, run);
+    if (known) return this.#runWith(known, scope, call, injection, rest);
     let values;
     try {
       values = this.#resolveAll(scope, needs);
     } catch (error) {
       return this.#fail(scope, error);
     }
-    if (!(values instanceof Promise)) return this.#run(scope, values, run);
-    // `then` unwraps the promise that `run` may return.
+    if (!(values instanceof Promise)) return this.#runWith(values, scope, call, injection, rest);
+    // `then` unwraps the promise that the function may return.
     return values.then(
-      (values) => this.#run(scope, values, run),
+      (values) => this.#runWith(values, scope, call, injection, rest),
       (error) => this.#fail(scope, error),
     ) as Promise<Awaited<R>>; // As above.
   }
@@ -287,16 +148,19 @@ class ServiceContainer implements Container {
     return this.#closed ??= this.#disposeAll();
   }
 
-  #run<R>(scope: Scope, values: object, run: (ctx: Context<never>) => R): R | Promise<Awaited<R>> {
-    const { call } = scope;
+  #runWith<C extends ServiceCall, A extends readonly unknown[], R>(
+    values: object,
+    scope: Scope,
+    call: C,
+    { run, isShared }: Injection<C, A, R>,
+    rest: A,
+  ): R | Promise<Awaited<R>> {
     // The call was cancelled while a service was made.
-    if (call.ended && !scope.isShared) return this.#fail(scope, call.reason);
+    if (call.ended && !isShared) return this.#fail(scope, call.reason);
     let result: R;
     try {
-      // The value has the type of its service.
-      const get = async <T>(service: Service<T>) => await this.get(scope, service) as T;
       // `values` has a value for each declared service, which is what the types of the handler say.
-      result = run(new ServiceContext(call, values as never, get));
+      result = run(call, new ServiceContext(call, values as never, { container: this, scope }), ...rest);
     } catch (error) {
       return this.#fail(scope, error);
     }
@@ -667,30 +531,4 @@ class ServiceContainer implements Container {
       promise.then(resolve, reject).finally(() => ticker.cancel(timeout));
     });
   }
-}
-
-/** The entries from `from` to `to` that wait for each other. */
-function findPath(from: Entry, to: Entry): readonly Entry[] | undefined {
-  if (from === to) return [from];
-  for (const next of from.waitsFor) {
-    const path = findPath(next, to);
-    if (path) return [from, ...path];
-  }
-}
-
-function findDisposer(value: unknown): (() => unknown) | undefined {
-  const { [Symbol.asyncDispose]: later, [Symbol.dispose]: now }: Partial<AsyncDisposable & Disposable> = Object(value);
-  return later ?? now;
-}
-
-function toDefinition(service: Service): Definition {
-  return service[INTERNALS] as unknown as Definition; // `service()` made it.
-}
-
-function readKey(name: string, { key }: Definition, call: ServiceCall): EntryKey | undefined {
-  const found: unknown = key?.(call);
-  if (found === undefined) return;
-  // Endpoints may know different callers by the same id, and no tenant may get the value of another one.
-  if (typeof found === "string") return { key: found, fullKey: `${call.host.endpoint} ${found}` };
-  throw new TypeError(`Cannot find the key of service ${quote(name)}: per returned ${quote(found)}; return a string`);
 }

@@ -4,18 +4,32 @@
  * @module
  */
 import type { Context } from "./context.ts";
+import type { Service } from "./service.ts";
+import type { Scope } from "./service_scope.ts";
+
+/** Where a context gets the services that its handler does not declare. */
+export interface ServiceSource {
+  readonly container: { get(scope: Scope, service: Service): Promise<unknown> };
+  readonly scope: Scope;
+}
 
 /** A context with services. Everything else is that of its call. */
 export class ServiceContext<S> implements Context<S> {
   readonly services: S;
-  readonly get: Context["get"];
   readonly #call: Context;
+  readonly #source: ServiceSource;
 
   /** Adds services to the context of a call. */
-  constructor(call: Context, services: S, get: Context["get"]) {
+  constructor(call: Context, services: S, source: ServiceSource) {
     this.#call = call;
     this.services = services;
-    this.get = get;
+    this.#source = source;
+  }
+
+  get get(): Context["get"] {
+    const { container, scope } = this.#source;
+    // The value has the type of its service.
+    return async <T>(service: Service<T>) => await container.get(scope, service) as T;
   }
 
   get client(): Context["client"] {

@@ -7,7 +7,8 @@ import { quote } from "../protocol/errors.ts";
 import type { Context } from "./context.ts";
 import { INTERNALS } from "./internals.ts";
 import type { Lifetime, Service, ServiceEnd } from "./service.ts";
-import { bind, type Definition, getService } from "./service_container.ts";
+import { bind, getService } from "./service_binding.ts";
+import type { Definition } from "./service_entry.ts";
 
 /** Parameter of `make`. Works when destructured. */
 export interface ServiceScope {

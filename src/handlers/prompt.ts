@@ -195,7 +195,13 @@ interface Definition extends Entry {
   readonly services?: Binding;
   readonly describeError?: DescribeError;
   readonly limits?: BoundLimits;
-  readonly invoke: (call: Call, input: unknown, core: Core, filter: Filter | undefined) => Result | Promise<Result>;
+  readonly invoke: (
+    call: Call,
+    ctx: undefined,
+    input: unknown,
+    core: Core,
+    filter: Filter | undefined,
+  ) => Result | Promise<Result>;
 }
 
 function define<I extends Schema, S extends Services>(
@@ -209,10 +215,10 @@ function define<I extends Schema, S extends Services>(
   const inputs = input ? toArguments(toTester(options.input, input), place) : [];
   const invoke = async (
     call: Call,
+    ctx: Context<never> = call,
     value: unknown,
     core: Core,
     filter: Filter | undefined,
-    ctx: Context<never> = call,
   ) => {
     // `value` is what the input schema let through, which is what Infer stands for.
     const returns = () => run(value as Infer<I>, ctx);
@@ -279,11 +285,11 @@ async function getPrompt(definition: Definition, call: Call, core: Core): Promis
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
     const { value } = checked;
     if (guards || core.filters) {
-      const next = (value: unknown, filter: Filter) => invoke(call, value, core, filter);
+      const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
       return await runGuarded(definition, { call, core, value, next });
     }
     call.onRun?.();
-    return await invoke(call, value, core, undefined);
+    return await invoke(call, undefined, value, core, undefined);
   });
 }
 

@@ -304,7 +304,7 @@ function define<Input>(form: Form<Input>): Defined {
   const template = isTemplate || scheme !== undefined ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
   const services = bindServices(form.services, `resource ${quote(key)}`);
   const listPage = list &&
-    (async (call: Call, cursor: string | undefined, size: number, ctx: Context<never> = call) => {
+    (async (call: Call, ctx: Context<never> = call, cursor: string | undefined, size: number) => {
       // The signatures above define the arguments: a template's `list` only takes the context.
       const listed = await (isTemplate ? list(ctx as never, ctx) : list(cursor as never, ctx));
       const { resources, nextCursor } = "resources" in listed ? listed : cut(listed, Number(cursor ?? 0), size);
@@ -312,11 +312,11 @@ function define<Input>(form: Form<Input>): Defined {
     });
   const invoke = async (
     call: Call,
+    ctx: Context<never> = call,
     uri: string,
     matched: unknown,
     core: Core,
     filter: Filter | undefined,
-    ctx: Context<never> = call,
   ) => {
     const sending = { place: `resource ${quote(uri)}`, call, core };
     // `matched` comes from the matcher of this form, so it has the type Input.

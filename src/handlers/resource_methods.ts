@@ -54,6 +54,7 @@ export interface Definition extends Entry {
   /** Reads the resource. Throws if it does not exist. */
   readonly invoke: (
     call: Call,
+    ctx: undefined,
     uri: string,
     matched: unknown,
     core: Core,
@@ -72,7 +73,7 @@ export interface Definition extends Entry {
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
   /** Lists a page of about this size. */
-  readonly list?: (call: Call, cursor: string | undefined, size: number) => Promise<ResourcePage>;
+  readonly list?: (call: Call, ctx: undefined, cursor: string | undefined, size: number) => Promise<ResourcePage>;
 }
 
 /** The feature that serves all resources. */
@@ -113,11 +114,11 @@ export const resources: Feature = {
       return await attempt({ core, call, subject: uri, describeError }, async () => {
         const value = convert ? await convert(uri, matched) : matched;
         if (guards || core.filters) {
-          const next = (value: unknown, filter: Filter) => definition.invoke(call, uri, value, core, filter);
+          const next = (value: unknown, filter: Filter) => definition.invoke(call, undefined, uri, value, core, filter);
           return await runGuarded(definition, { call, core, value, next });
         }
         call.onRun?.();
-        return await definition.invoke(call, uri, value, core, undefined);
+        return await definition.invoke(call, undefined, uri, value, core, undefined);
       });
     }
 
@@ -187,7 +188,7 @@ function listResources(fixed: readonly Definition[], all: readonly Definition[],
         return { resources, nextCursor };
       };
       if (resources.length >= size) return await toPage();
-      const page = await attempt({ core, call, subject: key, describeError }, () => list(call, own, size));
+      const page = await attempt({ core, call, subject: key, describeError }, () => list(call, undefined, own, size));
       resources = resources.concat(page.resources);
       if (page.nextCursor !== undefined) return await toPage(`\n${page.nextCursor}`);
       own = undefined;

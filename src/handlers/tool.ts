@@ -237,7 +237,13 @@ export interface Definition extends Entry {
   readonly services?: Binding;
   readonly describeError?: DescribeError;
   readonly limits?: BoundLimits;
-  readonly invoke: (call: Call, input: unknown, core: Core, filter: Filter | undefined) => Result | Promise<Result>;
+  readonly invoke: (
+    call: Call,
+    ctx: undefined,
+    input: unknown,
+    core: Core,
+    filter: Filter | undefined,
+  ) => Result | Promise<Result>;
   /** Returns the definition for one caller. Returns `undefined` if it fails, which is reported. */
   readonly vary?: (call: Call, core: Core) => Promise<Definition | undefined>;
 }
@@ -255,10 +261,10 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   output?.json();
   const invoke = (
     call: Call,
+    ctx: Context<never> = call,
     value: unknown,
     core: Core,
     filter: Filter | undefined,
-    ctx: Context<never> = call,
   ): Result | Promise<Result> => {
     const answer = (value: unknown) => {
       const sending = { place, call, core };
@@ -422,11 +428,11 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Core
   if (checked.problem !== undefined) return toToolError(`Cannot call ${key}: ${checked.problem}`);
   const { value } = checked;
   if (guards || core.filters) {
-    const next = (value: unknown, filter: Filter) => invoke(call, value, core, filter);
+    const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
     return runGuarded(definition, { call, core, value, next });
   }
   call.onRun?.();
-  return invoke(call, value, core, undefined);
+  return invoke(call, undefined, value, core, undefined);
 }
 
 /** Returns the result with which the model learns of an error. Throws errors that are not for the model. */

@@ -73,7 +73,7 @@ export class Keeper {
       key: this.#start,
       variables: [],
       match: (uri) => uri.startsWith(this.#start) ? uri : undefined,
-      invoke: (call, uri, _matched, core) => this.#read(uri, call, core),
+      invoke: (call, _ctx, uri, _matched, core) => this.#read(uri, call, core),
       allow,
       scopes,
       scope: "private",

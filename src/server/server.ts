@@ -346,10 +346,11 @@ async function closeServer({ core, scheduler, host }: Engine, { stop, end }: End
 
 /** Makes the services with the first request. A server without services gets its function unchanged. */
 function withServices(host: CallHost, fetch: Fetch): Fetch {
-  if (!findRoot(host).container) return fetch;
+  const { container } = findRoot(host);
+  if (!container) return fetch;
   // Deno passes the request only to a function that names its parameters.
   return (request, info) => {
-    findRoot(host).container?.start();
+    container.start();
     return fetch(request, info);
   };
 }

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Authentication, createServer, type Server, tool } from "../../mod.ts";
 import { apiKey, basic, custom, refuse, requirePrincipal } from "../../src/auth/auth.ts";
+import { LastAccepted } from "../../src/auth/compare.ts";
 import { toRequest } from "../support/requests.ts";
 
 const ADA = "ada-2f6c1e0b9d4a7853";
@@ -74,6 +75,61 @@ Deno.test("a request without a valid API key gets a challenge and no echo", asyn
   assertEquals((await send(server, { authorization: `Basic ${ADA}` })).status, 401);
   assertEquals((await send(server, { authorization: ADA })).status, 401);
   await server.close();
+});
+
+Deno.test("once a key was accepted, only exactly that header and other known keys are", async () => {
+  const server = start(apiKey({ keys: { ada: ADA, bob: BOB, long: `long-${"k".repeat(300)}` } }));
+  const header = `Bearer ${ADA}`;
+  const near = Array.from(header, (_, at) => `${header.slice(0, at)}~${header.slice(at + 1)}`);
+  const wrong = [
+    ...near,
+    header.slice(0, -1),
+    `${header}x`,
+    `${header}, ${header}`,
+    `${header}${"x".repeat(300)}`,
+    "x",
+  ];
+  for (const authorization of wrong) {
+    assertEquals((await send(server, { authorization: header })).id, "apikey:ada");
+    const { status, text } = await send(server, { authorization });
+    assert(status === 401 || status === 400, `${authorization}: ${text}`);
+  }
+  for (
+    const [key, id] of [[ADA, "ada"], [BOB, "bob"], [BOB, "bob"], [ADA, "ada"], [`long-${"k".repeat(300)}`, "long"]]
+  ) {
+    assertEquals((await send(server, bearer(key))).id, `apikey:${id}`);
+  }
+  assertEquals((await send(server, {})).status, 401);
+  await server.close();
+});
+
+Deno.test("a repeated header does not hide a second credential", async () => {
+  const server = start(apiKey({ keys: { ada: ADA, bob: BOB }, cookie: "key" }));
+  for (let i = 0; i < 3; i++) assertEquals((await send(server, bearer(ADA))).id, "apikey:ada");
+  assertEquals((await send(server, { ...bearer(ADA), cookie: `key=${BOB}` })).status, 400);
+  await server.close();
+});
+
+Deno.test("the time to recognize a repeated header depends on the length of the given one only", () => {
+  const last = new LastAccepted<string>();
+  let reads = 0;
+  const find = (text: string) => {
+    reads = 0;
+    // Counts what is read of the text, which has no other members in use.
+    const counted = { length: text.length, charCodeAt: (at: number) => (reads++, text.charCodeAt(at)) };
+    return last.find(counted as unknown as string);
+  };
+  assertEquals(find(""), undefined);
+  last.remember("x".repeat(1000), "too long");
+  assertEquals([find("x".repeat(1000)), reads], [undefined, 0]);
+  last.remember(ADA, "ada");
+  for (const text of [ADA, `x${ADA.slice(1)}`, `${ADA.slice(0, -1)}x`, "\u0000".repeat(ADA.length)]) {
+    assertEquals([find(text), reads], [text === ADA ? "ada" : undefined, ADA.length]);
+  }
+  assertEquals([find(ADA.slice(0, 5)), reads], [undefined, 5]);
+  assertEquals([find(`${ADA}\u0000`), reads], [undefined, ADA.length + 1]);
+  last.remember("a", "a");
+  assertEquals([find("a"), find(ADA), find(`a${ADA.slice(1)}`)], ["a", undefined, undefined]);
 });
 
 Deno.test("an API key may be in a header, a cookie or the query, in one place only", async () => {

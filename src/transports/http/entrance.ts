@@ -25,14 +25,13 @@ export interface Gate {
     info: ConnectionInfo | undefined,
     options: EnterOptions,
   ): Admitted | Response | Promise<Admitted | Response>;
-  /** Authenticates the caller of a request, and passes the request on to `fetch` with its principal. */
-  admit(
-    request: Request,
-    info: ConnectionInfo | undefined,
-    fetch: (request: Request, admitted: Admitted) => Promise<Response>,
+  /** Returns the response of a refused request, or that of `serve` once an asynchronous authentication admits it. */
+  settle(
+    entered: Admitted | Response | Promise<Admitted | Response>,
+    serve: (admitted: Admitted) => Promise<Response>,
   ): Promise<Response>;
   /** Returns what was found about the caller of an admitted request. */
-  findAdmitted(info: ConnectionInfo | undefined): Admitted | undefined;
+  findAdmitted(found: unknown): Admitted | undefined;
 }
 
 /** Converts and checks the parameters of a path. Returns `undefined` if they are not valid. */

@@ -22,7 +22,7 @@ import {
   readPeer,
   readPrincipal,
 } from "./access.ts";
-import type { Gate, LoadGate } from "./entrance.ts";
+import type { EnterOptions, Gate, LoadGate } from "./entrance.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts, toFault, toRefusal } from "./exchange.ts";
 import { INCOMPLETE, RequestBodies, type Unread } from "./request_body.ts";
@@ -48,6 +48,7 @@ interface Rejection extends Unread {
   readonly reason: RefusalReason;
 }
 
+const HTTP: EnterOptions = { transport: "http" };
 const BOTH: Accepts = { json: true, stream: true };
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -115,8 +116,8 @@ export class Endpoint {
     const { loadGate } = this.#options;
     const gate = this.#gate;
     if (loadGate && !gate) return this.#fetchLater(loadGate, request, info);
-    // An admitted request arrives here a second time.
-    const admitted = gate?.findAdmitted(info);
+    // A request that waited for its authentication arrives here a second time.
+    let admitted = gate?.findAdmitted(info);
     // has() makes Deno read all headers at once, which speeds up later access. The names of these three headers are
     // read fastest if they are not in lower case.
     if (
@@ -127,7 +128,11 @@ export class Endpoint {
       if (refusal) return gate?.respond(request) ?? refusal;
     }
     if (this.#isClosing) return this.#refuse(request, CLOSING);
-    if (gate && !admitted && method !== "OPTIONS") return gate.admit(request, info, this.fetch);
+    if (gate && !admitted && method !== "OPTIONS") {
+      const entered = gate.enter(request, info, HTTP);
+      admitted = gate.findAdmitted(entered);
+      if (!admitted) return gate.settle(entered, (admitted) => this.fetch(request, admitted));
+    }
     const accept = headers.get("Accept");
     const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream) this.#lastAccept = accept;
@@ -136,11 +141,9 @@ export class Endpoint {
       : this.#checkGetOrDelete(method, headers, accepts);
     if (rejection) return this.#refuse(request, rejection);
     const principal = admitted?.principal ?? (info?.principal === undefined ? undefined : readPrincipal(info));
+    const seen = admitted?.seen;
     return new Promise((respond) => {
-      const exchange = new Exchange(
-        { request, headers, info, principal, seen: admitted?.seen, accepts, respond },
-        this.#exchanges,
-      );
+      const exchange = new Exchange({ request, headers, info, principal, seen, accepts, respond }, this.#exchanges);
       method === "POST" ? this.#post(exchange, request) : this.#serveGetOrDelete(exchange, method);
     });
   };

@@ -86,20 +86,16 @@ export class HttpGate implements Gate {
     }
   }
 
-  findAdmitted(info: ConnectionInfo | undefined): Admitted | undefined {
-    return info instanceof AdmittedInfo ? info : undefined;
+  findAdmitted(found: unknown): Admitted | undefined {
+    return found instanceof AdmittedInfo ? found : undefined;
   }
 
-  // Fast path: no promise and no closure, if the authentication is synchronous.
-  admit(
-    request: Request,
-    info: ConnectionInfo | undefined,
-    fetch: (request: Request, admitted: Admitted) => Promise<Response>,
+  async settle(
+    entered: Admitted | Response | Promise<Admitted | Response>,
+    serve: (admitted: Admitted) => Promise<Response>,
   ): Promise<Response> {
-    const entered = this.enter(request, info, HTTP);
-    if (entered instanceof AdmittedInfo) return fetch(request, entered);
-    if (entered instanceof Response) return Promise.resolve(entered);
-    return Promise.resolve(entered).then((entered) => entered instanceof Response ? entered : fetch(request, entered));
+    const settled = await entered;
+    return settled instanceof Response ? settled : await serve(settled);
   }
 
   enter(
@@ -173,6 +169,8 @@ export class HttpGate implements Gate {
 }
 
 class AdmittedInfo implements Admitted {
+  // Keeps the hidden class of these objects in memory, as in `Call`.
+  static readonly #model: AdmittedInfo = new AdmittedInfo(undefined, { id: "" }, {} as SeenRequest); // Not read.
   readonly info: ConnectionInfo | undefined;
   readonly principal: Principal;
   readonly seen: SeenRequest;
@@ -184,9 +182,9 @@ class AdmittedInfo implements Admitted {
   }
 }
 
-const HTTP: EnterOptions = { transport: "http" };
 /** Maximum characters of the path of a route with parameters. */
 const MAX_PATH = 2048;
+const NO_REQUEST = {} as Request; // Never read.
 const NO_CALLER = refuse(401);
 const EXPIRED = refuse(401, { reason: "the credentials have expired" });
 const TOO_MANY = refuse(503, {
@@ -195,6 +193,12 @@ const TOO_MANY = refuse(503, {
 
 /** A request at the gate. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */
 class Entry implements AuthFacts {
+  // Keeps the hidden class of entries in memory, as in `Call`. Nothing of its parts is read.
+  static readonly #model: Entry = new Entry(NO_REQUEST, undefined, {
+    transport: "http",
+    core: {} as Core,
+    proxies: [],
+  });
   readonly transport: TransportName;
   readonly route: ReadRoute;
   readonly #request: Request;
@@ -284,6 +288,8 @@ function toHidden({ headers = [], cookies = [], query = [] }: Credentials = {}):
 
 /** A request without its credentials. The copy is made when a handler reads it. */
 class VisibleRequest implements SeenRequest {
+  // Keeps the hidden class of these requests in memory, as in `Call`.
+  static readonly #model: VisibleRequest = new VisibleRequest(NO_REQUEST, {} as Hidden); // Not read.
   // Private, so that a printed context shows no credentials.
   readonly #raw: Request;
   readonly #hidden: Hidden;

@@ -8,7 +8,6 @@ import { type ContainerHost, type ContainerParts, findRoot } from "./core/contai
 import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { Ticker } from "./core/timers.ts";
-import { toRefusal } from "./transports/http/exchange.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
 import type { Server, ServerInternals } from "./server.ts";
 
@@ -62,7 +61,7 @@ export function mount(servers: readonly Server[], { handlers = [] }: MountOption
     await Promise.all(servers.map((server) => server.close()));
     await services.close();
   };
-  const fetch: Fetch = async (request, info) => await (find(request.url)?.fetch(request, info) ?? toRefusal(NOT_FOUND));
+  const fetch: Fetch = async (request, info) => await (find(request.url)?.fetch(request, info) ?? refusePath());
   return {
     servers,
     fetch,
@@ -108,6 +107,11 @@ function createRouter(servers: readonly Server[]): (url: string) => Server | und
     const path = url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, "");
     return byPath.get(path) ?? patterns.find(({ pattern }) => pattern.test(path))?.server;
   };
+}
+
+async function refusePath(): Promise<Response> {
+  const { toRefusal } = await import("./transports/http/exchange.ts");
+  return toRefusal(NOT_FOUND);
 }
 
 function escape(text: string): string {

@@ -14,7 +14,7 @@ import { type ContainerHost, findRoot } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
 import type { ChangeNotifier, Context, HandlerSet, RunningServer } from "./core/context.ts";
 import type { Core, DescribeError, PublishSchema } from "./core/core.ts";
-import type { CreateEra, Engine, Era } from "./core/era.ts";
+import type { CreateEra, Engine } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
 import { type Encoder, type Filters, type Guards, readGuards } from "./core/guards.ts";
 import { INTERNALS } from "./core/internals.ts";
@@ -28,22 +28,14 @@ import { Sealer } from "./core/sealer.ts";
 import type { SharedState, Store } from "./core/store.ts";
 import type { Toggle, Visibility } from "./core/visibility.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
-import { type OpenPipe, pipeOpener, type PipeServer } from "./transports/channel.ts";
-import {
-  readHosts,
-  readOrigins,
-  readPath,
-  readPeer,
-  readPrincipal,
-  readProxies,
-  readTemplate,
-} from "./transports/http/access.ts";
+import type { OpenPipe, PipeServer, Served } from "./transports/channel.ts";
+import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "./transports/http/access_options.ts";
 import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
 import type { LoadGate } from "./transports/http/entrance.ts";
-import { toFault, toRefusal } from "./transports/http/exchange.ts";
-import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
+import type { Fetch } from "./transports/http/fetch.ts";
+import { LazyEndpoint } from "./transports/http/lazy_endpoint.ts";
 import type { Branch, PathRouter, RouteParams } from "./transports/http/path_router.ts";
-import type { HttpParts } from "./transports/http/upgrades.ts";
+import type { HttpEntry } from "./transports/http/upgrades.ts";
 import { compileSchema, type Infer, type Schema, type StandardSchema } from "./schema/schema.ts";
 
 /** Schema of path parameters that are not checked further. */
@@ -224,10 +216,12 @@ export interface Server extends ChangeNotifier {
  * @internal
  */
 export interface ServerInternals {
-  /** Opens a channel to the server. */
-  readonly openPipe: OpenPipe;
-  /** Parts that other HTTP transports share with the endpoint. */
-  readonly http: HttpParts;
+  /** Rejects channels, if the server has no single endpoint. */
+  readonly openPipe?: OpenPipe;
+  /** The parts that a channel serves. */
+  readonly served: Served;
+  /** The HTTP endpoint, for other HTTP transports. */
+  readonly http: HttpEntry;
   /** The place of the container of the services, if a handler has any. */
   readonly host: ContainerHost;
   /** Name of the server. */
@@ -313,13 +307,14 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       if (!site.closed && core.can.logging) changes.log({ level, logger, data: toLoggable(data) }, to);
     }),
     ready: async () => {
-      await endpoint.parts.loadGate?.();
+      await endpoint.options.loadGate?.();
       await findRoot(host).container?.ready();
     },
     close: () => site.closed ??= closeServer(engine, ending),
     [INTERNALS]: {
-      openPipe: hasParams ? refuse : pipeOpener(engine, era),
-      http: { ...endpoint.parts, ended: ending.ended },
+      openPipe: hasParams ? refuse : undefined,
+      served: { engine, era },
+      http: { path, core, endpoint, ended: ending.ended },
       enter: hasParams ? async (params = refuse()) => await (await openRouter()).enter(params) : undefined,
       find: hasParams ? async (template, pathname) => await (await openRouter()).find(template, pathname) : undefined,
       name,
@@ -478,14 +473,12 @@ function openServices(handlers: readonly Handler[], host: CallHost): void {
   }
 }
 
-/** The parts that an endpoint serves. */
-interface Served {
-  readonly engine: Engine;
-  readonly era: Era;
+/** The parts of an endpoint. */
+interface EndpointParts extends Served {
   readonly allows: (origin: string) => Grant | undefined;
 }
 
-function createEndpoint({ engine, era, allows }: Served, options: CommonOptions, site: Site): Endpoint {
+function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonOptions, site: Site): LazyEndpoint {
   const { core } = engine;
   const { path, hasParams, branch } = site;
   const proxies = readProxies(options.proxies);
@@ -493,9 +486,9 @@ function createEndpoint({ engine, era, allows }: Served, options: CommonOptions,
   let gate: ReturnType<LoadGate> | undefined;
   const openGate = async (auth: Authentication) => {
     const { HttpGate } = await import("./transports/http/gate.ts");
-    return new HttpGate(auth, { core, proxies, readPeer, readPrincipal, toFault, toRefusal });
+    return new HttpGate(auth, core, proxies);
   };
-  return new Endpoint(engine, era, {
+  return new LazyEndpoint(engine, era, {
     path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
     isRouted: !!branch || hasParams,
     hosts: readHosts(options.hosts),
@@ -509,7 +502,7 @@ function createEndpoint({ engine, era, allows }: Served, options: CommonOptions,
 /** The parts of a server from which those of its concrete paths are made. */
 interface TrunkParts {
   readonly engine: Engine;
-  readonly endpoint: Endpoint;
+  readonly endpoint: LazyEndpoint;
   readonly createEra: CreateEra;
 }
 
@@ -526,18 +519,8 @@ function routerOpener<P extends Schema>(
   const grow = (branch: Branch) => growServer(options, createEra, { ...branch, toggles });
   const load = async () => {
     const { PathRouter } = await import("./transports/http/path_router.ts");
-    const { loadGate } = endpoint.parts;
-    return site.router = new PathRouter({
-      engine,
-      endpoint,
-      loadGate,
-      path,
-      secret,
-      params,
-      schema,
-      makeHandlers,
-      grow,
-    });
+    const parts = { engine, endpoint: await endpoint.load(), loadGate: endpoint.options.loadGate };
+    return site.router = new PathRouter({ ...parts, path, secret, params, schema, makeHandlers, grow });
   };
   let loading: Promise<PathRouter> | undefined;
   return () => loading ??= load();
@@ -568,7 +551,7 @@ function createEnding({ engine, endpoint }: Pick<TrunkParts, "engine" | "endpoin
     },
     async end() {
       await site.router?.end();
-      endpoint.parts.streams.end();
+      endpoint.loaded?.parts.streams.end();
       await engine.core.shared?.close();
       resolve();
     },

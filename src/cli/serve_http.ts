@@ -5,7 +5,8 @@
  */
 import { INTERNALS } from "../core/internals.ts";
 import type { Server } from "../library.ts";
-import { isLoopbackHost, isPlainPath } from "../transports/http/access.ts";
+import { isLoopbackHost } from "../transports/http/access.ts";
+import { isPlainPath } from "../transports/http/access_options.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
 import { toConcretePath } from "./endpoint_options.ts";
@@ -74,7 +75,7 @@ export async function serveHttp(server: Server, target: string | undefined, addr
   const served = listen(name, { hostname, port, fetch });
   const host = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
   const origin = `http://${toAuthority(host)}:${served.port}`;
-  if (!servers.every((each) => each[INTERNALS].http.loadGate) && !isLoopbackHost(toAuthority(hostname))) {
+  if (!servers.every((each) => each[INTERNALS].auth) && !isLoopbackHost(toAuthority(hostname))) {
     console.error(toNetworkWarning(hostname));
   }
   console.error(toNotice(target, paths.map((each) => origin + each), inspector && `${origin}/#key=${inspector.key}`));

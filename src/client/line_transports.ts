@@ -6,8 +6,7 @@
  */
 import type { Principal } from "../core/context.ts";
 import { LineSplitter } from "../transports/stdio/line_splitter.ts";
-import type { PipeServer } from "../transports/channel.ts";
-import { INTERNALS } from "../core/internals.ts";
+import { openPipe, type PipeServer } from "../transports/channel.ts";
 import type { Child } from "./child_process.ts";
 import type { OpenLineTransport } from "./line_channel.ts";
 import { delay } from "./delay.ts";
@@ -16,10 +15,10 @@ import { delay } from "./delay.ts";
 export function memoryTransport(server: PipeServer, principal?: Principal): OpenLineTransport {
   return (receive, end) => {
     // In a microtask, because between processes a message never arrives before the write returns.
-    const pipe = server[INTERNALS].openPipe(
-      (text) => void queueMicrotask(() => receive(text)),
+    const pipe = openPipe(server, {
+      write: (text) => void queueMicrotask(() => receive(text)),
       principal,
-    );
+    });
     return {
       write: (text) => pipe.receive(text),
       async close() {

@@ -296,7 +296,7 @@ const CASES: readonly (readonly [name: string, check: (bench: Bench) => Promise<
       await store.subscribe(bench.key, (text) => void heard.push(text));
       await store.publish(bench.key, "1");
       await store.publish(bench.key, "2");
-      await until(() => heard.includes("2") && printed.length === 2);
+      await until(() => heard.includes("2") && heard.includes("once 1") && printed.length === 2);
     } finally {
       console.error = error;
     }

@@ -48,12 +48,25 @@ export interface Pipe {
 }
 
 /**
- * Opens the server's end of a channel. Without an account, the client is identified by its principal, if any. A local
- * client started the server, or runs in the same process.
+ * Opens the server's end of a channel.
  *
  * @internal
  */
-export type OpenPipe = (write: Write, principal?: Principal, account?: Account, transport?: TransportName) => Pipe;
+export type OpenPipe = (options: PipeOptions) => Pipe;
+
+/**
+ * Options of a channel. Without an account, the client is identified by its principal, if any. A local client started
+ * the server, or runs in the same process.
+ *
+ * @internal
+ */
+export interface PipeOptions {
+  readonly write: Write;
+  readonly principal?: Principal;
+  readonly account?: Account;
+  /** Defaults to `"memory"`. */
+  readonly transport?: TransportName;
+}
 
 /** A server that can be served over a channel, created by `createServer`. */
 export interface PipeServer {
@@ -63,10 +76,23 @@ export interface PipeServer {
    * @ignore
    */
   readonly [INTERNALS]: {
-    readonly openPipe: OpenPipe;
+    /** Opens a channel in another way than {@linkcode openPipe}. */
+    readonly openPipe?: OpenPipe;
+    /** The parts that a channel serves. */
+    readonly served?: Served;
     readonly host?: ContainerHost;
     readonly enter?: (params?: Readonly<Record<string, unknown>>) => Promise<PipeServer>;
   };
+}
+
+/**
+ * The parts of a server that a channel serves.
+ *
+ * @internal
+ */
+export interface Served {
+  readonly engine: Engine;
+  readonly era: Era;
 }
 
 /**
@@ -84,10 +110,12 @@ export async function enterServer(
   throw new TypeError("Cannot open a channel to the server: its path has no parameters; remove params");
 }
 
-/** Creates the function that opens channels. */
-export function pipeOpener(engine: Engine, era: Era): OpenPipe {
-  return (write, principal, account, transport = "memory") =>
-    new Channel(engine, era, { write, principal, account, transport });
+/** Opens the server's end of a channel. Here, so that a server that only HTTP reaches does not load channels. */
+export function openPipe(server: PipeServer, options: PipeOptions): Pipe {
+  const { openPipe, served } = server[INTERNALS];
+  if (openPipe) return openPipe(options);
+  if (served) return new Channel(served, options);
+  throw new TypeError("Cannot open a channel: this is not a server; use what createServer() returns");
 }
 
 /** An open channel, which is the link of all its messages. */
@@ -110,7 +138,7 @@ class Channel implements Pipe, Link {
   #busy = 0;
   #room?: Promise<void>;
 
-  constructor(engine: Engine, era: Era, { write, principal, account, transport }: ChannelOptions) {
+  constructor({ engine, era }: Served, { write, principal, account, transport = "memory" }: PipeOptions) {
     this.transport = transport;
     this.#engine = engine;
     this.#era = era;
@@ -213,13 +241,6 @@ class Channel implements Pipe, Link {
       this.#room = undefined;
     });
   }
-}
-
-interface ChannelOptions {
-  readonly write: Write;
-  readonly principal?: Principal;
-  readonly account?: Account;
-  readonly transport: TransportName;
 }
 
 function tooLong(limit: number): Broken {

@@ -22,10 +22,11 @@ import { RETRY_AFTER } from "../core/link.ts";
 import type { RefusalReason } from "../core/observer.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
-import { type ConnectionInfo, readPath, readPrincipal, readTemplate } from "./http/access.ts";
-import type { HttpParts } from "./http/upgrades.ts";
+import { type ConnectionInfo, readPrincipal } from "./http/access.ts";
+import { readPath, readTemplate } from "./http/access_options.ts";
+import type { HttpEntry } from "./http/upgrades.ts";
 import { Outbox } from "./outbox.ts";
-import type { OpenPipe, Pipe, PipeServer } from "./channel.ts";
+import { openPipe, type Pipe, type PipeServer } from "./channel.ts";
 
 export type { PipeServer };
 
@@ -38,9 +39,8 @@ export interface SocketServer extends PipeServer {
    *
    * @ignore
    */
-  readonly [INTERNALS]: {
-    readonly openPipe: OpenPipe;
-    readonly http: HttpParts;
+  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
+    readonly http: HttpEntry;
     readonly find?: (template: string, pathname: string) => Promise<PipeServer | undefined>;
   };
 }
@@ -87,7 +87,7 @@ export interface WebSocketService {
  */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   const { path = "/ws" } = options;
-  const { find, http: { ended } } = server[INTERNALS];
+  const { find, http: { core, ended, endpoint: lazy } } = server[INTERNALS];
   if (find) readTemplate(path);
   else readPath(path);
   const connections = new Map<Socket, SocketConnection>();
@@ -97,14 +97,15 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
     if (!isUpgrade) return await server.fetch(request, info);
-    await server[INTERNALS].http.core.prepare?.();
-    const refusal = server[INTERNALS].http.check(request, info, { isUpgrade: true });
+    await core.prepare?.();
+    const { check, account: findAccount } = (await lazy.load()).parts;
+    const refusal = check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
     const reject = (status: number, message: string, reason: RefusalReason, principal?: Principal) =>
       refuseWith(request, { status, message, reason }, principal);
     const { pathname } = new URL(request.url);
     if (!find && pathname !== path) return reject(404, "Cannot open a socket here", "path");
-    const gate = await server[INTERNALS].http.loadGate?.();
+    const gate = await lazy.options.loadGate?.();
     const entered = gate ? await gate.enter(request, info, "websocket") : info;
     if (entered instanceof Response) return entered;
     const principal = readPrincipal(entered);
@@ -116,7 +117,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
       return reject(503, error.message, "limit", principal);
     }
     if (find && !endpoint) return reject(404, "Cannot open a socket here", "path", principal);
-    const account = server[INTERNALS].http.account(request, info, principal);
+    const account = findAccount(request, info, principal);
     // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
     if (!account.hold(0)) {
       const state = "too much memory is used (memory.bytesPerClient, memory.bytes)";
@@ -159,7 +160,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
 
   function refuseWith(http: Request, refusal: Refused, principal?: Principal): Response {
     const { status, message } = refusal;
-    server[INTERNALS].http.core.observing?.refuse({ transport: "websocket", http, principal }, refusal);
+    core.observing?.refuse({ transport: "websocket", http, principal }, refusal);
     return new Response(message, { status, headers: status === 503 ? RETRY_AFTER : undefined });
   }
 
@@ -243,7 +244,12 @@ class SocketConnection {
 
   constructor(server: PipeServer, socket: Socket, principal?: Principal, account?: Account) {
     this.#socket = socket;
-    this.#pipe = server[INTERNALS].openPipe((text) => this.#write(text), principal, account, "websocket");
+    this.#pipe = openPipe(server, {
+      write: (text) => this.#write(text),
+      principal,
+      account,
+      transport: "websocket",
+    });
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
     this.#stopExpiry = startExpiry(this.#pipe.ticker, principal, () => {
       this.#socket.close(POLICY_VIOLATION, "the credentials have expired");

@@ -94,7 +94,7 @@ export function fakePipe(
   receive: (message: Message, say: (message: object) => void) => void,
 ): { readonly [INTERNALS]: { readonly openPipe: typeof open }; readonly heard: readonly Message[] } {
   const heard: Message[] = [];
-  function open(write: (text: string) => unknown) {
+  function open({ write }: { readonly write: (text: string) => unknown }) {
     return {
       receive(text: string) {
         const message: Message = JSON.parse(text);

@@ -9,7 +9,7 @@ import { LIMITS } from "../../src/core/limits.ts";
 import { modernEra } from "../../src/eras/modern/modern.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { buildServer, type ServerOptions } from "../../src/server.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { openPipe } from "../../src/transports/channel.ts";
 import { gate } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
@@ -65,7 +65,7 @@ Deno.test("a subscription on a connection whose calls have ended does not delay 
   const hold = tool({ name: "hold", run: () => pass });
   const { server, engine } = start({ handlers: [hold], limits: { calls: { closeMs: 60_000 } } });
   const lines: string[] = [];
-  const pipe = server[INTERNALS].openPipe((line) => void lines.push(line));
+  const pipe = openPipe(server, { write: (line) => void lines.push(line) });
   pipe.receive(await toRequest("tools/call", { name: "hold" }).text());
   pipe.receive(await toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } }).text());
   while (!lines.some((line) => line.includes("acknowledged"))) await new Promise((resolve) => setTimeout(resolve));

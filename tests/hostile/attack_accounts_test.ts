@@ -1,7 +1,7 @@
 // Memory that a client makes the server hold is charged to that client, and released exactly once.
 import { assert, assertEquals } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { openPipe } from "../../src/transports/channel.ts";
 import { any, as, pause, soon, start, toCall, toInitialize, toLegacy, toListen, toSlowCall } from "./attack.ts";
 
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
@@ -118,7 +118,7 @@ Deno.test("the declarations of a client on a channel are bounded or charged", as
     limits: { memory: { bytesPerClient: 100_000 } },
   });
   const texts: string[] = [];
-  const pipe = server[INTERNALS].openPipe((text) => void texts.push(text));
+  const pipe = openPipe(server, { write: (text) => void texts.push(text) });
   const text = JSON.stringify(toInitialize({ experimental: { large: "x".repeat(1_000_000) } }));
   pipe.receive(text);
   await pause();

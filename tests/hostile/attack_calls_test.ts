@@ -1,7 +1,7 @@
 // Calls in a queue, and clients that make others wait.
 import { assert, assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { openPipe } from "../../src/transports/channel.ts";
 import { as, pause, soon, start, toCall, toLegacy, toListen } from "./attack.ts";
 
 Deno.test("calls queued behind one that ends at once are started too", async () => {
@@ -53,7 +53,7 @@ Deno.test("one client cannot fill the queue that others wait in", async () => {
 Deno.test("a subscription over a channel is refused once the server has closed", async () => {
   const server = start({ handlers: [tool({ name: "quick", run: () => "" })] });
   const texts: string[] = [];
-  const pipe = server[INTERNALS].openPipe((text) => void texts.push(text));
+  const pipe = openPipe(server, { write: (text) => void texts.push(text) });
   await server.close();
   pipe.receive(await toListen().text());
   await pause(100);

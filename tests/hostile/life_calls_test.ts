@@ -6,7 +6,7 @@ import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts
 import { random } from "../support/random.ts";
 import { ask, toRequest } from "../support/requests.ts";
 import { readData } from "./unread.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { openPipe } from "../../src/transports/channel.ts";
 
 const any = { type: "object" } as const;
 
@@ -336,9 +336,11 @@ Deno.test("a cancellation that races with the end leaves one response at most, 1
     await using client = await connect(server, { era: "legacy", transport: "pipe" });
     const answers = new Map<number, number>();
     const outcomes = { answered: 0, silent: 0 };
-    const end = server[INTERNALS].openPipe((text) => {
-      const { id } = JSON.parse(text);
-      answers.set(id, (answers.get(id) ?? 0) + 1);
+    const end = openPipe(server, {
+      write: (text) => {
+        const { id } = JSON.parse(text);
+        answers.set(id, (answers.get(id) ?? 0) + 1);
+      },
     });
     const meta = {
       "io.modelcontextprotocol/protocolVersion": "2026-07-28",

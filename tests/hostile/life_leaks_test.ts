@@ -57,7 +57,7 @@ Deno.test("nothing is held after valid calls, garbage, failures, sessions and di
     );
     await visit.body?.cancel();
   }));
-  const { streams } = server[INTERNALS].http;
+  const { streams } = (await server[INTERNALS].http.endpoint.load()).parts;
   await until(() => counts.ended === 50 && streams.size === 0, "all streams are gone");
   assertEquals([counts.started, statuses.get(400)], [50, 50]);
   // The session sweep stays; the timers of bodies and streams are gone within a moment.

@@ -165,13 +165,13 @@ const { server, maps } = withMaps(() =>
   })
 );
 
-function toStats(): Stats {
+async function toStats(): Promise<Stats> {
   for (let i = 0; i < 2; i++) {
     globals.gc?.();
     bun?.gc(true);
   }
   const { rss, heapUsed, external } = globals.process.memoryUsage();
-  const { streams } = server[INTERNALS].http;
+  const { streams } = (await server[INTERNALS].http.endpoint.load()).parts;
   const sizes = [...maps].map(([place, { size }]) => [place, size] as const);
   return {
     rss,
@@ -189,7 +189,7 @@ async function answer(path: string): Promise<Response> {
   if (n) return Response.json(begun.has(n));
   switch (path) {
     case "stats":
-      return Response.json(toStats());
+      return Response.json(await toStats());
     case "taken":
       return Response.json(counts.taken);
     case "aborted":

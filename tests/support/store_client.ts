@@ -58,8 +58,12 @@ export async function startStore(): Promise<StoreProcess> {
 function connect(origin: string, faults: Faults): StoreEngine {
   const client = crypto.randomUUID();
   const closed = new AbortController();
+  /** Operations whose latest answer was lost. The next one arrives, because a store gives up after some attempts. */
+  const lost = new Set<string>();
   async function run(operation: string, ...args: readonly unknown[]) {
-    const losesAnswer = Math.random() < (faults.loses ?? 0);
+    const key = JSON.stringify([operation, args]);
+    const losesAnswer = !lost.delete(key) && Math.random() < (faults.loses ?? 0);
+    if (losesAnswer) lost.add(key);
     const body = JSON.stringify({ client, operation, args, faults: { ...faults, losesAnswer } });
     const response = await fetch(origin, { method: "POST", body, signal: closed.signal });
     const text = await response.text();

@@ -46,7 +46,7 @@ export async function enter(
   if (way === "pipe") return await connect(server, { ...rest, transport: "pipe", principal: toPrincipal(name) });
   if (way === "memory") return await connect(server, { ...rest, transport: "memory", headers: toSigned(name) });
   const open = way === "websocket" ? openSocket : openEvents;
-  return await connect({ fetch: server.fetch, [INTERNALS]: { openPipe: (write) => open(server, name, write) } }, {
+  return await connect({ fetch: server.fetch, [INTERNALS]: { openPipe: ({ write }) => open(server, name, write) } }, {
     ...rest,
     transport: "pipe",
     ...way === "http-sse" ? { versions: ["2024-11-05"] } : {},

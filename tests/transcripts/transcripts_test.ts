@@ -11,7 +11,7 @@ import { createServer, prompt, resource, type Server, tool } from "../../mod.ts"
 import { readEvents } from "../../src/client/event_stream.ts";
 import { connect, type Connection, type ConnectOptions } from "../../src/testing/testing.ts";
 import { Transcript } from "../../src/testing/transcript.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { openPipe } from "../../src/transports/channel.ts";
 import { started, until } from "../support/behaviour.ts";
 
 const folder = new URL("./", import.meta.url);
@@ -206,7 +206,7 @@ async function replay(lines: readonly string[], { transport }: ConnectOptions): 
     for await (const { data } of readEvents(response, end.signal)) if (data) take(data);
   }
 
-  const channel = transport === "pipe" ? server[INTERNALS].openPipe((text) => void take(text)) : undefined;
+  const channel = transport === "pipe" ? openPipe(server, { write: (text) => void take(text) }) : undefined;
   // A missing message shows when the transcripts are compared.
   const waitFor = (count: number) => until(() => heard.length >= count, "an answer").catch(() => {});
   let head = "";

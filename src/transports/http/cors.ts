@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
  */
-import { readOrigins, toOrigin } from "./access.ts";
+import { readOrigins, toOrigin } from "./access_options.ts";
 
 /** Options for cross-origin access. */
 export interface CorsOptions {

@@ -4,11 +4,9 @@
  * @module
  */
 import type { Principal } from "../../core/context.ts";
-import type { Core } from "../../core/core.ts";
 import type { SeenRequest } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
-import type { ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
-import type { toFault, toRefusal } from "./exchange.ts";
+import type { ConnectionInfo } from "./access.ts";
 
 /** Authenticates callers, and hides their credentials from everything behind. */
 export interface Gate {
@@ -38,18 +36,4 @@ export interface Admitted extends ConnectionInfo {
   readonly principal: Principal;
   /** The request as handlers see it. */
   readonly seen: SeenRequest;
-}
-
-/**
- * Parts of a server for the gate. It gets them instead of importing them, because a bundler would move what two files
- * share to further files.
- */
-export interface GateParts {
-  readonly core: Core;
-  /** Addresses of trusted proxies. */
-  readonly proxies: readonly string[];
-  readonly readPeer: typeof readPeer;
-  readonly readPrincipal: typeof readPrincipal;
-  readonly toFault: typeof toFault;
-  readonly toRefusal: typeof toRefusal;
 }

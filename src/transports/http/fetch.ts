@@ -86,14 +86,11 @@ export class Endpoint {
   }
 
   /** Parts that other HTTP transports share with the endpoint. */
-  get parts(): Omit<HttpParts, "ended"> {
+  get parts(): HttpParts {
     return {
-      path: this.#options.path,
       check: (request, info, caller) =>
         this.#check(request, info, caller) ?? (this.#isClosing ? this.#refuse(request, CLOSING) : undefined),
-      core: this.#engine.core,
       account: this.#exchanges.account,
-      loadGate: this.#options.loadGate,
       bodies: this.#bodies,
       streams: this.#streams,
     };

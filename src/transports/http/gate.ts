@@ -24,26 +24,27 @@ import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
-import type { ConnectionInfo } from "./access.ts";
-import type { Admitted, Gate, GateParts } from "./entrance.ts";
+import { type ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
+import type { Admitted, Gate } from "./entrance.ts";
+import { toFault, toRefusal } from "./exchange.ts";
 
 /** Authenticates callers. */
 export class HttpGate implements Gate {
   readonly #auth: Authentication;
   readonly #core: Core;
-  readonly #parts: GateParts;
+  readonly #proxies: readonly string[];
   readonly #hidden: Hidden;
   /** Number of authentications in progress, in all and by peer. */
   #running = 0;
   readonly #runningOf = new Map<string, number>();
 
   /** Creates the gate of a server. Throws if the authentication has parts that it cannot use. */
-  constructor(auth: Authentication, parts: GateParts) {
+  constructor(auth: Authentication, core: Core, proxies: readonly string[]) {
     const problem = findProblem(auth);
     if (problem !== undefined) throw new TypeError(`Cannot serve with this authentication: ${problem}`);
     this.#auth = auth;
-    this.#core = parts.core;
-    this.#parts = parts;
+    this.#core = core;
+    this.#proxies = proxies;
     this.#hidden = toHidden(auth.credentials);
   }
 
@@ -57,7 +58,7 @@ export class HttpGate implements Gate {
     try {
       return await route.fetch(request);
     } catch (error) {
-      return this.#parts.toFault(this.#core, error);
+      return toFault(this.#core, error);
     }
   }
 
@@ -82,14 +83,14 @@ export class HttpGate implements Gate {
     info: ConnectionInfo | undefined,
     transport: TransportName,
   ): Admitted | Response | Promise<Admitted | Response> {
-    const entry = new Entry(request, info, { transport, parts: this.#parts });
-    if (info?.principal !== undefined) return this.#judge(entry, this.#parts.readPrincipal(info));
+    const entry = new Entry(request, info, { transport, core: this.#core, proxies: this.#proxies });
+    if (info?.principal !== undefined) return this.#judge(entry, readPrincipal(info));
     if (this.#running && this.#isFull(entry)) return this.#refuse(entry, TOO_MANY);
     let found: unknown;
     try {
       found = this.#auth.authenticate(request, entry);
     } catch (error) {
-      return this.#parts.toFault(this.#core, error);
+      return toFault(this.#core, error);
     }
     return typeof Object(found).then === "function" ? this.#wait(entry, found) : this.#judge(entry, found);
   }
@@ -112,7 +113,7 @@ export class HttpGate implements Gate {
     try {
       return this.#judge(entry, await Promise.race([found, late]));
     } catch (error) {
-      if (error !== TOO_SLOW) return this.#parts.toFault(this.#core, error);
+      if (error !== TOO_SLOW) return toFault(this.#core, error);
       const reason = `authentication took longer than ${timeoutMs} ms (auth.timeoutMs)`;
       entry.abort();
       this.#core.report(new Error(`Cannot authenticate a caller: ${reason}`));
@@ -136,7 +137,7 @@ export class HttpGate implements Gate {
     if (isRefusal(found)) return this.#refuse(entry, found);
     if (!isPrincipal(found)) {
       const state = "authenticate() returned neither a principal with an id nor refuse()";
-      return this.#parts.toFault(this.#core, new TypeError(`Cannot authenticate a caller: ${state}`));
+      return toFault(this.#core, new TypeError(`Cannot authenticate a caller: ${state}`));
     }
     if (found.expiresAt !== undefined && found.expiresAt <= entry.now) return this.#refuse(entry, this.#toExpired());
     const { request, info, transport } = entry;
@@ -162,7 +163,7 @@ export class HttpGate implements Gate {
     const code = -31_000 - status;
     const message = `Cannot serve the request: ${reason}`;
     this.#core.observing?.refuse({ transport, http: request }, { status, message, code, reason: "authentication" });
-    return this.#parts.toRefusal({ status, message, headers }, code);
+    return toRefusal({ status, message, headers }, code);
   }
 }
 
@@ -184,23 +185,32 @@ const TOO_MANY = refuse(503, {
 });
 const TOO_SLOW = new Error("Cannot authenticate a caller: it took too long");
 
+interface EntryParts {
+  readonly transport: TransportName;
+  readonly core: Core;
+  /** Addresses of trusted proxies. */
+  readonly proxies: readonly string[];
+}
+
 /** A request at the gate. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */
 class Entry implements AuthFacts {
   readonly transport: TransportName;
   readonly #request: Request;
   readonly #info: ConnectionInfo | undefined;
-  readonly #parts: GateParts;
+  readonly #core: Core;
+  readonly #proxies: readonly string[];
   #controller?: AbortController;
 
   constructor(
     request: Request,
     info: ConnectionInfo | undefined,
-    { transport, parts }: { readonly transport: TransportName; readonly parts: GateParts },
+    { transport, core, proxies }: EntryParts,
   ) {
     this.transport = transport;
     this.#request = request;
     this.#info = info;
-    this.#parts = parts;
+    this.#core = core;
+    this.#proxies = proxies;
   }
 
   get request(): Request {
@@ -212,11 +222,11 @@ class Entry implements AuthFacts {
   }
 
   get peer(): string | undefined {
-    return this.#parts.readPeer(this.#request, this.#info, this.#parts.proxies);
+    return readPeer(this.#request, this.#info, this.#proxies);
   }
 
   get now(): number {
-    return this.#parts.core.ticker.clock.date();
+    return this.#core.ticker.clock.date();
   }
 
   get signal(): AbortSignal {

@@ -14,13 +14,13 @@ import type { Engine } from "../../core/era.ts";
 import type { Handler } from "../../core/feature.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { BUSY, RETRY_AFTER } from "../../core/link.ts";
-import type { OpenPipe, PipeServer } from "../channel.ts";
+import { type OpenPipe, openPipe, type PipeServer } from "../channel.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { LoadGate } from "./entrance.ts";
 import { toFault, toRefusal } from "./exchange.ts";
 import type { Endpoint, Fetch } from "./fetch.ts";
 import { PathTemplate } from "./path_template.ts";
-import type { HttpParts } from "./upgrades.ts";
+import type { HttpEntry } from "./upgrades.ts";
 
 /** Parameters of a path by name. With a schema, they have its types. */
 export type RouteParams = Readonly<Record<string, unknown>>;
@@ -42,9 +42,8 @@ export interface BranchServer extends PipeServer {
   readonly fetch: Fetch;
   readonly handlers: HandlerSet<Handler>;
   readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
-    readonly openPipe: OpenPipe;
     readonly engine: Engine;
-    readonly http: HttpParts;
+    readonly http: HttpEntry;
     stop(): void;
     end(): Promise<void>;
     rest(): void;
@@ -176,8 +175,8 @@ export class PathRouter {
     if (place && !entry) throw new McpError(BUSY, TOO_MANY);
     const server = await entry?.making;
     if (!entry || !server) return;
-    const openPipe: OpenPipe = (...options) => {
-      const pipe = server[INTERNALS].openPipe(...options);
+    const openCounted: OpenPipe = (options) => {
+      const pipe = openPipe(server, options);
       entry.users++;
       const { close } = pipe;
       let isOpen = true;
@@ -188,7 +187,7 @@ export class PathRouter {
       };
       return pipe;
     };
-    return { [INTERNALS]: { ...server[INTERNALS], openPipe } };
+    return { [INTERNALS]: { ...server[INTERNALS], openPipe: openCounted } };
   }
 
   /** The servers that are in memory. */
@@ -289,7 +288,7 @@ export class PathRouter {
     for (const [path, { server, users }] of this.#entries) {
       if (!server || users) continue;
       const { http, engine: { host } } = server[INTERNALS];
-      if (http.streams.size || busy.has(host.server)) continue;
+      if (http.endpoint.loaded?.parts.streams.size || busy.has(host.server)) continue;
       this.#entries.delete(path);
       server[INTERNALS].rest();
       server[INTERNALS].end();

@@ -19,16 +19,23 @@ import type { RefusalReason } from "../../core/observer.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import { isJsonType } from "./accept.ts";
-import { type ConnectionInfo, readPath, readPrincipal } from "./access.ts";
+import { type ConnectionInfo, readPrincipal } from "./access.ts";
+import { readPath } from "./access_options.ts";
 import type { Receiver, Unread } from "./request_body.ts";
-import type { HttpParts } from "./upgrades.ts";
-import type { OpenPipe, Pipe, PipeServer } from "../channel.ts";
+import type { HttpEntry, HttpParts } from "./upgrades.ts";
+import { openPipe, type Pipe, type PipeServer } from "../channel.ts";
 
 export type { PipeServer };
 
 /** A rejected request. */
 interface Refused extends Unread {
   readonly reason: RefusalReason;
+}
+
+/** The caller of a request. */
+interface Caller {
+  readonly principal?: Principal;
+  readonly parts: HttpParts;
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -42,7 +49,7 @@ export interface SseServer extends PipeServer {
    *
    * @ignore
    */
-  readonly [INTERNALS]: { readonly openPipe: OpenPipe; readonly http: HttpParts };
+  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & { readonly http: HttpEntry };
 }
 
 /** Paths of the HTTP+SSE transport. */
@@ -60,31 +67,31 @@ export function httpSse(
 ): { readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response> } {
   const { path = "/sse", messages = "/messages" } = options;
   for (const each of [path, messages]) readPath(each);
-  if (server[INTERNALS].http.path.includes(":")) {
+  const { core, endpoint, path: ownPath } = server[INTERNALS].http;
+  if (ownPath.includes(":")) {
     throw new TypeError("Cannot serve HTTP+SSE: the path of the server has parameters; use Streamable HTTP");
   }
   // A pipe is found by an id that nobody can guess, and lives as long as its stream.
   const pipes = new Map<string, { readonly pipe: Pipe; readonly owner?: string }>();
 
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
-    const { core, check, loadGate, account } = server[INTERNALS].http;
     await core.prepare?.();
     const { pathname, searchParams } = URL.parse(request.url) ?? {};
     const opens = request.method === "GET" && pathname === path;
     const posts = request.method === "POST" && pathname === messages;
     if (!opens && !posts) return await server.fetch(request, info);
-    const refusal = check(request, info);
+    const parts = (await endpoint.load()).parts;
+    const refusal = parts.check(request, info);
     if (refusal) return await refusal;
-    const gate = await loadGate?.();
+    const gate = await endpoint.options.loadGate?.();
     const entered = gate ? await gate.enter(request, info, "http-sse") : info;
     if (entered instanceof Response) return entered;
     const principal = readPrincipal(entered);
-    if (opens) return open(request, principal, account(request, info, principal));
-    return await take(request, searchParams?.get("sessionId") ?? "", principal);
+    if (opens) return open(request, { principal, account: parts.account(request, info, principal), parts });
+    return await take(request, searchParams?.get("sessionId") ?? "", { principal, parts });
   }
 
-  function open(request: Request, principal: Principal | undefined, account: Account): Response {
-    const { streams } = server[INTERNALS].http;
+  function open(request: Request, { principal, account, parts }: Caller & { readonly account: Account }): Response {
     if (!account.openStream()) {
       const message = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
       return refuseWith(request, { status: 503, message, headers: RETRY_AFTER, reason: "limit" }, principal);
@@ -96,9 +103,14 @@ export function httpSse(
       pipes.get(id)?.pipe.close();
       pipes.delete(id);
     };
-    const stream = streams.create({ account: () => account, onLost });
+    const stream = parts.streams.create({ account: () => account, onLost });
     stream.write(`${messages}?sessionId=${id}`, { event: "endpoint" });
-    const pipe = server[INTERNALS].openPipe((text) => stream.write(text), principal, account, "http-sse");
+    const pipe = openPipe(server, {
+      write: (text) => stream.write(text),
+      principal,
+      account,
+      transport: "http-sse",
+    });
     pipes.set(id, { pipe, owner: principal?.id });
     const stopExpiry = startExpiry(pipe.ticker, principal, () => {
       onLost();
@@ -115,7 +127,7 @@ export function httpSse(
 
   function refuseWith(http: Request, refusal: Refused, principal?: Principal): Response {
     const { status, message, headers, reason } = refusal;
-    server[INTERNALS].http.core.observing?.refuse({ transport: "http-sse", http, principal }, {
+    core.observing?.refuse({ transport: "http-sse", http, principal }, {
       status,
       reason,
       message,
@@ -123,7 +135,7 @@ export function httpSse(
     return new Response(message, { status, headers });
   }
 
-  async function take(request: Request, id: string, principal?: Principal): Promise<Response> {
+  async function take(request: Request, id: string, { principal, parts }: Caller): Promise<Response> {
     const open = pipes.get(id);
     if (!open || open.owner !== principal?.id) {
       const message = "Cannot accept the message: the stream is not open";
@@ -135,7 +147,7 @@ export function httpSse(
     }
     let text;
     try {
-      const body = await read(request, open.pipe);
+      const body = await read(request, open.pipe, parts);
       if ("status" in body) return refuseWith(request, { ...body, reason: "body" }, principal);
       text = utf8.decode(body);
     } catch {
@@ -147,8 +159,7 @@ export function httpSse(
     return new Response("Accepted", { status: 202 });
   }
 
-  function read(request: Request, pipe: Pipe): Promise<ArrayBuffer | Unread> {
-    const { bodies } = server[INTERNALS].http;
+  function read(request: Request, pipe: Pipe, { bodies }: HttpParts): Promise<ArrayBuffer | Unread> {
     const { promise, resolve } = Promise.withResolvers<Unread>();
     const receiver: Receiver = {
       get account() {

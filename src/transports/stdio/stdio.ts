@@ -19,7 +19,7 @@ import type { Principal } from "../../core/context.ts";
 import { findRoot } from "../../core/container.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import { INTERNALS } from "../../core/internals.ts";
-import { enterServer, type Pipe, type PipeServer, type Write } from "../channel.ts";
+import { enterServer, openPipe, type Pipe, type PipeServer, type Write } from "../channel.ts";
 import { Outbox } from "../outbox.ts";
 
 export type { PipeServer };
@@ -68,7 +68,7 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
   const container = host && findRoot(host).container;
   const input = options.input ?? standardInput();
   const writer = new LineWriter(options.output ?? standardOutput(), () => pipe.account);
-  const pipe: Pipe = server[INTERNALS].openPipe(writer.write, principal, undefined, "stdio");
+  const pipe: Pipe = openPipe(server, { write: writer.write, principal, transport: "stdio" });
   const lines = new LineSplitter(pipe.lineBytes);
   // Without services, the process ends at a signal as it would anyway. With `signal`, the caller decides.
   const listens = container && !options.input && !options.signal;

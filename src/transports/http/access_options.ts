@@ -1,0 +1,94 @@
+/**
+ * Reads the options that decide who may use the server over HTTP. The checks of requests are in `access.ts`, which is
+ * loaded with the first request.
+ *
+ * @module
+ */
+
+/** Normalizes the hosts from the options. */
+export function readHosts(hosts: readonly string[] = []): readonly string[] {
+  return hosts.map((each) => parseAuthority(each)?.host ?? rejectOption(each, "a host like mcp.example.com"));
+}
+
+/**
+ * Normalizes the origins from the options. Browser extensions have their own schemes, and pages without an origin send
+ * `null`.
+ */
+export function readOrigins(origins: readonly string[] = []): readonly string[] {
+  return origins.map((each) =>
+    each === "null" || /^[a-z][a-z\d+.-]*:\/\/[^/?#@\s]+$/i.test(each)
+      ? toOrigin(each)
+      : rejectOption(each, "an origin like https://app.example.com")
+  );
+}
+
+/** Returns a path from the options unchanged. Throws if it is not plain. */
+export function readPath(path: string): string {
+  if (isPlainPath(path)) return path;
+  const [odd] = /[^\w/.~%;=,@!$&'()+-]/u.exec(path) ?? [];
+  return rejectOption(path, `a plain path like /mcp${odd ? `, because of ${quoted(odd)}` : ""}`);
+}
+
+/** Whether a path has no parameters, and a URL would not spell it differently. */
+export function isPlainPath(path: string): boolean {
+  return !/[:*]/.test(path) && URL.parse(path, "http://x")?.pathname === path;
+}
+
+/** Returns a path with parameters such as `/tenants/:tenant/mcp` unchanged. Throws if one is not a whole segment. */
+export function readTemplate(path: string): string {
+  const names = path.match(/:\w+/g) ?? [];
+  const isValid = !/[*{}]|[^/]:|:(?![a-z_]\w*(\/|$))|:__proto__/i.test(path) && new Set(names).size === names.length;
+  if (isValid) readPath(path.replaceAll(":", ""));
+  return isValid ? path : rejectOption(path, "a path like /tenants/:tenant/mcp, with different names");
+}
+
+/** Normalizes the proxy addresses from the options. */
+export function readProxies(proxies: readonly string[] = []): readonly string[] {
+  return proxies.map((each) =>
+    /^[0-9a-f]*[.:][0-9a-f.:]+$/.test(toAddress(each))
+      ? toAddress(each)
+      : rejectOption(each, "an address like 10.0.0.1")
+  );
+}
+
+/** A host with its parts. */
+export interface Authority {
+  /** Name, or IPv6 address in brackets. */
+  readonly name: string;
+  /** Name, with the port if any. */
+  readonly host: string;
+}
+
+/**
+ * Parses a host. Strict, because clients never send other spellings that a URL parser accepts (127.1, 0x7f.1,
+ * user@host).
+ */
+export function parseAuthority(text: string | undefined): Authority | undefined {
+  const match = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63}){0,126}\.?)(:\d{1,5})?$/i.exec(
+    text ?? "",
+  );
+  return match ? { host: match[0].toLowerCase(), name: match[1].toLowerCase() } : undefined;
+}
+
+/** Removes the port, brackets and the IPv6 form of an IPv4 address. */
+export function toAddress(text: string): string {
+  const bare = text.toLowerCase().replace(/^\[([^\]]*)\](:\d+)?$/, "$1").replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, "$1");
+  return bare.replace(/^::ffff:(?=\d+\.)/, "");
+}
+
+/**
+ * Normalizes an origin with a URL parser. Comparing prefixes would be unsafe, because `http://localhost.evil.example`
+ * starts like an allowed origin. Any other text is returned unchanged.
+ */
+export function toOrigin(text: string): string {
+  return /^https?:\/\/[^/?#@\s]+$/i.test(text) && URL.canParse(text) ? new URL(text).origin : text;
+}
+
+function rejectOption(given: string, wanted: string): never {
+  throw new TypeError(`Cannot create a server: ${quoted(given)} is not ${wanted}`);
+}
+
+/** Quotes at most 200 characters for a message. */
+export function quoted(value: string | undefined): string {
+  return JSON.stringify(String(value).slice(0, 200));
+}

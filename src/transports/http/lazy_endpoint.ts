@@ -1,0 +1,57 @@
+/**
+ * The HTTP endpoint of a server before its first request. The transport is loaded with that request, because a server
+ * on stdio never gets one.
+ *
+ * @module
+ */
+import type { Engine, Era } from "../../core/era.ts";
+import type { Endpoint, Fetch, HttpOptions } from "./fetch.ts";
+
+/** The HTTP endpoint of a server. */
+export class LazyEndpoint {
+  /** Options of the endpoint. */
+  readonly options: HttpOptions;
+  readonly #engine: Engine;
+  readonly #era: Era;
+  #endpoint?: Endpoint;
+  #loading?: Promise<Endpoint>;
+  #isClosing = false;
+
+  /** Creates an endpoint that serves an era. */
+  constructor(engine: Engine, era: Era, options: HttpOptions) {
+    this.#engine = engine;
+    this.#era = era;
+    this.options = options;
+  }
+
+  /** The endpoint, once it is loaded. */
+  get loaded(): Endpoint | undefined {
+    return this.#endpoint;
+  }
+
+  /** Returns the endpoint, and loads it if necessary. */
+  load(): Promise<Endpoint> {
+    return this.#loading ??= this.#load();
+  }
+
+  /** Handles a request. */
+  readonly fetch: Fetch = (request, info) =>
+    this.#endpoint ? this.#endpoint.fetch(request, info) : this.#fetchLater(request, info);
+
+  /** Stops accepting requests. */
+  close(): void {
+    this.#isClosing = true;
+    this.#endpoint?.close();
+  }
+
+  async #load(): Promise<Endpoint> {
+    const { Endpoint } = await import("./fetch.ts");
+    const endpoint = new Endpoint(this.#engine, this.#era, this.options);
+    if (this.#isClosing) endpoint.close();
+    return this.#endpoint = endpoint;
+  }
+
+  async #fetchLater(...[request, info]: Parameters<Fetch>): Promise<Response> {
+    return await (await this.load()).fetch(request, info);
+  }
+}

@@ -6,6 +6,7 @@
  */
 import { quote } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
+import { isPromiseLike } from "../../protocol/promise_like.ts";
 import {
   type Authentication,
   type AuthFacts,
@@ -92,7 +93,7 @@ export class HttpGate implements Gate {
     } catch (error) {
       return toFault(this.#core, error);
     }
-    return typeof Object(found).then === "function" ? this.#wait(entry, found) : this.#judge(entry, found);
+    return isPromiseLike(found) ? this.#wait(entry, found) : this.#judge(entry, found);
   }
 
   #isFull({ peer }: Entry): boolean {

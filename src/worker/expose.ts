@@ -177,8 +177,8 @@ class ExposedCall {
     throw new TypeError(`Cannot use the answer to ${JSON.stringify(key)}: ${checked.problem}`);
   }
 
-  // The server calls back for the value, which it may know already.
   async #once(key: string, make: () => unknown): Promise<unknown> {
+    // The server calls back for the value, which it may know already.
     const { isKnown, value } = await this.#ask("once", [key]) as { isKnown: boolean; value: unknown };
     if (isKnown) return value;
     try {

@@ -125,6 +125,8 @@ class Thread {
   readonly #options: Required<WorkerPoolOptions>;
   readonly #worker: Worker;
   #isReady = false;
+  /** Why the thread has ended by itself. */
+  #failure?: Error;
   #job?: Job;
   #stopTimer?: () => void;
 
@@ -145,8 +147,9 @@ class Thread {
 
   /** Runs a call. Rejects at once if it is cancelled. */
   run(input: unknown, ctx: Context): Promise<unknown> {
-    // The call may have been cancelled after it got the thread.
+    // The call may have been cancelled, and the thread may have ended, since the call got the thread.
     if (ctx.signal.aborted) return Promise.reject(ctx.signal.reason);
+    if (this.#failure) return Promise.reject(this.#failure);
     this.#keepAlive(true);
     this.#stopTimer?.();
     const job = this.#job = new Job(input, ctx, (message) => this.#worker.postMessage(message));
@@ -228,7 +231,8 @@ class Thread {
   #crash(state: string): void {
     if (this.hasEnded) return;
     const place = this.#isReady ? "run the call" : "start a worker thread";
-    this.#job?.result.reject(new Error(`Cannot ${place}: ${state}`));
+    this.#failure = new Error(`Cannot ${place}: ${state}`);
+    this.#job?.result.reject(this.#failure);
     this.end();
   }
 

@@ -165,9 +165,9 @@ Deno.test("what a handler leaves behind is no part of the next call of its threa
 });
 
 Deno.test("an error that a handler leaves behind costs no later call its thread", async () => {
-  const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 200 });
+  const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 1000 });
   assertEquals(await run({ job: "leave an error" }, fakeContext()), "left");
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await new Promise((resolve) => setTimeout(resolve, 400));
   const late = Promise.withResolvers<string>();
   const timer = setTimeout(() => late.resolve("no answer"), 5000);
   assertEquals(await Promise.race([run({ job: "echo", value: 1 }, fakeContext()), late.promise]), 1);

@@ -9,6 +9,7 @@ import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { Ticker } from "./core/timers.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
+import { readPath } from "./transports/http/request_path.ts";
 import type { Server, ServerInternals } from "./server.ts";
 
 /** Handlers that several servers get. */
@@ -104,7 +105,7 @@ function createRouter(servers: readonly Server[]): (url: string) => Server | und
     for (const route of auth?.routes ?? []) if (!byPath.has(route.path)) byPath.set(route.path, server);
   }
   return (url) => {
-    const path = url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, "");
+    const path = readPath(url);
     return byPath.get(path) ?? patterns.find(({ pattern }) => pattern.test(path))?.server;
   };
 }

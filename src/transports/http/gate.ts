@@ -28,6 +28,7 @@ import type { TransportName } from "../../core/observer.ts";
 import { type ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
 import type { Admitted, Gate } from "./entrance.ts";
 import { toFault, toRefusal } from "./exchange.ts";
+import { readPath } from "./request_path.ts";
 
 /** Authenticates callers. */
 export class HttpGate implements Gate {
@@ -50,7 +51,7 @@ export class HttpGate implements Gate {
   }
 
   respond(request: Request): Promise<Response> | undefined {
-    const path = request.url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, "");
+    const path = readPath(request.url);
     const route = this.#auth.routes?.find((route) => route.path === path);
     return route && this.#serve(route, request);
   }

@@ -274,6 +274,8 @@ async function getPrompt(definition: Definition, call: Call, core: Core): Promis
       const next = (value: unknown, filter: Filter) => invoke(call, value, core, filter);
       return await runGuarded(definition, { call, core, value, next });
     }
+    // A cancelled call does not start its handler.
+    if (call.ended) throw call.reason;
     call.onRun?.();
     return await invoke(call, value, core, undefined);
   });

@@ -418,6 +418,8 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Core
     const next = (value: unknown, filter: Filter) => invoke(call, value, core, filter);
     return runGuarded(definition, { call, core, value, next });
   }
+  // A call that was cancelled during the validation does not start its handler.
+  if (call.ended) throw call.reason;
   call.onRun?.();
   return invoke(call, value, core, undefined);
 }

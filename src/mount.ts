@@ -9,6 +9,7 @@ import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { Ticker } from "./core/timers.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
+import { readPath } from "./transports/http/request_path.ts";
 import type { Server, ServerInternals } from "./server/server.ts";
 
 /** Handlers that several servers get. */
@@ -52,10 +53,10 @@ export interface Mount extends Server {
  */
 export function mount(servers: readonly Server[], { handlers = [] }: MountOptions = {}): Mount {
   const find = createRouter(servers);
+  checkUnmounted(servers);
+  const shared = handlers.map(({ handlers, to }) => ({ handlers, of: pick(servers, to) }));
   const services = shareServices(servers);
-  for (const { handlers: shared, to } of handlers) {
-    for (const server of pick(servers, to)) server.handlers.add(...shared);
-  }
+  for (const { handlers, of } of shared) for (const server of of) server.handlers.add(...handlers);
   let closed: Promise<void> | undefined;
   const close = async () => {
     await Promise.all(servers.map((server) => server.close()));
@@ -108,7 +109,7 @@ function createRouter(servers: readonly Server[]): (url: string) => Server | und
     }
   }
   return (url) => {
-    const path = url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, "");
+    const path = readPath(url);
     return byPath.get(path) ?? [...routes, ...patterns].find(({ pattern }) => pattern.test(path))?.server;
   };
 }
@@ -127,6 +128,13 @@ function escape(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 }
 
+// Before anything changes, so that the other servers can still be mounted.
+function checkUnmounted(servers: readonly Server[]): void {
+  for (const { [INTERNALS]: { host, name } } of servers) {
+    if (host.root) throw new TypeError(`Cannot mount ${name}: it is mounted already; create a second server`);
+  }
+}
+
 /** Gives all servers one container of services. Returns a function that disposes them. */
 function shareServices(servers: readonly Server[]): { readonly close: () => Promise<void> } {
   const { report, observer, ticker: { clock } } = servers[0][INTERNALS].engine.core;
@@ -134,8 +142,7 @@ function shareServices(servers: readonly Server[]): { readonly close: () => Prom
   const parts: ContainerParts = { report, observer, ticker };
   const root: ContainerHost = { parts };
   const replaced = servers.map((server) => {
-    const { host, name } = server[INTERNALS];
-    if (host.root) throw new TypeError(`Cannot mount ${name}: it is mounted already; create a second server`);
+    const { host } = server[INTERNALS];
     const { container } = host;
     host.root = root;
     for (const handler of server.handlers.list()) handler[INTERNALS].services?.open(host);

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isPromiseLike } from "../protocol/promise_like.ts";
 import { type AuthRefusal, type Challenge, isRefusal, refuse } from "../core/auth.ts";
 import type { Principal } from "../core/context.ts";
 
@@ -79,12 +80,7 @@ export function toCaller<T extends object>(
     if (typeof found === "object") return make(found);
     throw new TypeError(`Cannot authenticate a caller: ${typeof found} was returned; return its facts or undefined`);
   };
-  // Query builders are thenables but not promises.
-  return isThenable(found) ? Promise.resolve(found).then(toOne) : toOne(found);
-}
-
-function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
-  return typeof Object(value).then === "function";
+  return isPromiseLike(found) ? Promise.resolve(found).then(toOne) : toOne(found);
 }
 
 /** Creates the refusal of a credential that is not known. */

@@ -78,9 +78,13 @@ const PARAMETER = "state";
  * // At the page, after the user has signed in: await links.open(request.url, id)
  * ```
  *
- * @throws {TypeError} if the secret is too short.
+ * @throws {TypeError} if the secret is too short, or `ttlMs` is not a number of 0 or more.
  */
 export function userLinks({ secret, ttlMs = 600_000 }: UserLinksOptions = {}): UserLinks {
+  // JSON would seal any other number as `null`, and the link would never open.
+  if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
+    throw new TypeError(`Cannot make user links: ttlMs is ${ttlMs}; it must be a number of milliseconds, 0 or more`);
+  }
   const sealer = new Sealer({ secret, realm: "mcp user links" });
   return {
     async elicit(ctx, key, { message, url, data = null }) {

@@ -133,13 +133,11 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
     }
     imports?.renew([url], changed.map((path) => platform.toFileUrl(path)));
     const next = toServer(target, await importDefault(target, url));
-    for (const each of next[INTERNALS].servers ?? [next]) {
-      const { http: { path }, name } = each[INTERNALS];
-      const before = servers.length > 1 ? servers.find((other) => other[INTERNALS].http.path === path) : server;
-      if (!before) throw new CliError(`Cannot reload ${target}: the server ${name} is new; restart it`);
-      swapHandlers(before, each.handlers.list());
+    try {
+      swapAll(toPairs(target, server, next));
+    } finally {
+      await next.close();
     }
-    await next.close();
     return listFiles();
   }
 
@@ -175,6 +173,38 @@ function toServer(target: string, found: unknown): Server {
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
     throw new CliError(`Cannot serve ${target}: ${error.message}`);
+  }
+}
+
+/** A running server, and the same server as its changed file makes it. */
+interface ReloadedServer {
+  readonly running: Server;
+  readonly next: Server;
+}
+
+/** Finds the running server for each server of a changed file: by its path, if there are several. */
+function toPairs(target: string, server: Server, next: Server): readonly ReloadedServer[] {
+  const all = server[INTERNALS].servers ?? [server];
+  return (next[INTERNALS].servers ?? [next]).map((next) => {
+    const { http: { path }, name } = next[INTERNALS];
+    const running = all.length > 1 ? all.find((other) => other[INTERNALS].http.path === path) : server;
+    if (running) return { running, next };
+    throw new CliError(`Cannot reload ${target}: the server ${name} is new; restart it`);
+  });
+}
+
+/** Replaces the handlers of several servers. Changes none if it throws. */
+function swapAll(pairs: readonly ReloadedServer[]): void {
+  const undo: (() => void)[] = [];
+  try {
+    for (const { running, next } of pairs) {
+      const before = running.handlers.list();
+      swapHandlers(running, next.handlers.list());
+      undo.push(() => swapHandlers(running, before));
+    }
+  } catch (error) {
+    undo.forEach((run) => run());
+    throw error;
   }
 }
 

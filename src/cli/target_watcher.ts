@@ -10,17 +10,23 @@ import { watchFile } from "./file_watcher.ts";
 
 /**
  * Reloads a target whenever one of its files changes. If that fails, prints the error and keeps the previous handlers.
+ * Returns a function that stops this.
  *
  * @throws {CliError} if the target has no file.
  */
-export function watchTarget(target: string | undefined, { reload, files }: Loaded): void {
+export function watchTarget(target: string | undefined, { reload, files }: Loaded): () => void {
   if (!reload) throw new CliError(`Cannot watch ${target ?? "the demonstration"}: it has no file; name one`);
-  let stops: readonly (() => void)[] = [];
+  const stops = new Map<string, () => void>();
   // Kept until a reload succeeds, because a file with an error must be loaded again too.
   const changed = new Set<string>();
+  // A file that is still needed keeps its watcher, which knows the version that was there before the reload.
   const watchAll = (paths: readonly string[]) => {
-    stops.forEach((stop) => stop());
-    stops = paths.map((path) => watchFile(path, () => reloadNext(path)));
+    for (const path of paths) if (!stops.has(path)) stops.set(path, watchFile(path, () => reloadNext(path)));
+    for (const [path, stop] of stops) {
+      if (paths.includes(path)) continue;
+      stop();
+      stops.delete(path);
+    }
   };
   // Reloads run one after the other, so that the last one reads the last change.
   let last = Promise.resolve();
@@ -29,16 +35,19 @@ export function watchTarget(target: string | undefined, { reload, files }: Loade
     last = last.then(async () => {
       // An earlier reload may have included this change.
       if (!changed.size) return;
+      const taken = [...changed];
+      // A file that changes during the reload has to be loaded once more.
+      changed.clear();
       try {
-        const taken = [...changed];
         watchAll(await reload(taken));
-        taken.forEach((path) => changed.delete(path));
         console.error(`Reloaded ${target}.`);
       } catch (error) {
+        taken.forEach((path) => changed.add(path));
         console.error(error instanceof CliError ? toPrintable(error.message) : formatError(error));
         console.error("\nThe previous version is still served.");
       }
     });
   };
   watchAll(files);
+  return () => watchAll([]);
 }

@@ -43,8 +43,8 @@ export interface UnfinishedCall {
 export interface ReceivedNotification<P extends Schema = Schema> {
   /** Schema of the parameters, without `_meta`. Others go to `onWarning`. Defaults to any object. */
   readonly params?: P;
-  /** Called with each notification, of subscriptions and of requests. */
-  readonly receive: (params: Schema extends P ? Params : Infer<P>) => void;
+  /** Called with each notification, of subscriptions and of requests. Errors go to `onWarning`. */
+  readonly receive: (params: Schema extends P ? Params : Infer<P>) => void | Promise<void>;
 }
 
 /** Options of an extension of the client. Only `id` is required. */
@@ -71,7 +71,7 @@ export interface ClientExtension {
   readonly subjects: Readonly<Record<string, string>>;
   /** Finishes results, by their type. */
   readonly results: ReadonlyMap<string, (result: Result, call: UnfinishedCall) => Promise<Result>>;
-  /** Receives notifications, by their method. Throws if the parameters do not fit. */
+  /** Receives notifications, by their method. Rejects if the parameters do not fit, or if the function fails. */
   readonly notifications: ReadonlyMap<string, (params: Params) => Promise<void>>;
 }
 
@@ -124,8 +124,8 @@ export function clientExtension<
     const take = async ({ _meta, ...given }: Params) => {
       const checked: Checked = await compiled?.validate(given) ?? { value: given };
       if (checked.problem !== undefined) throw new Error(`Cannot read ${method}: ${checked.problem}`);
-      // The schema has validated the value, so it has the type of the parameter.
-      receive(checked.value as never);
+      // The schema has validated the value, so it has the type of the parameter. The function may be asynchronous.
+      await receive(checked.value as never);
     };
     return [method, take] as const;
   });
@@ -141,7 +141,7 @@ interface FormResult {
 /** A notification, without its type parameter. */
 interface FormNotification {
   readonly params?: Schema;
-  readonly receive: (params: never) => void;
+  readonly receive: (params: never) => void | Promise<void>;
 }
 
 /** Adds extensions to the capabilities of a client. */

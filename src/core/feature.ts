@@ -4,6 +4,7 @@
  * @module
  */
 import type { Notification, Params, Result } from "../protocol/jsonrpc.ts";
+import { isPromiseLike } from "../protocol/promise_like.ts";
 import type { HeaderParam } from "../schema/header_params.ts";
 import type { Call, Carrier } from "./call.ts";
 import type { Binding } from "./container.ts";
@@ -253,8 +254,7 @@ export function isAllowed(allow: Allow | undefined, call: Call, core: Core): boo
   };
   try {
     const allowed: unknown = allow(call);
-    // Query builders are thenables but not promises.
-    return typeof Object(allowed).then === "function" ? Promise.resolve(allowed).then(Boolean, fail) : Boolean(allowed);
+    return isPromiseLike(allowed) ? Promise.resolve(allowed).then(Boolean, fail) : Boolean(allowed);
   } catch (error) {
     return fail(error);
   }

@@ -4,6 +4,7 @@
  * @module
  */
 import { McpError, quote } from "../protocol/errors.ts";
+import { isPromiseLike } from "../protocol/promise_like.ts";
 import { type Container, type ContainerParts, findInternals, type Injectable, type ServiceCall } from "./container.ts";
 import type { Context } from "./context.ts";
 import { BUSY } from "./link.ts";
@@ -164,8 +165,7 @@ export class ServiceContainer implements Container {
     } catch (error) {
       return this.#fail(scope, error);
     }
-    // Query builders are thenables but not promises.
-    if (typeof Object(result).then === "function") return this.#finish(scope, Promise.resolve(result));
+    if (isPromiseLike(result)) return this.#finish(scope, Promise.resolve(result));
     if (scope.isEmpty) {
       scope.end = "result";
       return result;
@@ -428,7 +428,7 @@ export class ServiceContainer implements Container {
     };
     try {
       const made: unknown = definition.make(this.#toMakeScope(entry, scope));
-      if (typeof Object(made).then === "function") Promise.resolve(made).then(succeed, fail);
+      if (isPromiseLike(made)) Promise.resolve(made).then(succeed, fail);
       else succeed(made);
     } catch (error) {
       fail(error);
@@ -482,7 +482,7 @@ export class ServiceContainer implements Container {
     entry.state = "gone";
     try {
       const disposing: unknown = dispose ? dispose(value, end) : findDisposer(value)?.call(value);
-      if (typeof Object(disposing).then === "function") await this.#limit(Promise.resolve(disposing), ms, entry);
+      if (isPromiseLike(disposing)) await this.#limit(Promise.resolve(disposing), ms, entry);
       observer?.service?.({ name, state: "disposed", durationMs: clock.now() - since });
     } catch (error) {
       observer?.service?.({ name, state: "failed", error, durationMs: clock.now() - since });

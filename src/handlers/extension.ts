@@ -274,6 +274,8 @@ function compile(id: string, name: string, { params, subject, run, limits }: For
           if (checked.problem !== undefined) {
             throw new McpError(INVALID_PARAMS, `Cannot run ${quote(name)}: ${checked.problem}`);
           }
+          // A cancelled call does not start its handler.
+          if (call.ended) throw call.reason;
           // The schema has validated the value, so it has the type of the parameter.
           const result = await run(checked.value as never, call);
           if (isObject(result)) return result;

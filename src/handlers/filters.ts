@@ -77,7 +77,7 @@ class OwnEncoder {
   /** Returns the value itself if nothing in it is replaced. */
   encode(value: unknown): unknown {
     if (value === null || ["string", "number", "boolean", "undefined"].includes(typeof value)) return value;
-    const encoder = this.#encoders.find(({ test }) => test(value));
+    const encoder = this.#encoders.find((each) => each.test(value));
     // The encoder has tested the value. Its result is not tested again, but the parts of the result are.
     const made = encoder ? encoder.encode(value as never) : value;
     if (typeof made !== "object" || made === null) return made;

@@ -4,6 +4,7 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
+import { isPromiseLike } from "../protocol/promise_like.ts";
 import type { Allow, Feature, GroupedAllow, GroupedOptions, Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Middleware } from "../core/middleware.ts";
@@ -84,8 +85,7 @@ function both(first: GroupedAllow, second: GroupedAllow | undefined): GroupedAll
   return (call, subject) => {
     const allowed: unknown = first(call);
     const decide = (allowed: unknown) => allowed ? second(call, subject) : false;
-    // Query builders are thenables but not promises.
-    return typeof Object(allowed).then === "function" ? Promise.resolve(allowed).then(decide) : decide(allowed);
+    return isPromiseLike(allowed) ? Promise.resolve(allowed).then(decide) : decide(allowed);
   };
 }
 

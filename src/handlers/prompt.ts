@@ -14,26 +14,26 @@ import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core, DescribeError } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
-import { bindLimits, type BoundLimits, type HandlerLimits } from "../core/handler_limits.ts";
+import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
   bindAllow,
   type Feature,
   type Handler,
-  type HandlerExtensions,
   type Remake,
   revealTo,
   type Runner,
   toDefinitions,
   toMethod,
 } from "../core/feature.ts";
-import { type Filter, type Guards, type HandlerGuards, readGuards } from "../core/guards.ts";
+import { type Filter, type Guards, readGuards } from "../core/guards.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Need } from "../core/question.ts";
-import { createList, type Entry } from "../core/pagination.ts";
+import { createList } from "../core/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
 import { attempt } from "./attempt.ts";
+import type { Callable } from "./callable.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
 import { isContent, isDoubtful, loadResults, type Sending } from "./content.ts";
 import { runGuarded } from "./guarded.ts";
@@ -185,23 +185,9 @@ interface Argument {
 }
 
 /** A prompt for the registry, without its type parameters. Its schema validates at runtime. */
-interface Definition extends Entry {
+interface Definition extends Callable {
   readonly input?: CompiledSchema;
   readonly inputs: readonly Argument[];
-  readonly scopes?: readonly string[];
-  readonly needs?: readonly string[];
-  readonly extensions?: HandlerExtensions;
-  readonly guards?: HandlerGuards;
-  readonly services?: Binding;
-  readonly describeError?: DescribeError;
-  readonly limits?: BoundLimits;
-  readonly invoke: (
-    call: Call,
-    ctx: undefined,
-    input: unknown,
-    core: Core,
-    filter: Filter | undefined,
-  ) => Result | Promise<Result>;
 }
 
 function define<I extends Schema, S extends Services>(
@@ -288,6 +274,8 @@ async function getPrompt(definition: Definition, call: Call, core: Core): Promis
       const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
       return await runGuarded(definition, { call, core, value, next });
     }
+    // A cancelled call does not start its handler.
+    if (call.ended) throw call.reason;
     call.onRun?.();
     return await invoke(call, undefined, value, core, undefined);
   });

@@ -117,6 +117,8 @@ export const resources: Feature = {
           const next = (value: unknown, filter: Filter) => definition.invoke(call, undefined, uri, value, core, filter);
           return await runGuarded(definition, { call, core, value, next });
         }
+        // A cancelled call does not start its handler.
+        if (call.ended) throw call.reason;
         call.onRun?.();
         return await definition.invoke(call, undefined, uri, value, core, undefined);
       });

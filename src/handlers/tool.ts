@@ -22,7 +22,7 @@ import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core, DescribeError, PublishedTool, PublishSchema } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
-import { bindLimits, type BoundLimits, type HandlerLimits } from "../core/handler_limits.ts";
+import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
@@ -36,13 +36,14 @@ import {
   toDefinitions,
   toMethod,
 } from "../core/feature.ts";
-import { type Filter, type Guards, type HandlerGuards, readGuards } from "../core/guards.ts";
+import { type Filter, type Guards, readGuards } from "../core/guards.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Need } from "../core/question.ts";
-import { createList, type Entry } from "../core/pagination.ts";
+import { createList } from "../core/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
 import { describe } from "./attempt.ts";
 import { isContent, isDoubtful, loadResults, type Sending, toJson } from "./content.ts";
+import type { Callable } from "./callable.ts";
 import { runGuarded } from "./guarded.ts";
 
 /**
@@ -225,25 +226,11 @@ export function tool<
 }
 
 /** A tool for the registry, without its type parameters. Its schemas validate at runtime. */
-export interface Definition extends Entry {
+export interface Definition extends Callable {
   readonly input?: CompiledSchema;
   readonly lenient?: boolean;
   readonly output?: CompiledSchema;
   readonly headers?: readonly HeaderParam[];
-  readonly scopes?: readonly string[];
-  readonly needs?: readonly string[];
-  readonly extensions?: HandlerExtensions;
-  readonly guards?: HandlerGuards;
-  readonly services?: Binding;
-  readonly describeError?: DescribeError;
-  readonly limits?: BoundLimits;
-  readonly invoke: (
-    call: Call,
-    ctx: undefined,
-    input: unknown,
-    core: Core,
-    filter: Filter | undefined,
-  ) => Result | Promise<Result>;
   /** Returns the definition for one caller. Returns `undefined` if it fails, which is reported. */
   readonly vary?: (call: Call, core: Core) => Promise<Definition | undefined>;
 }
@@ -273,7 +260,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     if (filter) return filter(() => run(value as Infer<I>, ctx), ctx).then(answer); // As below.
     // The input schema has validated `value`, so it has the inferred type.
     const returned: unknown = run(value as Infer<I>, ctx);
-    // Query builders are thenables but not promises.
+    // Query builders are thenables but not promises. Not `isPromiseLike`, because each function of a call costs time.
     return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
   };
   const visible = bindAllow(allow, services);
@@ -431,6 +418,8 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Core
     const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
     return runGuarded(definition, { call, core, value, next });
   }
+  // A call that was cancelled during the validation does not start its handler.
+  if (call.ended) throw call.reason;
   call.onRun?.();
   return invoke(call, undefined, value, core, undefined);
 }

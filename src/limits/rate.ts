@@ -37,7 +37,9 @@ export class Buckets {
   readonly #burst: number;
   /** Milliseconds until an empty bucket is full. */
   readonly #fillMs: number;
+  /** Buckets that were used in the present period, which begins at `#since`. */
   #young = new Map<ClientKey, Bucket>();
+  /** Buckets that were used in the period before. */
   #older = new Map<ClientKey, Bucket>();
   #since = -Infinity;
 
@@ -46,6 +48,11 @@ export class Buckets {
     this.#rate = rate;
     this.#burst = rate.burst ?? rate.calls;
     this.#fillMs = this.#burst * rate.perMs / rate.calls;
+  }
+
+  /** Number of buckets. */
+  get size(): number {
+    return new Set([...this.#young.keys(), ...this.#older.keys()]).size;
   }
 
   /** Takes a token. Returns the milliseconds until there is one if the bucket is empty, and 0 otherwise. */
@@ -69,16 +76,21 @@ export class Buckets {
   }
 
   #find(client: ClientKey, now: number): Bucket {
-    const known = this.#young.get(client) ?? this.#older.get(client);
-    // Beyond this number, unknown clients share one bucket.
-    const key = known || this.#young.size < MAX_CLIENTS ? client : OTHERS;
-    const bucket = known ?? this.#young.get(key) ?? this.#older.get(key) ?? { tokens: this.#burst, at: now };
-    this.#young.set(key, bucket);
+    const young = this.#young;
+    const current = young.get(client);
+    if (current) return current;
+    const older = this.#older.get(client);
+    // Beyond this number, new clients share one bucket. Those of the period before come on top.
+    const isOwn = young.size < (older ? 2 : 1) * MAX_CLIENTS;
+    const key = isOwn ? client : OTHERS;
+    const known = isOwn ? older : young.get(key) ?? this.#older.get(key);
+    const bucket = known ?? { tokens: this.#burst, at: now };
+    young.set(key, bucket);
     return bucket;
   }
 }
 
-/** Number of clients with a bucket of their own in one period. */
+/** Number of new clients that get a bucket of their own in one period. */
 const MAX_CLIENTS = 10_000;
 
 const OTHERS = {};

@@ -11,14 +11,14 @@ export function toBytes(text: string): number {
   return text.length * 2;
 }
 
-/** Tests whether a text has at most `most` bytes in UTF-8. The text is encoded only if its length does not decide. */
+/** Tests whether a text has at most `max` bytes in UTF-8. The text is encoded only if its length does not decide. */
 export function isWithin(text: string, max: number): boolean {
   if (text.length > max) return false;
   return text.length * 3 <= max || encoder.encode(text).length <= max;
 }
 
 /**
- * Returns the bytes that a parsed message takes in memory. Each character counts two bytes, each of at most `most`
+ * Returns the bytes that a parsed message takes in memory. Each character counts two bytes, each of at most `max`
  * values {@linkcode VALUE_BYTES}, and each of its `indexes` {@linkcode INDEX_BYTES}.
  */
 export function toWeight(text: string, { max, indexes }: { readonly max: number; readonly indexes: number }): number {

@@ -68,8 +68,10 @@ const DEFAULTS = {
   subscriptions: 10_000,
 };
 
-/** Maximum characters of a key, and entries of one page. */
+/** Maximum characters of a key. */
 const KEY_CHARACTERS = 256;
+
+/** Maximum entries of one page. */
 const PAGE_ENTRIES = 1000;
 
 /** Longest time to live, in milliseconds: a year. */
@@ -85,6 +87,8 @@ const RETRY_MS = 1000;
 /** Milliseconds before each repetition of a failed operation. */
 const REPEAT_MS = [5, 10, 20, 40];
 
+/** Milliseconds between two reads of a topic whose engine has a bell, and of one without. */
+const BELL_POLL_MS = 1000;
 const NO_BELL_POLL_MS = 50;
 
 /** A store on top of an engine. A synchronous engine is answered synchronously. */
@@ -101,10 +105,14 @@ export class CustomStore implements Store {
   #listening?: Maybe<void>;
   #stopListening?: () => void;
   #stopPolling?: () => void;
+  /** Milliseconds between two reads of all topics. Set once the store listens. */
+  #pollMs = 0;
   #subscribed = 0;
   #failures = 0;
   #retryAt = 0;
   #isClosed = false;
+  #closed?: Promise<void>;
+  /** Number of servers that use the store. */
   #users = 0;
 
   constructor(connect: () => Maybe<StoreEngine>, options: StoreOptions, isShared = true) {
@@ -221,13 +229,14 @@ export class CustomStore implements Store {
   }
 
   close(): Maybe<void> {
-    if (this.#isClosed) return;
+    if (this.#isClosed) return this.#closed;
     this.#isClosed = true;
     this.#stopPolling?.();
     for (const subscriptions of this.#subscriptions.values()) for (const each of subscriptions) each.stop();
     this.#subscriptions.clear();
-    for (const reject of [...this.#pending]) reject(new Error("Cannot finish the operation: the store was closed"));
-    return this.#closeEngine();
+    for (const reject of this.#pending) reject(new Error("Cannot finish the operation: the store was closed"));
+    this.#pending.clear();
+    return this.#closed = this.#closeEngine();
   }
 
   async #closeEngine(): Promise<void> {
@@ -268,24 +277,30 @@ export class CustomStore implements Store {
     const engine = this.#engine ?? this.#open();
     const result = engine instanceof Promise ? engine.then(run) : run(engine);
     if (!(result instanceof Promise)) return result;
-    return this.#withDeadline(operation, this.#repeat(result, run));
+    return this.#withDeadline(operation, (isPending) => this.#repeat(result, run, isPending));
   }
 
-  // Another attempt is safe, because each operation can be repeated.
-  async #repeat<T>(result: Promise<T>, run: (engine: StoreEngine) => Maybe<T>): Promise<T> {
+  // Another attempt is safe, because each operation can be repeated. Once the caller knows that it failed, it is not: a
+  // late write would undo what the caller wrote since.
+  async #repeat<T>(
+    first: Promise<T>,
+    run: (engine: StoreEngine) => Maybe<T>,
+    isPending: () => boolean,
+  ): Promise<T> {
+    let result = first;
     for (const ms of REPEAT_MS) {
       try {
         return await result;
       } catch {
         await new Promise<void>((resolve) => systemClock.start(resolve, ms * (0.5 + Math.random())));
-        if (this.#isClosed) break;
+        if (!isPending()) break;
         result = (async () => await run(await (this.#engine ?? this.#open())))();
       }
     }
     return await result;
   }
 
-  #withDeadline<T>(operation: string, result: Promise<T>): Promise<T> {
+  #withDeadline<T>(operation: string, run: (isPending: () => boolean) => Promise<T>): Promise<T> {
     const { timeoutMs } = this.#options;
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const late = () => {
@@ -299,7 +314,7 @@ export class CustomStore implements Store {
       stop();
       if (this.#pending.delete(reject)) end();
     };
-    result.then(
+    run(() => this.#pending.has(reject)).then(
       (value) =>
         settle(() => {
           this.#failures = this.#retryAt = 0;
@@ -338,29 +353,35 @@ export class CustomStore implements Store {
     const ring = (log: string) => {
       for (const subscription of this.#subscriptions.get(log) ?? []) subscription.pull();
     };
-    const listening = this.#run("listen", (engine) => engine.listen?.(ring));
-    if (!(listening instanceof Promise)) return this.#startPolling(listening);
-    return listening.then((stop) => this.#startPolling(stop), (error) => {
+    const started: Maybe<(() => void) | undefined>[] = [];
+    const listening = this.#run("listen", (engine) => {
+      const stop = engine.listen?.(ring);
+      started.push(stop);
+      return stop;
+    });
+    if (!(listening instanceof Promise)) return this.#setBell(listening);
+    return listening.then((stop) => this.#setBell(stop), (error) => {
       this.#listening = undefined;
+      // A bell that starts too late would ring as long as the engine lives.
+      for (const late of started) Promise.resolve(late).then((stop) => stop?.()).catch(() => {});
       throw error;
     });
   }
 
-  #startPolling(stop: (() => void) | undefined): void {
+  #setBell(stop: (() => void) | undefined): void {
     this.#stopListening = stop;
-    const { pollMs } = this.#options;
-    const ms = pollMs || (stop ? DEFAULTS.timeoutMs : NO_BELL_POLL_MS);
-    const poll = () => {
-      for (const subscriptions of this.#subscriptions.values()) for (const each of subscriptions) each.pull();
-      this.#stopPolling = this.#subscribed && !this.#isClosed
-        ? systemClock.start(poll, ms, { background: true })
-        : undefined;
-    };
-    this.#poll = () => this.#stopPolling ??= systemClock.start(poll, ms, { background: true });
+    this.#pollMs = this.#options.pollMs || (stop ? BELL_POLL_MS : NO_BELL_POLL_MS);
   }
 
-  /** Starts to read topics at an interval. */
-  #poll = () => {};
+  /** Reads all topics after a while, and again as long as there are subscriptions. */
+  #poll(): void {
+    const poll = () => {
+      this.#stopPolling = undefined;
+      for (const subscriptions of this.#subscriptions.values()) for (const each of subscriptions) each.pull();
+      if (this.#subscribed && !this.#isClosed) this.#poll();
+    };
+    this.#stopPolling ??= systemClock.start(poll, this.#pollMs, { background: true });
+  }
 
   #add(topic: string, subscription: Subscription): void {
     if (this.#isClosed) return;

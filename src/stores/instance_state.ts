@@ -55,6 +55,8 @@ export class InstanceState implements SharedState {
   #listening?: Promise<boolean>;
   #topic?: Promise<string>;
   #stop?: () => void;
+  #isListening = false;
+  #telling?: Promise<void>;
 
   constructor(store: Store, host: SharingHost, closeStore: () => Promise<void>) {
     this.#store = store;
@@ -63,8 +65,6 @@ export class InstanceState implements SharedState {
     host.changes.publish = (change) => this.#tell(change);
     host.changes.connect = () => this.#isListening ? undefined : this.#listen().then(() => {});
   }
-
-  #isListening = false;
 
   /** Id of this instance. */
   get instance(): string {
@@ -88,7 +88,7 @@ export class InstanceState implements SharedState {
   }
 
   async close(): Promise<void> {
-    this.#host.changes.publish = undefined;
+    this.#host.changes.publish = this.#host.changes.connect = undefined;
     while (this.#isTelling || this.#pending.size) {
       await Promise.all([this.#telling, ...this.#pending.values()]);
     }
@@ -158,6 +158,7 @@ export class InstanceState implements SharedState {
     listener: (value: unknown) => void,
     options: { readonly after?: number; readonly onGap: (last: number) => void },
   ): Promise<() => void> {
+    let isOver = false;
     let queue = Promise.resolve();
     const stop = await this.#store.subscribe(log, (text) => {
       queue = queue.then(async () => {
@@ -165,7 +166,6 @@ export class InstanceState implements SharedState {
         if (!isOver && value !== undefined) listener(value);
       }).catch(() => {});
     }, options);
-    let isOver = false;
     return () => {
       isOver = true;
       stop();
@@ -256,8 +256,6 @@ export class InstanceState implements SharedState {
   #announce(change: SharedChange): void {
     for (const listener of [...this.#host.changes.listeners]) listener(change);
   }
-
-  #telling?: Promise<void>;
 
   // A list that changed with the handlers of this process has not changed in the others.
   #tell(change: Change): void {

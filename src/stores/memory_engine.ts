@@ -44,12 +44,13 @@ export class MemoryEngine {
   }
 
   set(key: string, value: string, { ttlMs, version, token }: SetOptions & { readonly token: string }): boolean {
-    const found = this.#findValue(key);
+    const now = this.#clock.now();
+    const found = this.#findValue(key, now);
     if (found?.version === token) return true;
     if (version !== undefined && (found?.version ?? null) !== version) return false;
     const before = found ? toHeld(key, found.value) : 0;
-    this.#charge("set", toHeld(key, value) - before);
-    this.#values.set(key, { value, version: token, due: this.#clock.now() + ttlMs });
+    this.#charge("set", toHeld(key, value) - before, now);
+    this.#values.set(key, { value, version: token, due: now + ttlMs });
     return true;
   }
 
@@ -62,13 +63,14 @@ export class MemoryEngine {
   }
 
   append(log: string, value: string, { ttlMs, max, token }: AppendOptions & { readonly token: string }): number {
-    const found = this.#findLog(log);
+    const now = this.#clock.now();
+    const found = this.#findLog(log, now);
     const index = found?.entries.findLastIndex((entry) => entry.token === token) ?? -1;
     if (found && index >= 0) return found.first + index;
-    this.#charge("append", toHeld(log, value));
+    this.#charge("append", toHeld(log, value), now);
     const kept = found ?? { due: 0, first: 1, entries: [] };
     this.#logs.set(log, kept);
-    kept.due = this.#clock.now() + ttlMs;
+    kept.due = now + ttlMs;
     kept.entries.push({ value, token });
     this.#shorten(log, kept, kept.entries.length - max);
     for (const listener of [...this.#listeners]) listener(log);
@@ -99,15 +101,15 @@ export class MemoryEngine {
     return () => void this.#listeners.delete(listener);
   }
 
-  #findValue(key: string): Value | undefined {
+  #findValue(key: string, now: number = this.#clock.now()): Value | undefined {
     const found = this.#values.get(key);
-    if (!found || found.due > this.#clock.now()) return found;
+    if (!found || found.due > now) return found;
     this.#drop(key, found);
   }
 
-  #findLog(log: string): Log | undefined {
+  #findLog(log: string, now: number = this.#clock.now()): Log | undefined {
     const found = this.#logs.get(log);
-    if (!found || found.due > this.#clock.now()) return found;
+    if (!found || found.due > now) return found;
     this.#dropLog(log, found);
   }
 
@@ -129,16 +131,16 @@ export class MemoryEngine {
   }
 
   // Expired values are dropped when somebody asks for them, and all of them now and then, so that no timer is needed.
-  #charge(operation: string, bytes: number): void {
-    if (++this.#writes % SWEEP_WRITES === 0 || this.#bytes + bytes > this.#maxBytes) this.#sweep();
+  // `now` is that of the whole operation. Otherwise the value that it replaces could expire in between, and count twice.
+  #charge(operation: string, bytes: number, now: number): void {
+    if (++this.#writes % SWEEP_WRITES === 0 || this.#bytes + bytes > this.#maxBytes) this.#sweep(now);
     if (this.#bytes + bytes > this.#maxBytes) {
       throw new Error(`Cannot ${operation}: the store holds ${this.#maxBytes} bytes (bytes); raise the limit`);
     }
     this.#bytes += bytes;
   }
 
-  #sweep(): void {
-    const now = this.#clock.now();
+  #sweep(now: number): void {
     for (const [key, value] of this.#values) if (value.due <= now) this.#drop(key, value);
     for (const [name, log] of this.#logs) if (log.due <= now) this.#dropLog(name, log);
   }

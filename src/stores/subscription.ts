@@ -50,7 +50,10 @@ export class Subscription {
       while (this.#isRung && !this.#isOver) {
         this.#isRung = false;
         const page = this.#read(this.#last);
-        if (page instanceof Promise) return void page.then((page) => this.#continue(page), () => this.#finish());
+        // Taking a page fails too if the engine returns something else.
+        if (page instanceof Promise) {
+          return void page.then((page) => this.#continue(page)).catch(() => this.#finish());
+        }
         this.#take(page);
       }
     } catch {

@@ -64,16 +64,12 @@ export function expose<Input, Output>(handler: WorkerHandler<Input, Output>): Wo
 /** Maximum number of notifications on their way to the server. More are dropped, as if the client read too slowly. */
 const MAX_SENT = 64;
 
+/** The thread: its messages, and the call that it runs. */
 class Exposed {
   readonly #thread: ThreadGlobal;
   // The server has validated the input.
   readonly #handler: WorkerHandler<never, unknown>;
-  readonly #answers = new Map<number, PromiseWithResolvers<unknown>>();
-  #controller = new AbortController();
-  /** Number of messages of this call that use its context. */
-  #sent = 0;
-  /** Number of those that the server has processed. It can be read while the handler blocks the thread. */
-  #done: Int32Array = new Int32Array(1);
+  #call?: ExposedCall;
 
   constructor(thread: ThreadGlobal, handler: WorkerHandler<never, unknown>) {
     this.#thread = thread;
@@ -104,29 +100,22 @@ class Exposed {
 
   #take(message: ToThread): void {
     if (message.kind === "run") this.#run(message);
-    else if (message.kind === "cancel") abort(this.#controller, toError(message.reason));
-    else {
-      const { id, value, error } = message;
-      const answer = this.#answers.get(id);
-      this.#answers.delete(id);
-      if (error) answer?.reject(toError(error));
-      else answer?.resolve(value);
-    }
+    else if (message.kind === "cancel") this.#call?.cancel(toError(message.reason));
+    else this.#call?.settle(message);
   }
 
   async #run({ input, facts, done }: ToThread & { readonly kind: "run" }): Promise<void> {
-    this.#controller = new AbortController();
-    this.#answers.clear();
-    this.#sent = 0;
-    this.#done = done;
+    const call = this.#call = new ExposedCall(done, (message) => this.#send(message));
     let message: FromThread;
     try {
       if (Atomics.load(done, 1)) throw new DOMException("Cannot run the call: it was cancelled", "AbortError");
       // The server has validated the input, so it has the type that the handler expects.
-      message = { kind: "result", value: await this.#handler(input as never, this.#toContext(facts)) };
+      message = { kind: "result", value: await this.#handler(input as never, call.toContext(facts)) };
     } catch (error) {
       message = { kind: "failed", error: toSentError(error) };
     }
+    // The server would take what a handler does after its result for a part of the next call.
+    call.isOver = true;
     try {
       this.#send(message);
     } catch (error) {
@@ -135,8 +124,41 @@ class Exposed {
       this.#send({ kind: "failed", error: toSentError(wrong) });
     }
   }
+}
 
-  #toContext(facts: ThreadFacts): WorkerContext {
+/** Last id of a message that has an answer. Never used again, because an answer may arrive after the end of its call. */
+let lastId = 0;
+
+/** One call in the thread, and its context. */
+class ExposedCall {
+  /** Whether the handler has ended. */
+  isOver = false;
+  readonly #controller = new AbortController();
+  readonly #post: (message: FromThread) => void;
+  readonly #answers = new Map<number, PromiseWithResolvers<unknown>>();
+  /** Number of messages of this call that the server has processed. It can be read while the handler blocks the thread. */
+  readonly #done: Int32Array;
+  /** Number of messages of this call that use its context. */
+  #sent = 0;
+
+  constructor(done: Int32Array, post: (message: FromThread) => void) {
+    this.#done = done;
+    this.#post = post;
+  }
+
+  /** Settles the promise that waits for an answer. */
+  settle({ id, value, error }: ToThread & { readonly kind: "answer" }): void {
+    const answer = this.#answers.get(id);
+    this.#answers.delete(id);
+    if (error) answer?.reject(toError(error));
+    else answer?.resolve(value);
+  }
+
+  cancel(reason: unknown): void {
+    abort(this.#controller, reason);
+  }
+
+  toContext(facts: ThreadFacts): WorkerContext {
     const wanted = facts.client.logLevel;
     return {
       ...facts,
@@ -146,46 +168,54 @@ class Exposed {
         if (!wanted || LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(wanted)) return Promise.resolve();
         return this.#notify("log", [level, data, logger]);
       }),
-      elicit: async <S extends Schema>(key: string, { message, schema }: { message: string; schema: S }) => {
-        const form = toForm(schema, `the question ${JSON.stringify(key)}`);
-        const asked = { message, schema: form.requestedSchema };
-        // The form restores what the schema transforms, which the server cannot do without the schema.
-        const answer = await this.#ask("elicit", [key, asked]) as { action: "accept"; content: unknown };
-        if (answer.action !== "accept") return answer;
-        const checked = await form.check(answer.content);
-        if (checked.problem === undefined) return { action: "accept", content: checked.value };
-        throw new TypeError(`Cannot use the answer to ${JSON.stringify(key)}: ${checked.problem}`);
-      },
+      elicit: (key, question) => this.#elicit(key, question),
       elicitUrl: (key, options) => this.#ask("elicitUrl", [key, options]),
       sample: (key, request) => this.#ask("sample", [key, request]),
       roots: () => this.#ask("roots", []),
-      once: async (key, make) => {
-        // The server calls back for the value, which it may know already.
-        const { isKnown, value } = await this.#ask("once", [key]) as { isKnown: boolean; value: unknown };
-        if (isKnown) return value;
-        try {
-          return await this.#ask("keep", [key, await make()]);
-        } catch (error) {
-          this.#send({ kind: "use", name: "drop", args: [key, toSentError(error)] });
-          throw error;
-        }
-      },
+      once: (key, make) => this.#once(key, make),
     } as WorkerContext; // The server returns what its own context returns, so the answers have the declared types.
+  }
+
+  async #elicit(key: string, { message, schema }: { readonly message: string; readonly schema: Schema }) {
+    const form = toForm(schema, `the question ${JSON.stringify(key)}`);
+    const asked = { message, schema: form.requestedSchema };
+    // The form restores what the schema transforms, which the server cannot do without the schema.
+    const answer = await this.#ask("elicit", [key, asked]) as { action: "accept"; content: unknown };
+    if (answer.action !== "accept") return answer;
+    const checked = await form.check(answer.content);
+    if (checked.problem === undefined) return { action: "accept", content: checked.value };
+    throw new TypeError(`Cannot use the answer to ${JSON.stringify(key)}: ${checked.problem}`);
+  }
+
+  async #once(key: string, make: () => unknown): Promise<unknown> {
+    // The server calls back for the value, which it may know already.
+    const { isKnown, value } = await this.#ask("once", [key]) as { isKnown: boolean; value: unknown };
+    if (isKnown) return value;
+    try {
+      return await this.#ask("keep", [key, await make()]);
+    } catch (error) {
+      if (!this.isOver) this.#post({ kind: "use", name: "drop", args: [key, toSentError(error)] });
+      throw error;
+    }
   }
 
   // A handler that blocks its thread cannot wait, so notifications that the server has not processed yet are bounded.
   #notify(name: string, args: readonly unknown[]): Promise<void> {
-    if (this.#sent - Atomics.load(this.#done, 0) >= MAX_SENT) return Promise.resolve();
+    if (this.isOver || this.#sent - Atomics.load(this.#done, 0) >= MAX_SENT) return Promise.resolve();
     return this.#ask(name, args) as Promise<void>; // The server answers notifications with nothing.
   }
 
   #ask(name: string, args: readonly unknown[]): Promise<unknown> {
-    const id = ++this.#sent;
     const answer = Promise.withResolvers<unknown>();
     // Without a listener, an answer that nobody awaits would end the thread.
     answer.promise.catch(() => {});
-    this.#answers.set(id, answer);
-    this.#send({ kind: "use", name, args, id });
+    if (this.isOver) answer.reject(new Error(`Cannot use ctx.${name}: the call has ended; await it in the handler`));
+    else {
+      const id = ++lastId;
+      this.#post({ kind: "use", name, args, id });
+      this.#answers.set(id, answer);
+      this.#sent++;
+    }
     return answer.promise;
   }
 }

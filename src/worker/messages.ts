@@ -38,7 +38,10 @@ export type SentError =
 
 /** Converts an error to a structured clone. */
 export function toSentError(error: unknown): SentError {
-  if (isMcpError(error)) return { kind: "mcp", code: error.code, message: error.message, data: error.data };
+  if (isMcpError(error)) {
+    const { code, message, data } = error;
+    return { kind: "mcp", code, message, data: isCloneable(data) ? data : undefined };
+  }
   if (isToolError(error)) return { kind: "tool", content: error.content };
   if (!(error instanceof Error)) return { kind: "other", name: "Error", message: `A handler threw ${String(error)}` };
   const { name, message, stack } = error;
@@ -51,4 +54,14 @@ export function toError(sent: SentError): Error {
   if (sent.kind === "tool") return new ToolError(sent.content);
   const error = sent.name === "AbortError" ? new DOMException(sent.message, sent.name) : new Error(sent.message);
   return Object.defineProperties(error, { name: { value: sent.name }, stack: { value: sent.stack } });
+}
+
+/** Tests whether a value can be copied to a thread, which functions for example cannot. */
+export function isCloneable(value: unknown): boolean {
+  try {
+    structuredClone(value);
+    return true;
+  } catch {
+    return false;
+  }
 }

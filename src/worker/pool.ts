@@ -5,7 +5,15 @@
  */
 import type { Context } from "../core/context.ts";
 import { startBackgroundTimer } from "../runtime.ts";
-import { type FromThread, type SentError, type ThreadFacts, toError, toSentError, type ToThread } from "./messages.ts";
+import {
+  type FromThread,
+  isCloneable,
+  type SentError,
+  type ThreadFacts,
+  toError,
+  toSentError,
+  type ToThread,
+} from "./messages.ts";
 
 /** Options of a pool. */
 export interface WorkerPoolOptions {
@@ -28,7 +36,7 @@ export class Pool {
   readonly #options: Required<WorkerPoolOptions>;
   readonly #idle: Thread[] = [];
   /** Calls that wait for a thread, the oldest first. */
-  readonly #waiting = new Set<(thread: Thread) => void>();
+  readonly #waiting = new Set<Waiter>();
   #size = 0;
 
   /** Creates a pool without threads. */
@@ -52,43 +60,52 @@ export class Pool {
     signal.throwIfAborted();
     for (let thread = this.#idle.pop(); thread; thread = this.#idle.pop()) {
       if (!thread.hasEnded) return Promise.resolve(thread);
+      // Something that its handler left behind has failed.
       this.#size--;
     }
-    if (this.#size < this.#options.size) return Promise.resolve(this.#start());
     const { promise, resolve, reject } = Promise.withResolvers<Thread>();
-    const give = (thread: Thread) => {
+    const give: Waiter = (find) => {
       signal.removeEventListener("abort", giveUp);
-      resolve(thread);
+      try {
+        resolve(find());
+      } catch (error) {
+        reject(error);
+      }
     };
     const giveUp = () => {
       this.#waiting.delete(give);
       reject(signal.reason);
     };
-    this.#waiting.add(give);
-    signal.addEventListener("abort", giveUp, { once: true });
+    if (this.#size < this.#options.size) give(() => this.#start());
+    else {
+      this.#waiting.add(give);
+      signal.addEventListener("abort", giveUp, { once: true });
+    }
     return promise;
   }
 
+  // A thread that cannot be made does not count. Otherwise later calls would wait for it.
   #start(): Thread {
+    const thread = new Thread(this.#url, this.#options);
     this.#size++;
-    return new Thread(this.#url, this.#options);
+    return thread;
   }
 
   #release(thread: Thread): void {
     const [next] = this.#waiting;
     if (thread.hasEnded) {
       this.#size--;
-      if (next) this.#give(next, this.#start());
-    } else if (next) this.#give(next, thread);
+      if (next) this.#give(next, () => this.#start());
+    } else if (next) this.#give(next, () => thread);
     else {
       this.#idle.push(thread);
       thread.rest(() => this.#drop(thread));
     }
   }
 
-  #give(waiter: (thread: Thread) => void, thread: Thread): void {
+  #give(waiter: Waiter, find: () => Thread): void {
     this.#waiting.delete(waiter);
-    waiter(thread);
+    waiter(find);
   }
 
   #drop(thread: Thread): void {
@@ -99,6 +116,9 @@ export class Pool {
     thread.end();
   }
 }
+
+/** Gives a thread to a call. The call fails if the thread cannot be made. */
+type Waiter = (find: () => Thread) => void;
 
 /** A worker thread, which runs one call at a time. */
 class Thread {
@@ -130,7 +150,8 @@ class Thread {
 
   /** Runs a call. Rejects at once if it is cancelled. */
   run(input: unknown, ctx: Context): Promise<unknown> {
-    // A new thread can fail before its first call gets here.
+    // The call may have been cancelled, and the thread may have failed, since the call got the thread.
+    if (ctx.signal.aborted) return Promise.reject(ctx.signal.reason);
     if (this.#failure) return Promise.reject(this.#failure);
     this.#keepAlive(true);
     this.#stopTimer?.();
@@ -181,9 +202,10 @@ class Thread {
   #receive(message: FromThread): void {
     const job = this.#job;
     if (message.kind === "ready") {
-      this.#stopTimer?.();
       this.#isReady = true;
-      if (job) this.#begin(job);
+      if (!job) return;
+      this.#stopTimer?.();
+      this.#begin(job);
     } else if (message.kind === "gone") this.#crash(ENDED);
     else if (!job) return;
     else if (message.kind === "use") job.use(message);
@@ -286,7 +308,14 @@ class Job {
       answer = { error };
     }
     Atomics.add(this.#done, 0, 1);
-    this.#send({ kind: "answer", id, ...answer });
+    try {
+      this.#send({ kind: "answer", id, ...answer });
+    } catch (error) {
+      const wrong = new TypeError(`Cannot use ctx.${name} in a worker thread: its value cannot be copied`, {
+        cause: error,
+      });
+      this.#send({ kind: "answer", id, error: toSentError(wrong) });
+    }
   }
 
   #apply(name: string, args: readonly unknown[]): unknown {
@@ -330,13 +359,6 @@ function toKey(error: SentError): string {
 /** Copies an object without the properties that cannot be copied to a thread, such as functions. */
 function toCloneable<T extends object>(value: T | undefined): T | undefined {
   if (!value) return value;
-  const entries = Object.entries(value).filter(([, each]) => {
-    try {
-      structuredClone(each);
-      return true;
-    } catch {
-      return false;
-    }
-  });
+  const entries = Object.entries(value).filter(([, each]) => isCloneable(each));
   return Object.fromEntries(entries) as T; // Facts about a caller beyond its id and scopes are optional.
 }

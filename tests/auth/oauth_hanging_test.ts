@@ -1,5 +1,6 @@
-// An introspection that never settles, and ignores its signal.
-import { assertEquals } from "@std/assert";
+// Functions of a user that never settle, and ignore their signal.
+import { assertEquals, assertRejects } from "@std/assert";
+import { sendJson } from "../../src/auth/oauth/http.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { createServer, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
@@ -27,4 +28,18 @@ Deno.test("a token is checked again after its first check was given up", async (
   const statuses = [await ask(), await ask()];
   await server.close();
   assertEquals([statuses, asked], [[503, 200], 2]);
+});
+
+Deno.test("a request to an authorization server ends in time, whatever its fetch does", async () => {
+  const never = new Promise<never>(() => {});
+  const hanging = new ReadableStream<Uint8Array>();
+  for (const send of [() => never, () => Promise.resolve(new Response(hanging))]) {
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(new Error("it took too long")), 20);
+    const outcome = Promise.race([
+      sendJson(send, "https://login.example.com/", { signal: stop.signal }),
+      new Promise((resolve) => setTimeout(resolve, 200, "hangs")),
+    ]);
+    await assertRejects(() => outcome, Error, "it took too long");
+  }
 });

@@ -338,6 +338,7 @@ Deno.test("links of several processes share a secret, and expire", async () => {
   };
   assertEquals(await userLinks({ secret }).open(await elicit(), "ada"), { data: null });
   assertEquals(await userLinks({ secret }).open(await elicit(0), "ada"), undefined);
+  assertThrows(() => userLinks({ ttlMs: Infinity }), TypeError, "ttlMs is Infinity; it must be a number");
   await assertRejects(
     () => userLinks().elicit(fakeContext(), "k", { message: "m", url: "https://a.example.com/" }),
     Error,

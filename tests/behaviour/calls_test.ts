@@ -1,7 +1,7 @@
 // Middleware, progress, logs, cancellation and concurrency of calls.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
-import { McpError, type Middleware, tool } from "../../mod.ts";
+import { McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
 import { RpcError } from "../../src/testing/testing.ts";
 import { behaviour, gate, LEGACY_VERSIONS, started, textOf, until } from "../support/behaviour.ts";
 
@@ -240,6 +240,45 @@ behaviour("a cancelled call stops, gets no response, and affects no other call",
     !client.transcript.some((line) => line.startsWith('← {"jsonrpc":"2.0","id":"mine"')),
     "a cancelled call got a response",
   );
+});
+
+behaviour("a call that is cancelled during its validation does not start its handler", async (connect) => {
+  const ran: string[] = [];
+  const { pass, open } = gate();
+  const checked = new Set<string>();
+  const slow = z.object({ a: z.string() }).refine(async ({ a }) => {
+    checked.add(a);
+    await pass;
+    return true;
+  });
+  const run = ({ a }: { readonly a: string }) => void ran.push(a);
+  const handlers = [
+    tool({ name: "slow", input: slow, run }),
+    prompt({ name: "slow", input: slow, run: (input) => `${run(input)}` }),
+    resource({ uri: "slow://{a}", name: "slow", params: slow, read: (input) => `${run(input)}` }),
+  ];
+  let cancelled = 0;
+  const count: Middleware = async (call, next) => {
+    call.signal.addEventListener("abort", () => cancelled++);
+    return await next();
+  };
+  const { client, takeFaults } = await connect({ handlers, use: [count] });
+  const stop = new AbortController();
+  const { signal } = stop;
+  const calls = [
+    client.callTool("slow", { a: "tool" }, { signal }),
+    client.getPrompt("slow", { a: "prompt" }, { signal }),
+    client.readResource("slow://resource", { signal }),
+  ];
+  for (const call of calls) started<unknown>(call);
+  await until(() => checked.size === 3, "the validation");
+  stop.abort();
+  for (const call of calls) await assertRejects(() => call);
+  await until(() => cancelled === 3, "the cancellation");
+  open();
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  assertEquals(ran, []);
+  assertEquals(takeFaults(), []);
 });
 
 behaviour("a call with a large body can be cancelled before it sent anything", async (connect) => {

@@ -232,6 +232,20 @@ behaviour("an output guard sees a value before its encoder", async (connect) => 
   assertEquals(textOf(await client.callTool("offer")), "10.00 EUR");
 });
 
+behaviour("an encoder may be an object with state", async (connect) => {
+  class Prices implements Encoder {
+    readonly type = Money;
+    test(value: unknown): boolean {
+      return value instanceof this.type;
+    }
+    encode(value: Money): string {
+      return `${value.cents} of ${this.type.name}`;
+    }
+  }
+  const { client } = await connect({ handlers: [tool({ name: "offer", run: () => price })], encoders: [new Prices()] });
+  assertEquals(textOf(await client.callTool("offer")), `${price.cents} of Money`);
+}, { versions: ["2025-11-25"] });
+
 behaviour("publishSchema changes what clients see, and no validation", async (connect) => {
   const raw = { type: "object", properties: { a: { type: "number", description: "first" } }, required: ["a"] } as const;
   const add = tool({ name: "add", input: raw, output: z.object({ sum: z.number() }), run: ({ a }) => ({ sum: a }) });

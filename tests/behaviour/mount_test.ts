@@ -116,6 +116,11 @@ Deno.test("mistakes are found when servers are mounted", () => {
   const twice = named("twice");
   mount([twice]);
   assertThrows(() => mount([twice]), TypeError, "it is mounted already");
+  const other = createServer({ name: "other", version: "1.0.0", path: "/other/mcp" });
+  assertThrows(() => mount([other, twice]), TypeError, "it is mounted already");
+  assertThrows(() => mount([other], { handlers: [{ handlers: [], to: ["nobody"] }] }), TypeError, "no server");
+  // Neither has changed it.
+  assertEquals(mount([other]).servers, [other]);
 });
 
 Deno.test("routes of each server's authentication are served without credentials", async () => {

@@ -462,6 +462,22 @@ Deno.test("doctor calls no tool and ends every session that it begins, even when
   }
 });
 
+Deno.test("doctor blames no server for what it did not finish", async () => {
+  for (const stopsAt of ["GET", "server/discover", "tools/list"]) {
+    const stop = new AbortController();
+    const findings = await withServer((next) =>
+      runDoctor(async (request) => {
+        const body = await readBody(request);
+        const response = await next(request);
+        if (request.method === stopsAt) setTimeout(() => stop.abort(), 100);
+        else if (body?.method === stopsAt) stop.abort();
+        return response;
+      }, { signal: stop.signal, heartbeatMs: 60_000 })
+    );
+    assertEquals(listDefects(findings).filter((each) => !NO_CORS.test(each)), [], `stopped at ${stopsAt}`);
+  }
+});
+
 Deno.test("doctor suggests another path where the server responds", async () => {
   const findings = await withServer((fetch) => runDoctor(fetch, { url: "http://localhost:3000/" }));
   assertEquals(findings.at(-1)?.fix, "use http://localhost:3000/mcp (2026-07-28)");

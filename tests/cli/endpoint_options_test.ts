@@ -145,11 +145,13 @@ testProcesses("check reports on all servers, and install passes the options on",
 });
 
 testProcesses("a changed file with several servers is reloaded, unless handlers depend on parameters", async () => {
-  const source = (text: string) =>
+  const source = (text: string, second = "two") =>
     `import { createServer, mount, tool } from "@x/mcp";
     const say = tool({ name: "say", run: () => "${text}" });
-    const one = createServer({ name: "one", version: "1", path: "/one/mcp", handlers: [say] });
-    export default mount([one, createServer({ name: "two", version: "1", path: "/two/mcp", handlers: [say] })]);`;
+    const observer = { close: () => console.error("Closed one of ${text}") };
+    const one = createServer({ name: "one", version: "1", path: "/one/mcp", observer, handlers: [say] });
+    const second = createServer({ name: "${second}", version: "1", path: "/${second}/mcp", handlers: [say] });
+    export default mount([one, second]);`;
   await withFiles({ "app.ts": source("before"), "many.ts": app() }, async (cwd) => {
     await using served = await start([...program, "app.ts", "--http", "--port", "0", "--watch"], { cwd });
     const [, origin] = await served.waitFor(/at (http:\/\/127\.0\.0\.1:\d+)\/one\/mcp/);
@@ -161,6 +163,11 @@ testProcesses("a changed file with several servers is reloaded, unless handlers 
       await using client = await connect(origin + path);
       assertEquals(textOf(await client.callTool("say")), "after");
     }
+    await write("app.ts", source("wrong", "three"));
+    await served.waitFor(/Closed one of wrong/);
+    await served.waitFor(/Cannot reload app\.ts: the server three is new; restart it/);
+    await using client = await connect(`${origin}/one/mcp`);
+    assertEquals(textOf(await client.callTool("say")), "after");
     await using many = await start([...program, "many.ts", "--http", "--port", "0", "--watch"], { cwd });
     await many.waitFor(/Serving many\.ts/);
     await write("many.ts", app("other"));

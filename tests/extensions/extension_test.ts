@@ -1,7 +1,7 @@
 // The contract of extensions: what the factory refuses, what servers and clients see, and the order of attributes.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, extension, type Handler, McpError, prompt, resource, type Result, tool } from "../../mod.ts";
-import { clientExtension } from "../../src/client/client.ts";
+import { clientExtension, connect as connectTo } from "../../src/client/client.ts";
 import { connect, RpcError } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
@@ -459,6 +459,28 @@ behaviour("a subscription is granted per caller, and gets what is published for 
   audit.publish("auditIds", { topic: "ada1", method });
   assertEquals([mine.received.length, nothing.received.length], [2, 0]);
 }, modern);
+
+Deno.test("a client warns about a notification whose function fails later", async () => {
+  const { audit } = watched();
+  const method = "notifications/audit";
+  const warnings: string[] = [];
+  const receive = async () => {
+    await Promise.resolve();
+    throw new Error("no room for it");
+  };
+  const server = serve(audit);
+  const client = await connectTo("http://localhost/mcp", {
+    fetch: server.fetch,
+    extensions: [clientExtension({ id: ID, notifications: { [method]: { receive } } })],
+    onWarning: (text) => void warnings.push(text),
+  });
+  await client.subscribe({ extensions: { auditChanged: true } });
+  audit.publish("auditChanged", { method });
+  await until(() => warnings.length > 0, "the warning");
+  assertEquals(warnings, ["no room for it"]);
+  await client.close();
+  await server.close();
+});
 
 behaviour("a filter that is wrong, huge or not declared is refused as a whole", async (connect, { transport }) => {
   const { audit, asked } = watched();

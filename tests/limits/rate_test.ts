@@ -55,6 +55,15 @@ Deno.test("the buckets of many clients are bounded, and those beyond share one",
   assertEquals(buckets.take("later", 120_001), 0);
 });
 
+Deno.test("clients that come back in each period cannot make the number of buckets grow for ever", () => {
+  const buckets = new Buckets({ calls: 1, perMs: 1000 });
+  for (let period = 0; period < 6; period++) {
+    // New clients first, and then all that are known.
+    for (let i = 10_000 * (period + 1) - 1; i >= 0; i--) buckets.take(`client ${i}`, period * 1500);
+  }
+  assert(buckets.size <= 45_000, `${buckets.size} buckets`);
+});
+
 Deno.test("HTTP clients without an address share a rate, and a refused one learns when to come back", async () => {
   const clock = fakeClock();
   const handlers = [tool({ name: "t", limits: limits({ rate: { calls: 1, perMs: 3500 } }), run: () => "t" })];

@@ -38,6 +38,19 @@ export default expose(async (input: { readonly job: string; readonly value?: unk
     ]);
     return { isSame: id === await ctx.once("id", () => "another"), day: day.content, seats: seats.content };
   }
+  if (job === "roots") return await ctx.roots();
+  if (job === "once") return await ctx.once("known", () => "new");
+  if (job === "leave") {
+    ctx.roots();
+    setTimeout(() => ctx.progress(7), 20);
+    return "left";
+  }
+  if (job === "leave an error") {
+    setTimeout(() => {
+      throw new Error("left behind");
+    }, 20);
+    return "left";
+  }
   if (job === "fail once") return await ctx.once("k", () => Promise.reject(new ToolError("could not make it")));
   if (job === "tool error") throw new ToolError("try tuesday");
   if (job === "mcp error") throw new McpError(7, "seven", { at: 7 });

@@ -1,6 +1,6 @@
 // Handlers in worker threads: every method of the context, cancellation of a blocked thread, and crashes.
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
-import { createServer, tool } from "../../mod.ts";
+import { type Context, createServer, McpError, tool } from "../../mod.ts";
 import { connect, fakeContext } from "../../src/testing/testing.ts";
 import { worker } from "../../src/worker/worker.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
@@ -185,6 +185,63 @@ Deno.test("an input that cannot be copied is an error that says so", async () =>
   const secret = { job: "echo", value: () => {} };
   await assertRejects(() => run(secret, fakeContext()), TypeError, "its input cannot be copied");
   assertEquals(await run({ job: "echo", value: 1 }, fakeContext()), 1);
+});
+
+/** A context that answers `roots` after a while, and notes progress. */
+function slowContext(answer: string, ms: number, more: Partial<Context> = {}) {
+  const progress: number[] = [];
+  const own: Partial<Context> = {
+    roots: () => new Promise((resolve) => setTimeout(() => resolve([{ uri: answer }]), ms)),
+    progress: (value) => Promise.resolve(void progress.push(value)),
+    ...more,
+  };
+  const get = (context: Context, name: string) => Reflect.get(name in own ? own : context, name);
+  return { progress, ctx: new Proxy(fakeContext(), { get: (context, name) => get(context, String(name)) }) };
+}
+
+Deno.test("what a handler leaves behind is no part of the next call of its thread", async () => {
+  const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
+  const [first, second] = [slowContext("file:///first", 50), slowContext("file:///second", 150)];
+  // An open call keeps the thread for the next one.
+  const results = [run({ job: "leave" }, first.ctx), run({ job: "roots" }, second.ctx)];
+  assertEquals(await Promise.all(results), ["left", [{ uri: "file:///second" }]]);
+  assertEquals([first.progress, second.progress], [[], []]);
+});
+
+Deno.test("an error that a handler leaves behind costs no later call its thread", async () => {
+  const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 1000 });
+  assertEquals(await run({ job: "leave an error" }, fakeContext()), "left");
+  await new Promise((resolve) => setTimeout(resolve, 400));
+  const late = Promise.withResolvers<string>();
+  const timer = setTimeout(() => late.resolve("no answer"), 5000);
+  assertEquals(await Promise.race([run({ job: "echo", value: 1 }, fakeContext()), late.promise]), 1);
+  clearTimeout(timer);
+});
+
+Deno.test("a value of the context that cannot be copied is an error of the call", async () => {
+  const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
+  const once = (() => Promise.resolve({ close() {} })) as Context["once"]; // Middleware may have made it.
+  const { ctx } = slowContext("", 0, { once });
+  await assertRejects(() => run({ job: "once" }, ctx), Error, "Cannot use ctx.once in a worker thread");
+  const fail = () => Promise.reject(new McpError(7, "seven", { at() {} }));
+  await assertRejects(() => run({ job: "roots" }, slowContext("", 0, { roots: fail }).ctx), McpError, "seven");
+});
+
+Deno.test("threads that cannot be made fail every call, and none of them waits", async () => {
+  const { Worker } = globalThis;
+  try {
+    globalThis.Worker = class {
+      constructor() {
+        throw new Error("no threads here");
+      }
+    } as unknown as typeof Worker;
+    const run = worker<typeof heavy>(heavyFile, { size: 1 });
+    for (const job of ["echo", "burn"]) {
+      await assertRejects(() => run({ job }, fakeContext()), Error, "no threads here");
+    }
+  } finally {
+    globalThis.Worker = Worker;
+  }
 });
 
 Deno.test("outside of a thread the exposed handler is a function", async () => {

@@ -24,9 +24,21 @@ const MAX_BYTES = 512 * 1024;
 export async function sendJson(send: Send, url: string, init: RequestInit): Promise<JsonResponse> {
   const headers = new Headers(init.headers);
   headers.set("accept", "application/json");
-  const response = await send(url, { signal: AbortSignal.timeout(TIMEOUT_MS), ...init, headers, redirect: "manual" });
-  const text = await readText(response);
-  return { status: response.status, json: parse(text) };
+  const signal = init.signal ?? AbortSignal.timeout(TIMEOUT_MS);
+  const exchange = async () => {
+    const response = await send(url, { ...init, signal, headers, redirect: "manual" });
+    return { status: response.status, json: parse(await readText(response)) };
+  };
+  // A `send` that ignores the signal would make all requests that need its answer wait for ever.
+  const late = Promise.withResolvers<never>();
+  const onAbort = () => late.reject(signal.reason);
+  if (signal.aborted) onAbort();
+  else signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    return await Promise.race([late.promise, exchange()]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
 }
 
 async function readText({ body }: Response): Promise<string> {

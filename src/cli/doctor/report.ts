@@ -45,17 +45,17 @@ const MAX_MISSING_RESPONSES = 3;
 /** The length of a sentence in characters. Most of a long one is text of the server. */
 const MAX_CHARACTERS = 500;
 
-/** Creates an empty report. No further checks run after `signal` is aborted. */
+/** Creates an empty report. After `signal` is aborted, no further checks run and no findings are added. */
 export function createReport(signal?: AbortSignal): Report {
   const findings: Finding[] = [];
   let missingResponses = 0;
 
   function at(name: string): Check {
-    const add = (level: Finding["level"], message: string, fix?: string) =>
-      void findings.push({
-        ...{ level, check: name, message: clean(message) },
-        ...fix !== undefined && { fix: clean(fix) },
-      });
+    const add = (level: Finding["level"], message: string, fix?: string) => {
+      // A request that was stopped looks like one that the server did not answer.
+      if (signal?.aborted) return;
+      findings.push({ level, check: name, message: clean(message), ...fix !== undefined && { fix: clean(fix) } });
+    };
     return {
       ok: (message) => add("ok", message),
       note: (message, fix) => add("note", message, fix),

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isPromiseLike } from "../../protocol/promise_like.ts";
 import type { Call } from "../../core/call.ts";
 import type { Core } from "../../core/core.ts";
 
@@ -18,7 +19,7 @@ export function readSessionData({ session }: Core, call: Call): unknown {
   const data = session?.(call);
   if (data === undefined) return;
   const refuse = (state: string) => new TypeError(`Cannot keep the session: session returned ${state}`);
-  if (typeof Object(data).then === "function") {
+  if (isPromiseLike(data)) {
     throw refuse("a promise; use a service with `per` for data that is loaded");
   }
   const text = JSON.stringify(data);

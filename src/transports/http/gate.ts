@@ -6,6 +6,7 @@
  */
 import { quote } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
+import { isPromiseLike } from "../../protocol/promise_like.ts";
 import {
   type Authentication,
   type AuthFacts,
@@ -32,6 +33,7 @@ import type { Admitted, EnterOptions, Gate, GateParts, OpenRoute } from "./entra
 import { EntryLimits, TOO_SLOW } from "./entry_limits.ts";
 import { toFault, toRefusal } from "./exchange.ts";
 import { PathTemplate } from "./path_template.ts";
+import { readPath } from "./request_path.ts";
 
 /** Authenticates callers. */
 export class HttpGate implements Gate {
@@ -62,14 +64,14 @@ export class HttpGate implements Gate {
   }
 
   respond(request: Request): Promise<Response> | undefined {
-    const route = this.#routes.get(toPath(request));
+    const route = this.#routes.get(readPath(request.url));
     return route && this.#serve(route, request, NO_ROUTE);
   }
 
   async respondAt(request: Request, open: OpenRoute): Promise<Response | undefined> {
     const fixed = this.respond(request);
     if (fixed) return await fixed;
-    const path = toPath(request);
+    const path = readPath(request.url);
     if (path.length > MAX_PATH) return;
     for (const { route, template } of this.#templates) {
       const values = template.match(path);
@@ -112,7 +114,7 @@ export class HttpGate implements Gate {
     } catch (error) {
       return toFault(this.#core, error);
     }
-    return typeof Object(found).then === "function" ? this.#wait(entry, found) : this.#judge(entry, found);
+    return isPromiseLike(found) ? this.#wait(entry, found) : this.#judge(entry, found);
   }
 
   async #wait(entry: Entry, found: unknown): Promise<Admitted | Response> {
@@ -269,10 +271,6 @@ function findRouteProblem(routes: readonly AuthRoute[], serverPath: string): str
 
 function hasParams(path: string): boolean {
   return path.includes("/:");
-}
-
-function toPath({ url }: Request): string {
-  return url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, "");
 }
 
 /** Names of credentials, in lower case where case does not matter. */

@@ -1,0 +1,30 @@
+/**
+ * The parts of a tool and of a prompt that the registry needs.
+ *
+ * @module
+ */
+import type { Result } from "../protocol/jsonrpc.ts";
+import type { Call } from "../core/call.ts";
+import type { Core, DescribeError } from "../core/core.ts";
+import type { HandlerExtensions } from "../core/feature.ts";
+import type { Filter } from "../core/guards.ts";
+import type { BoundLimits } from "../core/handler_limits.ts";
+import type { Entry } from "../core/pagination.ts";
+import type { Guarded } from "./guarded.ts";
+
+/** A tool or a prompt for the registry, without its type parameters. Its schemas validate at runtime. */
+export interface Callable extends Entry, Guarded {
+  readonly scopes?: readonly string[];
+  readonly needs?: readonly string[];
+  readonly extensions?: HandlerExtensions;
+  readonly describeError?: DescribeError;
+  readonly limits?: BoundLimits;
+  /** Runs the handler with a validated input, and encodes its value. */
+  readonly invoke: (
+    call: Call,
+    ctx: undefined,
+    input: unknown,
+    core: Core,
+    filter: Filter | undefined,
+  ) => Result | Promise<Result>;
+}

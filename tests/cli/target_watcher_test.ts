@@ -1,0 +1,44 @@
+// Reloads of a watched target: no change is lost, whenever it happens.
+import { assertEquals } from "@std/assert";
+import type { Loaded } from "../../src/cli/load.ts";
+import { watchTarget } from "../../src/cli/target_watcher.ts";
+import { createServer } from "../../mod.ts";
+import { until } from "../support/behaviour.ts";
+import { platform } from "../../src/cli/platform.ts";
+import { withFolder, writeFiles } from "../support/folder.ts";
+
+const delay = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+const server = createServer({ name: "watched", version: "1.0.0" });
+
+/** Watches `a.ts` of a folder. Each reload takes a while after it has read the file. */
+async function watch(reloadMs: number, use: (write: (text: string) => Promise<void>, seen: string[]) => Promise<void>) {
+  await withFolder({ "a.ts": "first" }, async (folder) => {
+    const path = `${folder}/a.ts`;
+    const seen: string[] = [];
+    const reload: Loaded["reload"] = async () => {
+      seen.push(new TextDecoder().decode(await platform.files.read(path, 1000)));
+      await delay(reloadMs);
+      return [path];
+    };
+    const stop = watchTarget("a.ts", { server, files: [path], reload });
+    try {
+      // The watcher knows the first version.
+      await delay(700);
+      await use((text) => writeFiles(folder, { "a.ts": text }), seen);
+    } finally {
+      stop();
+    }
+  });
+}
+
+for (const [title, reloadMs] of [["long", 1500], ["short", 100]] as const) {
+  Deno.test(`a change during a ${title} reload is loaded after it`, async () => {
+    await watch(reloadMs, async (write, seen) => {
+      await write("the second");
+      await until(() => seen.length === 1, "the first reload");
+      await write("the third one");
+      await until(() => seen.length === 2, "the second reload");
+      assertEquals(seen, ["the second", "the third one"]);
+    });
+  });
+}

@@ -1,0 +1,92 @@
+// A store keeps its promises with an engine that is late, or returns something else than it should.
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import type { StoreEngine } from "../../src/core/store.ts";
+import { customStore, memoryStore } from "../../src/stores/stores.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+
+const delay = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+/** An engine in memory with some methods replaced. */
+async function spoil(change: (engine: StoreEngine) => Partial<StoreEngine>): Promise<StoreEngine> {
+  const engine = await memoryStore()[INTERNALS].connect();
+  const own = change(engine);
+  return new Proxy(engine, {
+    get(target, name) {
+      const value: unknown = Reflect.get(name in own ? own : target, name);
+      return typeof value === "function" ? value.bind(name in own ? own : target) : value;
+    },
+  });
+}
+
+Deno.test("a topic that cannot be read ends no process, and is read again", async () => {
+  let reads = 0;
+  const engine = await spoil((engine) => ({
+    async read(log, options) {
+      await delay(1);
+      // The engine has a fault.
+      return ++reads === 2 ? undefined as never : engine.read(log, options);
+    },
+  }));
+  const store = customStore(engine, { pollMs: 20 });
+  const heard: string[] = [];
+  const stop = await store.subscribe("topic", (text) => void heard.push(text));
+  await delay(10);
+  await store.publish("topic", "text");
+  await delay(100);
+  stop();
+  await store.close();
+  assertEquals(heard, ["text"]);
+});
+
+Deno.test("an operation that took too long is not repeated", async () => {
+  let writes = 0;
+  const engine = await spoil(() => ({
+    async set() {
+      writes++;
+      await delay(60);
+      throw new Error("no connection");
+    },
+  }));
+  const store = customStore(engine, { timeoutMs: 30 });
+  await assertRejects(async () => await store.set("key", "value", { ttlMs: 1000 }), Error, "within 30 ms");
+  await delay(150);
+  assertEquals(writes, 1);
+  await store.close();
+});
+
+Deno.test("a bell that starts too late is stopped", async () => {
+  let stopped = 0;
+  const engine = await spoil(() => ({
+    async listen() {
+      await delay(60);
+      return () => void stopped++;
+    },
+  }));
+  const store = customStore(engine, { timeoutMs: 30 });
+  await assertRejects(async () => await store.subscribe("topic", () => {}), Error, "within 30 ms");
+  await delay(60);
+  assertEquals(stopped, 1);
+  await store.close();
+});
+
+Deno.test("every call of close waits until the engine is closed", async () => {
+  let isClosed = false;
+  const engine = await spoil(() => ({ close: () => delay(20).then(() => void (isClosed = true)) }));
+  const store = customStore(engine);
+  await store.get("key");
+  store.close();
+  await store.close();
+  assertEquals(isClosed, true);
+});
+
+Deno.test("a value that expires while it is replaced does not make room twice", () => {
+  let now = 0;
+  let isRunning = false;
+  // Time passes between two readings of the clock.
+  const store = memoryStore({ bytes: 2600, clock: { ...fakeClock(), now: () => isRunning ? now++ : now } });
+  const write = (length: number) => store.set("first", "x".repeat(length), { ttlMs: 10 });
+  write(500);
+  [now, isRunning] = [9, true];
+  assertThrows(() => write(1300), Error, "holds 2600 bytes");
+});

@@ -36,7 +36,7 @@ export interface CallHost extends ContainerHost {
    * Returns the check for a call that starts to wait: whether its handler still exists for its caller. The check throws
    * the error for the client. Returns `undefined` for a method without handlers.
    */
-  recheck(call: Call): (() => void | Promise<void>) | undefined;
+  recheck(call: Call): (() => Promise<void>) | undefined;
   /** The call whose handler reads a resource by this one. */
   readonly outer?: Call;
   /** Number of resources that wait for this read. */

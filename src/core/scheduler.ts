@@ -217,22 +217,17 @@ export class Scheduler implements Executor {
       };
       const refuse = (error: unknown) => finish(() => this.#endAtOnce(call, { error: this.toError(error, call) }));
       const begin = () => {
-        try {
-          const checking = recheck?.();
-          if (!(checking instanceof Promise)) return finish(start);
-          this.#running++;
-          let isChecking = true;
-          const proceed = (next: () => void) => {
-            if (!isChecking) return;
-            isChecking = false;
-            this.#running--;
-            next();
-          };
-          call.onCancel = () => proceed(() => finish(() => this.#endAtOnce(call, undefined)));
-          checking.then(() => proceed(() => finish(start)), (error) => proceed(() => refuse(error)));
-        } catch (error) {
-          refuse(error);
-        }
+        if (!recheck) return finish(start);
+        this.#running++;
+        let isChecking = true;
+        const proceed = (next: () => void) => {
+          if (!isChecking) return;
+          isChecking = false;
+          this.#running--;
+          next();
+        };
+        call.onCancel = () => proceed(() => finish(() => this.#endAtOnce(call, undefined)));
+        recheck().then(() => proceed(() => finish(start)), (error) => proceed(() => refuse(error)));
       };
       (isFull ? account.waiting : this.#queue).add(begin);
       const onCancel = () => {

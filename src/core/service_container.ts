@@ -50,8 +50,8 @@ export interface Injection<C, A extends readonly unknown[], R> {
 /** The container of one server. */
 export class ServiceContainer implements Container {
   // Keep their hidden classes in memory, as in `Call`. They are no static members, which a bundler could not drop.
-  readonly #scope: Scope = new Scope({} as ServiceCall, false);
-  readonly #context: ServiceContext<object> = new ServiceContext({} as Context, {}, {
+  readonly #scope: Scope = new Scope({} as ServiceCall, false); // Not read.
+  readonly #context: ServiceContext<object> = new ServiceContext({} as Context, {}, { // Not read.
     container: this,
     scope: this.#scope,
   });
@@ -205,6 +205,7 @@ export class ServiceContainer implements Container {
       const timeout = ticker.startTimeout(CANCEL_MS, () => this.#endReported(scope));
       closed.promise.then(() => ticker.cancel(timeout));
     };
+    if (signal.aborted) return onAbort();
     signal.addEventListener("abort", onAbort, { once: true });
     closed.promise.then(() => signal.removeEventListener("abort", onAbort));
   }

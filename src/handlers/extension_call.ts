@@ -12,6 +12,7 @@ import type { ProgressOptions } from "../core/context.ts";
 import type { AttributeInternals, DetachOptions, Redirect, Wrap, WrappedCall } from "../core/extension.ts";
 import type { Executor } from "../core/feature.ts";
 import { InFlight } from "../core/in_flight.ts";
+import { OnceValues } from "../core/once.ts";
 import { type Question, requireCapabilities } from "../core/question.ts";
 import { BUSY } from "../core/link.ts";
 
@@ -71,7 +72,7 @@ class Layer {
   readonly #running = Promise.withResolvers<Result>();
   /** The outcome that `next` returns, or the reason for which nobody waits for it any more. */
   readonly #ended = Promise.withResolvers<Result>();
-  readonly #made = new Map<string, Promise<unknown>>();
+  readonly #made = new OnceValues();
   #redirect?: Redirect;
   #hasRun = false;
   #isPending = false;
@@ -272,10 +273,7 @@ class Layer {
 
   async #once(key: string, make: () => unknown): Promise<unknown> {
     const once = this.#redirect?.once;
-    if (once) return await once(key, make);
-    const value = this.#made.get(key) ?? Promise.resolve().then(make);
-    this.#made.set(key, value);
-    return await value;
+    return await (once ? once(key, make) : this.#made.get(key, make));
   }
 
   async #untilCancelled<T>(promise: Promise<T>): Promise<T> {

@@ -65,7 +65,7 @@ export class Places {
   /** Runs a call in one of the places. `run` gets the runner that knows when the handler has ended. */
   async run(call: Call, runner: Runner, run: (runner: Runner) => Result | Promise<Result>): Promise<Result> {
     if (this.#isWithin(call)) return await run(runner);
-    let recheck: (() => void | Promise<void>) | undefined;
+    let recheck: (() => Promise<void>) | undefined;
     if (this.#running < this.#calls && !this.#queue.size) this.#running++;
     else {
       this.#requireRoom(call);

@@ -14,7 +14,6 @@ import type { CreateEra, Engine } from "../core/era.ts";
 import type { Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { createServerLog, type ServerLog, toLoggable } from "../core/log.ts";
-import { createRecheck } from "../core/recheck.ts";
 import { Registry } from "../core/registry.ts";
 import { Scheduler } from "../core/scheduler.ts";
 import { Sealer } from "../core/sealer.ts";
@@ -216,7 +215,10 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
     reruns: branch?.trunk.host.reruns,
     endpoint: path,
     defer: (call, run) => scheduler.defer(call, run),
-    recheck: (call) => createRecheck(call, core, registry),
+    recheck(call) {
+      if (!registry.methods.has(call.method)) return;
+      return async () => (await import("../core/recheck.ts")).recheck(call, core, registry);
+    },
     async readResource(call, uri) {
       const { readInner } = await import("../core/inner_read.ts");
       return await readInner(call, uri, { core, scheduler, method: registry.methods.get("resources/read") });

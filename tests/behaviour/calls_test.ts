@@ -1,7 +1,7 @@
 // Middleware, progress, logs, cancellation and concurrency of calls.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
-import { McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
+import { type Context, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
 import { RpcError } from "../../src/testing/testing.ts";
 import { behaviour, gate, LEGACY_VERSIONS, started, textOf, until } from "../support/behaviour.ts";
 
@@ -240,6 +240,24 @@ behaviour("a cancelled call stops, gets no response, and affects no other call",
     !client.transcript.some((line) => line.startsWith('← {"jsonrpc":"2.0","id":"mine"')),
     "a cancelled call got a response",
   );
+});
+
+behaviour("once computes one value for all who ask, and tries again after a failure", async (connect) => {
+  let made = 0;
+  const make = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    return { made: ++made, on: new Date(0) };
+  };
+  const fail = () => Promise.reject(new Error("not now"));
+  const run = async (_: unknown, { once }: Context) => {
+    const [first, second] = await Promise.all([once("same", make), once("same", make)]);
+    first.made = 7; // Each one gets its own copy.
+    const failed = await once("later", fail).catch((error) => error.message);
+    return [second, await once("same", make), failed, await once("later", () => "now")];
+  };
+  const { client } = await connect({ handlers: [tool({ name: "t", run })] });
+  const value = { made: 1, on: "1970-01-01T00:00:00.000Z" };
+  assertEquals(JSON.parse(textOf(await client.callTool("t"))), [value, value, "not now", "now"]);
 });
 
 behaviour("a call that is cancelled during its validation does not start its handler", async (connect) => {

@@ -115,6 +115,29 @@ behaviour("a cancelled call disposes its services, even if the handler ignores i
   await until(() => log.includes("dispose tx cancelled"), "the transaction is disposed");
 });
 
+behaviour("a service that a cancelled handler gets is disposed too", async (connect) => {
+  const { log, tx } = recorder();
+  const kept = service("kept", () => 1);
+  const { promise: never } = Promise.withResolvers<never>();
+  const hang = tool({
+    name: "hang",
+    services: { kept },
+    run: async (_, ctx) => {
+      log.push("run");
+      await until(() => ctx.signal.aborted, "the call is cancelled");
+      await ctx.get(tx);
+      return await never;
+    },
+  });
+  const { client } = await connect({ handlers: [hang] });
+  const cancelled = new AbortController();
+  const call = client.callTool("hang", {}, { signal: cancelled.signal }).catch(() => {});
+  await until(() => log.includes("run"), "the handler runs");
+  cancelled.abort();
+  await call;
+  await until(() => log.includes("dispose tx cancelled"), "the transaction is disposed");
+});
+
 behaviour("a call that times out disposes its services", async (connect) => {
   const { log, tx } = recorder();
   const hang = tool({

@@ -308,10 +308,20 @@ behaviour("a client with a queue of its own does not block others from the proce
 
 Deno.test("thousands of queued calls that end at once do not grow the stack", async () => {
   const open = gate();
-  const hold = tool({ name: "hold", run: () => open.pass.then(() => "") });
+  let isRunning = false;
+  const hold = tool({
+    name: "hold",
+    run: async () => {
+      isRunning = true;
+      await open.pass;
+      return "";
+    },
+  });
   const server = createServer({ name: "queue", version: "1.0.0", handlers: [hold], limits: { calls: { running: 1 } } });
   const first = server.fetch(toRequest("tools/call", { name: "hold" }));
+  await until(() => isRunning, "the first call runs");
   const waiting = Array.from({ length: 4200 }, () => ask(server, "tools/list"));
+  await Promise.race(waiting); // The queue is full.
   open.open();
   await (await first).text();
   const answers = await Promise.all(waiting);
@@ -346,8 +356,12 @@ Deno.test("a cancellation that races with the end leaves one response at most, 1
       "io.modelcontextprotocol/protocolVersion": "2026-07-28",
       "io.modelcontextprotocol/clientCapabilities": {},
     };
-    for (let id = 1; id <= 10_000; id++) {
+    const call = (id: number) =>
       end.receive(JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "race", _meta: meta } }));
+    call(0); // Loads the era. Messages that wait for it do not race.
+    await end.idle();
+    for (let id = 1; id <= 10_000; id++) {
+      call(id);
       for (let turns = below(12); turns > 0; turns--) await undefined;
       end.receive(JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } }));
     }

@@ -31,6 +31,7 @@ import { type Method, type Outcome, type Runner, toMethod } from "../../core/fea
 import type { InFlight } from "../../core/in_flight.ts";
 import { BUSY, type Link, type Reply, REPLY_HEADERS, RETRY_AFTER, toHints } from "../../core/link.ts";
 import { wantsLevel } from "../../core/log.ts";
+import { OnceValues } from "../../core/once.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { type Question, requireCapabilities } from "../../core/question.ts";
 import { readSessionData } from "./session_data.ts";
@@ -86,7 +87,7 @@ class LegacyEra implements Era {
   readonly #piped = new Map<InFlight, Session>();
   // Keyed by connection and not by call, because a weak map with an entry per call slows down garbage collection.
   readonly #sessionOf = new WeakMap<InFlight, Session>();
-  readonly #made = new WeakMap<Call, Map<string, Promise<unknown>>>();
+  readonly #made = new WeakMap<Call, OnceValues>();
   readonly #answers = new WeakMap<Call, Map<string, Promise<unknown>>>();
   /** Cached JSON of results that stay the same object. */
   readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
@@ -559,11 +560,9 @@ class LegacyEra implements Era {
   }
 
   #once(call: Call, key: string, make: () => unknown): Promise<unknown> {
-    const values = this.#made.get(call) ?? new Map<string, Promise<unknown>>();
+    const values = this.#made.get(call) ?? new OnceValues();
     this.#made.set(call, values);
-    const value = values.get(key) ?? Promise.resolve().then(make);
-    values.set(key, value);
-    return value;
+    return values.get(key, make);
   }
 
   // Subscribes to changes only once a client is connected, so that earlier changes start no timer.

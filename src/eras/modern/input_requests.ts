@@ -7,6 +7,7 @@
 import { INTERNAL_ERROR, INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
 import { type Params, type Result, toTypedResult } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call.ts";
+import { OnceValues } from "../../core/once.ts";
 import type { Question } from "../../core/question.ts";
 import type { Core } from "../../core/core.ts";
 
@@ -22,7 +23,7 @@ export class InputRequests {
   readonly #call: Call;
   readonly #open = new Map<string, Question>();
   readonly #answered = new Map<string, readonly [question: string, answer: unknown]>();
-  readonly #made = new Map<string, string>();
+  readonly #once = new OnceValues();
   /** The number of unusable answers to each question. */
   readonly #misfits = new Map<string, number>();
   #asked = new Map<string, string>();
@@ -50,7 +51,7 @@ export class InputRequests {
     this.#answers = answers;
     this.#asked = new Map(before.asked);
     for (const [key, question, answer] of before.answered) this.#answered.set(key, [question, answer]);
-    for (const [key, json] of before.made) this.#made.set(key, json);
+    for (const [key, json] of before.made) this.#once.made.set(key, json);
     for (const [key, count] of before.misfits ?? []) this.#misfits.set(key, count);
   }
 
@@ -82,13 +83,8 @@ export class InputRequests {
   }
 
   /** Returns the value of an earlier round under this key, or computes it. */
-  async once(key: string, make: () => unknown): Promise<unknown> {
-    let json = this.#made.get(key);
-    if (json === undefined) {
-      json = JSON.stringify(await make()) ?? "null";
-      this.#made.set(key, json);
-    }
-    return JSON.parse(json);
+  once(key: string, make: () => unknown): Promise<unknown> {
+    return this.#once.get(key, make);
   }
 
   /** Returns the result that asks the client. */
@@ -99,7 +95,7 @@ export class InputRequests {
       round: this.#round + 1,
       asked: questions.map(([key, { method, params }]) => [key, JSON.stringify([method, params])]),
       answered: [...this.#answered].map(([key, [question, answer]]) => [key, question, answer]),
-      made: [...this.#made],
+      made: [...this.#once.made],
       ...this.#misfits.size && { misfits: [...this.#misfits] },
     });
     return toTypedResult("input_required", { inputRequests: Object.fromEntries(questions), requestState });

@@ -195,10 +195,10 @@ const TOO_MANY = refuse(503, {
 
 /** A request at the gate. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */
 class Entry implements AuthFacts {
-  // Keeps the hidden class of entries in memory, as in `Call`. Nothing of its parts is read.
+  // Keeps the hidden class of entries in memory, as in `Call`.
   static readonly #model: Entry = new Entry(NO_REQUEST, undefined, {
     transport: "http",
-    core: {} as Core,
+    core: {} as Core, // Not read.
     proxies: [],
   });
   readonly transport: TransportName;

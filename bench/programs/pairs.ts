@@ -15,7 +15,7 @@ import {
 } from "../asks.ts";
 import { args, bun } from "./serve.ts";
 import { pair, STEPS, sum } from "./shapes.ts";
-import { type Auth, createUsingServer, heard, KEYED, type Library } from "./using.ts";
+import { createUsingServer, heard, KEYED, type Library } from "./using.ts";
 
 type Stdio = typeof import("../../src/transports/stdio/stdio.ts");
 type Server = ReturnType<Library["createServer"]>;

@@ -410,17 +410,9 @@ function notify(observer: Observer, name: keyof Observer, event: never): void {
   }
 }
 
-/** Methods that have failed. Each is reported once, because it may fail for every event. */
-const failed = new WeakMap<Observer, Set<string>>();
-
-async function report(observer: Observer, name: string, error: unknown): Promise<void> {
-  const names = failed.get(observer) ?? new Set();
-  failed.set(observer, names);
-  if (names.has(name)) return;
-  names.add(name);
+async function report(...fault: readonly [observer: Observer, name: string, error: unknown]): Promise<void> {
   try {
-    const { printFault } = await import("../protocol/printable.ts");
-    printFault(`in observer.${name}, which is reported once`, error);
+    (await import("./observer_faults.ts")).reportObserver(...fault);
   } catch {
     // An error that cannot be printed must not cause another one.
   }

@@ -160,10 +160,11 @@ export function toName(handler: Handler): string {
  * @throws {TypeError} if the selection is wrong.
  */
 export function toSelectionKey(selected: Handler | HandlerSelector, registry: Registry): string {
+  const refuse = (state: string) => new TypeError(`Cannot enable or disable ${state}`);
   if (INTERNALS in selected) {
     // Its methods have no `allow`, so a rule would change nothing.
     if (selected[INTERNALS].feature.name !== "extensions") return toName(selected);
-    throw new TypeError(`Cannot enable or disable ${toName(selected)}: it is an extension; add or remove it`);
+    throw refuse(`${toName(selected)}: it is an extension; add or remove it`);
   }
   const [[kind, name] = ["", ""], ...more] = Object.entries<string>(selected);
   if (!/^(tool|resource|prompt|group|tag)$/.test(kind) || more.length) {
@@ -174,5 +175,5 @@ export function toSelectionKey(selected: Handler | HandlerSelector, registry: Re
   const pattern = isUri && registry.findPattern(name);
   if (!pattern) return `${kind} ${JSON.stringify(name)}`;
   const remedy = "select that, or hide single resources with its allow";
-  throw new TypeError(`Cannot enable or disable ${quote(name)}: it is one of ${toName(pattern)}; ${remedy}`);
+  throw refuse(`${quote(name)}: it is one of ${toName(pattern)}; ${remedy}`);
 }

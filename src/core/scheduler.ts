@@ -215,19 +215,19 @@ export class Scheduler implements Executor {
         this.#next(account);
         resolve(outcome);
       };
-      const refuse = (error: unknown) => finish(() => this.#endAtOnce(call, { error: this.toError(error, call) }));
       const begin = () => {
         if (!recheck) return finish(start);
         this.#running++;
-        let isChecking = true;
-        const proceed = (next: () => void) => {
-          if (!isChecking) return;
-          isChecking = false;
+        let settle = (end: () => Outcome | Promise<Outcome>) => {
+          settle = () => {};
           this.#running--;
-          next();
+          finish(end);
         };
-        call.onCancel = () => proceed(() => finish(() => this.#endAtOnce(call, undefined)));
-        recheck().then(() => proceed(() => finish(start)), (error) => proceed(() => refuse(error)));
+        call.onCancel = () => settle(() => this.#endAtOnce(call, undefined));
+        recheck().then(
+          () => settle(start),
+          (error) => settle(() => this.#endAtOnce(call, { error: this.toError(error, call) })),
+        );
       };
       (isFull ? account.waiting : this.#queue).add(begin);
       const onCancel = () => {

@@ -9,6 +9,7 @@ import type { LogLevel, Meta } from "../protocol/types.ts";
 import type { Context, ProgressOptions } from "./context.ts";
 import type { HandlerExtensions } from "./feature.ts";
 import { INTERNALS } from "./internals.ts";
+import { checkLists } from "./lists.ts";
 import { type Need, readNeeds } from "./question.ts";
 
 /** Additions of an extension to one handler: an entry of `extensions` of a tool, a resource or a prompt. */
@@ -165,16 +166,18 @@ export interface Extended {
 /**
  * Reads the options of a handler that extensions can add to. `place` names the handler.
  *
- * @throws {TypeError} if a need is unknown, or if an item of `extensions` is no attribute.
+ * @throws {TypeError} if an option is no list, if a need is unknown, or if an item of `extensions` is no attribute.
  */
 export function readExtensions(
-  { needs, _meta, extensions }: {
+  options: {
     readonly needs?: readonly Need[];
     readonly _meta?: Meta;
     readonly extensions?: readonly Attribute[];
   },
   place: string,
 ): Extended {
+  checkLists(options, `make ${place}`, LISTS);
+  const { needs, _meta, extensions } = options;
   const own = { needs: readNeeds(needs, place), _meta };
   if (extensions === undefined || Array.isArray(extensions) && !extensions.length) return own;
   const combine = extensions[0]?.[INTERNALS]?.combine;
@@ -182,6 +185,9 @@ export function readExtensions(
   const combined = combine(extensions, { ...own, place });
   return { ...combined, extensions: combined };
 }
+
+/** The options of handlers that are lists. `scopes` and `extensions` have errors of their own. */
+const LISTS = ["needs", "use", "tags", "icons"];
 
 /** State of a handler with something else in `extensions`. */
 export const NO_ATTRIBUTE = "make its extensions with extension.attribute()";

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { quote } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
@@ -56,6 +57,8 @@ export function compose<A extends readonly unknown[]>(
   middleware: readonly Middleware[],
   last: (call: Call, ...rest: A) => Result | Promise<Result>,
 ): (call: Call, ...rest: A) => Result | Promise<Result> {
+  const odd = middleware.find((use) => typeof use !== "function");
+  if (odd !== undefined) throw new TypeError(`Cannot use ${quote(odd)} as middleware: it is not a function`);
   return middleware.reduceRight<(call: Call, ...rest: A) => Result | Promise<Result>>(
     (next, use) => (call, ...rest) => use(call, async () => await next(call, ...rest)),
     last,

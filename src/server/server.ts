@@ -13,6 +13,7 @@ import type { ChangeNotifier, HandlerSet, RunningServer } from "../core/context.
 import type { CreateEra, Engine } from "../core/era.ts";
 import type { Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
+import { checkLists } from "../core/lists.ts";
 import { createServerLog, type ServerLog, toLoggable } from "../core/log.ts";
 import { Registry } from "../core/registry.ts";
 import { Scheduler } from "../core/scheduler.ts";
@@ -364,9 +365,13 @@ function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): 
   return async (request, info) => await (await (wrapped ??= loading()))(request, info);
 }
 
+/** Options that are lists. */
+const LISTS = ["use", "icons", "hosts", "proxies", "origins", "encoders"];
+
 function checkOptions<P extends Schema>(options: RouteServerOptions<P>): void {
   const { name, version, ttlMs = 0, sessions = "optional", store, path = "/mcp", params, handlers } = options;
   const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
+  checkLists(options, "create a server", typeof handlers === "function" ? LISTS : ["handlers", ...LISTS]);
   if (!name || !version) throw refuse("it needs a name and a version");
   if (store && !(INTERNALS in store)) throw refuse("its store is not a store; make one with customStore()");
   if (!/\/:/.test(path) && (params || typeof handlers === "function")) {

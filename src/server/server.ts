@@ -349,11 +349,11 @@ async function closeServer({ core, scheduler, host }: Engine, { stop, end }: End
 
 /** Makes the services with the first request. A server without services gets its function unchanged. */
 function withServices(host: CallHost, fetch: Fetch): Fetch {
-  const { container } = findRoot(host);
-  if (!container) return fetch;
+  if (!findRoot(host).container) return fetch;
   // Deno passes the request only to a function that names its parameters.
   return (request, info) => {
-    container.start();
+    // `mount` replaces the container.
+    findRoot(host).container?.start();
     return fetch(request, info);
   };
 }

@@ -141,9 +141,12 @@ Deno.test("services: a value in use is never evicted, and the call that finds no
     dispose: (key) => void log.push(`dispose ${key}`),
     max: 1,
   });
-  const t = tool({ name: "t", input: { type: "object" }, services: { cart }, run: () => pass });
+  const started = gate();
+  const run = () => (started.open(), pass);
+  const t = tool({ name: "t", input: { type: "object" }, services: { cart }, run });
   const { server } = make({ handlers: [t] });
   const first = call(server, "tools/call", { name: "t", arguments: { key: "a" } });
+  await started.pass;
   const second = await ask(server, "tools/call", { name: "t", arguments: { key: "b" } });
   assertEquals(second.error?.message, 'Cannot open service "cart": all 1 values are in use (max of the service)');
   assertEquals([second.status, log], [503, []]);

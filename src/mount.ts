@@ -195,6 +195,7 @@ function toInternals(servers: readonly Server[]): ServerInternals {
     get http() {
       return refuse("serve this transport for");
     },
+    load: async () => void await Promise.all(servers.map((server) => server[INTERNALS].load())),
     develop: async () => void await Promise.all(servers.map((server) => server[INTERNALS].develop())),
     servers,
   };

@@ -75,8 +75,8 @@ export async function serveHttp(server: Server, target: string | undefined, addr
   const answer: Fetch = path ? toFetch(server, path, own) : (request, info) => server.fetch(request, info);
   const fetch = inspector ? withInspector(inspector, answer) : answer;
   const served = listen(name, { hostname, port, fetch });
-  // So that the first request finds the transport loaded. If that fails, the request reports it.
-  for (const each of servers) each[INTERNALS].http.endpoint.load().catch(() => {});
+  // So that the first request finds its code loaded. If that fails, the request reports it.
+  for (const each of servers) each[INTERNALS].load().catch(() => {});
   const host = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
   const origin = `http://${toAuthority(host)}:${served.port}`;
   if (!servers.every((each) => each[INTERNALS].auth) && !isLoopbackHost(toAuthority(hostname))) {

@@ -29,6 +29,8 @@ export interface Era {
   attach?(link: Link): Reply | Promise<Reply>;
   /** Ends what `attach` opened. */
   detach?(link: Link): Reply | Promise<Reply>;
+  /** Loads the code of the first message. */
+  load?(): Promise<void>;
   /** Drops what is kept in memory for idle clients. They can go on later. */
   rest?(): void;
 }

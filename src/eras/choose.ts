@@ -27,6 +27,10 @@ export function chooseEra(first: SelectiveEra, second: Era): Era {
     accept: (message, link) => (first.claims(message, link) ? first : second).accept(message, link),
     attach: forward("attach"),
     detach: forward("detach"),
+    async load() {
+      await first.load?.();
+      await second.load?.();
+    },
     rest: () => second.rest?.(),
   };
 }

@@ -25,6 +25,10 @@ export class LazyEra implements Era {
     return this.#ready ? this.#ready.accept(message, link) : this.#acceptLater(message, link);
   }
 
+  async load(): Promise<void> {
+    await this.open();
+  }
+
   rest(): void {
     this.#ready?.rest?.();
   }

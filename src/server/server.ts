@@ -95,6 +95,8 @@ export interface ServerInternals {
   rest(): void;
   /** Turns `development` on, unless the options set it to `false`. Settles when it is on. */
   develop(): Promise<void>;
+  /** Loads the code of the first request. */
+  load(): Promise<void>;
 }
 
 /** Creates a server for the era that `createEra` creates. */
@@ -172,6 +174,9 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       end: ending.end,
       rest: () => era.rest?.(),
       develop,
+      load: async () => {
+        await Promise.all([endpoint.load(), era.load?.()]);
+      },
       host,
     },
   };

@@ -27,6 +27,7 @@ export interface TestServer extends PipeServer {
    */
   readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
     develop?(): Promise<void>;
+    load?(): Promise<void>;
     readonly http?: { readonly path: string };
   };
 }

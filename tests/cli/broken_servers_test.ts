@@ -65,7 +65,7 @@ const files: Readonly<Record<string, readonly [text: string, state: RegExp]>> = 
     "throw Object.defineProperty(new Error(), 'message', { get() { throw new Error('trap'); } });",
     /^Cannot load .*threw an error that cannot be read/,
   ],
-  "text.ts": ["throw 'text';", /^Cannot load text\.ts: it threw (a string|text) while loading; fix it/],
+  "text.ts": ["throw 'text';", /^Cannot load text\.ts: it threw (a string|text) while loading; fix the file/],
   "null.ts": ["throw null;", /^Cannot load null\.ts: it threw null while loading/],
   "long.ts": [
     `throw new Error(${JSON.stringify(EVIL)} + "x".repeat(1e6));`,

@@ -7,7 +7,8 @@ import type { Account } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { Ticker } from "../../core/timers.ts";
-import { SMALL, TOO_MUCH_ARRIVING, tooSlow, type Unread } from "./request_body.ts";
+import { HEAVY, SMALL, TOO_MUCH_ARRIVING, tooSlow, type Unread } from "./request_body.ts";
+import type { Turns } from "./turns.ts";
 
 /** A body that is arriving. */
 interface IncomingBody {
@@ -25,12 +26,14 @@ export class LargeBodies {
   readonly #core: Core;
   readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
+  readonly #turns: Turns;
   /** Arriving bodies, oldest first. */
   readonly #large = new Set<IncomingBody>();
   #held = 0;
 
   /** Creates a reader of large bodies. */
-  constructor(core: Core) {
+  constructor(core: Core, turns: Turns) {
+    this.#turns = turns;
     this.#core = core;
     this.#limits = core.limits.request;
     this.#ticker = core.ticker;
@@ -51,7 +54,10 @@ export class LargeBodies {
       for (;;) {
         const { done, value } = await reader.read();
         if (body.unread) return body.unread;
-        if (done) return bytes.buffer.slice(0, body.size);
+        if (done) {
+          if (body.size > HEAVY) await this.#turns.take(account.key ?? account);
+          return bytes.buffer.slice(0, body.size);
+        }
         const from = body.size;
         this.#hold(body, value.length);
         if (body.size > bodyBytes) return TOO_LARGE;

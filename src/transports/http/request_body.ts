@@ -9,9 +9,13 @@ import type { Limits } from "../../core/limits.ts";
 import { type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { Aging, type Ticker, type Timeout } from "../../core/timers.ts";
 import type { LargeBodies } from "./large_body.ts";
+import { Turns } from "./turns.ts";
 
 /** Maximum bytes of a small body. Even thousands of them take little memory. */
 export const SMALL = 65_536;
+
+/** Bytes above which a body waits for its turn, because parsing and validating it may take milliseconds. */
+export const HEAVY = 32_768;
 
 /** Milliseconds after which a small body counts as slow, and gets a timeout. */
 const SLOW_MS = 25;
@@ -49,6 +53,7 @@ export class RequestBodies {
   readonly #small: number;
   readonly #arriving: Aging<Receiver>;
   readonly #slow = new Map<Receiver, Slow>();
+  readonly #turns = new Turns();
   #large?: LargeBodies;
 
   /** Creates a reader of bodies. */
@@ -72,7 +77,14 @@ export class RequestBodies {
     // The runtime enforces the declared length of a small body, but no timeout.
     if (length === null || !(Number(length) <= this.#small)) return this.#readLarge(request, receiver.account);
     this.#arriving.add(receiver);
-    return request.arrayBuffer();
+    return Number(length) > HEAVY ? this.#readInTurn(request, receiver) : request.arrayBuffer();
+  }
+
+  // It counts as arriving while it waits for its turn, so it is charged after a while.
+  async #readInTurn(request: Request, { account }: Receiver): Promise<ArrayBuffer> {
+    const body = await request.arrayBuffer();
+    await this.#turns.take(account.key ?? account);
+    return body;
   }
 
   /** Call this when reading has ended. */
@@ -100,7 +112,7 @@ export class RequestBodies {
   // Loaded on demand.
   async #readLarge(request: Request, account: Account): Promise<ArrayBuffer | Unread> {
     const { LargeBodies } = await import("./large_body.ts");
-    this.#large ??= new LargeBodies(this.#core);
+    this.#large ??= new LargeBodies(this.#core, this.#turns);
     return await this.#large.read(request, account);
   }
 }

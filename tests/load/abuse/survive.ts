@@ -1,47 +1,17 @@
 // All cases at once, against a server with 512 MB: it must survive, and serve another client.
-import { toWire } from "../../hostile/unread.ts";
 import { quantile, readRss, type Runtime, sleep } from "../processes.ts";
 import { all, atMost, type Figure } from "../figure.ts";
 import { costCases, type Known, modern, plain, type Sent } from "./cases.ts";
 import { MOST, openKnown, send } from "./cost.ts";
 import { heldCases, Opened } from "./held.ts";
 import { type Abused, readPeak, startAbused } from "./server.ts";
+import { watchApart, type Watched } from "./watch.ts";
 
 const HEAP_MB = 512;
 /** Clients that send costly requests, and connections of plain calls. */
 const ATTACKERS = 16;
 const CONNECTIONS = 64;
 const SMALL = 65_536;
-/** The pause between two calls of the other client, in milliseconds. */
-const PAUSE = 20;
-
-/** Calls every 20 ms until stopped; returns the milliseconds of each call, and the number without a response. */
-async function watch(
-  server: Abused,
-  signal: AbortSignal,
-): Promise<{ readonly times: number[]; readonly lost: number }> {
-  const times: number[] = [];
-  let lost = 0;
-  // A connection of its own, because fetch() shares one with others.
-  const wire = new TextEncoder().encode(toWire(server.port, { ...plain(), method: "POST" }));
-  const buffer = new Uint8Array(65_536);
-  let connection: Deno.Conn | undefined;
-  while (!signal.aborted && !server.isDead) {
-    const start = performance.now();
-    try {
-      connection ??= await Deno.connect({ hostname: "127.0.0.1", port: server.port });
-      await connection.write(wire);
-      if (!await connection.read(buffer)) throw new Error("closed");
-      times.push(performance.now() - start);
-    } catch {
-      lost++;
-      connection = undefined;
-    }
-    await sleep(PAUSE);
-  }
-  connection?.close();
-  return { times, lost };
-}
 
 /** Sends one request after the other, as fast as the server responds. */
 async function attack(server: Abused, next: (n: number) => Sent, signal: AbortSignal, seed: number): Promise<number> {
@@ -85,11 +55,11 @@ interface Phase {
 async function run(
   server: Abused,
   { seconds, connections, next, holds }: Phase,
-): Promise<{ times: number[]; lost: number; sent: number }> {
+): Promise<Watched & { readonly sent: number }> {
   const stop = AbortSignal.timeout(seconds * 1000);
   const attackers = next ? Array.from({ length: connections }, (_, i) => attack(server, next, stop, i)) : [];
   const [watched, counts] = await Promise.all([
-    watch(server, stop),
+    watchApart(server.port, seconds * 1000),
     Promise.all(attackers),
     holds ? hold(server, stop, holds) : undefined,
   ]);

@@ -1,0 +1,52 @@
+// Calls a server every 20 ms, in a process of its own, because the clients that attack the server are busy themselves.
+// Arguments: the port, and for how many milliseconds. Prints what `Watched` describes as JSON.
+import { toWire } from "../../hostile/unread.ts";
+import { sleep } from "../processes.ts";
+import { plain } from "./cases.ts";
+
+/** What the calls have shown. */
+export interface Watched {
+  /** The milliseconds of each call. */
+  readonly times: readonly number[];
+  /** The number of calls without a response. */
+  readonly lost: number;
+}
+
+/** The pause between two calls, in milliseconds. */
+const PAUSE = 20;
+
+async function watch(port: number, ms: number): Promise<Watched> {
+  const times: number[] = [];
+  let lost = 0;
+  // A connection of its own, because fetch() shares one with others.
+  const wire = new TextEncoder().encode(toWire(port, { ...plain(), method: "POST" }));
+  const buffer = new Uint8Array(65_536);
+  let connection: Deno.Conn | undefined;
+  for (const end = performance.now() + ms; performance.now() < end;) {
+    const start = performance.now();
+    try {
+      connection ??= await Deno.connect({ hostname: "127.0.0.1", port });
+      await connection.write(wire);
+      if (!await connection.read(buffer)) throw new Error("closed");
+      times.push(performance.now() - start);
+    } catch {
+      lost++;
+      connection = undefined;
+    }
+    await sleep(PAUSE);
+  }
+  connection?.close();
+  return { times, lost };
+}
+
+/** Calls a server from a process of its own. */
+export async function watchApart(port: number, ms: number): Promise<Watched> {
+  const args = ["run", "-A", "--no-check", import.meta.url, String(port), String(ms)];
+  const { stdout } = await new Deno.Command(Deno.execPath(), { args, stderr: "inherit" }).output();
+  return JSON.parse(new TextDecoder().decode(stdout));
+}
+
+if (import.meta.main) {
+  const [port, ms] = Deno.args.map(Number);
+  console.log(JSON.stringify(await watch(port, ms)));
+}

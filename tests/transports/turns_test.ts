@@ -1,0 +1,35 @@
+// Clients with large requests take turns. `load:worst --survive` measures what this means for small requests.
+import { assert, assertEquals } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { toRequest } from "../support/requests.ts";
+
+const COUNT = 20;
+
+function createEcho() {
+  const count = tool({ name: "count", input: { type: "object" }, run: ({ list }) => Object(list).length });
+  return createServer({ name: "turns", version: "1.0.0", handlers: [count] });
+}
+
+/** A request with a body of some KiB of small values. */
+function ask(kib: number): Request {
+  const request = { name: "count", arguments: { list: Array.from({ length: kib * 341 }, () => ({})) } };
+  return toRequest("tools/call", request);
+}
+
+for (const [size, kib] of [["of a known size", 60], ["that are read in pieces", 200]] as const) {
+  Deno.test(`clients with large requests ${size} take turns`, async () => {
+    const server = createEcho();
+    const order: string[] = [];
+    const send = async (id: string) => {
+      const response = await server.fetch(ask(kib), { principal: { id } });
+      assertEquals((await response.json()).result.structuredContent ?? kib * 341, kib * 341);
+      order.push(id);
+    };
+    await send("warm");
+    order.length = 0;
+    await Promise.all([...Array.from({ length: COUNT }, () => send("greedy")), send("other")]);
+    assertEquals(order.length, COUNT + 1, "nothing is lost");
+    assert(order.indexOf("other") < COUNT / 2, order.join());
+    await server.close();
+  });
+}

@@ -64,7 +64,7 @@ function readFilters({ guards, encoders }: Pick<ServerOptions, "guards" | "encod
   if (guards || encoders) return { guards: readGuards(guards, "the server"), encoders };
 }
 
-/** Reads the option `auth`. Throws if it cannot authenticate. The gate checks its other parts. */
+/** Reads the option `auth`. Throws if it cannot authenticate. The authenticator checks its other parts. */
 function readAuth(auth: ServerOptions["auth"]): Authentication | undefined {
   const read = typeof auth === "function" ? { authenticate: auth } : auth;
   if (read === undefined || typeof read?.authenticate === "function") return read;

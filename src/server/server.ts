@@ -23,7 +23,7 @@ import { systemClock, Ticker } from "../core/timers.ts";
 import type { OpenPipe, PipeServer, Served } from "../transports/channel.ts";
 import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "../transports/http/access_options.ts";
 import { corsRule, type Grant } from "../transports/http/cors.ts";
-import type { LoadGate } from "../transports/http/entrance.ts";
+import type { LoadAuthenticator } from "../transports/http/authenticator.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
 import { LazyEndpoint } from "../transports/http/lazy_endpoint.ts";
 import type { Branch, PathRouter, RouteParams } from "../transports/http/path_router.ts";
@@ -157,7 +157,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       if (!site.closed && core.can.logging) changes.log({ level, logger, data: toLoggable(data) }, to);
     }),
     ready: async () => {
-      await endpoint.options.loadGate?.();
+      await endpoint.options.loadAuth?.();
       await findRoot(host).container?.ready();
     },
     close: () => site.closed ??= closeServer(engine, ending),
@@ -249,10 +249,10 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
   const { path, hasParams, branch } = site;
   const proxies = readProxies(options.proxies);
   const { auth } = core;
-  let gate: ReturnType<LoadGate> | undefined;
-  const openGate = async (auth: Authentication) => {
-    const { HttpGate } = await import("../transports/http/gate.ts");
-    return new HttpGate(auth, { core, path, proxies });
+  let authenticator: ReturnType<LoadAuthenticator> | undefined;
+  const openAuthenticator = async (auth: Authentication) => {
+    const { HttpAuthenticator } = await import("../transports/http/http_authenticator.ts");
+    return new HttpAuthenticator(auth, { core, path, proxies });
   };
   return new LazyEndpoint(engine, era, {
     path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
@@ -261,7 +261,7 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
     origins: readOrigins(options.origins),
     proxies,
     allows,
-    loadGate: branch ? branch.loadGate : auth && (() => gate ??= openGate(auth)),
+    loadAuth: branch ? branch.loadAuth : auth && (() => authenticator ??= openAuthenticator(auth)),
   });
 }
 
@@ -285,8 +285,8 @@ function routerOpener<P extends Schema>(
   const grow = (branch: Branch) => growServer(options, createEra, { ...branch, toggles });
   const load = async () => {
     const { PathRouter } = await import("../transports/http/path_router.ts");
-    const { loadGate, proxies } = endpoint.options;
-    const parts = { engine, endpoint: await endpoint.load(), loadGate, proxies };
+    const { loadAuth, proxies } = endpoint.options;
+    const parts = { engine, endpoint: await endpoint.load(), loadAuth, proxies };
     return site.router = new PathRouter({ ...parts, path, secret, params, schema, makeHandlers, grow });
   };
   let loading: Promise<PathRouter> | undefined;

@@ -112,8 +112,10 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     try {
       spot = await find?.({ template: path, request, info });
       if (find && !spot) return reject(404, "Cannot open a socket here", "path");
-      const gate = await lazy.options.loadGate?.();
-      const entered = gate ? await gate.enter(request, info, { transport: "websocket", route: spot?.route }) : info;
+      const authenticator = await lazy.options.loadAuth?.();
+      const entered = authenticator
+        ? await authenticator.enter(request, info, { transport: "websocket", route: spot?.route })
+        : info;
       if (entered instanceof Response) return entered;
       principal = readPrincipal(entered);
       endpoint = await spot?.open();

@@ -22,7 +22,7 @@ import {
   readPeer,
   readPrincipal,
 } from "./access.ts";
-import type { EnterOptions, Gate, LoadGate } from "./entrance.ts";
+import type { Authenticator, EnterOptions, LoadAuthenticator } from "./authenticator.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts, toFault, toRefusal } from "./exchange.ts";
 import { INCOMPLETE, RequestBodies, type Unread } from "./request_body.ts";
@@ -37,7 +37,7 @@ export interface HttpOptions extends AccessOptions {
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
   /** Authenticates callers, if the server has `auth`. */
-  readonly loadGate?: LoadGate;
+  readonly loadAuth?: LoadAuthenticator;
 }
 
 /** Handles web-standard requests. The optional second argument comes from Deno, Bun or a router. */
@@ -68,7 +68,7 @@ export class Endpoint {
   #lastTarget = "";
   #lastAccept: string | null = null;
   #isClosing = false;
-  #gate?: Gate;
+  #authenticator?: Authenticator;
 
   /** Creates an endpoint that serves an era. */
   constructor(engine: Engine, era: Era, options: HttpOptions) {
@@ -113,11 +113,11 @@ export class Endpoint {
     const { prepare } = this.#engine.core;
     if (prepare) return prepare().then(() => this.fetch(request, info));
     const { headers, method } = request;
-    const { loadGate } = this.#options;
-    const gate = this.#gate;
-    if (loadGate && !gate) return this.#fetchLater(loadGate, request, info);
+    const { loadAuth } = this.#options;
+    const authenticator = this.#authenticator;
+    if (loadAuth && !authenticator) return this.#fetchLater(loadAuth, request, info);
     // A request that waited for its authentication arrives here a second time.
-    let admitted = gate?.findAdmitted(info);
+    let admitted = authenticator?.findAdmitted(info);
     // has() makes Deno read all headers at once, which speeds up later access. The names of these three headers are
     // read fastest if they are not in lower case.
     if (
@@ -125,13 +125,13 @@ export class Endpoint {
       (headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget))
     ) {
       const refusal = this.#checkFirst(request, info);
-      if (refusal) return gate?.respond(request) ?? refusal;
+      if (refusal) return authenticator?.respond(request) ?? refusal;
     }
     if (this.#isClosing) return this.#refuse(request, CLOSING);
-    if (gate && !admitted && method !== "OPTIONS") {
-      const entered = gate.enter(request, info, HTTP);
-      admitted = gate.findAdmitted(entered);
-      if (!admitted) return gate.settle(entered, (admitted) => this.fetch(request, admitted));
+    if (authenticator && !admitted && method !== "OPTIONS") {
+      const entered = authenticator.enter(request, info, HTTP);
+      admitted = authenticator.findAdmitted(entered);
+      if (!admitted) return authenticator.settle(entered, (admitted) => this.fetch(request, admitted));
     }
     const accept = headers.get("Accept");
     const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
@@ -148,9 +148,13 @@ export class Endpoint {
     });
   };
 
-  async #fetchLater(loadGate: LoadGate, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
+  async #fetchLater(
+    loadAuth: LoadAuthenticator,
+    request: Request,
+    info: ConnectionInfo | undefined,
+  ): Promise<Response> {
     try {
-      this.#gate = await loadGate();
+      this.#authenticator = await loadAuth();
     } catch (error) {
       // The server has an authentication that cannot be used. Without one, it serves nobody.
       return toFault(this.#engine.core, error);

@@ -16,8 +16,8 @@ import { INTERNALS } from "../../core/internals.ts";
 import { BUSY, RETRY_AFTER } from "../../core/link.ts";
 import { type OpenPipe, openPipe, type PipeServer } from "../channel.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
-import type { Gate, LoadGate } from "./entrance.ts";
-import { type Entering, EntryLimits, TOO_SLOW } from "./entry_limits.ts";
+import type { Authenticator, LoadAuthenticator } from "./authenticator.ts";
+import { AuthenticationLimits, type Entering, TOO_SLOW } from "./authentication_limits.ts";
 import { toFault, toRefusal } from "./exchange.ts";
 import type { Endpoint, Fetch } from "./fetch.ts";
 import { PathTemplate, type PathValues } from "./path_template.ts";
@@ -29,7 +29,7 @@ export type RouteParams = Readonly<Record<string, unknown>>;
 /** The parts that the server of one concrete path gets from the server with the parameters. */
 export interface Branch {
   readonly trunk: Engine;
-  readonly loadGate?: LoadGate;
+  readonly loadAuth?: LoadAuthenticator;
   readonly path: string;
   readonly secret: string | readonly string[];
   readonly handlers: readonly Handler[];
@@ -60,7 +60,7 @@ type MadeHandlers = readonly Handler[] | undefined;
 export interface PathRouterOptions {
   readonly engine: Engine;
   readonly endpoint: Endpoint;
-  readonly loadGate?: LoadGate;
+  readonly loadAuth?: LoadAuthenticator;
   readonly path: string;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
@@ -94,7 +94,7 @@ interface Entry {
 export class PathRouter {
   readonly #options: PathRouterOptions;
   readonly #template: PathTemplate;
-  readonly #limits: EntryLimits;
+  readonly #limits: AuthenticationLimits;
   readonly #secret: string | readonly string[];
   /** The path that was used least recently is first. */
   readonly #entries = new Map<string, Entry>();
@@ -106,7 +106,7 @@ export class PathRouter {
     const { path, secret, engine: { changes } } = options;
     this.#options = options;
     this.#template = new PathTemplate(path);
-    this.#limits = new EntryLimits(options.engine.core);
+    this.#limits = new AuthenticationLimits(options.engine.core);
     // Without one of its own, a path that is dropped and used again could not open what it had sealed.
     this.#secret = secret ?? crypto.randomUUID() + crypto.randomUUID();
     changes.listeners.add((change) => this.#announce(change));
@@ -115,23 +115,23 @@ export class PathRouter {
 
   /** Handles a request. */
   readonly fetch: Fetch = async (request, info) => {
-    const { engine: { core }, endpoint, loadGate } = this.#options;
+    const { engine: { core }, endpoint, loadAuth } = this.#options;
     if (core.prepare) await core.prepare();
     const entering = this.#toEntering({ request, info });
     try {
-      const gate = await loadGate?.();
+      const authenticator = await loadAuth?.();
       const refusal = endpoint.parts.check(request, info);
-      if (refusal) return await this.#respond(gate, request, entering) ?? await refusal;
+      if (refusal) return await this.#respond(authenticator, request, entering) ?? await refusal;
       // A fixed path takes precedence over one with parameters.
-      const fixed = gate?.respond(request);
+      const fixed = authenticator?.respond(request);
       if (fixed) return await fixed;
       const place = await this.#match(this.#template, request, entering);
-      if (!place) return await (await this.#respond(gate, request, entering) ?? endpoint.refusePath(request));
+      if (!place) return await (await this.#respond(authenticator, request, entering) ?? endpoint.refusePath(request));
       if (request.method === "OPTIONS") return await endpoint.fetch(request, info);
       // Only callers that are known may take room for a path.
       const { route } = place;
-      const isKnown = !gate || gate.findAdmitted(info);
-      const entered = isKnown ? info : await gate.enter(request, info, { transport: "http", route });
+      const isKnown = !authenticator || authenticator.findAdmitted(info);
+      const entered = isKnown ? info : await authenticator.enter(request, info, { transport: "http", route });
       if (entered instanceof Response) return entered;
       if (!METHODS.includes(request.method)) return await endpoint.fetch(request, entered);
       return await this.#pass(place, request, entered);
@@ -141,8 +141,12 @@ export class PathRouter {
   };
 
   /** Responds to a request for a route of the authentication. */
-  async #respond(gate: Gate | undefined, request: Request, entering: Entering): Promise<Response | undefined> {
-    return await gate?.respondAt(request, async (values) => (await this.#locate(values, entering))?.route);
+  async #respond(
+    authenticator: Authenticator | undefined,
+    request: Request,
+    entering: Entering,
+  ): Promise<Response | undefined> {
+    return await authenticator?.respondAt(request, async (values) => (await this.#locate(values, entering))?.route);
   }
 
   async #pass(place: Place, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
@@ -326,12 +330,12 @@ export class PathRouter {
   async #grow({ path, params, route }: Place): Promise<BranchServer | undefined> {
     // Otherwise a client could subscribe before changes of other instances arrive.
     await this.#connected;
-    const { engine, loadGate, makeHandlers, grow } = this.#options;
+    const { engine, loadAuth, makeHandlers, grow } = this.#options;
     // The schema of the server has the type of its values.
     const own = makeHandlers ? await makeHandlers(params as never) : [];
     if (own === undefined) return;
     const handlers = [...engine.registry.handlers, ...own];
-    return grow({ trunk: engine, loadGate, path, secret: this.#secret, handlers, route });
+    return grow({ trunk: engine, loadAuth, path, secret: this.#secret, handlers, route });
   }
 
   #dropOne(): boolean {

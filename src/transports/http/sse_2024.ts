@@ -110,8 +110,10 @@ export function httpSse(
     try {
       const spot = await find?.({ template: opens ? path : messages, request, info });
       if (find && !spot) return refuseWith(request, NOT_FOUND);
-      const gate = await endpoint.options.loadGate?.();
-      const entered = gate ? await gate.enter(request, info, { transport: "http-sse", route: spot?.route }) : info;
+      const authenticator = await endpoint.options.loadAuth?.();
+      const entered = authenticator
+        ? await authenticator.enter(request, info, { transport: "http-sse", route: spot?.route })
+        : info;
       if (entered instanceof Response) return entered;
       principal = readPrincipal(entered);
       if (posts) return await take(request, searchParams?.get("sessionId") ?? "", { principal, parts, spot });

@@ -1,5 +1,5 @@
 /**
- * The contract between the HTTP endpoint and the gate, which authenticates callers and loads on demand.
+ * The contract between the HTTP endpoint and the authenticator, which authenticates callers and loads on demand.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import type { ConnectionInfo } from "./access.ts";
 import type { PathValues } from "./path_template.ts";
 
 /** Authenticates callers, and hides their credentials from everything behind. */
-export interface Gate {
+export interface Authenticator {
   /**
    * Returns the response of a route without parameters, if the request is for one. The host of its URL has not been
    * checked.
@@ -44,8 +44,8 @@ export interface EnterOptions {
   readonly route?: ReadRoute;
 }
 
-/** Loads the gate of a server. Each call returns the same one. */
-export type LoadGate = () => Promise<Gate>;
+/** Loads the authenticator of a server. Each call returns the same one. */
+export type LoadAuthenticator = () => Promise<Authenticator>;
 
 /** Facts about an admitted request, to be passed to `fetch`. */
 export interface Admitted extends ConnectionInfo {
@@ -54,8 +54,8 @@ export interface Admitted extends ConnectionInfo {
   readonly seen: SeenRequest;
 }
 
-/** Parts of a server for the gate. */
-export interface GateParts {
+/** Parts of a server for the authenticator. */
+export interface AuthenticatorParts {
   readonly core: Core;
   /** Path of the server. */
   readonly path: string;

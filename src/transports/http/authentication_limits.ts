@@ -15,7 +15,7 @@ export interface Entering {
 export const TOO_SLOW = new Error("Cannot admit a caller: it took too long");
 
 /** Limits work that takes time, such as authentications, by `limits.auth`. */
-export class EntryLimits {
+export class AuthenticationLimits {
   readonly #core: Core;
   /** Number of requests that wait, in all and by peer. */
   #running = 0;

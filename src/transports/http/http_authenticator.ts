@@ -29,26 +29,26 @@ import type { Core } from "../../core/core.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
 import { type ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
-import type { Admitted, EnterOptions, Gate, GateParts, OpenRoute } from "./entrance.ts";
-import { EntryLimits, TOO_SLOW } from "./entry_limits.ts";
+import type { Admitted, Authenticator, AuthenticatorParts, EnterOptions, OpenRoute } from "./authenticator.ts";
+import { AuthenticationLimits, TOO_SLOW } from "./authentication_limits.ts";
 import { toFault, toRefusal } from "./exchange.ts";
 import { PathTemplate } from "./path_template.ts";
 import { readPath } from "./request_path.ts";
 
 /** Authenticates callers. */
-export class HttpGate implements Gate {
+export class HttpAuthenticator implements Authenticator {
   readonly #auth: Authentication;
   readonly #core: Core;
   readonly #proxies: readonly string[];
   readonly #hidden: Hidden;
-  readonly #limits: EntryLimits;
+  readonly #limits: AuthenticationLimits;
   /** Routes without parameters, by path. */
   readonly #routes = new Map<string, AuthRoute>();
   /** Routes with parameters. */
   readonly #templates: { readonly route: AuthRoute; readonly template: PathTemplate }[] = [];
 
-  /** Creates the gate of a server. Throws if the authentication has parts that it cannot use. */
-  constructor(auth: Authentication, { core, path, proxies }: GateParts) {
+  /** Creates the authenticator of a server. Throws if the authentication has parts that it cannot use. */
+  constructor(auth: Authentication, { core, path, proxies }: AuthenticatorParts) {
     const routes = typeof auth.routes === "function" ? auth.routes(path) : auth.routes ?? [];
     const problem = findProblem(auth) ?? findRouteProblem(routes, path);
     if (problem !== undefined) throw new TypeError(`Cannot serve with this authentication: ${problem}`);
@@ -56,7 +56,7 @@ export class HttpGate implements Gate {
     this.#core = core;
     this.#proxies = proxies;
     this.#hidden = toHidden(auth.credentials);
-    this.#limits = new EntryLimits(core);
+    this.#limits = new AuthenticationLimits(core);
     for (const route of routes) {
       if (hasParams(route.path)) this.#templates.push({ route, template: new PathTemplate(route.path) });
       else this.#routes.set(route.path, route);
@@ -193,7 +193,7 @@ const TOO_MANY = refuse(503, {
   reason: "too many callers are being authenticated (auth.running, auth.runningPerPeer)",
 });
 
-/** A request at the gate. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */
+/** A request at the authenticator. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */
 class Entry implements AuthFacts {
   // Keeps the hidden class of entries in memory, as in `Call`.
   static readonly #model: Entry = new Entry(NO_REQUEST, undefined, {
@@ -212,7 +212,7 @@ class Entry implements AuthFacts {
   constructor(
     request: Request,
     info: ConnectionInfo | undefined,
-    { transport, route = NO_ROUTE.route, core, proxies }: EnterOptions & Omit<GateParts, "path">,
+    { transport, route = NO_ROUTE.route, core, proxies }: EnterOptions & Omit<AuthenticatorParts, "path">,
   ) {
     this.transport = transport;
     this.route = route;

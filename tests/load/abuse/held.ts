@@ -104,9 +104,10 @@ export async function openSocket({ origin }: Pick<Abused, "origin">): Promise<We
   return socket;
 }
 
-/** Opens a socket that declares these capabilities, as JSON; returns the bytes sent. */
+/** Opens a socket that declares these capabilities, as JSON; returns the bytes sent, or 0 if the server refuses it. */
 async function initializeSocket(server: Abused, open: Opened, capabilities: string): Promise<number> {
-  const socket = await openSocket(server);
+  const socket = await openSocket(server).catch(() => undefined);
+  if (!socket) return 0;
   open.add(() => socket.close());
   const { body } = initialize(capabilities);
   const { promise, resolve } = Promise.withResolvers();

@@ -5,7 +5,7 @@
  * @module
  */
 import { INVALID_REQUEST } from "../../protocol/errors.ts";
-import { type Incoming, NOT_UTF8, parseMessage, toFailure } from "../../protocol/jsonrpc.ts";
+import { NOT_UTF8, parseMessage, toFailure } from "../../protocol/jsonrpc.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
@@ -163,7 +163,7 @@ export class Endpoint {
   }
 
   async #post(exchange: Exchange, request: Request): Promise<void> {
-    let body;
+    let body: ArrayBuffer | Unread | undefined;
     try {
       body = await this.#bodies.read(request, exchange);
     } catch {
@@ -173,7 +173,8 @@ export class Endpoint {
     if (exchange.hasResponded) return;
     if ("status" in body) return exchange.abort(body);
     try {
-      const reply = this.#era.accept(this.#parse(body, exchange), exchange);
+      const reply = this.#accept(body, exchange);
+      body = undefined; // Otherwise this function would keep it while it waits.
       exchange.finish(reply instanceof Promise ? await reply : reply);
     } catch (error) {
       exchange.finish(this.#toFaultReply(error));
@@ -193,7 +194,8 @@ export class Endpoint {
     return { text: toFailure(undefined, this.#engine.core.report(error)), status: 200 };
   }
 
-  #parse(body: ArrayBuffer, exchange: Exchange): Incoming {
+  // Not in `#post`, which would keep the message while it waits.
+  #accept(body: ArrayBuffer, exchange: Exchange): Reply | Promise<Reply> {
     const { limits, observing } = this.#engine.core;
     let text;
     try {
@@ -201,10 +203,10 @@ export class Endpoint {
       text = lenient.decode(body);
       if (text.includes("\ufffd")) text = strict.decode(body);
     } catch {
-      return NOT_UTF8;
+      return this.#era.accept(NOT_UTF8, exchange);
     }
     observing?.message("in", exchange, text);
-    return parseMessage(text, limits.request);
+    return this.#era.accept(parseMessage(text, limits.request), exchange);
   }
 
   #checkFirst(request: Request, info?: ConnectionInfo): Promise<Response> | undefined {

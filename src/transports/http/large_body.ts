@@ -55,8 +55,10 @@ export class LargeBodies {
         const { done, value } = await reader.read();
         if (body.unread) return body.unread;
         if (done) {
+          const whole = bytes.buffer.slice(0, body.size);
+          bytes = EMPTY; // It is up to twice as large.
           if (body.size > HEAVY) await this.#turns.take(account.key ?? account);
-          return bytes.buffer.slice(0, body.size);
+          return whole;
         }
         const from = body.size;
         this.#hold(body, value.length);
@@ -123,6 +125,8 @@ function grow(bytes: Uint8Array<ArrayBuffer>, size: number): Uint8Array<ArrayBuf
   grown.set(bytes);
   return grown;
 }
+
+const EMPTY = new Uint8Array();
 
 /** Number of pieces in which a body may arrive. Above it, the average piece must have a minimum size. */
 const MAX_READS = 10_000;

@@ -66,6 +66,8 @@ const SIZE = 4_000_000;
 /** Timeout of a write in milliseconds. */
 const PATIENCE = 1500;
 const LINE = 8_000_000;
+/** Milliseconds after which the server has served what waited, because large bodies take turns. */
+const SETTLE = 4000;
 
 /** Sends a request whose response is not read to its end. */
 function post({ url }: Abused, open: Opened, { headers, body }: Sent): number {
@@ -446,7 +448,7 @@ export async function measureHeld(runtime: Runtime, each: HeldCase): Promise<Hol
     for (let i = 0; i < each.count && !server.isDead && readRss(server.pid) < 1.5 * 2 ** 30; i++) {
       sent += await each.begin(server, open, i);
     }
-    await sleep(700);
+    await sleep(SETTLE);
     const after = await server.held();
     const peak = readPeak(server.pid) - before.rss;
     open.close();

@@ -115,9 +115,9 @@ async function observe(
     const isResource = each.handler[INTERNALS].feature.name === "resources";
     if (isResource) server.resourceUpdated(each.handler[INTERNALS].key.replace("{text}", "x").replace(/:$/, "://1"));
     // Changes are batched for some milliseconds.
-    await new Promise((resolve) => setTimeout(resolve, 15));
+    await new Promise((resolve) => setTimeout(resolve, 30));
   }
-  await new Promise((resolve) => setTimeout(resolve, 15));
+  await new Promise((resolve) => setTimeout(resolve, 30));
   seen.push(subscription.received.map(({ method, params }) => `${method} ${params.uri}`));
   await subscription.close();
   return seen;

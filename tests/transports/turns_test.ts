@@ -1,5 +1,5 @@
 // Clients with large requests take turns. `load:worst --survive` measures what this means for small requests.
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
 
@@ -33,3 +33,33 @@ for (const [size, kib] of [["of a known size", 60], ["that are read in pieces", 
     await server.close();
   });
 }
+
+Deno.test("a body that must make room while it waits for its turn is refused, and does not run", async () => {
+  let ran = 0;
+  const run = () => {
+    ran++;
+    // A long turn, so that later bodies wait.
+    for (const end = performance.now() + 20; performance.now() < end;);
+  };
+  const mark = tool({ name: "mark", input: { type: "object" }, run });
+  const limits = { request: { allBodiesBytes: 500_000 } };
+  const server = createServer({ name: "turns", version: "1.0.0", handlers: [mark], limits });
+  const send = async () => {
+    const request = toRequest("tools/call", { name: "mark", arguments: { text: "x".repeat(200_000) } });
+    const response = await server.fetch(request, { principal: { id: "ada" } });
+    const text = await response.text();
+    if (response.status !== 200) assertStringIncludes(text, "request.allBodiesBytes");
+    return response.status;
+  };
+  assertEquals(await send(), 200);
+  const sending: Promise<number>[] = [];
+  for (let i = 0; i < 12; i++) {
+    sending.push(send());
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  const statuses = await Promise.all(sending);
+  const served = statuses.filter((status) => status === 200).length;
+  assertEquals(ran, served + 1);
+  assert(served < 12, statuses.join());
+  await server.close();
+});

@@ -8,7 +8,7 @@ import type { Core } from "../../core/core.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { Ticker } from "../../core/timers.ts";
 import { HEAVY, SMALL, TOO_MUCH_ARRIVING, tooSlow, type Unread } from "./request_body.ts";
-import type { Turns } from "./turns.ts";
+import type { Turn, Turns } from "./turns.ts";
 
 /** A body that is arriving. */
 interface IncomingBody {
@@ -19,6 +19,8 @@ interface IncomingBody {
   held: number;
   /** Reason to stop reading. */
   unread?: Unread;
+  /** Set when the body has arrived. */
+  turn?: Turn;
 }
 
 /** Reads large bodies. Limits apply to each body, and to all arriving bodies together. */
@@ -55,10 +57,15 @@ export class LargeBodies {
         const { done, value } = await reader.read();
         if (body.unread) return body.unread;
         if (done) {
+          this.#ticker.cancel(deadline);
           const whole = bytes.buffer.slice(0, body.size);
           bytes = EMPTY; // It is up to twice as large.
-          if (body.size > HEAVY) await this.#turns.take(account.key ?? account);
-          return whole;
+          if (body.size > HEAVY) {
+            body.turn = this.#turns.take(account.key ?? account);
+            await body.turn.begun;
+          }
+          // It may have had to make room while it waited.
+          return body.unread ?? whole;
         }
         const from = body.size;
         this.#hold(body, value.length);
@@ -134,6 +141,7 @@ const SMALLEST_PIECE = 64;
 
 function stop(body: IncomingBody, unread?: Unread): void {
   body.unread ??= unread;
+  body.turn?.leave();
   body.reader.cancel().catch(() => {});
 }
 

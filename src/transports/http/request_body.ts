@@ -9,7 +9,7 @@ import type { Limits } from "../../core/limits.ts";
 import { type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { Aging, type Ticker, type Timeout } from "../../core/timers.ts";
 import type { LargeBodies } from "./large_body.ts";
-import { Turns } from "./turns.ts";
+import { type Turn, Turns } from "./turns.ts";
 
 /** Maximum bytes of a small body. Even thousands of them take little memory. */
 export const SMALL = 65_536;
@@ -54,6 +54,8 @@ export class RequestBodies {
   readonly #arriving: Aging<Receiver>;
   readonly #slow = new Map<Receiver, Slow>();
   readonly #turns = new Turns();
+  /** Bodies that wait for their turn. */
+  readonly #waiting = new Map<Receiver, Turn>();
   #large?: LargeBodies;
 
   /** Creates a reader of bodies. */
@@ -81,10 +83,20 @@ export class RequestBodies {
   }
 
   // It counts as arriving while it waits for its turn, so it is charged after a while.
-  async #readInTurn(request: Request, { account }: Receiver): Promise<ArrayBuffer> {
+  async #readInTurn(request: Request, receiver: Receiver): Promise<ArrayBuffer> {
     const body = await request.arrayBuffer();
-    await this.#turns.take(account.key ?? account);
+    const { account } = receiver;
+    const turn = this.#turns.take(account.key ?? account);
+    this.#waiting.set(receiver, turn);
+    await turn.begun;
+    this.#waiting.delete(receiver);
     return body;
+  }
+
+  // A body that is no longer awaited must not stay in memory until its turn.
+  #abort(receiver: Receiver, unread: Unread): void {
+    receiver.abort(unread);
+    this.#waiting.get(receiver)?.leave();
   }
 
   /** Call this when reading has ended. */
@@ -96,8 +108,8 @@ export class RequestBodies {
   #setDeadline(receiver: Receiver): void {
     const { bodyMs } = this.#limits;
     const { account } = receiver;
-    if (!account.hold(SLOW_BYTES)) return receiver.abort(TOO_MUCH_ARRIVING);
-    const deadline = this.#ticker.startTimeout(bodyMs, () => receiver.abort(tooSlow(bodyMs)));
+    if (!account.hold(SLOW_BYTES)) return this.#abort(receiver, TOO_MUCH_ARRIVING);
+    const deadline = this.#ticker.startTimeout(bodyMs, () => this.#abort(receiver, tooSlow(bodyMs)));
     this.#slow.set(receiver, { deadline, account });
   }
 

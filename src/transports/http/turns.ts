@@ -4,26 +4,37 @@
  * @module
  */
 
-/** Ends a wait. */
-type Begin = () => void;
+/** A place in the queue. */
+export interface Turn {
+  /** Settles when the turn begins, or when it is given up. The turn ends by itself with the turn of the event loop. */
+  readonly begun: Promise<void>;
+  /** Gives up a turn that has not begun. */
+  readonly leave: () => void;
+}
 
-/** The turns of large requests. A turn ends by itself with the turn of the event loop. */
+/** The turns of large requests. */
 export class Turns {
   /** Waiting requests by client, the oldest first. The client that has waited for longest is first. */
-  readonly #waiting = new Map<unknown, Begin[]>();
+  readonly #waiting = new Map<unknown, Set<() => void>>();
   #isTaken = false;
 
   /** Waits for a turn. Clients take turns. */
-  async take(client: unknown): Promise<void> {
-    if (!this.#isTaken) return this.#begin();
+  take(client: unknown): Turn {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const own = this.#waiting.get(client);
-    if (own) own.push(resolve);
-    else this.#waiting.set(client, [resolve]);
-    await promise;
+    if (!this.#isTaken) {
+      this.#begin(resolve);
+      return { begun: promise, leave: () => {} };
+    }
+    const own = this.#waiting.get(client) ?? new Set();
+    this.#waiting.set(client, own.add(resolve));
+    const leave = () => {
+      if (own.delete(resolve) && !own.size) this.#waiting.delete(client);
+      resolve();
+    };
+    return { begun: promise, leave };
   }
 
-  #begin(): void {
+  #begin(resolve: () => void): void {
     this.#isTaken = true;
     const since = performance.now();
     setTimeout(() => {
@@ -32,18 +43,19 @@ export class Turns {
       if (took > LONG_MS && this.#waiting.size) setTimeout(() => this.#next(), took / 2);
       else this.#next();
     });
+    resolve();
   }
 
   #next(): void {
     this.#isTaken = false;
-    const [first] = this.#waiting;
-    if (!first) return;
-    const [client, own] = first;
-    const [begin, ...rest] = own;
-    this.#waiting.delete(client);
-    if (rest.length) this.#waiting.set(client, rest);
-    this.#begin();
-    begin();
+    for (const [client, own] of this.#waiting) {
+      const [first] = own;
+      own.delete(first);
+      // The next turn belongs to another client, if one waits.
+      this.#waiting.delete(client);
+      if (own.size) this.#waiting.set(client, own);
+      return this.#begin(first);
+    }
   }
 }
 

@@ -24,6 +24,7 @@ import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import { type ConnectionInfo, readPrincipal } from "./http/access.ts";
 import { readPath } from "./http/access_options.ts";
+import { enterCaller } from "./http/enter.ts";
 import { checkTemplate } from "./http/path_template.ts";
 import type { FindSpot, HttpEntry, Spot } from "./http/upgrades.ts";
 import { Outbox } from "./outbox.ts";
@@ -112,10 +113,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     try {
       spot = await find?.({ template: path, request, info });
       if (find && !spot) return reject(404, "Cannot open a socket here", "path");
-      const authenticator = await lazy.options.loadAuth?.();
-      const entered = authenticator
-        ? await authenticator.enter(request, info, { transport: "websocket", route: spot?.route })
-        : info;
+      const entered = await enterCaller(lazy, request, info, { transport: "websocket", route: spot?.route });
       if (entered instanceof Response) return entered;
       principal = readPrincipal(entered);
       endpoint = await spot?.open();

@@ -31,7 +31,7 @@ export class AuthenticationLimits {
   }
 
   /**
-   * Waits for work. What never settles is given up, so that it holds its place for a limited time.
+   * Waits for work, up to `limits.auth.timeoutMs`. Work that never settles must not hold its place forever.
    *
    * @throws {Error} `TOO_SLOW`.
    */

@@ -22,6 +22,7 @@ import type { Principal } from "../../core/context.ts";
 import { isJsonType } from "./accept.ts";
 import { type ConnectionInfo, readPrincipal } from "./access.ts";
 import { readPath } from "./access_options.ts";
+import { enterCaller } from "./enter.ts";
 import { checkTemplate, PathTemplate } from "./path_template.ts";
 import type { Receiver, Unread } from "./request_body.ts";
 import type { FindSpot, HttpEntry, HttpParts, Spot } from "./upgrades.ts";
@@ -110,10 +111,7 @@ export function httpSse(
     try {
       const spot = await find?.({ template: opens ? path : messages, request, info });
       if (find && !spot) return refuseWith(request, NOT_FOUND);
-      const authenticator = await endpoint.options.loadAuth?.();
-      const entered = authenticator
-        ? await authenticator.enter(request, info, { transport: "http-sse", route: spot?.route })
-        : info;
+      const entered = await enterCaller(endpoint, request, info, { transport: "http-sse", route: spot?.route });
       if (entered instanceof Response) return entered;
       principal = readPrincipal(entered);
       if (posts) return await take(request, searchParams?.get("sessionId") ?? "", { principal, parts, spot });

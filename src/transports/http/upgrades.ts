@@ -1,5 +1,5 @@
 /**
- * What other HTTP transports, such as WebSocket, use of the HTTP endpoint.
+ * The parts of the HTTP endpoint that other HTTP transports use, such as WebSocket.
  *
  * @module
  */

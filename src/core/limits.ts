@@ -315,8 +315,8 @@ export interface Limits {
     readonly open: number;
   };
   /**
-   * Authentications that take time, and checks of path parameters by an asynchronous schema. What is synchronous is not
-   * limited.
+   * Asynchronous authentications, and asynchronous checks of path parameters. Synchronous ones have no limit, because
+   * they block the process anyway.
    */
   readonly auth: {
     /**

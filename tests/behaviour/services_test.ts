@@ -1,6 +1,7 @@
 // Services in every era and over every transport: made once per lifetime, and disposed with how the call ended.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { prompt, resource, resourceProvider, service, type ServiceEnd, tool, ToolError } from "../../mod.ts";
+import type { Connection } from "../../src/testing/testing.ts";
 import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
 
 /** A service that records what happens to it. */
@@ -95,6 +96,16 @@ behaviour("a service for one call learns how the call ended", async (connect) =>
   assertEquals(takeFaults().length, 2);
 });
 
+/** Cancels a call of the tool `hang`, and waits until its transaction has been disposed. */
+async function cancelHang({ client }: { readonly client: Connection }, log: readonly string[]): Promise<void> {
+  const cancelled = new AbortController();
+  const call = client.callTool("hang", {}, { signal: cancelled.signal }).catch(() => {});
+  await until(() => log.includes("run"), "the handler runs");
+  cancelled.abort();
+  await call;
+  await until(() => log.includes("dispose tx cancelled"), "the transaction is disposed");
+}
+
 behaviour("a cancelled call disposes its services, even if the handler ignores it", async (connect) => {
   const { log, tx } = recorder();
   const { promise: never } = Promise.withResolvers<never>();
@@ -106,13 +117,7 @@ behaviour("a cancelled call disposes its services, even if the handler ignores i
       return never;
     },
   });
-  const { client } = await connect({ handlers: [hang] });
-  const cancelled = new AbortController();
-  const call = client.callTool("hang", {}, { signal: cancelled.signal }).catch(() => {});
-  await until(() => log.includes("run"), "the handler runs");
-  cancelled.abort();
-  await call;
-  await until(() => log.includes("dispose tx cancelled"), "the transaction is disposed");
+  await cancelHang(await connect({ handlers: [hang] }), log);
 });
 
 behaviour("a service that a cancelled handler gets is disposed too", async (connect) => {
@@ -129,13 +134,7 @@ behaviour("a service that a cancelled handler gets is disposed too", async (conn
       return await never;
     },
   });
-  const { client } = await connect({ handlers: [hang] });
-  const cancelled = new AbortController();
-  const call = client.callTool("hang", {}, { signal: cancelled.signal }).catch(() => {});
-  await until(() => log.includes("run"), "the handler runs");
-  cancelled.abort();
-  await call;
-  await until(() => log.includes("dispose tx cancelled"), "the transaction is disposed");
+  await cancelHang(await connect({ handlers: [hang] }), log);
 });
 
 behaviour("a call that times out disposes its services", async (connect) => {

@@ -1,4 +1,4 @@
-// A store keeps its promises with an engine that is late, or returns something else than it should.
+// Stores whose engine is slow, or returns wrong values.
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import type { StoreEngine } from "../../src/core/store.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";

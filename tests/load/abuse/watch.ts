@@ -1,10 +1,10 @@
 // Calls a server every 20 ms, in a process of its own, because the clients that attack the server are busy themselves.
-// Arguments: the port, and for how many milliseconds. Prints what `Watched` describes as JSON.
+// Arguments: the port, and for how many milliseconds. Prints a `Watched` as JSON.
 import { toWire } from "../../hostile/unread.ts";
 import { sleep } from "../processes.ts";
 import { plain } from "./cases.ts";
 
-/** What the calls have shown. */
+/** The outcome of the calls. */
 export interface Watched {
   /** The milliseconds of each call. */
   readonly times: readonly number[];

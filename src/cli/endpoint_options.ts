@@ -6,6 +6,7 @@
 import type { Server } from "../library.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { enterServer, type PipeServer } from "../transports/channel.ts";
+import { PathTemplate } from "../transports/http/path_template.ts";
 import type { Args } from "./args.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 import type { Options } from "./command.ts";
@@ -101,8 +102,8 @@ export async function enterEndpoint(server: Server, args: Args, choice: Choice):
 }
 
 /**
- * The options that choose an endpoint, for commands that messages suggest. `isChosen` tells whether the server must be
- * named, because its file serves several. A parameter without a value gets its own name in capitals.
+ * Returns the options that select an endpoint, for suggested commands. Set `isChosen` if the file serves several servers.
+ * A parameter without a value becomes its name in capitals.
  */
 export function toEndpointOptions(
   server: Server,
@@ -116,7 +117,7 @@ export function toEndpointOptions(
 
 /** The names of a path's parameters. */
 export function listParams(path: string): readonly string[] {
-  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => name);
+  return new PathTemplate(path).names;
 }
 
 /** The path of an endpoint with parameters in place of their names. */

@@ -50,7 +50,7 @@ export class Buckets {
     this.#fillMs = this.#burst * rate.perMs / rate.calls;
   }
 
-  /** Number of buckets. */
+  /** Number of buckets, for tests. */
   get size(): number {
     return new Set([...this.#young.keys(), ...this.#older.keys()]).size;
   }

@@ -29,7 +29,10 @@ import { Subscription } from "./subscription.ts";
 export interface StoreOptions {
   /** Milliseconds that one operation may take. Defaults to 1000. */
   readonly timeoutMs?: number;
-  /** Milliseconds between two reads of a topic, in case a ring was lost. Defaults to 1000, without a bell to 50. */
+  /**
+   * Milliseconds between two reads of a topic, in case `listen` missed an entry. Defaults to 1000, or to 50 without
+   * `listen`.
+   */
   readonly pollMs?: number;
   /** Maximum bytes of one value or entry, in UTF-8. Defaults to 1 MiB. */
   readonly valueBytes?: number;
@@ -87,9 +90,9 @@ const RETRY_MS = 1000;
 /** Milliseconds before each repetition of a failed operation. */
 const REPEAT_MS = [5, 10, 20, 40];
 
-/** Milliseconds between two reads of a topic whose engine has a bell, and of one without. */
-const BELL_POLL_MS = 1000;
-const NO_BELL_POLL_MS = 50;
+/** Milliseconds between two reads of a topic, with and without `listen`. */
+const LISTEN_POLL_MS = 1000;
+const POLL_MS = 50;
 
 /** A store on top of an engine. A synchronous engine is answered synchronously. */
 export class CustomStore implements Store {
@@ -275,26 +278,32 @@ export class CustomStore implements Store {
       throw new Error(`Cannot ${operation}: ${this.#pending.size} operations are pending (pending)`);
     }
     const engine = this.#engine ?? this.#open();
-    const result = engine instanceof Promise ? engine.then(run) : run(engine);
+    if (engine instanceof Promise) return this.#withDeadline(operation, (isPending) => this.#repeat(run, isPending));
+    const result = run(engine);
     if (!(result instanceof Promise)) return result;
-    return this.#withDeadline(operation, (isPending) => this.#repeat(result, run, isPending));
+    return this.#withDeadline(operation, (isPending) => this.#repeat(run, isPending, result));
   }
 
-  // Another attempt is safe, because each operation can be repeated. Once the caller knows that it failed, it is not: a
-  // late write would undo what the caller wrote since.
+  // Another attempt is safe until the caller learns of the failure. A later write would undo what the caller has written
+  // since.
   async #repeat<T>(
-    first: Promise<T>,
     run: (engine: StoreEngine) => Maybe<T>,
     isPending: () => boolean,
+    first?: Promise<T>,
   ): Promise<T> {
-    let result = first;
+    const attempt = async () => {
+      const engine = await (this.#engine ?? this.#open());
+      if (!isPending()) throw new Error("the deadline has passed");
+      return await run(engine);
+    };
+    let result = first ?? attempt();
     for (const ms of REPEAT_MS) {
       try {
         return await result;
       } catch {
         await new Promise<void>((resolve) => systemClock.start(resolve, ms * (0.5 + Math.random())));
         if (!isPending()) break;
-        result = (async () => await run(await (this.#engine ?? this.#open())))();
+        result = attempt();
       }
     }
     return await result;
@@ -344,7 +353,7 @@ export class CustomStore implements Store {
     return this.#connecting;
   }
 
-  // One bell serves all topics. Rings get lost, so all topics are read at an interval too.
+  // One listener serves all topics. Notifications get lost, so all topics are read at an interval too.
   #listen(): Maybe<void> {
     return this.#listening ??= this.#startListening();
   }
@@ -353,24 +362,20 @@ export class CustomStore implements Store {
     const ring = (log: string) => {
       for (const subscription of this.#subscriptions.get(log) ?? []) subscription.pull();
     };
-    const started: Maybe<(() => void) | undefined>[] = [];
-    const listening = this.#run("listen", (engine) => {
-      const stop = engine.listen?.(ring);
-      started.push(stop);
-      return stop;
-    });
-    if (!(listening instanceof Promise)) return this.#setBell(listening);
-    return listening.then((stop) => this.#setBell(stop), (error) => {
+    let started: Maybe<(() => void) | undefined>;
+    const listening = this.#run("listen", (engine) => started = engine.listen?.(ring));
+    if (!(listening instanceof Promise)) return this.#setListening(listening);
+    return listening.then((stop) => this.#setListening(stop), (error) => {
       this.#listening = undefined;
-      // A bell that starts too late would ring as long as the engine lives.
-      for (const late of started) Promise.resolve(late).then((stop) => stop?.()).catch(() => {});
+      // A listener that starts too late would run as long as the engine lives.
+      Promise.resolve(started).then((stop) => stop?.()).catch(() => {});
       throw error;
     });
   }
 
-  #setBell(stop: (() => void) | undefined): void {
+  #setListening(stop: (() => void) | undefined): void {
     this.#stopListening = stop;
-    this.#pollMs = this.#options.pollMs || (stop ? BELL_POLL_MS : NO_BELL_POLL_MS);
+    this.#pollMs = this.#options.pollMs || (stop ? LISTEN_POLL_MS : POLL_MS);
   }
 
   /** Reads all topics after a while, and again as long as there are subscriptions. */

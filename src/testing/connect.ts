@@ -8,6 +8,7 @@ import type { Result } from "../protocol/jsonrpc.ts";
 import type { Principal } from "../core/context.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { enterServer } from "../transports/channel.ts";
+import { PathTemplate } from "../transports/http/path_template.ts";
 import { type Client, toClient } from "../client/calls.ts";
 import type { ConnectOptions as ClientOptions } from "../client/connect.ts";
 import { isModern, VERSIONS } from "../client/detect_era.ts";
@@ -180,7 +181,9 @@ export async function connect(server: TestServer | string | URL, options: Connec
 /** The path of the endpoint with these parameters. */
 function toPath(server: TestServer | string | URL, params: ConnectOptions["params"]): string {
   const template = typeof server === "object" && INTERNALS in server ? server[INTERNALS].http?.path : undefined;
-  return params && template?.replace(/:(\w+)/g, (_, name) => encodeURIComponent(String(params[name]))) || "/mcp";
+  if (!params || template === undefined) return "/mcp";
+  const values = Object.entries(params).map(([name, value]) => [name, String(value)]);
+  return new PathTemplate(template).build(Object.fromEntries(values));
 }
 
 function readRevision({ versions = [], era }: ConnectOptions): Required<Pick<ConnectOptions, "era">> & Revision {

@@ -115,7 +115,7 @@ class Exposed {
       message = { kind: "failed", error: toSentError(error) };
     }
     // The server would take what a handler does after its result for a part of the next call.
-    call.isOver = true;
+    call.end();
     try {
       this.#send(message);
     } catch (error) {
@@ -132,7 +132,7 @@ let lastId = 0;
 /** One call in the thread, and its context. */
 class ExposedCall {
   /** Whether the handler has ended. */
-  isOver = false;
+  #isOver = false;
   readonly #controller = new AbortController();
   readonly #post: (message: FromThread) => void;
   readonly #answers = new Map<number, PromiseWithResolvers<unknown>>();
@@ -152,6 +152,11 @@ class ExposedCall {
     this.#answers.delete(id);
     if (error) answer?.reject(toError(error));
     else answer?.resolve(value);
+  }
+
+  /** Ends the call. Its context sends nothing more. */
+  end(): void {
+    this.#isOver = true;
   }
 
   cancel(reason: unknown): void {
@@ -194,14 +199,14 @@ class ExposedCall {
     try {
       return await this.#ask("keep", [key, await make()]);
     } catch (error) {
-      if (!this.isOver) this.#post({ kind: "use", name: "drop", args: [key, toSentError(error)] });
+      if (!this.#isOver) this.#post({ kind: "use", name: "drop", args: [key, toSentError(error)] });
       throw error;
     }
   }
 
   // A handler that blocks its thread cannot wait, so notifications that the server has not processed yet are bounded.
   #notify(name: string, args: readonly unknown[]): Promise<void> {
-    if (this.isOver || this.#sent - Atomics.load(this.#done, 0) >= MAX_SENT) return Promise.resolve();
+    if (this.#isOver || this.#sent - Atomics.load(this.#done, 0) >= MAX_SENT) return Promise.resolve();
     return this.#ask(name, args) as Promise<void>; // The server answers notifications with nothing.
   }
 
@@ -209,7 +214,7 @@ class ExposedCall {
     const answer = Promise.withResolvers<unknown>();
     // Without a listener, an answer that nobody awaits would end the thread.
     answer.promise.catch(() => {});
-    if (this.isOver) answer.reject(new Error(`Cannot use ctx.${name}: the call has ended; await it in the handler`));
+    if (this.#isOver) answer.reject(new Error(`Cannot use ctx.${name}: the call has ended; await it in the handler`));
     else {
       const id = ++lastId;
       this.#post({ kind: "use", name, args, id });

@@ -311,9 +311,12 @@ class Job {
     try {
       this.#send({ kind: "answer", id, ...answer });
     } catch (error) {
-      const wrong = new TypeError(`Cannot use ctx.${name} in a worker thread: its value cannot be copied`, {
-        cause: error,
-      });
+      const wrong = new TypeError(
+        `Cannot use ctx.${name} in a worker thread: its value cannot be copied; return plain data`,
+        {
+          cause: error,
+        },
+      );
       this.#send({ kind: "answer", id, error: toSentError(wrong) });
     }
   }
@@ -326,7 +329,11 @@ class Job {
       return this.#kept.get(args[0]);
     }
     const method: unknown = name === "log" ? Reflect.get(ctx.log, String(args[0])) : Reflect.get(ctx, name);
-    if (typeof method !== "function") throw new TypeError(`Cannot use ctx.${name} in a worker thread`);
+    if (typeof method !== "function") {
+      throw new TypeError(
+        `Cannot use ctx.${name} in a worker thread: it has no such method; call it outside of the worker`,
+      );
+    }
     return name === "log" ? method(args[1], { logger: args[2] }) : method(...args);
   }
 

@@ -55,7 +55,34 @@ Deno.test("an operation that took too long is not repeated", async () => {
   await store.close();
 });
 
-Deno.test("a bell that starts too late is stopped", async () => {
+Deno.test("an operation whose engine connects too late does not run", async () => {
+  let started = 0;
+  const engine = await spoil(() => ({
+    set: () => ++started > 0,
+    listen: () => {
+      started++;
+      return () => {};
+    },
+  }));
+  const store = customStore(async () => {
+    await delay(60);
+    return engine;
+  }, { timeoutMs: 30 });
+  await assertRejects(async () => await store.set("key", "value", { ttlMs: 1000 }), Error, "within 30 ms");
+  await delay(100);
+  assertEquals(started, 0);
+  await store.close();
+  const other = customStore(async () => {
+    await delay(60);
+    return engine;
+  }, { timeoutMs: 30 });
+  await assertRejects(async () => await other.subscribe("topic", () => {}), Error, "within 30 ms");
+  await delay(100);
+  assertEquals(started, 0);
+  await other.close();
+});
+
+Deno.test("a listener that starts too late is stopped", async () => {
   let stopped = 0;
   const engine = await spoil(() => ({
     async listen() {

@@ -59,7 +59,8 @@ export class Resource {
     if (!url) throw refuse("it must be the endpoint's URL over https without fragment; http is for loopback only");
     // Two spellings of one URL could make one resource of two paths.
     if (this.key && toName(this.#text, url) !== this.#text) {
-      throw refuse("a URL parser spells it in another way; encode the parameters, or restrict them by `params`");
+      const normal = toName(this.#text, url);
+      throw refuse(`it is not in normal form; write ${normal}, or restrict the parameters with \`params\``);
     }
     return url;
   }

@@ -4,6 +4,7 @@
  * @module
  */
 import { RpcError } from "../../client/rpc_error.ts";
+import { UNAUTHENTICATED } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { CliError, ServerError } from "../cli_error.ts";
 import { type ConnectionProblem, explainConnectionError } from "../connection_errors.ts";
@@ -52,9 +53,6 @@ export function findEndpoint({ status, message }: RpcError, url: string): string
   const [, path] = (status === 404 || status === 405) && /the endpoint is (\/[\w./-]*)$/.exec(message) || [];
   return path !== undefined && URL.canParse(url) ? new URL(url).origin + path : undefined;
 }
-
-/** The code of a server of this library for a call that needs a caller. */
-const UNAUTHENTICATED = -31401;
 
 function toRemedy(error: RpcError, name: string): string {
   const { code, status } = error;

@@ -5,13 +5,14 @@
  */
 import type { Call } from "./call.ts";
 import type { Core } from "./core.ts";
+import type { Method, Runner } from "./feature.ts";
 import { requireCapabilities } from "./question.ts";
 import { type Registry, toUnknownMethod } from "./registry.ts";
 import { requireScopes } from "./scopes.ts";
 
 /**
  * Checks a call again before its handler starts: whether the handler still exists for the caller, and what it demands of
- * the caller. Throws the error for the client.
+ * the caller. Throws the error for the client. The call is cancelled if this takes longer than a call may.
  */
 export async function recheck(call: Call, core: Core, registry: Registry): Promise<void> {
   const method = registry.methods.get(call.method);
@@ -19,8 +20,18 @@ export async function recheck(call: Call, core: Core, registry: Registry): Promi
   const { asks } = call;
   // As in the first lookup, `allow` cannot ask the client.
   call.asks = false;
-  const { scopes, needs } = await method.find(call);
+  const { scopes, needs } = await find(call, method, core);
   call.asks = asks;
   if (scopes) requireScopes(core, call, scopes);
   if (needs) requireCapabilities(call.client.capabilities, needs, "run the call");
+}
+
+// An `allow` that never settles must not hold a slot forever.
+async function find(call: Call, method: Method, { ticker, limits: { calls: { timeoutMs } } }: Core): Promise<Runner> {
+  const timeout = ticker.startTimeout(timeoutMs, () => call.timeOut(timeoutMs, "calls.timeoutMs"));
+  try {
+    return await method.find(call);
+  } finally {
+    ticker.cancel(timeout);
+  }
 }

@@ -15,6 +15,7 @@ import { InFlight } from "../core/in_flight.ts";
 import { OnceValues } from "../core/once.ts";
 import { type Question, requireCapabilities } from "../core/question.ts";
 import { BUSY } from "../core/link.ts";
+import { untilAborted } from "../core/until_aborted.ts";
 
 /** Runs a call below an attribute. */
 export type RunCall = (call: Call) => Result | Promise<Result>;
@@ -265,7 +266,7 @@ class Layer {
     if (!ask) throw new McpError(INVALID_REQUEST, `Cannot ask ${quote(key)}: the request has its response already`);
     const { method, params } = question;
     const check = async (answer: unknown) => (await question.read(answer)).problem;
-    const answer = await this.#untilCancelled(ask({ key, method, params, check }));
+    const answer = await untilAborted(ask({ key, method, params, check }), this.#inner.signal);
     const checked = await question.read(answer);
     if (checked.problem === undefined) return checked.value;
     throw new McpError(INVALID_PARAMS, `Cannot use the answer to ${quote(key)}: ${checked.problem}`);
@@ -274,18 +275,5 @@ class Layer {
   async #once(key: string, make: () => unknown): Promise<unknown> {
     const once = this.#redirect?.once;
     return await (once ? once(key, make) : this.#made.get(key, make));
-  }
-
-  async #untilCancelled<T>(promise: Promise<T>): Promise<T> {
-    const { signal } = this.#inner;
-    const cancelled = Promise.withResolvers<never>();
-    const onAbort = () => cancelled.reject(signal.reason);
-    signal.addEventListener("abort", onAbort);
-    if (signal.aborted) onAbort();
-    try {
-      return await Promise.race([promise, cancelled.promise]);
-    } finally {
-      signal.removeEventListener("abort", onAbort);
-    }
   }
 }

@@ -10,6 +10,7 @@ import type { Core } from "../core/core.ts";
 import type { Runner } from "../core/feature.ts";
 import { BUSY } from "../core/link.ts";
 import type { Timeout } from "../core/timers.ts";
+import { untilAborted } from "../core/until_aborted.ts";
 import { toClientKey } from "./rate.ts";
 
 /** Number of calls that run at once, and of those that wait. */
@@ -100,7 +101,7 @@ export class Places {
       },
     };
     try {
-      await recheck?.();
+      if (recheck) await untilAborted(recheck(), call.signal);
       if (call.ended) throw call.reason;
       return await run(tracked);
     } finally {

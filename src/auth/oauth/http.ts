@@ -4,6 +4,7 @@
  * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
+import { untilAborted } from "../../core/until_aborted.ts";
 
 /** Sends a request, like the global `fetch`. */
 export type Send = (url: string, init: RequestInit) => Promise<Response>;
@@ -29,16 +30,8 @@ export async function sendJson(send: Send, url: string, init: RequestInit): Prom
     const response = await send(url, { ...init, signal, headers, redirect: "manual" });
     return { status: response.status, json: parse(await readText(response)) };
   };
-  // A `send` that ignores the signal would make all requests that need its answer wait for ever.
-  const late = Promise.withResolvers<never>();
-  const onAbort = () => late.reject(signal.reason);
-  if (signal.aborted) onAbort();
-  else signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await Promise.race([late.promise, exchange()]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
+  // A `send` that ignores the signal would block all requests that wait for its response.
+  return await untilAborted(exchange(), signal);
 }
 
 async function readText({ body }: Response): Promise<string> {

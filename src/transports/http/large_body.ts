@@ -62,9 +62,10 @@ export class LargeBodies {
           bytes = EMPTY; // It is up to twice as large.
           if (body.size > HEAVY) {
             body.turn = this.#turns.take(account.key ?? account);
+            this.#charge(body);
             await body.turn.begun;
           }
-          // It may have had to make room while it waited.
+          // There may have been no room for it, or it had to make room for others.
           return body.unread ?? whole;
         }
         const from = body.size;
@@ -90,7 +91,10 @@ export class LargeBodies {
 
   #hold(body: IncomingBody, bytes: number): void {
     body.size += bytes;
-    if (body.size <= SMALL) return;
+    if (body.size > SMALL) this.#charge(body);
+  }
+
+  #charge(body: IncomingBody): void {
     this.#large.add(body);
     const more = body.size - body.held;
     if (!body.account.hold(more)) return stop(body, TOO_MUCH_ARRIVING);

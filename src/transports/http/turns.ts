@@ -4,6 +4,8 @@
  * @module
  */
 
+import { bun, deno } from "../../runtime.ts";
+
 /** A place in the queue. */
 export interface Turn {
   /** Settles when the turn begins, or when it is given up. The turn ends by itself with the turn of the event loop. */
@@ -21,17 +23,21 @@ export class Turns {
   /** Waits for a turn. Clients take turns. */
   take(client: unknown): Turn {
     const { promise, resolve } = Promise.withResolvers<void>();
-    if (!this.#isTaken) {
-      this.#begin(resolve);
-      return { begun: promise, leave: () => {} };
-    }
+    // On Workers, a timer ends with its request, and no request can wait for another one.
+    if (!deno && !bun) resolve();
+    else if (!this.#isTaken) this.#begin(resolve);
+    else return this.#wait(client, promise, resolve);
+    return { begun: promise, leave: () => {} };
+  }
+
+  #wait(client: unknown, begun: Promise<void>, resolve: () => void): Turn {
     const own = this.#waiting.get(client) ?? new Set();
     this.#waiting.set(client, own.add(resolve));
     const leave = () => {
       if (own.delete(resolve) && !own.size) this.#waiting.delete(client);
       resolve();
     };
-    return { begun: promise, leave };
+    return { begun, leave };
   }
 
   #begin(resolve: () => void): void {
@@ -40,7 +46,7 @@ export class Turns {
     setTimeout(() => {
       // A small request needs several turns of the event loop: it arrives, its body is read, and it is answered.
       const took = performance.now() - since;
-      if (took > LONG_MS && this.#waiting.size) setTimeout(() => this.#next(), took / 2);
+      if (took > LONG_MS && this.#waiting.size) setTimeout(() => this.#next(), Math.min(took / 2, MAX_REST_MS));
       else this.#next();
     });
     resolve();
@@ -61,3 +67,5 @@ export class Turns {
 
 /** Milliseconds above which a turn is long. */
 const LONG_MS = 5;
+/** Maximum milliseconds between two turns. A handler that blocks the process makes a turn longer than its body does. */
+const MAX_REST_MS = 100;

@@ -63,3 +63,29 @@ Deno.test("a body that must make room while it waits for its turn is refused, an
   assert(served < 12, statuses.join());
   await server.close();
 });
+
+Deno.test("bodies of any size are charged to their client while they wait for their turn", async () => {
+  const run = () => {
+    for (const end = performance.now() + 20; performance.now() < end;);
+  };
+  const block = tool({ name: "block", input: { type: "object" }, run });
+  const limits = { memory: { bytesPerClient: 300_000 } };
+  const server = createServer({ name: "turns", version: "1.0.0", handlers: [block], limits });
+  const send = async () => {
+    const request = toRequest("tools/call", { name: "block", arguments: { text: "x".repeat(60_000) } });
+    // Without a length, the body is read in pieces.
+    const streamed = { method: "POST", headers: request.headers, body: request.body, duplex: "half" };
+    const response = await server.fetch(new Request(request.url, streamed), { principal: { id: "ada" } });
+    await response.text();
+    return response.status;
+  };
+  assertEquals(await send(), 200);
+  const sending: Promise<number>[] = [];
+  for (let i = 0; i < 20; i++) {
+    sending.push(send());
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  const statuses = await Promise.all(sending);
+  assert(statuses.includes(503) && statuses.includes(200), statuses.join());
+  await server.close();
+});

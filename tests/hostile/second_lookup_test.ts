@@ -1,0 +1,42 @@
+// A queued call is looked up again before it starts. An `allow` that never settles then must not hold a slot forever.
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { limits as handlerLimits } from "../../src/limits/limits.ts";
+import { gate, until } from "../support/behaviour.ts";
+import { ask } from "../support/requests.ts";
+
+const TOO_LONG = "it took longer than 200 ms (calls.timeoutMs)";
+
+for (const place of ["server", "handler"] as const) {
+  Deno.test(`the slot of a ${place} is free again after a second lookup that never settles`, async () => {
+    let hangs = false;
+    const { promise: never } = Promise.withResolvers<boolean>();
+    const { pass, open } = gate();
+    let running = 0;
+    const held = tool({
+      name: "held",
+      allow: () => hangs ? never : true,
+      limits: place === "handler" ? handlerLimits({ concurrency: { calls: 1 } }) : undefined,
+      run: async () => {
+        running++;
+        await pass;
+        return "";
+      },
+    });
+    const limits = { calls: { timeoutMs: 200, running: place === "server" ? 1 : 100 } };
+    const server = createServer({ name: "slots", version: "1.0.0", handlers: [held], limits });
+    const call = () => ask(server, "tools/call", { name: "held" });
+    const first = call();
+    await until(() => running === 1, "the first call runs");
+    const queued = call();
+    // The first lookup of the queued call has ended.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    hangs = true;
+    open();
+    assertEquals((await first).error, undefined);
+    assertStringIncludes((await queued).error?.message ?? "", TOO_LONG);
+    hangs = false;
+    assertEquals((await call()).error, undefined);
+    await server.close();
+  });
+}

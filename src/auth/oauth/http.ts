@@ -29,7 +29,7 @@ export async function sendJson(send: Send, url: string, init: RequestInit): Prom
     const response = await send(url, { ...init, signal, headers, redirect: "manual" });
     return { status: response.status, json: parse(await readText(response)) };
   };
-  // A `send` that ignores the signal would make all requests that need its answer wait for ever.
+  // A `send` that ignores the signal would block all requests that wait for its response.
   const late = Promise.withResolvers<never>();
   const onAbort = () => late.reject(signal.reason);
   if (signal.aborted) onAbort();

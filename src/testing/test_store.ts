@@ -23,8 +23,8 @@ export interface TestStoreOptions {
 
 /**
  * Registers one test for each rule that a store must keep, also when commands are repeated, answers and notifications
- * of `listen` are lost, or the engine stands still. `make` is called for each process that a test imitates, so all stores
- * that it returns must reach the same data. Each test uses keys of its own, which expire.
+ * of `listen` are lost, or the engine stands still. `make` is called for each process that a test imitates, so all
+ * stores that it returns must reach the same data. Each test uses keys of its own, which expire.
  *
  * ```ts ignore
  * import { memoryStore } from "@x/mcp/stores";

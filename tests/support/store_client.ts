@@ -59,7 +59,8 @@ function connect(origin: string, faults: Faults): StoreEngine {
   const client = crypto.randomUUID();
   const closed = new AbortController();
   /**
-   * Operations whose last response was lost. The next one is delivered, because a store gives up after several attempts.
+   * Operations whose last response was lost. The next one is delivered, because a store gives up after several
+   * attempts.
    */
   const lost = new Set<string>();
   async function run(operation: string, ...args: readonly unknown[]) {

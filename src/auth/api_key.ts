@@ -91,7 +91,7 @@ function toAuthenticate(keys: ApiKeyOptions["keys"], places: Places, challenge: 
   }
   const secrets = toSecrets(keys);
   const { header, scheme, cookie, query } = places;
-  // With other places, a request that repeats the header may have a second credential.
+  // If a key may also be in a cookie or the query, a known header must not hide a second credential.
   const last = cookie === undefined && query === undefined ? new LastAccepted<Principal>() : undefined;
   return (request) => {
     const given = last ? request.headers.get(header) : null;

@@ -8,8 +8,8 @@ import type { Authenticate, Authentication, Credentials } from "../core/auth.ts"
 /** Options of {@linkcode custom}. */
 export interface CustomOptions extends Credentials {
   /**
-   * Challenge for callers without valid credentials. A function returns that of one concrete path. Defaults to the scheme
-   * `Bearer`.
+   * Challenge for callers without valid credentials. A function returns the challenge for one concrete path. Defaults
+   * to the scheme `Bearer`.
    */
   readonly challenge?: Authentication["challenge"];
 }

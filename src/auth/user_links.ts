@@ -78,7 +78,7 @@ const PARAMETER = "state";
  * // At the page, after the user has signed in: await links.open(request.url, id)
  * ```
  *
- * @throws {TypeError} if the secret is too short, or `ttlMs` is not a number of 0 or more.
+ * @throws {TypeError} if the secret is too short, or if `ttlMs` is negative or not finite.
  */
 export function userLinks({ secret, ttlMs = 600_000 }: UserLinksOptions = {}): UserLinks {
   // JSON would seal any other number as `null`, and the link would never open.

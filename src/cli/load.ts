@@ -144,11 +144,11 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
   return { server, files: listFiles(), reload };
 }
 
-/** Suggests a file of code with a similar name in the same folder. */
+/** Suggests a similarly named source file in the same folder. */
 async function suggestFile(target: string, path: string): Promise<string> {
   const at = path.lastIndexOf("/") + 1;
   const folder = path.slice(0, at);
-  // A permission prompt for a suggestion would confuse.
+  // Do not trigger a permission prompt just for a suggestion.
   const entries = platform.mayRead(folder) ? await platform.files.list(folder).catch(() => []) : [];
   const names = entries.flatMap(({ name, kind }) => kind === "file" && /\.[cm]?[jt]sx?$/i.test(name) ? [name] : []);
   const suggestion = findSuggestion(path.slice(at), names);
@@ -176,13 +176,13 @@ function toServer(target: string, found: unknown): Server {
   }
 }
 
-/** A running server, and the same server as its changed file makes it. */
+/** A running server and its reloaded version. */
 interface ReloadedServer {
   readonly running: Server;
   readonly next: Server;
 }
 
-/** Finds the running server for each server of a changed file: by its path, if there are several. */
+/** Matches each reloaded server with its running one, by path if there are several. */
 function toPairs(target: string, server: Server, next: Server): readonly ReloadedServer[] {
   const all = server[INTERNALS].servers ?? [server];
   return (next[INTERNALS].servers ?? [next]).map((next) => {

@@ -84,7 +84,10 @@ Serve it. It prints the API key of the run; the README explains how to keep one,
   ${serve}`);
 }
 
-/** The command that starts this program from a new folder. The path of an installed package holds on other machines too. */
+/**
+ * The command that starts this program from a new folder. Uses a relative path to an installed package, so that the
+ * command also works on other machines.
+ */
 function toFolderProgram(): readonly string[] {
   const packages = platform.toPath("node_modules");
   return toProgram().map((word) =>

@@ -67,7 +67,7 @@ async function getPrompt({ client, operands, request }: InteractiveSession, { fl
   return 0;
 }
 
-/** Blames arguments that the server rejects on the arguments, and not on the server. */
+/** Reports rejected arguments as such, instead of as a server error. */
 function explain(error: unknown, name: string): never {
   if (!(error instanceof RpcError) || error.code !== INVALID_PARAMS) throw error;
   // A server of this library begins its message in the same way.

@@ -75,14 +75,14 @@ export async function serveHttp(server: Server, target: string | undefined, addr
   const answer: Fetch = path ? toFetch(server, path, own) : (request, info) => server.fetch(request, info);
   const fetch = inspector ? withInspector(inspector, answer) : answer;
   const served = listen(name, { hostname, port, fetch });
-  // So that the first request finds its code loaded. If that fails, the request reports it.
+  // Preload the code of the first request. A failure surfaces with that request.
   for (const each of servers) each[INTERNALS].load().catch(() => {});
   const host = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
   const origin = `http://${toAuthority(host)}:${served.port}`;
   if (!servers.every((each) => each[INTERNALS].auth) && !isLoopbackHost(toAuthority(hostname))) {
     console.error(toNetworkWarning(hostname));
   }
-  // The commands that the notice suggests use an endpoint whose URL is complete, if there is one.
+  // Suggest an endpoint without parameters if there is one.
   const suggested = Math.max(0, paths.findIndex((each) => path || !listParams(each).length));
   const isChosen = address.isChosen || servers.length > 1;
   console.error(toNotice(target, {

@@ -10,7 +10,7 @@ import { watchFile } from "./file_watcher.ts";
 
 /**
  * Reloads a target whenever one of its files changes. If that fails, prints the error and keeps the previous handlers.
- * Returns a function that stops this.
+ * Returns a function that stops watching.
  *
  * @throws {CliError} if the target has no file.
  */
@@ -19,7 +19,7 @@ export function watchTarget(target: string | undefined, { reload, files }: Loade
   const stops = new Map<string, () => void>();
   // Kept until a reload succeeds, because a file with an error must be loaded again too.
   const changed = new Set<string>();
-  // A file that is still needed keeps its watcher, which knows the version that was there before the reload.
+  // Keep existing watchers: a new one would miss a change made during the reload.
   const watchAll = (paths: readonly string[]) => {
     for (const path of paths) if (!stops.has(path)) stops.set(path, watchFile(path, () => reloadNext(path)));
     for (const [path, stop] of stops) {

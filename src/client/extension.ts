@@ -43,7 +43,7 @@ export interface UnfinishedCall {
 export interface ReceivedNotification<P extends Schema = Schema> {
   /** Schema of the parameters, without `_meta`. Others go to `onWarning`. Defaults to any object. */
   readonly params?: P;
-  /** Called with each notification, of subscriptions and of requests. Errors go to `onWarning`. */
+  /** Called with each notification, whether from a subscription or a request. Errors go to `onWarning`. */
   readonly receive: (params: Schema extends P ? Params : Infer<P>) => void | Promise<void>;
 }
 
@@ -124,7 +124,7 @@ export function clientExtension<
     const take = async ({ _meta, ...given }: Params) => {
       const checked: Checked = await compiled?.validate(given) ?? { value: given };
       if (checked.problem !== undefined) throw new Error(`Cannot read ${method}: ${checked.problem}`);
-      // The schema has validated the value, so it has the type of the parameter. The function may be asynchronous.
+      // The schema has validated the value, so it has the type of the parameter.
       await receive(checked.value as never);
     };
     return [method, take] as const;

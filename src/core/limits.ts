@@ -320,7 +320,7 @@ export interface Limits {
    */
   readonly auth: {
     /**
-     * Authentications in progress, and as many checks of path parameters.
+     * Authentications in progress. Checks of path parameters are counted separately, up to the same number.
      *
      * Together: this is the total of each.
      *
@@ -328,8 +328,8 @@ export interface Limits {
      */
     readonly running: number;
     /**
-     * Authentications in progress for one address, and as many checks of path parameters. An unknown address has no
-     * limit of its own.
+     * Authentications in progress for one address. Checks of path parameters are counted separately, up to the same
+     * number. An unknown address has no limit of its own.
      *
      * Together: all addresses share `auth.running`.
      *

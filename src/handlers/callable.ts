@@ -1,5 +1,5 @@
 /**
- * The parts of a tool and of a prompt that the registry needs.
+ * The common contract of tools and prompts for the registry.
  *
  * @module
  */

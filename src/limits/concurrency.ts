@@ -33,7 +33,7 @@ export class Places {
   readonly #calls: number;
   readonly #waiting: number;
   readonly #queue = new Set<Turn>();
-  /** Calls that have a place. */
+  /** Calls that hold a place. */
   readonly #placed = new WeakSet<Call>();
   #running = 0;
 
@@ -51,7 +51,7 @@ export class Places {
     this.#requireRoom(call);
   }
 
-  // A read that waited for the place of the handler that it belongs to would wait for itself.
+  // A nested read shares the place of its outer call. Otherwise it would wait for itself.
   #isWithin({ host: { outer } }: Call): boolean {
     return !!outer && (this.#placed.has(outer) || this.#isWithin(outer));
   }

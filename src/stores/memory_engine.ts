@@ -131,7 +131,7 @@ export class MemoryEngine {
   }
 
   // Expired values are dropped when somebody asks for them, and all of them now and then, so that no timer is needed.
-  // `now` is that of the whole operation. Otherwise the value that it replaces could expire in between, and count twice.
+  // Use one time for the whole operation. If the old value expired in between, its bytes would be subtracted twice.
   #charge(operation: string, bytes: number, now: number): void {
     if (++this.#writes % SWEEP_WRITES === 0 || this.#bytes + bytes > this.#maxBytes) this.#sweep(now);
     if (this.#bytes + bytes > this.#maxBytes) {

@@ -14,7 +14,7 @@ export class Subscription {
   #isStarted = false;
   #isOver = false;
   #isReading = false;
-  /** Whether the bell rang during the current read. */
+  /** Whether another read was requested during the current one. */
   #isRung = false;
 
   /** Creates a subscription that has not started. */
@@ -50,7 +50,7 @@ export class Subscription {
       while (this.#isRung && !this.#isOver) {
         this.#isRung = false;
         const page = this.#read(this.#last);
-        // Taking a page fails too if the engine returns something else.
+        // Also catches an engine that returns a malformed page.
         if (page instanceof Promise) {
           return void page.then((page) => this.#continue(page)).catch(() => this.#finish());
         }

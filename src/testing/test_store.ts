@@ -22,9 +22,9 @@ export interface TestStoreOptions {
 }
 
 /**
- * Registers one test for each rule that a store must keep, also when commands are repeated, answers and rings are lost, or
- * the engine stands still. `make` is called for each process that a test imitates, so all stores that it returns must
- * reach the same data. Each test uses keys of its own, which expire.
+ * Registers one test for each rule that a store must keep, also when commands are repeated, answers and notifications
+ * of `listen` are lost, or the engine stands still. `make` is called for each process that a test imitates, so all
+ * stores that it returns must reach the same data. Each test uses keys of its own, which expire.
  *
  * ```ts ignore
  * import { memoryStore } from "@x/mcp/stores";
@@ -59,7 +59,7 @@ interface Faults {
   repeats?: boolean;
   /** Number of commands whose answers are lost. */
   loses?: number;
-  /** Whether rings are lost. */
+  /** Whether notifications of `listen` are lost. */
   isDeaf?: boolean;
   /** Whether commands are never answered. */
   stalls?: boolean;

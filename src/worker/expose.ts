@@ -114,7 +114,7 @@ class Exposed {
     } catch (error) {
       message = { kind: "failed", error: toSentError(error) };
     }
-    // The server would take what a handler does after its result for a part of the next call.
+    // Otherwise the server would attribute later messages of this handler to the next call.
     call.end();
     try {
       this.#send(message);
@@ -126,7 +126,7 @@ class Exposed {
   }
 }
 
-/** Last id of a message that has an answer. Never used again, because an answer may arrive after the end of its call. */
+/** Id of the last request to the server. Ids are not reused, because a response may arrive after its call has ended. */
 let lastId = 0;
 
 /** One call in the thread, and its context. */
@@ -184,7 +184,7 @@ class ExposedCall {
   async #elicit(key: string, { message, schema }: { readonly message: string; readonly schema: Schema }) {
     const form = toForm(schema, `the question ${JSON.stringify(key)}`);
     const asked = { message, schema: form.requestedSchema };
-    // The form restores what the schema transforms, which the server cannot do without the schema.
+    // The transforms of the schema run here, because the server has only its JSON Schema.
     const answer = await this.#ask("elicit", [key, asked]) as { action: "accept"; content: unknown };
     if (answer.action !== "accept") return answer;
     const checked = await form.check(answer.content);
@@ -193,7 +193,7 @@ class ExposedCall {
   }
 
   async #once(key: string, make: () => unknown): Promise<unknown> {
-    // The server calls back for the value, which it may know already.
+    // The server replies with the value if it is already known.
     const { isKnown, value } = await this.#ask("once", [key]) as { isKnown: boolean; value: unknown };
     if (isKnown) return value;
     try {
@@ -255,7 +255,7 @@ function toLiveSignal(controller: AbortController, done: Int32Array): AbortSigna
 }
 
 function abort(controller: AbortController, reason: unknown): void {
-  // Deno reads these properties while it aborts the signal.
+  // Deno reads these properties while it aborts the signal, which would recurse.
   for (const name of ["aborted", "reason", "throwIfAborted"]) Reflect.deleteProperty(controller.signal, name);
   controller.abort(reason);
 }

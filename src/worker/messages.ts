@@ -56,7 +56,7 @@ export function toError(sent: SentError): Error {
   return Object.defineProperties(error, { name: { value: sent.name }, stack: { value: sent.stack } });
 }
 
-/** Tests whether a value can be copied to a thread, which functions for example cannot. */
+/** Tests whether a value can be cloned to a thread. Functions, for example, cannot. */
 export function isCloneable(value: unknown): boolean {
   try {
     structuredClone(value);

@@ -24,8 +24,8 @@ export interface WorkerPoolOptions {
   /** Milliseconds that a thread may take to load its file. Defaults to 30,000. */
   readonly startMs?: number;
   /**
-   * Milliseconds that a cancelled handler may take to stop. Then its thread is ended. Deno cannot end a thread that never
-   * waits, so such a handler must check `signal`. Defaults to 250.
+   * Milliseconds that a cancelled handler may take to stop before its thread is terminated. Defaults to 250. Deno cannot
+   * terminate a thread that never waits, so long loops must check `signal`.
    */
   readonly stopMs?: number;
 }
@@ -129,7 +129,7 @@ class Thread {
   readonly #worker: Worker;
   #isReady = false;
   #job?: Job;
-  /** Why the thread has ended, if it did so by itself. */
+  /** Why the thread crashed. */
   #failure?: Error;
   #stopTimer?: () => void;
 
@@ -150,7 +150,7 @@ class Thread {
 
   /** Runs a call. Rejects at once if it is cancelled. */
   run(input: unknown, ctx: Context): Promise<unknown> {
-    // The call may have been cancelled, and the thread may have failed, since the call got the thread.
+    // The call may have been cancelled, or the thread may have crashed, in the meantime.
     if (ctx.signal.aborted) return Promise.reject(ctx.signal.reason);
     if (this.#failure) return Promise.reject(this.#failure);
     this.#keepAlive(true);

@@ -90,7 +90,7 @@ for (const era of ["modern", "legacy"] as const) {
     ];
     const refused = 'Bearer error="invalid_token", error_description="the token was not issued for this server", ';
     for (let round = 0; round < 3; round++) {
-      // The first request with the token of bee is at the wrong place.
+      // Send the token of bee to another tenant first.
       const wrong = await call(server, "acme", { token: bee, era });
       assertEquals(
         [wrong.status, wrong.challenge],
@@ -231,7 +231,7 @@ Deno.test("two spellings of a path are one resource", async () => {
     assertMatch((await call(server, spelling, { token })).text, /ada of acme/);
     assertEquals((await call(server, spelling)).challenge, `Bearer resource_metadata="${toMetadata("acme")}"`);
   }
-  // Escaped twice, it is another tenant.
+  // A doubly escaped path is another tenant.
   assertEquals((await call(server, "%2561cme", { token })).status, 401);
   await server.close();
 });

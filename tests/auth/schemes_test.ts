@@ -115,7 +115,7 @@ Deno.test("the time to recognize a repeated header depends on the length of the 
   let reads = 0;
   const find = (text: string) => {
     reads = 0;
-    // Counts what is read of the text, which has no other members in use.
+    // Counts the character reads.
     const counted = { length: text.length, charCodeAt: (at: number) => (reads++, text.charCodeAt(at)) };
     return last.find(counted as unknown as string);
   };

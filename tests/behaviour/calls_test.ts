@@ -251,7 +251,7 @@ behaviour("once computes one value for all who ask, and tries again after a fail
   const fail = () => Promise.reject(new Error("not now"));
   const run = async (_: unknown, { once }: Context) => {
     const [first, second] = await Promise.all([once("same", make), once("same", make)]);
-    first.made = 7; // Each one gets its own copy.
+    first.made = 7; // Each call gets its own copy.
     const failed = await once("later", fail).catch((error) => error.message);
     return [second, await once("same", make), failed, await once("later", () => "now")];
   };

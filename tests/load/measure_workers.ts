@@ -4,7 +4,7 @@ import { type Loaded, ping, quantile, type Runtime, sleep, startLoaded, toCall }
 
 const SPIN_MS = 5000;
 const STILL_RUNS_MS = 10_000;
-/** Milliseconds between two looks at the processor time. */
+/** Sampling interval of the processor time, in milliseconds. */
 const LOOK_MS = 50;
 
 async function runHeavy(server: Loaded, job: string, ms = 0, signal?: AbortSignal): Promise<string> {
@@ -73,7 +73,7 @@ async function measureCancel(server: Loaded, job: string) {
   await spinning;
   let nextMs = NaN;
   runHeavy(server, "echo").then(() => nextMs = performance.now() - start);
-  // The end of its work is the first look after which it did no more. An idle event loop does a little.
+  // The thread is at rest at the first sample without further work. An idle event loop uses a little.
   let workMs = readThreads(server.pid).get(thread) ?? 0;
   let restMs = LOOK_MS;
   for (let nowMs = 0; nowMs < STILL_RUNS_MS && nowMs < restMs + 2000;) {

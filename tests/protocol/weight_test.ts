@@ -113,7 +113,7 @@ Deno.test("json values: counting takes little time beside parsing, whatever the 
   for (const [name, text] of Object.entries(texts)) {
     const limits = { ...LIMITS.request, values: 199_999 };
     const best = { counted: Infinity, parsed: Infinity, scanned: Infinity };
-    // Counting takes about as long as one scan, and a quadratic count thousands of times as long.
+    // A linear count takes about as long as one scan, a quadratic one thousands of times as long.
     const ratio = () => (best.counted - best.parsed) / best.scanned;
     // Interleaved, so that other work on the machine disturbs all of them alike. A busy machine needs more rounds.
     for (let round = 0; round < 8 || round < 60 && ratio() >= 40; round++) {

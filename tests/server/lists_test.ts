@@ -1,8 +1,8 @@
-// Options that must be lists. Programs may run without a check of their types.
+// Options that must be lists, checked at runtime because programs may not be type-checked.
 import { assertThrows } from "@std/assert";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 
-/** Passes a value that the types refuse. */
+/** Passes a value of the wrong type. */
 function untyped(value: unknown): never {
   return value as never; // so that the mistake compiles
 }

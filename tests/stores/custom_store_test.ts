@@ -24,7 +24,7 @@ Deno.test("a topic that cannot be read ends no process, and is read again", asyn
   const engine = await spoil((engine) => ({
     async read(log, options) {
       await delay(1);
-      // The engine has a fault.
+      // Simulates a broken engine.
       return ++reads === 2 ? undefined as never : engine.read(log, options);
     },
   }));
@@ -110,7 +110,7 @@ Deno.test("every call of close waits until the engine is closed", async () => {
 Deno.test("a value that expires while it is replaced does not make room twice", () => {
   let now = 0;
   let isRunning = false;
-  // Time passes between two readings of the clock.
+  // The clock advances between two reads.
   const store = memoryStore({ bytes: 2600, clock: { ...fakeClock(), now: () => isRunning ? now++ : now } });
   const write = (length: number) => store.set("first", "x".repeat(length), { ttlMs: 10 });
   write(500);

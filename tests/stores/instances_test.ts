@@ -19,7 +19,7 @@ interface Instance extends AsyncDisposable {
   send(message: object | undefined, headers?: Record<string, string>): Promise<Response>;
 }
 
-/** What the tool `work` waits for. */
+/** The promises that the tool `work` awaits. */
 let steps: ReturnType<typeof gate>[] = [];
 let aborted = 0;
 

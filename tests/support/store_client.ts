@@ -3,7 +3,7 @@ import { bun, deno } from "../../src/runtime.ts";
 import { startChild } from "../../src/testing/http_server.ts";
 import { customStore, type Store, type StoreEngine, type StoreOptions } from "../../src/stores/stores.ts";
 
-/** What the process does wrong with the commands of one connection. */
+/** How the process mishandles the commands of a connection. */
 export interface Faults {
   /** Delays each command by up to this number of milliseconds, so that they also change their order. */
   delayMs?: number;
@@ -13,7 +13,7 @@ export interface Faults {
   loses?: number;
   losesAnswer?: boolean;
   losesCommand?: boolean;
-  /** Whether rings are lost. */
+  /** Whether notifications of `listen` are lost. */
   isDeaf?: boolean;
   /** Whether commands are never answered. */
   stalls?: boolean;
@@ -58,7 +58,10 @@ export async function startStore(): Promise<StoreProcess> {
 function connect(origin: string, faults: Faults): StoreEngine {
   const client = crypto.randomUUID();
   const closed = new AbortController();
-  /** Operations whose latest answer was lost. The next one arrives, because a store gives up after some attempts. */
+  /**
+   * Operations whose last response was lost. The next one is delivered, because a store gives up after several
+   * attempts.
+   */
   const lost = new Set<string>();
   async function run(operation: string, ...args: readonly unknown[]) {
     const key = JSON.stringify([operation, args]);

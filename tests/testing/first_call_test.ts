@@ -1,4 +1,4 @@
-// The first call of a process. Everything is loaded on demand, so these are the only tests of this file.
+// The first call of a process. Keep this file free of other tests, because they would load code.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";

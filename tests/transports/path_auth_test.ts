@@ -1,4 +1,4 @@
-// Authentications of your own at a path with parameters, and the limits of what runs before a caller is known.
+// Custom authentication on paths with parameters, and the limits on work before the caller is known.
 import { assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { type Authentication, createServer, McpError, mount, type RouteServerOptions, tool } from "../../mod.ts";
 import { custom, refuse } from "../../src/auth/auth.ts";

@@ -46,6 +46,6 @@ export function toAudience(text: string): string {
   return /^https?:/i.test(text) && !MOVED.test(text) ? URL.parse(text)?.href ?? text : text;
 }
 
-// A parser makes `/b` of `/a/../b` and drops line breaks. Then a token that an issuer made for one path would be for
+// A URL parser turns `/a/../b` into `/b` and drops line breaks. A token issued for one path would then be valid for
 // another.
 const MOVED = /[\\/](\.|%2e){1,2}([\\/?#]|$)|[\\\t\n\r]/i;

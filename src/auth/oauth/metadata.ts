@@ -6,7 +6,7 @@
  */
 import type { AuthRoute, PathFacts } from "../../core/auth.ts";
 
-/** An endpoint of the metadata of one resource. */
+/** A metadata endpoint of one resource. */
 export interface MetadataRoute extends AuthRoute {
   /** Responds to a request. */
   readonly fetch: (request: Request) => Response;
@@ -19,7 +19,7 @@ export function toMetadataUrl({ origin, pathname, search }: URL): string {
   return `${origin}${WELL_KNOWN}${pathname === "/" ? "" : pathname}${search}`;
 }
 
-/** Creates the endpoints of the metadata of one resource. */
+/** Creates the metadata endpoints of one resource. */
 export function fixedRoutes(
   resource: URL,
   { json, atRoot }: { readonly json: string; readonly atRoot: boolean },
@@ -30,7 +30,9 @@ export function fixedRoutes(
   return paths.map((path) => ({ path, fetch }));
 }
 
-/** Creates the endpoint of the metadata for a path with parameters. `toJson` returns that of one concrete path. */
+/**
+ * Creates the metadata endpoint for a path with parameters. `toJson` returns the metadata of one concrete path.
+ */
 export function pathRoutes(path: string, toJson: (facts: PathFacts) => string): readonly AuthRoute[] {
   return [{ path: WELL_KNOWN + path, fetch: ({ method }, facts) => respond(method, toJson(facts)) }];
 }

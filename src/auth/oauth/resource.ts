@@ -10,8 +10,8 @@ import { readSecureUrl } from "./http.ts";
 import { fixedRoutes, pathRoutes, toMetadataUrl } from "./metadata.ts";
 
 /**
- * Returns something for the parameters of a path, as the schema `params` of the server has converted them. Texts are
- * encoded by `encodeURIComponent`, so that they can be part of a URL.
+ * A function of the path parameters, as converted by the server's `params` schema. String values are encoded with
+ * `encodeURIComponent`, so they are safe in a URL.
  */
 export type ByPath<T> = (params: Readonly<Record<string, unknown>>) => T;
 
@@ -25,9 +25,9 @@ export interface ResourceOptions {
   readonly rootMetadata?: boolean;
 }
 
-/** A protected resource. Tokens are issued for it. */
+/** A protected resource: the URL that tokens are issued for. */
 export class Resource {
-  /** Text before the keys of caches. Empty if the server has one resource. */
+  /** Prefix for cache keys. Empty if the server has a single resource. */
   readonly key: string;
   readonly #text: string;
   readonly #audience: readonly string[];
@@ -57,7 +57,7 @@ export class Resource {
     const refuse = (state: string) =>
       new TypeError(`Cannot use the resource ${JSON.stringify(String(this.#text).slice(0, 200))}: ${state}`);
     if (!url) throw refuse("it must be the endpoint's URL over https without fragment; http is for loopback only");
-    // Two spellings of one URL could make one resource of two paths.
+    // Otherwise two paths could become the same resource.
     if (this.key && toName(this.#text, url) !== this.#text) {
       const normal = toName(this.#text, url);
       throw refuse(`it is not in normal form; write ${normal}, or restrict the parameters with \`params\``);
@@ -141,12 +141,12 @@ export function readResources(options: ResourceOptions): Resources {
   return { at, challenge: (facts) => at(facts).challenge, routes };
 }
 
-/** The name of a resource: scheme and host in lower case, and no slash that was not written. */
+/** Returns the canonical name: scheme and host in lower case, without an added trailing slash. */
 function toName(text: string, { href, origin, pathname, search }: URL): string {
   return pathname === "/" && !search && !text.endsWith("/") ? origin : href;
 }
 
-// A text could otherwise lead to another path or host of the URL that it becomes a part of.
+// Unencoded text could change the path or host of the resource URL.
 function encode(params: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const encoded = Object.entries(params).map(([name, value]) =>
     [name, typeof value === "string" ? encodeURIComponent(value) : value] as const

@@ -40,8 +40,8 @@ export interface OAuthOptions {
    * URL of the server's endpoint as clients write it, such as `https://mcp.example.com/mcp`. Behind a proxy this is the
    * public URL. Tokens must be issued for it. Plain http is for loopback only.
    *
-   * If the path of the server has parameters, a function makes a resource of each concrete path. It gets the parameters
-   * as `params` has converted them, texts encoded for a URL. It runs with every request, so it must be fast.
+   * For a path with parameters, pass a function that returns the resource of each concrete path. It gets the parameters
+   * as `params` converted them, with strings URL-encoded. It runs on every request, so it must be fast.
    */
   readonly resource: string | ByPath<string>;
   /**
@@ -51,7 +51,7 @@ export interface OAuthOptions {
   readonly issuers: readonly string[];
   /**
    * Audiences that are accepted besides `resource`, for issuers that name something else in `aud`, such as
-   * `api://notes`. If `resource` is a function, so is this. Defaults to none.
+   * `api://notes`. Must be a function if `resource` is one. Defaults to none.
    */
   readonly audience?: string | readonly string[] | ByPath<string | readonly string[]>;
   /**
@@ -101,7 +101,7 @@ export interface OAuthOptions {
   readonly fetch?: Send;
 }
 
-/** The authentication of a server that is one protected resource, for `auth` of `createServer`. */
+/** The authentication of a server with a single resource, for `auth` of `createServer`. */
 export interface OAuthAuthentication extends Authentication {
   /** The challenge for callers without a token. */
   readonly challenge: Challenge;
@@ -170,7 +170,7 @@ interface Verdict {
   readonly keys?: IssuerKeys;
 }
 
-/** A token at the resource that it was sent to. */
+/** A token, and the resource it was presented to. */
 interface Presented {
   readonly token: string;
   readonly resource: Resource;

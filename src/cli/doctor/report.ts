@@ -52,7 +52,7 @@ export function createReport(signal?: AbortSignal): Report {
 
   function at(name: string): Check {
     const add = (level: Finding["level"], message: string, fix?: string) => {
-      // A request that was stopped looks like one that the server did not answer.
+      // A request aborted by us looks like one that the server did not answer.
       if (signal?.aborted) return;
       findings.push({ level, check: name, message: clean(message), ...fix !== undefined && { fix: clean(fix) } });
     };

@@ -66,7 +66,7 @@ const SIZE = 4_000_000;
 /** Timeout of a write in milliseconds. */
 const PATIENCE = 1500;
 const LINE = 8_000_000;
-/** Milliseconds after which the server has served what waited, because large bodies take turns. */
+/** Milliseconds until the server has parsed all queued large bodies. */
 const SETTLE = 4000;
 
 /** Sends a request whose response is not read to its end. */

@@ -149,7 +149,7 @@ async function report(path: string): Promise<Spent | Held> {
     for (let i = 0; i < 3; i++) {
       globals.gc?.();
       bun?.gc(true);
-      // The memory of buffers is freed beside the collection.
+      // Buffers are freed independently of garbage collection.
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     const { rss, heapUsed, external } = process.memoryUsage();

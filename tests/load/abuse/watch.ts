@@ -1,4 +1,4 @@
-// Calls a server every 20 ms, in a process of its own, because the clients that attack the server are busy themselves.
+// Calls a server every 20 ms from a separate process, because the attacking clients are busy.
 // Arguments: the port, and for how many milliseconds. Prints a `Watched` as JSON.
 import { toWire } from "../../hostile/unread.ts";
 import { sleep } from "../processes.ts";

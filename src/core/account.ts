@@ -19,8 +19,6 @@ export class Account {
   #bytes = 0;
   #streams = 0;
   #room?: PromiseWithResolvers<void>;
-  /** The account that counts instead, if another account of the same client was remembered first. */
-  #successor?: Account;
 
   /** Creates the account of the client with this key, or of one connection. */
   constructor(all: Accounts, key?: string) {
@@ -113,15 +111,13 @@ export class Account {
     return false;
   }
 
+  // Several accounts of a client that held nothing may exist: the one that is stored counts for all of them.
   #counting(): Account {
-    return this.#successor ? this.#successor.#counting() : this;
+    return this.key === undefined ? this : this.#all.find(this.key, this);
   }
 
   #enter(): Account {
-    if (this.#successor) return this.#successor.#enter();
-    const known = this.key === undefined ? this : this.#all.remember(this.key, this);
-    if (known !== this) this.#successor = known;
-    return known;
+    return this.key === undefined ? this : this.#all.remember(this.key, this);
   }
 }
 
@@ -149,10 +145,11 @@ export class Accounts {
 
   /**
    * Finds the account of a client by its key. Returns a new one for an unknown client or a connection without a key. An
-   * account that holds nothing is not stored, so look it up again each time something is charged.
+   * account that holds nothing is not stored.
    */
-  find(key?: string): Account {
-    return key === undefined ? new Account(this) : this.#known.get(key) ?? new Account(this, key);
+  find(key?: string, unknown?: Account): Account {
+    const known = key === undefined ? undefined : this.#known.get(key);
+    return known ?? unknown ?? new Account(this, key);
   }
 
   /** Stores the account of a client that holds something. Returns the stored one if the client already has one. */

@@ -16,6 +16,7 @@ export const ENDPOINT_OPTIONS: Options = {
   server: { value: "NAME", text: "Server to use, if the file serves several" },
   param: {
     value: "NAME=VALUE",
+    isRepeatable: true,
     text: "Parameter of the server's path, such as tenant=acme for /tenants/:tenant/mcp; may be repeated",
   },
 };
@@ -57,11 +58,15 @@ export function chooseServer(server: Server, name: string | undefined, choice: C
 /** Reads `--param NAME=VALUE`. Returns `undefined` without any. */
 export function readParams({ all: { param } }: Args): Params | undefined {
   if (!param) return;
-  return Object.fromEntries(param.map((word) => {
+  const params = new Map<string, string>();
+  for (const word of param) {
     const at = word.indexOf("=");
-    if (at > 0) return [word.slice(0, at), word.slice(at + 1)];
-    throw new UsageError(`Cannot read --param ${word}: it has no value; write --param NAME=VALUE`);
-  }));
+    const name = word.slice(0, Math.max(0, at));
+    if (!name) throw new UsageError(`Cannot read --param ${word}: it has no value; write --param NAME=VALUE`);
+    if (params.has(name)) throw new UsageError(`Cannot read --param ${word}: ${name} is given twice; remove one`);
+    params.set(name, word.slice(at + 1));
+  }
+  return Object.fromEntries(params);
 }
 
 /**

@@ -7,6 +7,7 @@ import type { RequestOptions } from "../../client/rpc.ts";
 import type { LogLevel } from "../../protocol/types.ts";
 import type { Args } from "../args.ts";
 import { ServerError } from "../cli_error.ts";
+import { checkOutput } from "./content_blocks.ts";
 import { createElicitor, type Elicitor } from "./elicitation.ts";
 import { printLogMessage, readLogLevel } from "./log_messages.ts";
 import { readPresetAnswers } from "./preset_answers.ts";
@@ -33,6 +34,7 @@ export async function withInteractiveSession(
 ): Promise<number> {
   const logLevel = readLogLevel(args.flags.log ?? "info");
   const answers = await readPresetAnswers(args);
+  if ("output" in args.flags) await checkOutput(args.flags.output);
   const monitor = new RequestMonitor(logLevel);
   const elicitor = createElicitor(answers, (work) => monitor.pauseWhile(work));
   const toOptions = (name: string) => ({

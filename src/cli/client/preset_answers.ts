@@ -39,8 +39,8 @@ export async function readPresetAnswers({ all }: Args): Promise<PresetAnswers> {
   let action: PresetAnswers["action"];
   for (const text of all.answer ?? []) {
     const equals = text.indexOf("=");
-    const name = text.slice(0, Math.max(0, equals));
-    if (equals > 0) values.set(name, [...values.get(name) ?? [], text.slice(equals + 1)]);
+    const name = text.slice(0, Math.max(0, equals)).trim();
+    if (name) values.set(name, [...values.get(name) ?? [], text.slice(equals + 1)]);
     else if (text === "accept" || text === "decline" || text === "cancel") {
       if ((action ?? text) !== text) throw new UsageError(`Cannot answer ${action} and ${text}: write one of them`);
       action = text;

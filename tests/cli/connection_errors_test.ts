@@ -39,7 +39,7 @@ const errors: readonly (readonly [url: string, state: string, errors: readonly E
   ["https://x.test/", "the certificate is not trusted: self signed certificate (DEPTH_ZERO_SELF_SIGNED_CERT)", [
     bun("DEPTH_ZERO_SELF_SIGNED_CERT", "self signed certificate"),
   ]],
-  ["http://x.test:1/", "the request failed: Requests to port 1 are blocked", [
+  ["http://x.test:1/", "this runtime sends no requests to port 1", [
     new TypeError("Fetch failed: Requests to port 1 are blocked"),
   ]],
 ];

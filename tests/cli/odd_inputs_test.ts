@@ -2,7 +2,6 @@
 // that cannot be written. Each is refused before anything is done.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type Handler, resource, tool } from "../../mod.ts";
-import { explainConnectionError } from "../../src/cli/connection_errors.ts";
 import { listNames, runtimes, testProcesses, withFiles } from "../support/command_line.ts";
 import { run, start } from "../support/processes.ts";
 import { inTerminal, serve } from "./servers.ts";
@@ -166,11 +165,3 @@ for (const { name, program } of runtimes) {
     assert(stdout.endsWith("\r\n"), JSON.stringify(stdout.slice(-80)));
   });
 }
-
-Deno.test("a port that the runtime refuses is named, with a remedy", () => {
-  const error = new TypeError("Requests to port 6000 are blocked");
-  assertEquals(explainConnectionError(error, "http://127.0.0.1:6000/mcp"), {
-    state: "this runtime sends no requests to port 6000",
-    remedy: "serve on another port",
-  });
-});

@@ -12,7 +12,7 @@ import { platform } from "./platform.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError } from "./cli_error.ts";
 import { explainPermission } from "./permissions.ts";
-import { findSuggestion } from "./suggestions.ts";
+import { findSuggestion } from "../core/suggestions.ts";
 
 /** The remedy for a file without a server. */
 const REMEDY = "end the file with `export default createServer({ name, version, handlers })`, or with " +

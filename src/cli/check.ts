@@ -65,7 +65,7 @@ async function checkTarget(args: Args): Promise<number> {
       const { param: _, ...all } = args.all;
       const hasParams = servers.length === 1 || each[INTERNALS].enter;
       const { listing, failures } = await listServer(each, hasParams ? args : { ...args, all }, choice);
-      const findings = [...failures, ...loadWarnings, ...checkListing(listing, limits)];
+      const findings = [...failures, ...loadWarnings, ...await checkOptions(each), ...checkListing(listing, limits)];
       const title = servers.length > 1 ? `${name}, server ${each[INTERNALS].name}` : name;
       console.log("json" in flags ? toJson(listing, findings) : toReport(title, listing, findings));
       hasFailed ||= findings.some(({ level }) => level === "error" || "strict" in flags);
@@ -85,6 +85,17 @@ async function listServer(server: Server, args: Args, choice: Choice): Promise<L
   } finally {
     await client.close();
   }
+}
+
+/** Checks the names of options, which are ignored if they are unknown. */
+async function checkOptions(server: Server): Promise<readonly Finding[]> {
+  // The file may use an older copy of this library, which cannot find them.
+  const unknown = await server[INTERNALS].findUnknownOptions?.() ?? [];
+  return unknown.map(({ kind, name, option, remedy, hasSuggestion }) => ({
+    level: hasSuggestion ? "error" : "warning",
+    place: `${kind} ${name}`,
+    state: `there is no option ${option}; ${remedy}`,
+  }));
 }
 
 /**

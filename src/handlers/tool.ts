@@ -221,7 +221,7 @@ export function tool<
   const { allow, extensions, limits } = definition;
   const also = limits?.also;
   const remake: Remake = (change) => tool(change(options));
-  const internals = { feature: tools, key: name, definition, also, services, extensions, remake };
+  const internals = { feature: tools, key: name, definition, also, services, extensions, options, remake };
   return { name, run, allow, tags: options.tags, [INTERNALS]: internals };
 }
 

@@ -162,7 +162,9 @@ export function prompt<const I extends Schema = Schema, S extends Services = NoS
   const { name, run, complete } = options;
   const place = `prompt ${quote(name)}`;
   if (typeof name !== "string" || !name) throw new TypeError(`Cannot make ${place}: it has no name`);
-  if (typeof run !== "function") throw new TypeError(`Cannot make ${place}: run is not a function`);
+  if (typeof run !== "function") {
+    throw new TypeError(`Cannot make ${place}: run is not a function; rename the handler to run`);
+  }
   const services = bindServices(options.services, place);
   const definition = define(options, place, services);
   const { allow } = definition;

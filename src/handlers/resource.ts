@@ -372,7 +372,7 @@ function checkForm<Input>({ scheme, name, read, ttlMs, params }: Form<Input>, ke
     );
   }
   if (typeof name !== "string" || !name) throw refuse("it has no name");
-  if (typeof read !== "function") throw refuse("read is not a function");
+  if (typeof read !== "function") throw refuse("read is not a function; rename the handler to read");
   if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
     throw refuse("ttlMs is not a whole number of milliseconds");
   }

@@ -215,7 +215,9 @@ export function tool<
   if (typeof name !== "string" || !/^[\w.-]{1,128}$/.test(name)) {
     throw new TypeError(`Cannot make tool ${quote(name)}: a name is 1 to 128 letters, digits, "_", "-" and "."`);
   }
-  if (typeof run !== "function") throw new TypeError(`Cannot make tool ${quote(name)}: run is not a function`);
+  if (typeof run !== "function") {
+    throw new TypeError(`Cannot make tool ${quote(name)}: run is not a function; rename the handler to run`);
+  }
   const services = bindServices(options.services, `tool ${quote(name)}`);
   const definition = define(options, services);
   const { allow, extensions, limits } = definition;

@@ -349,6 +349,8 @@ export interface Observing {
    * the code that found one has reported it already.
    */
   reachNamed(message: string): string | undefined;
+  /** Reports the limit that the message of an unexpected error names. */
+  reachError(error: unknown): void;
 }
 
 /** The names of all events. */

@@ -1,9 +1,9 @@
 // Setting limits, and their page in the docs. Their enforcement is in hostile/life_limits_test.ts.
-import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { type LimitOptions, LIMITS, readLimits } from "../../src/core/limits.ts";
 import { isWithin } from "../../src/protocol/weight.ts";
-import { behaviour } from "../support/behaviour.ts";
+import { behaviour, gate, until } from "../support/behaviour.ts";
 import { pageFile, readPage, toTable, withTable } from "../release/limits_page.ts";
 
 Deno.test("any limit can be set, and the others keep their defaults", () => {
@@ -79,6 +79,22 @@ behaviour("calls.resultBytes counts bytes, not characters", async (connect) => {
   const error = await client.callTool("give", { text: "€".repeat(1000) }).catch((error) => error);
   assertEquals([error.code, error.message], [-32603, "Internal error"]);
   assertStringIncludes(String(takeFaults()[0].error), "longer than 3000 bytes (calls.resultBytes)");
+});
+
+behaviour("a refusal at a limit says to try again later", async (connect) => {
+  for (const limits of [{ calls: { running: 1, waiting: 1 } }, { memory: { bytes: 50_000 } }]) {
+    const { pass, open } = gate();
+    const hold = tool({ name: "hold", run: () => pass });
+    const { client } = await connect({ handlers: [hold], limits });
+    const messages: string[] = [];
+    const calls = [1, 2, 3].map(async () => {
+      await client.callTool("hold", { text: "x".repeat(15_000) }).catch((error) => messages.push(error.message));
+    });
+    await until(() => messages.length > 0, "a call is refused");
+    open();
+    await Promise.all(calls);
+    for (const message of messages) assertMatch(message, /^Cannot run the call: too [^;]*; try again later$/);
+  }
 });
 
 Deno.test({

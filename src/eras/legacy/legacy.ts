@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @module
  */
-import { INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
+import { BUSY, INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError, toBusy } from "../../protocol/errors.ts";
 import {
   type Batch,
   type Broken,
@@ -29,7 +29,7 @@ import type { Engine, Era } from "../../core/era.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import { type Method, type Outcome, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
-import { BUSY, type Link, type Reply, REPLY_HEADERS, RETRY_AFTER, toHints } from "../../core/link.ts";
+import { type Link, type Reply, REPLY_HEADERS, RETRY_AFTER, toHints } from "../../core/link.ts";
 import { wantsLevel } from "../../core/log.ts";
 import { OnceValues } from "../../core/once.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
@@ -148,8 +148,8 @@ class LegacyEra implements Era {
     if (!session) return refusal;
     const { account } = link;
     if (!account.openStream()) {
-      const state = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
-      return this.#toBusyReply(link, session.client, new McpError(BUSY, state));
+      const problem = "open the stream: too many are open (streams.open, streams.openPerClient)";
+      return this.#toBusyReply(link, session.client, toBusy(problem));
     }
     const stopExpiry = startExpiry(this.#engine.core.ticker, link.principal, () => link.release());
     try {
@@ -503,8 +503,8 @@ class LegacyEra implements Era {
     // All items are in memory until the last one is answered.
     const { account } = link;
     if (!account.hold(batch.weight)) {
-      const state = "Cannot run the batch: too much memory is used (memory.bytesPerClient, memory.bytes)";
-      return this.#toBusyReply(link, { version }, new McpError(BUSY, state));
+      const problem = "run the batch: too much memory is used (memory.bytesPerClient, memory.bytes)";
+      return this.#toBusyReply(link, { version }, toBusy(problem));
     }
     try {
       const replies = await this.#serveItems(session, messages, link);

@@ -36,6 +36,7 @@ import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { type Question, requireCapabilities } from "../../core/question.ts";
 import { readSessionData } from "./session_data.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
+import { findSubject } from "../../core/subject.ts";
 import { countSubscriber, createNotifier, mayNotify } from "../../core/watching.ts";
 import { downgradeError, downgradeResult } from "./downgrade.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
@@ -112,6 +113,7 @@ class LegacyEra implements Era {
         if (!this.#data.has(call.client)) this.#data.set(call.client, readSessionData(engine.core, call));
         return this.#data.get(call.client);
       }),
+      subject: (call) => findSubject(call, engine.registry),
     };
   }
 
@@ -316,7 +318,7 @@ class LegacyEra implements Era {
       observed?.succeed(outcome.result);
       return { text };
     } catch (error) {
-      const known = isMcpError(error) ? error : core.report(error);
+      const known = isMcpError(error) ? error : core.report(error, { method: message.method });
       const { status = 400, headers } = toHints(known) ?? {};
       observed?.fail(known, status);
       return { text: toFailure(message.id, known), status, headers };

@@ -25,6 +25,7 @@ import { type HeaderReader, type Link, type Reply, toHints } from "../../core/li
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
+import { findSubject } from "../../core/subject.ts";
 import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
@@ -87,6 +88,7 @@ class ModernEra implements Era {
       once: async (call, key, make) => await (await this.#openInputs(call)).once(key, make),
       isAsking: (call) => !!this.#inputs.get(call)?.isOpen,
       session: engine.core.session && once(engine.core.session),
+      subject: (call) => findSubject(call, engine.registry),
     };
     this.#own = new Map([["server/discover", discover(engine)]]);
     this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.info })}`;

@@ -4,10 +4,10 @@
  * @see specification/2025-03-26/basic
  * @module
  */
-import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
+import { INVALID_REQUEST, McpError, toBusy } from "../../protocol/errors.ts";
 import { type Batch, type Broken, type Incoming, toFailure, toMessage } from "../../protocol/jsonrpc.ts";
 import type { Core } from "../../core/core.ts";
-import { BUSY, type Link, type Reply } from "../../core/link.ts";
+import type { Link, Reply } from "../../core/link.ts";
 import { refuse, refuseBusy, toFacts } from "./error_replies.ts";
 import type { Session } from "./session_state.ts";
 import { hasBatches } from "./versions.ts";
@@ -45,8 +45,8 @@ export async function serveBatch(received: ReceivedBatch): Promise<Reply> {
   // All items are in memory until the last one is answered.
   const { account } = link;
   if (!account.hold(batch.weight)) {
-    const state = "Cannot run the batch: too much memory is used (memory.bytesPerClient, memory.bytes)";
-    return refuseBusy(core, link, { version }, new McpError(BUSY, state));
+    const problem = "run the batch: too much memory is used (memory.bytesPerClient, memory.bytes)";
+    return refuseBusy(core, link, { version }, toBusy(problem));
   }
   try {
     const replies = await serveItems(received, messages);

@@ -4,10 +4,10 @@
  * @see specification/2025-11-25/basic/transports
  * @module
  */
-import { INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
+import { BUSY, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
 import { type Id, type Incoming, toFailure } from "../../protocol/jsonrpc.ts";
 import type { Core } from "../../core/core.ts";
-import { BUSY, type Link, type Reply, REPLY_HEADERS, RETRY_AFTER, toHints } from "../../core/link.ts";
+import { type Link, type Reply, REPLY_HEADERS, RETRY_AFTER, toHints } from "../../core/link.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { downgradeError } from "./downgrade.ts";
 import { toNoId } from "./versions.ts";

@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @module
  */
-import { INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError, toBusy } from "../../protocol/errors.ts";
 import {
   type Batch,
   type Broken,
@@ -28,7 +28,7 @@ import type { Engine, Era } from "../../core/era.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import { type Method, type Outcome, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
-import { BUSY, type Link, type Reply, toHints } from "../../core/link.ts";
+import { type Link, type Reply, toHints } from "../../core/link.ts";
 import { wantsLevel } from "../../core/log.ts";
 import { OnceValues } from "../../core/once.ts";
 import type { RequestReport } from "../../core/observer.ts";
@@ -112,6 +112,7 @@ class LegacyEra implements Era {
         if (!this.#data.has(call.client)) this.#data.set(call.client, readSessionData(engine.core, call));
         return this.#data.get(call.client);
       }),
+      subject: (call) => engine.registry.findSubject(call),
     };
   }
 
@@ -148,8 +149,8 @@ class LegacyEra implements Era {
     if (!session) return refusal;
     const { account } = link;
     if (!account.openStream()) {
-      const state = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
-      return refuseBusy(this.#engine.core, link, session.client, new McpError(BUSY, state));
+      const problem = "open the stream: too many are open (streams.open, streams.openPerClient)";
+      return refuseBusy(this.#engine.core, link, session.client, toBusy(problem));
     }
     const stopExpiry = startExpiry(this.#engine.core.ticker, link.principal, () => link.release());
     try {
@@ -307,7 +308,7 @@ class LegacyEra implements Era {
       observed?.succeed(outcome.result);
       return { text };
     } catch (error) {
-      const known = isMcpError(error) ? error : core.report(error);
+      const known = isMcpError(error) ? error : core.report(error, { method: message.method });
       const { status = 400, headers } = toHints(known) ?? {};
       observed?.fail(known, status);
       return { text: toFailure(message.id, known), status, headers };

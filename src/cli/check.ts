@@ -5,7 +5,7 @@
  */
 import type { ListedTool } from "../client/listed.ts";
 import { toPrintable, toPrintableJson, toPrintableLine } from "../protocol/printable.ts";
-import type { Args } from "./args.ts";
+import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
 import { INTERNALS } from "../core/internals.ts";
@@ -46,6 +46,7 @@ async function checkTarget(args: Args): Promise<number> {
   const { operands, flags } = args;
   const [named, extra] = operands;
   if (extra !== undefined) throw new UsageError(`Cannot check ${named} and ${extra}: name one target`);
+  rejectRest(args, "check");
   const maxTokens = flags["max-tokens"] ?? "20000";
   if (!/^\d+$/.test(maxTokens)) {
     throw new UsageError(`Cannot allow ${maxTokens} tokens: it is not a number; write --max-tokens with a number`);

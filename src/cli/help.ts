@@ -39,6 +39,13 @@ export async function rejectMisspelling(word: string, commands: readonly string[
   throw new UsageError(`Cannot run ${word}: there is no such command, and no such file; did you mean ${suggestion}?`);
 }
 
+/** @throws {UsageError} for a topic of `mcp help` that is not a command. */
+export function rejectTopic(word: string, commands: readonly string[]): never {
+  const suggestion = findSuggestion(word, commands);
+  const remedy = suggestion === undefined ? `the commands are ${commands.join(", ")}` : `did you mean ${suggestion}?`;
+  throw new UsageError(`Cannot print the help of ${word}: there is no such command; ${remedy}`);
+}
+
 /** The help of a command, no wider than `columns`. `commands` are the commands to list, if any. */
 export function toHelp(
   command: Command,

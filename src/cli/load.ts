@@ -119,6 +119,9 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
   const isFile = url.startsWith("file:");
   if (isFile && !(await platform.hasFile(url))) {
     const path = toFilePath(url);
+    if ((await platform.files.stat(path).catch(() => undefined))?.kind === "other") {
+      throw new CliError(`Cannot serve ${target}: it is neither a file nor a folder; check the path`);
+    }
     throw new CliError(`Cannot serve ${target}: there is no file ${path}; ${await suggestFile(target, path)}`);
   }
   const server = toServer(target, await importDefault(target, url));

@@ -244,6 +244,18 @@ export interface ProcessGlobal {
   getBuiltinModule(name: "dns"): DnsModule;
   getBuiltinModule(name: "http"): HttpModule;
   getBuiltinModule(name: "module"): ModuleModule;
+  getBuiltinModule(name: "async_hooks"): AsyncHooksModule;
+}
+
+/** The built-in `async_hooks` module. */
+export interface AsyncHooksModule {
+  readonly AsyncLocalStorage: new <T>() => AsyncStorage<T>;
+}
+
+/** A value that code has which runs on behalf of a function, also after an `await`. */
+export interface AsyncStorage<T> {
+  run<R>(value: T, run: () => R): R;
+  getStore(): T | undefined;
 }
 
 /** The built-in `fs` module. */

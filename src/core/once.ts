@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { compute, isComputing, toOwnWait } from "./computing.ts";
 
 /** The values of one call, which is one for all rounds of questions. */
 export class OnceValues {
@@ -10,14 +11,19 @@ export class OnceValues {
   readonly made: Map<string, string> = new Map();
   readonly #making = new Map<string, Promise<string>>();
 
-  /** Returns a copy of the value, and computes it if it does not exist. After a failure, it is computed again. */
+  /**
+   * Returns a copy of the value, and computes it if it does not exist. After a failure, it is computed again.
+   *
+   * @throws {TypeError} if the value would wait for itself.
+   */
   async get(key: string, make: () => unknown): Promise<unknown> {
-    const json = this.made.get(key) ?? await (this.#making.get(key) ?? this.#make(key, make));
-    return JSON.parse(json);
+    const making = this.#making.get(key);
+    if (making && isComputing(this, key)) throw toOwnWait(key);
+    return JSON.parse(this.made.get(key) ?? await (making ?? this.#make(key, make)));
   }
 
   async #make(key: string, make: () => unknown): Promise<string> {
-    const making = toJson(make);
+    const making = compute(this, key, () => toJson(make));
     this.#making.set(key, making);
     try {
       const json = await making;

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { lazy } from "../protocol/lazy.ts";
 import { inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
 
 export type { JsonSchema };
@@ -206,14 +207,13 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     json = toRoot(schema);
     const inspected = inspectJsonSchema(schema, { name });
     let check: CompiledSchema["validate"] | undefined;
-    let loading: Promise<CompiledSchema["validate"]> | undefined;
     // Most servers describe their input in another way, and need none of this. Loaded once, because two imports of one
     // file may end in any order, and so would the first calls.
-    const load = async () => check = (await import("./json_check.ts")).createReader(inspected, toProblem);
+    const load = lazy(async () => check = (await import("./json_check.ts")).createReader(inspected, toProblem));
     made = {
       isRaw: true,
       json: () => json ?? schema,
-      validate: (value) => check ? check(value) : (loading ??= load()).then((check) => check(value)),
+      validate: (value) => check ? check(value) : load().then((check) => check(value)),
     };
   }
   compiled[use].set(schema, made);

@@ -12,7 +12,6 @@
  * @see specification/2026-07-28/basic/transports (Custom Transports)
  * @module
  */
-import { isMcpError } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
@@ -24,7 +23,7 @@ import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import { type ConnectionInfo, readPrincipal } from "./http/access.ts";
 import { readPath } from "./http/access_options.ts";
-import { enterCaller } from "./http/enter.ts";
+import { enterCaller, toEntryFault } from "./http/enter.ts";
 import { checkTemplate } from "./http/path_template.ts";
 import type { FindSpot, HttpEntry, Spot } from "./http/upgrades.ts";
 import { Outbox } from "./outbox.ts";
@@ -118,10 +117,13 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
       principal = readPrincipal(entered);
       endpoint = await spot?.open();
     } catch (error) {
-      if (!isMcpError(error)) throw error;
-      return reject(503, error.message, "limit", principal);
+      const fault = await toEntryFault(core, error);
+      return fault instanceof Response ? fault : reject(503, fault, "limit", principal);
     }
     if (spot && !endpoint) return reject(404, "Cannot open a socket here", "path", principal);
+    // Meanwhile the server may have closed, which would never close this socket.
+    const late = check(request, info, { isUpgrade: true });
+    if (late) return await late;
     const account = findAccount(request, info, principal);
     // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
     if (!account.hold(0)) {

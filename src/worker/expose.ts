@@ -4,6 +4,7 @@
  * @module
  */
 import { LOG_LEVELS } from "../protocol/types.ts";
+import { compute, isComputing, toOwnWait } from "../core/computing.ts";
 import type { Context } from "../core/context.ts";
 import { createLog } from "../core/log.ts";
 import { toForm } from "../schema/form.ts";
@@ -136,6 +137,8 @@ class ExposedCall {
   readonly #controller = new AbortController();
   readonly #post: (message: FromThread) => void;
   readonly #answers = new Map<number, PromiseWithResolvers<unknown>>();
+  /** Keys of `once` whose values are being computed. */
+  readonly #making = new Set<string>();
   /** Number of messages of this call that the server has processed. It can be read while the handler blocks the thread. */
   readonly #done: Int32Array;
   /** Number of messages of this call that use its context. */
@@ -193,14 +196,18 @@ class ExposedCall {
   }
 
   async #once(key: string, make: () => unknown): Promise<unknown> {
+    if (this.#making.has(key) && isComputing(this, key)) throw toOwnWait(key);
     // The server replies with the value if it is already known.
     const { isKnown, value } = await this.#ask("once", [key]) as { isKnown: boolean; value: unknown };
     if (isKnown) return value;
+    this.#making.add(key);
     try {
-      return await this.#ask("keep", [key, await make()]);
+      return await this.#ask("keep", [key, await compute(this, key, make)]);
     } catch (error) {
       if (!this.#isOver) this.#post({ kind: "use", name: "drop", args: [key, toSentError(error)] });
       throw error;
+    } finally {
+      this.#making.delete(key);
     }
   }
 

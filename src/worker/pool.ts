@@ -92,14 +92,23 @@ export class Pool {
   }
 
   #release(thread: Thread): void {
-    const [next] = this.#waiting;
     if (thread.hasEnded) {
       this.#size--;
-      if (next) this.#give(next, () => this.#start());
-    } else if (next) this.#give(next, () => thread);
+      return this.#startNext();
+    }
+    const [next] = this.#waiting;
+    if (next) this.#give(next, () => thread);
     else {
       this.#idle.push(thread);
       thread.rest(() => this.#drop(thread));
+    }
+  }
+
+  // If a thread cannot be made, the next call tries to make one. Otherwise it would wait for nothing.
+  #startNext(): void {
+    for (const next of this.#waiting) {
+      if (this.#size >= this.#options.size) return;
+      this.#give(next, () => this.#start());
     }
   }
 

@@ -26,7 +26,9 @@ export function compute<T>(owner: object, key: string, run: () => T): T {
  * platforms that cannot tell.
  */
 export function isComputing(owner: object, key: string): boolean {
-  for (let each = storage?.getStore(); each; each = each.outer) if (each.owner === owner && each.key === key) return true;
+  for (let each = storage?.getStore(); each; each = each.outer) {
+    if (each.owner === owner && each.key === key) return true;
+  }
   return false;
 }
 

@@ -9,7 +9,8 @@ import { compute, isComputing, toOwnWait } from "./computing.ts";
 export class OnceValues {
   /** The JSON of each value that has been computed, by key. */
   readonly made: Map<string, string> = new Map();
-  readonly #making = new Map<string, Promise<string>>();
+  /** Values that are being computed. While a function has not returned, there is no promise yet. */
+  readonly #making = new Map<string, Promise<string> | undefined>();
 
   /**
    * Returns a copy of the value, and computes it if it does not exist. After a failure, it is computed again.
@@ -17,12 +18,12 @@ export class OnceValues {
    * @throws {TypeError} if the value would wait for itself.
    */
   async get(key: string, make: () => unknown): Promise<unknown> {
-    const making = this.#making.get(key);
-    if (making && isComputing(this, key)) throw toOwnWait(key);
-    return JSON.parse(this.made.get(key) ?? await (making ?? this.#make(key, make)));
+    if (this.#making.has(key) && isComputing(this, key)) throw toOwnWait(key);
+    return JSON.parse(this.made.get(key) ?? await (this.#making.get(key) ?? this.#make(key, make)));
   }
 
   async #make(key: string, make: () => unknown): Promise<string> {
+    this.#making.set(key, undefined);
     const making = compute(this, key, () => toJson(make));
     this.#making.set(key, making);
     try {

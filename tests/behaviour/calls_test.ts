@@ -260,6 +260,27 @@ behaviour("once computes one value for all who ask, and tries again after a fail
   assertEquals(JSON.parse(textOf(await client.callTool("t"))), [value, value, "not now", "now"]);
 });
 
+behaviour("a value of once that needs itself is an error at once, and not a wait", async (connect) => {
+  const rest = () => new Promise((resolve) => setTimeout(resolve, 2));
+  const run = async (_: unknown, { once }: Context) => {
+    const again = async () => {
+      await rest();
+      return await once("a", () => 1);
+    };
+    const errors = [];
+    for (const make of [again, () => once("b", again), () => once("a", () => 1)]) {
+      errors.push(await once("a", make).catch((error) => error.message));
+    }
+    // Values that others compute are no reason to fail, and neither are values that are computed already.
+    const shared = async () => (await rest(), await once("c", () => "c"));
+    const all = await Promise.all(["a", "b", "a"].map((key) => once(key, shared)));
+    return [...errors, ...all, await once("d", () => once("a", () => 2))];
+  };
+  const { client } = await connect({ handlers: [tool({ name: "t", run })], limits: { calls: { timeoutMs: 5000 } } });
+  const error = 'Cannot compute ctx.once("a"): its function waits for the same key; use another key in it';
+  assertEquals(JSON.parse(textOf(await client.callTool("t"))), [error, error, error, "c", "c", "c", "c"]);
+});
+
 behaviour("a call that is cancelled during its validation does not start its handler", async (connect) => {
   const ran: string[] = [];
   const { pass, open } = gate();

@@ -40,6 +40,12 @@ export default expose(async (input: { readonly job: string; readonly value?: unk
   }
   if (job === "roots") return await ctx.roots();
   if (job === "once") return await ctx.once("known", () => "new");
+  if (job === "once itself") {
+    return await ctx.once("a", async () => {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return await ctx.once("a", () => 1);
+    });
+  }
   if (job === "leave") {
     ctx.roots();
     setTimeout(() => ctx.progress(7), 20);

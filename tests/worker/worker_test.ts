@@ -244,6 +244,44 @@ Deno.test("threads that cannot be made fail every call, and none of them waits",
   }
 });
 
+Deno.test("a value of once that needs itself is an error in a thread too", async () => {
+  const server = createServer({ name: "t", version: "1", handlers: [makeHeavy()], observer: { fault() {} } });
+  await using client = await connect(server);
+  const since = performance.now();
+  assertEquals((await client.callTool("heavy", { job: "once itself" })).isError, true);
+  assert(performance.now() - since < 5000, "the handler waited for itself");
+  await server.close();
+});
+
+Deno.test("a caller with many calls does not keep the threads from others", async () => {
+  const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
+  const order: string[] = [];
+  const call = async (id: string) => {
+    await run({ job: "burn", value: 5 }, fakeContext({ principal: { id } }));
+    order.push(id);
+  };
+  await Promise.all([...Array.from({ length: 10 }, () => call("eve")), call("ada"), call("bob")]);
+  assertEquals(order.slice(0, 4).toSorted(), ["ada", "bob", "eve", "eve"]);
+});
+
+Deno.test("if a thread cannot be made any more, no waiting call is forgotten", async () => {
+  const { Worker } = globalThis;
+  const run = worker<typeof heavy>(heavyFile, { size: 1 });
+  try {
+    const first = run({ job: "uncaught" }, fakeContext());
+    globalThis.Worker = class {
+      constructor() {
+        throw new Error("no threads left");
+      }
+    } as unknown as typeof Worker;
+    const waiting = Array.from({ length: 3 }, () => run({ job: "echo" }, fakeContext()));
+    await assertRejects(() => first, Error, "nobody caught this");
+    for (const call of waiting) await assertRejects(() => call, Error, "no threads left");
+  } finally {
+    globalThis.Worker = Worker;
+  }
+});
+
 Deno.test("outside of a thread the exposed handler is a function", async () => {
   assertEquals(await heavyInside({ job: "echo", value: 5 }, fakeContext()), 5);
 });

@@ -318,7 +318,9 @@ export class PathRouter {
     if (error !== TOO_SLOW) return error;
     const { path, engine: { core } } = this.#options;
     const { timeoutMs } = core.limits.auth;
-    core.report(new Error(`Cannot ${verb} path ${path}: its ${part} took longer than ${timeoutMs} ms (auth.timeoutMs)`));
+    core.report(
+      new Error(`Cannot ${verb} path ${path}: its ${part} took longer than ${timeoutMs} ms (auth.timeoutMs)`),
+    );
     return new McpError(BUSY, late);
   }
 
@@ -440,6 +442,5 @@ const TOO_MANY = "Cannot serve the request: too many paths are in use (endpoints
 const TOO_MANY_CHECKS =
   "Cannot serve the request: too many paths are being checked (auth.running, auth.runningPerPeer)";
 const CLOSING = "Cannot serve the request: the server is closing";
-const HANDLERS_TOO_SLOW =
-  "Cannot serve the request: the handlers of the path were not made in time (auth.timeoutMs)";
+const HANDLERS_TOO_SLOW = "Cannot serve the request: the handlers of the path were not made in time (auth.timeoutMs)";
 const CHECK_TOO_SLOW = "Cannot serve the request: the path could not be checked in time (auth.timeoutMs)";

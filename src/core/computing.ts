@@ -21,27 +21,29 @@ export function compute<T>(owner: object, key: string, run: () => T): T {
   return storage ? storage.run({ owner, key, outer: storage.getStore() }, run) : run();
 }
 
-/**
- * Tests whether the caller runs on behalf of a value that is being computed, also after an `await`. Returns `false` on
- * platforms that cannot tell.
- */
-export function isComputing(owner: object, key: string): boolean {
+// Also after an `await`. Some platforms cannot tell.
+function isComputing(owner: object, key: string): boolean {
   for (let each = storage?.getStore(); each; each = each.outer) {
     if (each.owner === owner && each.key === key) return true;
   }
   return false;
 }
 
-/** Creates the error for a value that would wait for itself. */
-export function toOwnWait(key: string): TypeError {
+/**
+ * Checks that a value does not wait for itself.
+ *
+ * @throws {TypeError} if it does.
+ */
+export function refuseOwnWait(owner: object, key: string): void {
+  if (!isComputing(owner, key)) return;
   const name = `ctx.once(${JSON.stringify(key)})`;
-  return new TypeError(`Cannot compute ${name}: its function waits for the same key; use another key in it`);
+  throw new TypeError(`Cannot compute ${name}: its function waits for the same key; use another key in it`);
 }
 
 // Loaded with the first value, because most handlers compute none.
 function openStorage(): AsyncStorage<Computation> | undefined {
   // Some platforms have no `process`, or one without these modules.
-  const process: Partial<ProcessGlobal> | undefined = findProcess();
-  const modules = process?.getBuiltinModule?.("async_hooks");
+  const host: Partial<ProcessGlobal> | undefined = findProcess();
+  const modules = host?.getBuiltinModule?.("async_hooks");
   return modules && new modules.AsyncLocalStorage<Computation>();
 }

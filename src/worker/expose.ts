@@ -4,7 +4,7 @@
  * @module
  */
 import { LOG_LEVELS } from "../protocol/types.ts";
-import { compute, isComputing, toOwnWait } from "../core/computing.ts";
+import { compute, refuseOwnWait } from "../core/computing.ts";
 import type { Context } from "../core/context.ts";
 import { createLog } from "../core/log.ts";
 import { toForm } from "../schema/form.ts";
@@ -196,7 +196,7 @@ class ExposedCall {
   }
 
   async #once(key: string, make: () => unknown): Promise<unknown> {
-    if (this.#making.has(key) && isComputing(this, key)) throw toOwnWait(key);
+    if (this.#making.has(key)) refuseOwnWait(this, key);
     // The server replies with the value if it is already known.
     const { isKnown, value } = await this.#ask("once", [key]) as { isKnown: boolean; value: unknown };
     if (isKnown) return value;

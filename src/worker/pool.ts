@@ -226,7 +226,8 @@ class Thread {
   #cancel(job: Job, reason: unknown): void {
     if (this.#job !== job) return;
     job.result.reject(reason);
-    if (!this.#isReady) return this.end();
+    // A thread that has not loaded its file can still run the next call. Starting one takes longer than most calls.
+    if (!this.#isReady) return this.#finish(job);
     job.cancel(reason);
     this.#startTimer(this.#options.stopMs, () => this.end());
   }

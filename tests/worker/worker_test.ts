@@ -282,6 +282,30 @@ Deno.test("if a thread cannot be made any more, no waiting call is forgotten", a
   }
 });
 
+Deno.test("calls that are cancelled while their thread starts do not start one each", async () => {
+  const { Worker } = globalThis;
+  let started = 0;
+  globalThis.Worker = class extends Worker {
+    constructor(url: string | URL, options?: WorkerOptions) {
+      started++;
+      super(url, options);
+    }
+  };
+  try {
+    const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 100 });
+    for (let i = 0; i < 20; i++) {
+      const controller = new AbortController();
+      const call = run({ job: "echo" }, fakeContext({ signal: controller.signal }));
+      controller.abort(new Error("cancelled"));
+      await assertRejects(() => call, Error, "cancelled");
+    }
+    assertEquals(await run({ job: "echo", value: 7 }, fakeContext()), 7);
+    assertEquals(started, 1);
+  } finally {
+    globalThis.Worker = Worker;
+  }
+});
+
 Deno.test("outside of a thread the exposed handler is a function", async () => {
   assertEquals(await heavyInside({ job: "echo", value: 5 }, fakeContext()), 5);
 });

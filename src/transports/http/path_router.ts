@@ -98,6 +98,8 @@ export class PathRouter {
   readonly #options: PathRouterOptions;
   readonly #template: PathTemplate;
   readonly #limits: AuthenticationLimits;
+  /** Slow handlers must not keep others from being checked, so they are counted separately. */
+  readonly #makingLimits: AuthenticationLimits;
   readonly #secret: string | readonly string[];
   /** The path that was used least recently is first. */
   readonly #entries = new Map<string, Entry>();
@@ -112,6 +114,7 @@ export class PathRouter {
     this.#options = options;
     this.#template = new PathTemplate(path);
     this.#limits = new AuthenticationLimits(options.engine.core);
+    this.#makingLimits = new AuthenticationLimits(options.engine.core);
     // Without one of its own, a path that is dropped and used again could not open what it had sealed.
     this.#secret = secret ?? crypto.randomUUID() + crypto.randomUUID();
     changes.listeners.add((change) => this.#announce(change));
@@ -258,6 +261,7 @@ export class PathRouter {
   stop(): void {
     this.#isClosed = true;
     this.#limits.close();
+    this.#makingLimits.close();
     for (const server of this.list()) server[INTERNALS].stop();
   }
 
@@ -358,7 +362,7 @@ export class PathRouter {
   async #limit(grow: () => Promise<BranchServer | undefined>): Promise<BranchServer | undefined> {
     await undefined; // Until the entry is there.
     try {
-      return await this.#limits.wait(grow(), {});
+      return await this.#makingLimits.wait(grow(), {});
     } catch (error) {
       throw this.#toBusy(error, { verb: "open", part: "handlers", late: HANDLERS_TOO_SLOW });
     }
@@ -368,6 +372,7 @@ export class PathRouter {
     // Otherwise a client could subscribe before changes of other instances arrive.
     await this.#connected;
     const { engine, endpoint, loadAuth, makeHandlers, grow } = this.#options;
+    if (this.#isClosed) return;
     // The schema of the server has the type of its values.
     const own = makeHandlers ? await makeHandlers(params as never) : [];
     // They may come too late.

@@ -32,6 +32,7 @@ import type { FindSpot, HttpEntry } from "../transports/http/upgrades.ts";
 import { applyToggle, createHandlerSet } from "./handler_set.ts";
 import { type CommonOptions, createCore, type Share } from "./core.ts";
 import type { RouteServerOptions } from "./options.ts";
+import type { UnknownOption } from "./unknown_options.ts";
 
 /** An MCP server: the default export of a server file. */
 export interface Server extends ChangeNotifier {
@@ -96,6 +97,8 @@ export interface ServerInternals {
   rest(): void;
   /** Turns `development` on, unless the options set it to `false`. Settles when it is on. */
   develop(): Promise<void>;
+  /** Finds options of the server and its handlers that are ignored, because there are none of their names. */
+  findUnknownOptions(): Promise<readonly UnknownOption[]>;
   /** Loads the code of the first request. */
   load(): Promise<void>;
 }
@@ -140,9 +143,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const endpoint = createEndpoint({ engine, era, allows }, options, site);
   const openRouter = routerOpener({ engine, endpoint, createEra }, options, site);
   branch?.toggles?.forEach((toggled) => applyToggle(set, toggled));
-  const develop = async () => {
-    if (options.development !== false) await watchReruns(engine);
-  };
+  const develop = async () => (await loadDevelopment()).startDevelopment(engine, options);
   if (options.development && !branch) develop();
   const ending = createEnding({ engine, endpoint }, site);
   const routed: Fetch = async (request, info) => await (site.router ?? await openRouter()).fetch(request, info);
@@ -175,12 +176,18 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       end: ending.end,
       rest: () => era.rest?.(),
       develop,
+      findUnknownOptions: async () => (await loadDevelopment()).findUnknownOptions(engine, options),
       load: async () => {
         await Promise.all([endpoint.load(), era.load?.()]);
       },
       host,
     },
   };
+}
+
+/** Loads the code for development. */
+function loadDevelopment() {
+  return import("./development.ts");
 }
 
 /** Creates the parts of a server. Concrete paths share them, except what must differ between paths. */
@@ -291,12 +298,6 @@ function routerOpener<P extends Schema>(
     const parts = { engine, endpoint: await endpoint.load(), loadAuth, proxies };
     return site.router = new PathRouter({ ...parts, path, secret, params, schema, makeHandlers, grow });
   });
-}
-
-/** Starts to warn of work that a handler repeats. Loaded only in development. */
-async function watchReruns({ core, host }: Engine): Promise<void> {
-  const { RerunWatch, toWarning } = await import("../core/rerun_watch.ts");
-  host.reruns ??= new RerunWatch(core.ticker.clock, (repeated) => console.warn(toWarning(repeated)));
 }
 
 /** The steps in which a server ends. */

@@ -12,6 +12,7 @@
  * @see specification/2026-07-28/basic/transports (Custom Transports)
  * @module
  */
+import { toBusy } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
@@ -127,12 +128,12 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     const account = findAccount(request, info, principal);
     // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
     if (!account.hold(0)) {
-      const state = "too much memory is used (memory.bytesPerClient, memory.bytes)";
-      return reject(503, `Cannot open the socket: ${state}`, "limit", principal);
+      const problem = "open the socket: too much memory is used (memory.bytesPerClient, memory.bytes)";
+      return reject(503, toBusy(problem).message, "limit", principal);
     }
     if (!account.openStream()) {
-      const state = "too many are open (streams.open, streams.openPerClient)";
-      return reject(503, `Cannot open the socket: ${state}`, "limit", principal);
+      const problem = "open the socket: too many are open (streams.open, streams.openPerClient)";
+      return reject(503, toBusy(problem).message, "limit", principal);
     }
     return upgrade(request, info, { principal, account, endpoint });
   }

@@ -3,9 +3,8 @@
  *
  * @module
  */
-import { isMcpError } from "../../protocol/errors.ts";
+import { BUSY, isMcpError } from "../../protocol/errors.ts";
 import type { Core } from "../../core/core.ts";
-import { BUSY } from "../../core/link.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { EnterOptions } from "./authenticator.ts";
 import type { LazyEndpoint } from "./lazy_endpoint.ts";

@@ -133,7 +133,7 @@ export class HttpAuthenticator implements Authenticator {
       const reason = `authentication took longer than ${this.#core.limits.auth.timeoutMs} ms (auth.timeoutMs)`;
       entry.abort(error);
       this.#core.report(new Error(`Cannot authenticate a caller: ${reason}`));
-      return this.#refuse(entry, refuse(503, { reason }));
+      return this.#refuse(entry, refuse(503, { reason: `${reason}; try again later` }));
     }
   }
 
@@ -197,9 +197,9 @@ const MAX_PATH = 2048;
 const NO_REQUEST = {} as Request; // Never read.
 const NO_CALLER = refuse(401);
 const EXPIRED = refuse(401, { reason: "the credentials have expired" });
-const CLOSING = refuse(503, { reason: "the server is closing" });
+const CLOSING = refuse(503, { reason: "the server is closing; try again later" });
 const TOO_MANY = refuse(503, {
-  reason: "too many callers are being authenticated (auth.running, auth.runningPerPeer)",
+  reason: `too many callers are being authenticated (auth.running, auth.runningPerPeer); try again later`,
 });
 
 /** A request at the authenticator. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { isMcpError, McpError } from "../../protocol/errors.ts";
+import { BUSY, isMcpError, type McpError, toBusy } from "../../protocol/errors.ts";
 import type { Checked, CompiledSchema, Schema } from "../../schema/schema.ts";
 import { readTextValues } from "../../schema/text_values.ts";
 import type { Change } from "../../core/changes.ts";
@@ -13,7 +13,7 @@ import type { HandlerSet, ReadRoute } from "../../core/context.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Handler } from "../../core/feature.ts";
 import { INTERNALS } from "../../core/internals.ts";
-import { BUSY, RETRY_AFTER } from "../../core/link.ts";
+import { RETRY_AFTER } from "../../core/link.ts";
 import { type OpenPipe, openPipe, type PipeServer } from "../channel.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
 import type { Authenticator, LoadAuthenticator } from "./authenticator.ts";
@@ -144,7 +144,7 @@ export class PathRouter {
       if (!METHODS.includes(request.method)) return await endpoint.fetch(request, entered);
       return await this.#pass(place, request, entered);
     } catch (error) {
-      return isMcpError(error) && error.code === BUSY ? this.#refuseBusy(request, error.message) : toFault(core, error);
+      return isMcpError(error) && error.code === BUSY ? this.#refuseBusy(request, error) : toFault(core, error);
     }
   };
 
@@ -159,7 +159,7 @@ export class PathRouter {
 
   async #pass(place: Place, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
     const entry = this.#open(place);
-    if (!entry) return this.#refuseBusy(request, TOO_MANY);
+    if (!entry) return this.#refuseBusy(request, toBusy(TOO_MANY));
     const release = toRelease(entry);
     try {
       const server = await entry.making;
@@ -169,7 +169,7 @@ export class PathRouter {
     }
   }
 
-  #refuseBusy(http: Request, message: string): Response {
+  #refuseBusy(http: Request, { message }: McpError): Response {
     const { observing } = this.#options.engine.core;
     const refused = { status: 503, message, headers: RETRY_AFTER };
     observing?.refuse({ transport: "http", http: { request: http } }, { ...refused, reason: "limit", code: BUSY });
@@ -206,7 +206,7 @@ export class PathRouter {
 
   async #enter(place: Place): Promise<PipeServer | undefined> {
     const entry = this.#open(place);
-    if (!entry) throw new McpError(BUSY, TOO_MANY);
+    if (!entry) throw toBusy(TOO_MANY);
     const { ticker } = this.#options.engine.core;
     // The channel opens some time after its server is made. Until then, the path must not be dropped for another one.
     const release = toRelease(entry);
@@ -306,26 +306,26 @@ export class PathRouter {
 
   // Anybody can start an asynchronous check, so it is limited like an authentication.
   async #check(schema: CompiledSchema, values: PathValues, entering: Entering): Promise<Checked> {
-    if (this.#limits.isFull(entering)) throw new McpError(BUSY, TOO_MANY_CHECKS);
+    if (this.#limits.isFull(entering)) throw toBusy(TOO_MANY_CHECKS);
     const checked = readTextValues(schema, values);
     if (!(checked instanceof Promise)) return checked;
     try {
       return await this.#limits.wait(checked, entering);
     } catch (error) {
-      throw this.#toBusy(error, { verb: "check", part: "params", late: CHECK_TOO_SLOW });
+      throw this.#toClientError(error, { verb: "check", part: "params", late: CHECK_TOO_SLOW });
     }
   }
 
   /** Returns the error for the client, if work for a path took too long or the server closes. */
-  #toBusy(error: unknown, { verb, part, late }: Slow): unknown {
-    if (error === CLOSED) return new McpError(BUSY, CLOSING);
+  #toClientError(error: unknown, { verb, part, late }: Slow): unknown {
+    if (error === CLOSED) return toBusy(CLOSING);
     if (error !== TOO_SLOW) return error;
     const { path, engine: { core } } = this.#options;
     const { timeoutMs } = core.limits.auth;
     core.report(
       new Error(`Cannot ${verb} path ${path}: its ${part} took longer than ${timeoutMs} ms (auth.timeoutMs)`),
     );
-    return new McpError(BUSY, late);
+    return toBusy(late);
   }
 
   #open(place: Place): Entry | undefined {
@@ -364,7 +364,7 @@ export class PathRouter {
     try {
       return await this.#makingLimits.wait(grow(), {});
     } catch (error) {
-      throw this.#toBusy(error, { verb: "open", part: "handlers", late: HANDLERS_TOO_SLOW });
+      throw this.#toClientError(error, { verb: "open", part: "handlers", late: HANDLERS_TOO_SLOW });
     }
   }
 
@@ -378,7 +378,7 @@ export class PathRouter {
     // They may come too late.
     if (own === undefined || this.#isClosed || this.#entries.get(path) !== entry) return;
     // Only now, so that paths that do not exist drop none that do.
-    if (this.#made >= engine.core.limits.endpoints.open && !this.#dropOne()) throw new McpError(BUSY, TOO_MANY);
+    if (this.#made >= engine.core.limits.endpoints.open && !this.#dropOne()) throw toBusy(TOO_MANY);
     const handlers = [...engine.registry.handlers, ...own];
     const { bodies } = endpoint.parts;
     entry.server = grow({ trunk: engine, loadAuth, bodies, path, secret: this.#secret, handlers, route });
@@ -443,9 +443,8 @@ const METHODS: readonly string[] = ["GET", "POST", "DELETE"];
 /** Maximum characters of a concrete path, which is kept in memory. */
 const MAX_PATH = 1024;
 
-const TOO_MANY = "Cannot serve the request: too many paths are in use (endpoints.open)";
-const TOO_MANY_CHECKS =
-  "Cannot serve the request: too many paths are being checked (auth.running, auth.runningPerPeer)";
-const CLOSING = "Cannot serve the request: the server is closing";
-const HANDLERS_TOO_SLOW = "Cannot serve the request: the handlers of the path were not made in time (auth.timeoutMs)";
-const CHECK_TOO_SLOW = "Cannot serve the request: the path could not be checked in time (auth.timeoutMs)";
+const TOO_MANY = "serve the request: too many paths are in use (endpoints.open)";
+const TOO_MANY_CHECKS = "serve the request: too many paths are being checked (auth.running, auth.runningPerPeer)";
+const CLOSING = "serve the request: the server is closing";
+const HANDLERS_TOO_SLOW = "serve the request: the handlers of the path were not made in time (auth.timeoutMs)";
+const CHECK_TOO_SLOW = "serve the request: the path could not be checked in time (auth.timeoutMs)";

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { lazy } from "../protocol/lazy.ts";
 import type { Container, ContainerParts, ServiceCall } from "./container.ts";
 import type { Service } from "./service.ts";
 import type { Injection, ServiceContainer } from "./service_container.ts";
@@ -14,7 +15,9 @@ export class LazyContainer implements Container {
   /** Services that were added before the container was loaded. */
   readonly #added: Service[] = [];
   #container?: ServiceContainer;
-  #loading?: Promise<ServiceContainer>;
+  readonly #load: () => Promise<ServiceContainer> = lazy(() => this.#open());
+  /** Whether something has needed a service. */
+  #isUsed = false;
   #isClosing = false;
 
   /** Creates a container without loading it. */
@@ -38,13 +41,15 @@ export class LazyContainer implements Container {
     else this.#load().then((container) => container.start(), () => {});
   }
 
+  // Code that is still being loaded would make services afterwards.
+
   async rest(): Promise<void> {
-    await (await this.#loading)?.rest();
+    if (this.#isUsed) await (await this.#load()).rest();
   }
 
   async close(): Promise<void> {
     this.#isClosing = true;
-    await (await this.#loading)?.close();
+    if (this.#isUsed) await (await this.#load()).close();
   }
 
   /** Runs a function with services. Fast path: see {@linkcode ServiceContainer.run}. */
@@ -70,11 +75,8 @@ export class LazyContainer implements Container {
     return await (await this.#load()).getForCall(call, service);
   }
 
-  #load(): Promise<ServiceContainer> {
-    return this.#loading ??= this.#open();
-  }
-
   async #open(): Promise<ServiceContainer> {
+    this.#isUsed = true;
     const { ServiceContainer } = await import("./service_container.ts");
     const container = this.#container = new ServiceContainer(this.#parts);
     container.add(this.#added.splice(0));

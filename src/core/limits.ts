@@ -305,7 +305,8 @@ export interface Limits {
   /** The concrete paths of a server whose path has parameters, such as one for each tenant. */
   readonly endpoints: {
     /**
-     * Concrete paths whose handlers are in memory.
+     * Concrete paths whose handlers are in memory. Those whose handlers are being made are counted separately, up to
+     * the same number.
      *
      * Together: all of them share the other limits.
      *
@@ -337,7 +338,7 @@ export interface Limits {
      */
     readonly runningPerPeer: number;
     /**
-     * Time that one authentication may take, or one check of path parameters.
+     * Time that one authentication may take, one check of path parameters, or the function `handlers` of a path.
      *
      * Exceeded: HTTP 503 with `Retry-After`, code -31503. `facts.signal` aborts.
      */

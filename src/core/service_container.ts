@@ -62,8 +62,8 @@ export class ServiceContainer implements Container {
   readonly #keyed = new Map<Definition, Map<string, Entry>>();
   /** Made values that outlive calls, in the order of making. */
   readonly #made = new Set<Entry>();
-  /** Values of handlers whose services are all made and live as long as the server. */
-  #values = new Map<Needs, object>();
+  /** Values of handlers whose services are all made and live as long as the server. Handlers of a path are dropped. */
+  #values = new WeakMap<Needs, object>();
   readonly #scopes = new Set<Scope>();
   readonly #disposing = new Set<Promise<void>>();
   readonly #sweep = (now: number): number | undefined => this.#disposeIdle(now);
@@ -525,7 +525,7 @@ export class ServiceContainer implements Container {
     // Later calls make new values, unless the server has closed.
     const all = [...this.#entries.values(), ...[...this.#keyed.values()].flatMap((entries) => [...entries.values()])];
     const made = [...this.#made].reverse();
-    this.#values = new Map();
+    this.#values = new WeakMap();
     for (const known of [this.#entries, this.#keyed, this.#made]) known.clear();
     for (const entry of all) this.#abandon(entry, "the server is closing; try again later");
     // A value that is being made may use one that is made.

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { lazy } from "../protocol/lazy.ts";
 import { compileSchema, type Schema } from "../schema/schema.ts";
 import { Accounts } from "../core/account.ts";
 import type { Authentication } from "../core/auth.ts";
@@ -256,19 +257,20 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
   const { path, hasParams, branch } = site;
   const proxies = readProxies(options.proxies);
   const { auth } = core;
-  let authenticator: ReturnType<LoadAuthenticator> | undefined;
-  const openAuthenticator = async (auth: Authentication) => {
-    const { HttpAuthenticator } = await import("../transports/http/http_authenticator.ts");
-    return new HttpAuthenticator(auth, { core, path, proxies });
-  };
+  const authenticatorOf = (auth: Authentication): LoadAuthenticator =>
+    lazy(async () => {
+      const { HttpAuthenticator } = await import("../transports/http/http_authenticator.ts");
+      return new HttpAuthenticator(auth, { core, path, proxies });
+    });
   return new LazyEndpoint(engine, era, {
     path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
     isRouted: !!branch || hasParams,
+    bodies: branch?.bodies,
     hosts: readHosts(options.hosts),
     origins: readOrigins(options.origins),
     proxies,
     allows,
-    loadAuth: branch ? branch.loadAuth : auth && (() => authenticator ??= openAuthenticator(auth)),
+    loadAuth: branch ? branch.loadAuth : auth && authenticatorOf(auth),
   });
 }
 
@@ -290,14 +292,12 @@ function routerOpener<P extends Schema>(
   const schema = params && compileSchema(params, { use: "input", place: `path ${path}` });
   const makeHandlers = typeof handlers === "function" ? handlers : undefined;
   const grow = (branch: Branch) => growServer(options, createEra, { ...branch, toggles });
-  const load = async () => {
+  return lazy(async () => {
     const { PathRouter } = await import("../transports/http/path_router.ts");
     const { loadAuth, proxies } = endpoint.options;
     const parts = { engine, endpoint: await endpoint.load(), loadAuth, proxies };
     return site.router = new PathRouter({ ...parts, path, secret, params, schema, makeHandlers, grow });
-  };
-  let loading: Promise<PathRouter> | undefined;
-  return () => loading ??= load();
+  });
 }
 
 /** The steps in which a server ends. */
@@ -366,9 +366,8 @@ function withServices(host: CallHost, fetch: Fetch): Fetch {
 
 /** Loads CORS support with the first request, because most servers do not need it. */
 function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): Fetch {
-  const loading = async () => (await import("../transports/http/cors_headers.ts")).withCors(allows, fetch);
-  let wrapped: Promise<Fetch> | undefined;
-  return async (request, info) => await (await (wrapped ??= loading()))(request, info);
+  const wrapped = lazy(async () => (await import("../transports/http/cors_headers.ts")).withCors(allows, fetch));
+  return async (request, info) => await (await wrapped())(request, info);
 }
 
 /** Options that are lists. */

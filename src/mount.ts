@@ -109,7 +109,7 @@ function createRouter(servers: readonly Server[]): (url: string) => Server | und
     }
   }
   return (url) => {
-    const path = readPath(url);
+    const path = normalize(readPath(url));
     return byPath.get(path) ?? [...routes, ...patterns].find(({ pattern }) => pattern.test(path))?.server;
   };
 }
@@ -117,6 +117,17 @@ function createRouter(servers: readonly Server[]): (url: string) => Server | und
 function toPattern(template: string): RegExp {
   const segments = template.split("/").map((segment) => segment.startsWith(":") ? "[^/]+" : escape(segment));
   return new RegExp(`^${segments.join("/")}$`);
+}
+
+// Another spelling of a path must not reach a server that comes later, with other rules. A runtime may leave dot segments
+// and backslashes in a URL, which the servers resolve.
+function normalize(path: string): string {
+  if (!/[%\\]|\/\./.test(path)) return path;
+  const resolved = URL.parse(`http://x${path}`)?.pathname ?? path;
+  return resolved.replace(/%([2-7][0-9a-f])/gi, (code, hex) => {
+    const character = String.fromCharCode(parseInt(hex, 16));
+    return /[\w.~-]/.test(character) ? character : code;
+  });
 }
 
 async function refusePath(): Promise<Response> {
@@ -197,6 +208,8 @@ function toInternals(servers: readonly Server[]): ServerInternals {
     },
     load: async () => void await Promise.all(servers.map((server) => server[INTERNALS].load())),
     develop: async () => void await Promise.all(servers.map((server) => server[INTERNALS].develop())),
+    findUnknownOptions: async () =>
+      (await Promise.all(servers.map((server) => server[INTERNALS].findUnknownOptions()))).flat(),
     servers,
   };
 }

@@ -4,7 +4,7 @@
  * @module
  */
 import { UsageError } from "./cli_error.ts";
-import { findSuggestion } from "./suggestions.ts";
+import { findSuggestion } from "../core/suggestions.ts";
 
 /** The options of a command by name: `true` if the option takes a value, `"repeatable"` if it takes several. */
 export type Flags = Readonly<Record<string, boolean | "repeatable">>;

@@ -8,7 +8,7 @@ import { toLines } from "./client/terminal_text.ts";
 import { type Command, type Options, toProgram, toShell } from "./command.ts";
 import { platform } from "./platform.ts";
 import { UsageError } from "./cli_error.ts";
-import { findSuggestion } from "./suggestions.ts";
+import { findSuggestion } from "../core/suggestions.ts";
 import { VERSION } from "./version.ts";
 
 export { VERSION };

@@ -5,6 +5,7 @@
  * @module
  */
 import type { Result } from "../protocol/jsonrpc.ts";
+import { lazy } from "../protocol/lazy.ts";
 import type { Call } from "./call.ts";
 import type { Core } from "./core.ts";
 import type { Cursors } from "./cursors.ts";
@@ -87,6 +88,5 @@ function isPrivate(entries: readonly Entry[]): boolean {
 
 /** Creates a function that loads the cursors of a list on first use. Most lists have one page and need none. */
 export function openCursors(core: Core, list: string, isPrivate: boolean): () => Promise<Cursors> {
-  let loading: Promise<Cursors> | undefined;
-  return () => loading ??= import("./cursors.ts").then(({ Cursors }) => new Cursors(core, list, isPrivate));
+  return lazy(async () => new (await import("./cursors.ts")).Cursors(core, list, isPrivate));
 }

@@ -3,22 +3,21 @@
  *
  * @module
  */
-import { McpError, quote } from "../protocol/errors.ts";
+import { BUSY, McpError, quote, toBusy } from "../protocol/errors.ts";
 import { isPromiseLike } from "../protocol/promise_like.ts";
-import { type Container, type ContainerParts, findInternals, type Injectable, type ServiceCall } from "./container.ts";
+import {
+  type Container,
+  type ContainerParts,
+  type Definition,
+  findInternals,
+  type Injectable,
+  type ServiceCall,
+  toDefinition,
+} from "./container.ts";
 import type { Context } from "./context.ts";
-import { BUSY } from "./link.ts";
 import type { Lifetime, Service, ServiceEnd } from "./service.ts";
 import { ServiceContext } from "./service_context.ts";
-import {
-  type Definition,
-  Entry,
-  type EntryKey,
-  findDisposer,
-  findPath,
-  readKey,
-  toDefinition,
-} from "./service_entry.ts";
+import { Entry, type EntryKey, findDisposer, findPath, readKey } from "./service_entry.ts";
 import { Scope } from "./service_scope.ts";
 
 /** Milliseconds that the disposal of a value may take, and that of all when the server closes. */
@@ -63,8 +62,8 @@ export class ServiceContainer implements Container {
   readonly #keyed = new Map<Definition, Map<string, Entry>>();
   /** Made values that outlive calls, in the order of making. */
   readonly #made = new Set<Entry>();
-  /** Values of handlers whose services are all made and live as long as the server. */
-  #values = new Map<Needs, object>();
+  /** Values of handlers whose services are all made and live as long as the server. Handlers of a path are dropped. */
+  #values = new WeakMap<Needs, object>();
   readonly #scopes = new Set<Scope>();
   readonly #disposing = new Set<Promise<void>>();
   readonly #sweep = (now: number): number | undefined => this.#disposeIdle(now);
@@ -132,10 +131,24 @@ export class ServiceContainer implements Container {
     ) as Promise<Awaited<R>>; // As above.
   }
 
+  /** Returns the value of a service for a handler that declares none. */
+  async getForCall(call: ServiceCall, service: Service): Promise<unknown> {
+    const scope = new Scope(call, true);
+    const value = await this.get(scope, service);
+    // A call that is refused during lookup never ends.
+    if (call.asks && !scope.isEmpty) call.defer((end) => this.endScope(scope, end));
+    else await this.endScope(scope, "result");
+    return value;
+  }
+
   /** Returns the value of a service within a scope. */
   async get(scope: Scope, service: Service): Promise<unknown> {
     if (!findInternals(service)) throw new TypeError("Cannot get a service: it was not made by service()");
-    if (scope.end) throw new Error(`Cannot get service ${quote(service.name)}: the handler has ended`);
+    if (scope.end) {
+      throw new Error(
+        `Cannot get service ${quote(service.name)}: the handler has ended; get the service while it runs`,
+      );
+    }
     const found = this.#resolve(service, scope);
     return found instanceof Promise ? await found : found.value;
   }
@@ -228,7 +241,9 @@ export class ServiceContainer implements Container {
     let failure: { readonly error: unknown } | undefined;
     try {
       // A value that is still being made belongs to a handler that did not wait for it.
-      for (const entry of scope.entries.values()) this.#abandon(entry, "the handler has ended");
+      for (const entry of scope.entries.values()) {
+        this.#abandon(entry, "the handler has ended; get the service while it runs");
+      }
       for (const entry of scope.made.reverse()) {
         try {
           await this.#dispose(entry, failure ? "error" : end);
@@ -367,10 +382,7 @@ export class ServiceContainer implements Container {
     for (const entry of entries.values()) {
       if (!entry.users && entry.state === "made") return this.#evict(entry);
     }
-    throw new McpError(
-      BUSY,
-      `Cannot open service ${quote(name)}: all ${entries.size} values are in use (max of the service)`,
-    );
+    throw toBusy(`open service ${quote(name)}: all ${entries.size} values are in use (max of the service)`);
   }
 
   #evict(entry: Entry): void {
@@ -395,7 +407,7 @@ export class ServiceContainer implements Container {
 
   /** Adds a new entry. Its `make` runs when it is started. */
   #make<K>(entry: Entry, entries: Map<K, Entry>, key: K, scope?: Scope): Entry {
-    if (this.#isClosing) throw new McpError(BUSY, `Cannot get ${entry.place}: the server is closing`);
+    if (this.#isClosing) throw toBusy(`get ${entry.place}: the server is closing`);
     entries.set(key, entry);
     entry.start = () => {
       entry.start = undefined;
@@ -513,9 +525,9 @@ export class ServiceContainer implements Container {
     // Later calls make new values, unless the server has closed.
     const all = [...this.#entries.values(), ...[...this.#keyed.values()].flatMap((entries) => [...entries.values()])];
     const made = [...this.#made].reverse();
-    this.#values = new Map();
+    this.#values = new WeakMap();
     for (const known of [this.#entries, this.#keyed, this.#made]) known.clear();
-    for (const entry of all) this.#abandon(entry, "the server is closing");
+    for (const entry of all) this.#abandon(entry, "the server is closing; try again later");
     // A value that is being made may use one that is made.
     await wait(all.map(({ over }) => over.promise));
     for (const entry of made) await this.#disposeReported(entry, "result", left());

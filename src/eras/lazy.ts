@@ -4,13 +4,14 @@
  * @module
  */
 import type { Incoming } from "../protocol/jsonrpc.ts";
+import { lazy } from "../protocol/lazy.ts";
 import type { Era } from "../core/era.ts";
 import type { Link, Reply } from "../core/link.ts";
 
 /** An era that loads with its first message. */
 export class LazyEra implements Era {
-  readonly #load: () => Promise<Era>;
-  #loading?: Promise<Era>;
+  /** Returns the era, and loads it if necessary. */
+  protected readonly open: () => Promise<Era>;
   /** The era, once it is loaded and no message waits for it. */
   #ready?: Era;
   /** Settles when all earlier messages have been accepted. */
@@ -18,7 +19,7 @@ export class LazyEra implements Era {
 
   /** Creates an era without loading it. */
   constructor(load: () => Promise<Era>) {
-    this.#load = load;
+    this.open = lazy(load);
   }
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
@@ -39,22 +40,21 @@ export class LazyEra implements Era {
     const { promise: accepted, resolve } = Promise.withResolvers<void>();
     const before = this.#before;
     this.#before = accepted;
-    const era = await this.open();
-    await before;
-    const reply = era.accept(message, link);
-    this.#passOn(resolve);
-    if (this.#before === accepted) this.#ready = era;
+    let reply;
+    try {
+      const era = await this.open();
+      await before;
+      reply = era.accept(message, link);
+      if (this.#before === accepted) this.#ready = era;
+    } finally {
+      this.#passOn(resolve);
+    }
     return await reply;
   }
 
   async #passOn(resolve: () => void): Promise<void> {
     for (let turns = 8; turns; turns--) await undefined;
     resolve();
-  }
-
-  /** Returns the era, and loads it if necessary. */
-  protected open(): Promise<Era> {
-    return this.#loading ??= this.#load();
   }
 }
 

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { lazy } from "../protocol/lazy.ts";
 import { type Inspected, inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
 
 export type { JsonSchema };
@@ -219,14 +220,15 @@ function compileShape(shape: Shape, toJson: (part: StandardSchema) => JsonSchema
 }
 
 function compileJson(json: JsonSchema, inspected: Inspected): CompiledSchema {
-  let loading: Promise<CompiledSchema["validate"]> | undefined;
+  let check: CompiledSchema["validate"] | undefined;
   // Most servers describe their input in another way, and need none of this. Loaded once, because two imports of one
   // file may end in any order, and so would the first calls.
-  let check: CompiledSchema["validate"] = async (value) => {
-    loading ??= import("./json_check.ts").then((loaded) => check = loaded.createReader(inspected, toProblem));
-    return (await loading)(value);
+  const load = lazy(async () => check = (await import("./json_check.ts")).createReader(inspected, toProblem));
+  return {
+    isRaw: true,
+    json: () => json,
+    validate: (value) => check ? check(value) : load().then((check) => check(value)),
   };
-  return { isRaw: true, json: () => json, validate: (value) => check(value) };
 }
 
 // arktype calls this for what JSON Schema has no word for. Of dates and the like it would show `{}`, which accepts what

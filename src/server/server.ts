@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { lazy } from "../protocol/lazy.ts";
 import { compileSchema, type Schema } from "../schema/schema.ts";
 import { Accounts } from "../core/account.ts";
 import type { Authentication } from "../core/auth.ts";
@@ -31,6 +32,7 @@ import type { FindSpot, HttpEntry } from "../transports/http/upgrades.ts";
 import { applyToggle, createHandlerSet } from "./handler_set.ts";
 import { type CommonOptions, createCore, type Share } from "./core.ts";
 import type { RouteServerOptions } from "./options.ts";
+import type { UnknownOption } from "./unknown_options.ts";
 
 /** An MCP server: the default export of a server file. */
 export interface Server extends ChangeNotifier {
@@ -95,6 +97,8 @@ export interface ServerInternals {
   rest(): void;
   /** Turns `development` on, unless the options set it to `false`. Settles when it is on. */
   develop(): Promise<void>;
+  /** Finds options of the server and its handlers that are ignored, because there are none of their names. */
+  findUnknownOptions(): Promise<readonly UnknownOption[]>;
   /** Loads the code of the first request. */
   load(): Promise<void>;
 }
@@ -139,9 +143,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const endpoint = createEndpoint({ engine, era, allows }, options, site);
   const openRouter = routerOpener({ engine, endpoint, createEra }, options, site);
   branch?.toggles?.forEach((toggled) => applyToggle(set, toggled));
-  const develop = async () => {
-    if (options.development !== false) await watchReruns(engine);
-  };
+  const develop = async () => (await loadDevelopment()).startDevelopment(engine, options);
   if (options.development && !branch) develop();
   const ending = createEnding({ engine, endpoint }, site);
   const routed: Fetch = async (request, info) => await (site.router ?? await openRouter()).fetch(request, info);
@@ -174,12 +176,18 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       end: ending.end,
       rest: () => era.rest?.(),
       develop,
+      findUnknownOptions: async () => (await loadDevelopment()).findUnknownOptions(engine, options),
       load: async () => {
         await Promise.all([endpoint.load(), era.load?.()]);
       },
       host,
     },
   };
+}
+
+/** Loads the code for development. */
+function loadDevelopment() {
+  return import("./development.ts");
 }
 
 /** Creates the parts of a server. Concrete paths share them, except what must differ between paths. */
@@ -249,19 +257,20 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
   const { path, hasParams, branch } = site;
   const proxies = readProxies(options.proxies);
   const { auth } = core;
-  let authenticator: ReturnType<LoadAuthenticator> | undefined;
-  const openAuthenticator = async (auth: Authentication) => {
-    const { HttpAuthenticator } = await import("../transports/http/http_authenticator.ts");
-    return new HttpAuthenticator(auth, { core, path, proxies });
-  };
+  const authenticatorOf = (auth: Authentication): LoadAuthenticator =>
+    lazy(async () => {
+      const { HttpAuthenticator } = await import("../transports/http/http_authenticator.ts");
+      return new HttpAuthenticator(auth, { core, path, proxies });
+    });
   return new LazyEndpoint(engine, era, {
     path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
     isRouted: !!branch || hasParams,
+    bodies: branch?.bodies,
     hosts: readHosts(options.hosts),
     origins: readOrigins(options.origins),
     proxies,
     allows,
-    loadAuth: branch ? branch.loadAuth : auth && (() => authenticator ??= openAuthenticator(auth)),
+    loadAuth: branch ? branch.loadAuth : auth && authenticatorOf(auth),
   });
 }
 
@@ -283,20 +292,12 @@ function routerOpener<P extends Schema>(
   const schema = params && compileSchema(params, { use: "input", place: `path ${path}` });
   const makeHandlers = typeof handlers === "function" ? handlers : undefined;
   const grow = (branch: Branch) => growServer(options, createEra, { ...branch, toggles });
-  const load = async () => {
+  return lazy(async () => {
     const { PathRouter } = await import("../transports/http/path_router.ts");
     const { loadAuth, proxies } = endpoint.options;
     const parts = { engine, endpoint: await endpoint.load(), loadAuth, proxies };
     return site.router = new PathRouter({ ...parts, path, secret, params, schema, makeHandlers, grow });
-  };
-  let loading: Promise<PathRouter> | undefined;
-  return () => loading ??= load();
-}
-
-/** Starts to warn of work that a handler repeats. Loaded only in development. */
-async function watchReruns({ core, host }: Engine): Promise<void> {
-  const { RerunWatch, toWarning } = await import("../core/rerun_watch.ts");
-  host.reruns ??= new RerunWatch(core.ticker.clock, (repeated) => console.warn(toWarning(repeated)));
+  });
 }
 
 /** The steps in which a server ends. */
@@ -365,9 +366,8 @@ function withServices(host: CallHost, fetch: Fetch): Fetch {
 
 /** Loads CORS support with the first request, because most servers do not need it. */
 function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): Fetch {
-  const loading = async () => (await import("../transports/http/cors_headers.ts")).withCors(allows, fetch);
-  let wrapped: Promise<Fetch> | undefined;
-  return async (request, info) => await (await (wrapped ??= loading()))(request, info);
+  const wrapped = lazy(async () => (await import("../transports/http/cors_headers.ts")).withCors(allows, fetch));
+  return async (request, info) => await (await wrapped())(request, info);
 }
 
 /** Options that are lists. */

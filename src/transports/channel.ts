@@ -21,8 +21,11 @@ export type Write = (text: string) => Promise<void> | undefined;
 
 /** The server's end of a channel. */
 export interface Pipe {
-  /** Receives a message. Returns a promise if the reader should wait before it reads on. */
-  receive(text: string): Promise<void> | undefined;
+  /**
+   * Receives a message. Returns a promise if the reader should wait before it reads on. `principal` is the caller, if
+   * each message has its own credentials: the same one as that of the channel, perhaps with other scopes.
+   */
+  receive(text: string, principal?: Principal): Promise<void> | undefined;
   /** Sends an error for input that cannot be a message. */
   reject(problem: "long" | "encoding"): Promise<void> | undefined;
   /** Maximum bytes of a message. */
@@ -161,12 +164,13 @@ class Channel implements Pipe, Link {
     return this.#engine.core.limits.request.lineBytes;
   }
 
-  receive(text: string): Promise<void> | undefined {
+  receive(text: string, principal = this.principal): Promise<void> | undefined {
     if (!this.#isOpen) return;
     const { limits, observing, prepare } = this.#engine.core;
-    if (prepare) return prepare().then(() => this.receive(text));
+    if (prepare) return prepare().then(() => this.receive(text, principal));
     observing?.message("in", this, text);
-    this.#accept(parseMessage(text, limits.request));
+    const link = principal === this.principal ? this : new MessageLink(this, principal);
+    this.#accept(parseMessage(text, limits.request), link);
     // Backpressure: stop reading from a client that does not read its responses, or whose queue of calls is full.
     if (!this.#engine.scheduler.waiting) return this.#room;
     const { account } = this;
@@ -214,16 +218,19 @@ class Channel implements Pipe, Link {
     else this.#reportEnd = core.observing?.openStream(this.transport);
   }
 
-  #accept(message: Incoming): void {
-    const reply = this.#era.accept(message, this);
+  #accept(message: Incoming, link: Link = this): void {
+    const fail = (error: unknown) =>
+      toFailure(message.kind === "request" ? message.id : undefined, this.#engine.core.report(error));
+    let reply;
+    try {
+      reply = this.#era.accept(message, link);
+    } catch (error) {
+      return this.#answer(fail(error));
+    }
     if (!(reply instanceof Promise)) return this.#answer(reply.text);
     this.#busy++;
     this.isBusy = true;
-    const id = message.kind === "request" ? message.id : undefined;
-    reply.then(
-      (reply) => this.#end(reply.text),
-      (error) => this.#end(toFailure(id, this.#engine.core.report(error))),
-    );
+    reply.then((reply) => this.#end(reply.text), (error) => this.#end(fail(error)));
   }
 
   #end(text: string | undefined): void {
@@ -241,6 +248,45 @@ class Channel implements Pipe, Link {
       this.#room = undefined;
     });
   }
+}
+
+/** The link of one message that has credentials of its own. */
+class MessageLink implements Link {
+  readonly principal?: Principal;
+  readonly #channel: Channel;
+
+  constructor(channel: Channel, principal?: Principal) {
+    this.#channel = channel;
+    this.principal = principal;
+  }
+
+  get transport(): TransportName {
+    return this.#channel.transport;
+  }
+
+  get inFlight(): InFlight {
+    return this.#channel.inFlight;
+  }
+
+  get account(): Account {
+    return this.#channel.account;
+  }
+
+  get streams(): boolean {
+    return this.#channel.streams;
+  }
+
+  send(text: string): Promise<void> | undefined {
+    return this.#channel.send(text);
+  }
+
+  wait(events?: LinkEvents): void {
+    this.#channel.wait(events);
+  }
+
+  open(): void {}
+
+  release(): void {}
 }
 
 function tooLong(limit: number): Broken {

@@ -12,7 +12,7 @@
  * @see specification/2026-07-28/basic/transports (Custom Transports)
  * @module
  */
-import { isMcpError } from "../protocol/errors.ts";
+import { toBusy } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
@@ -24,7 +24,7 @@ import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import { type ConnectionInfo, readPrincipal } from "./http/access.ts";
 import { readPath } from "./http/access_options.ts";
-import { enterCaller } from "./http/enter.ts";
+import { enterCaller, toEntryFault } from "./http/enter.ts";
 import { checkTemplate } from "./http/path_template.ts";
 import type { FindSpot, HttpEntry } from "./http/upgrades.ts";
 import { Outbox } from "./outbox.ts";
@@ -131,6 +131,9 @@ class SocketEndpoint {
     if (!find && new URL(request.url).pathname !== this.#path) return this.#refuse(request, NOT_HERE);
     const entered = await this.#enter(request, info);
     if (entered instanceof Response) return entered;
+    // Meanwhile the server may have closed, which would never close this socket.
+    const late = check(request, info, { isUpgrade: true });
+    if (late) return await late;
     const account = findAccount(request, info, entered.principal);
     const problem = takeSocket(account);
     if (problem) return this.#refuse(request, problem, entered.principal);
@@ -170,8 +173,10 @@ class SocketEndpoint {
       const endpoint = await spot?.open();
       return spot && !endpoint ? this.#refuse(request, NOT_HERE, principal) : { principal, endpoint };
     } catch (error) {
-      if (!isMcpError(error)) throw error;
-      return this.#refuse(request, { status: 503, message: error.message, reason: "limit" }, principal);
+      const fault = await toEntryFault(this.#server[INTERNALS].http.core, error);
+      return fault instanceof Response
+        ? fault
+        : this.#refuse(request, { status: 503, message: fault, reason: "limit" }, principal);
     }
   }
 
@@ -219,7 +224,7 @@ class SocketEndpoint {
 function takeSocket(account: Account): Refused | undefined {
   const refuse = (state: string): Refused => ({
     status: 503,
-    message: `Cannot open the socket: ${state}`,
+    message: toBusy(`open the socket: ${state}`).message,
     reason: "limit",
   });
   // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.

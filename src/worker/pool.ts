@@ -4,6 +4,7 @@
  * @module
  */
 import type { Context } from "../core/context.ts";
+import { FairQueue } from "../core/fair_queue.ts";
 import { startBackgroundTimer } from "../runtime.ts";
 import {
   type FromThread,
@@ -35,8 +36,8 @@ export class Pool {
   readonly #url: URL;
   readonly #options: Required<WorkerPoolOptions>;
   readonly #idle: Thread[] = [];
-  /** Calls that wait for a thread, the oldest first. */
-  readonly #waiting = new Set<Waiter>();
+  /** Calls that wait for a thread. Callers take turns, so that one with many calls does not keep out the others. */
+  readonly #waiting = new FairQueue<Waiter>();
   #size = 0;
 
   /** Creates a pool without threads. */
@@ -47,7 +48,7 @@ export class Pool {
 
   /** Runs a call in a thread. */
   async run(input: unknown, ctx: Context): Promise<unknown> {
-    const thread = await this.#take(ctx.signal);
+    const thread = await this.#take(ctx);
     try {
       return await thread.run(input, ctx);
     } finally {
@@ -56,7 +57,7 @@ export class Pool {
     }
   }
 
-  #take(signal: AbortSignal): Promise<Thread> {
+  #take({ signal, principal }: Context): Promise<Thread> {
     signal.throwIfAborted();
     for (let thread = this.#idle.pop(); thread; thread = this.#idle.pop()) {
       if (!thread.hasEnded) return Promise.resolve(thread);
@@ -73,12 +74,12 @@ export class Pool {
       }
     };
     const giveUp = () => {
-      this.#waiting.delete(give);
+      this.#waiting.delete(principal?.id, give);
       reject(signal.reason);
     };
     if (this.#size < this.#options.size) give(() => this.#start());
     else {
-      this.#waiting.add(give);
+      this.#waiting.add(principal?.id, give);
       signal.addEventListener("abort", giveUp, { once: true });
     }
     return promise;
@@ -92,20 +93,25 @@ export class Pool {
   }
 
   #release(thread: Thread): void {
-    const [next] = this.#waiting;
     if (thread.hasEnded) {
       this.#size--;
-      if (next) this.#give(next, () => this.#start());
-    } else if (next) this.#give(next, () => thread);
+      return this.#startNext();
+    }
+    const next = this.#waiting.take();
+    if (next) next(() => thread);
     else {
       this.#idle.push(thread);
       thread.rest(() => this.#drop(thread));
     }
   }
 
-  #give(waiter: Waiter, find: () => Thread): void {
-    this.#waiting.delete(waiter);
-    waiter(find);
+  // If a thread cannot be made, the next call tries to make one. Otherwise it would wait for nothing.
+  #startNext(): void {
+    while (this.#size < this.#options.size) {
+      const next = this.#waiting.take();
+      if (!next) return;
+      next(() => this.#start());
+    }
   }
 
   #drop(thread: Thread): void {
@@ -220,7 +226,8 @@ class Thread {
   #cancel(job: Job, reason: unknown): void {
     if (this.#job !== job) return;
     job.result.reject(reason);
-    if (!this.#isReady) return this.end();
+    // A thread that has not loaded its file can still run the next call. Starting one takes longer than most calls.
+    if (!this.#isReady) return this.#finish(job);
     job.cancel(reason);
     this.#startTimer(this.#options.stopMs, () => this.end());
   }

@@ -3,8 +3,8 @@ const root = new URL("../../", import.meta.url).pathname;
 
 /** The bundles that have a budget, in KiB minified. */
 export const BUNDLES = [
-  { name: "both eras", library: "mod.ts", limit: 57 },
-  { name: "the modern era alone", library: "src/modern.ts", limit: 56 },
+  { name: "both eras", library: "mod.ts", limit: 56 },
+  { name: "the modern era alone", library: "src/modern.ts", limit: 55 },
 ] as const;
 
 /** The size of a bundle. */

@@ -244,6 +244,59 @@ Deno.test("threads that cannot be made fail every call, and none of them waits",
   }
 });
 
+Deno.test("a caller with many calls does not keep the threads from others", async () => {
+  const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
+  const order: string[] = [];
+  const call = async (id: string) => {
+    await run({ job: "burn", value: 5 }, fakeContext({ principal: { id } }));
+    order.push(id);
+  };
+  await Promise.all([...Array.from({ length: 10 }, () => call("eve")), call("ada"), call("bob")]);
+  assertEquals(order.slice(0, 4).toSorted(), ["ada", "bob", "eve", "eve"]);
+});
+
+Deno.test("if a thread cannot be made any more, no waiting call is forgotten", async () => {
+  const { Worker } = globalThis;
+  const run = worker<typeof heavy>(heavyFile, { size: 1 });
+  try {
+    const first = run({ job: "uncaught" }, fakeContext());
+    globalThis.Worker = class {
+      constructor() {
+        throw new Error("no threads left");
+      }
+    } as unknown as typeof Worker;
+    const waiting = Array.from({ length: 3 }, () => run({ job: "echo" }, fakeContext()));
+    await assertRejects(() => first, Error, "nobody caught this");
+    for (const call of waiting) await assertRejects(() => call, Error, "no threads left");
+  } finally {
+    globalThis.Worker = Worker;
+  }
+});
+
+Deno.test("calls that are cancelled while their thread starts do not start one each", async () => {
+  const { Worker } = globalThis;
+  let started = 0;
+  globalThis.Worker = class extends Worker {
+    constructor(url: string | URL, options?: WorkerOptions) {
+      started++;
+      super(url, options);
+    }
+  };
+  try {
+    const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 100 });
+    for (let i = 0; i < 20; i++) {
+      const controller = new AbortController();
+      const call = run({ job: "echo" }, fakeContext({ signal: controller.signal }));
+      controller.abort(new Error("cancelled"));
+      await assertRejects(() => call, Error, "cancelled");
+    }
+    assertEquals(await run({ job: "echo", value: 7 }, fakeContext()), 7);
+    assertEquals(started, 1);
+  } finally {
+    globalThis.Worker = Worker;
+  }
+});
+
 Deno.test("outside of a thread the exposed handler is a function", async () => {
   assertEquals(await heavyInside({ job: "echo", value: 5 }, fakeContext()), 5);
 });

@@ -14,12 +14,18 @@ export interface Entering {
 /** Work that takes longer than `limits.auth.timeoutMs`. */
 export const TOO_SLOW = new Error("Cannot admit a caller: it took too long");
 
+/** Work that has not ended when the server closes. */
+export const CLOSED = new Error("Cannot admit a caller: the server is closing");
+
 /** Limits work that takes time, such as authentications, by `limits.auth`. */
 export class AuthenticationLimits {
   readonly #core: Core;
   /** Number of requests that wait, in all and by peer. */
   #running = 0;
   readonly #runningOf = new Map<string, number>();
+  /** Ends each wait with an error. */
+  readonly #stops = new Set<(error: Error) => void>();
+  #isClosed = false;
 
   constructor(core: Core) {
     this.#core = core;
@@ -33,19 +39,28 @@ export class AuthenticationLimits {
   /**
    * Waits for work, up to `limits.auth.timeoutMs`. Work that never settles must not hold its place forever.
    *
-   * @throws {Error} `TOO_SLOW`.
+   * @throws {Error} `TOO_SLOW`, or `CLOSED`.
    */
   async wait<T>(work: PromiseLike<T>, { peer }: Entering): Promise<T> {
     const { ticker, limits: { auth: { timeoutMs } } } = this.#core;
     this.#count(peer, 1);
-    const { promise: late, reject } = Promise.withResolvers<never>();
+    const { promise: stopped, reject } = Promise.withResolvers<never>();
     const timeout = ticker.startTimeout(timeoutMs, () => reject(TOO_SLOW));
+    this.#stops.add(reject);
+    if (this.#isClosed) reject(CLOSED);
     try {
-      return await Promise.race([work, late]);
+      return await Promise.race([work, stopped]);
     } finally {
+      this.#stops.delete(reject);
       ticker.cancel(timeout);
       this.#count(peer, -1);
     }
+  }
+
+  /** Ends all waits, also later ones. The timer that would end them stops with the server. */
+  close(): void {
+    this.#isClosed = true;
+    for (const stop of this.#stops) stop(CLOSED);
   }
 
   #exceeds(peer: string | undefined): boolean {

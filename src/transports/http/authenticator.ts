@@ -30,6 +30,8 @@ export interface Authenticator {
     entered: Admitted | Response | Promise<Admitted | Response>,
     serve: (admitted: Admitted) => Promise<Response>,
   ): Promise<Response>;
+  /** Refuses all requests that wait for their authentication, because the server is closing. */
+  close(): void;
   /** Returns what was found about the caller of an admitted request. */
   findAdmitted(found: unknown): Admitted | undefined;
 }

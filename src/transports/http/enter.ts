@@ -3,6 +3,8 @@
  *
  * @module
  */
+import { BUSY, isMcpError } from "../../protocol/errors.ts";
+import type { Core } from "../../core/core.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { EnterOptions } from "./authenticator.ts";
 import type { LazyEndpoint } from "./lazy_endpoint.ts";
@@ -16,4 +18,14 @@ export async function enterCaller(
 ): Promise<ConnectionInfo | Response | undefined> {
   const authenticator = await loadAuth?.();
   return authenticator ? await authenticator.enter(request, info, options) : info;
+}
+
+/**
+ * Returns the message for a client that may try again, or the response to any other error, such as one of `handlers`.
+ * The runtime would show the client the error itself.
+ */
+export async function toEntryFault(core: Core, error: unknown): Promise<string | Response> {
+  if (isMcpError(error) && error.code === BUSY) return error.message;
+  const { toFault } = await import("./exchange.ts");
+  return toFault(core, error);
 }

@@ -18,7 +18,7 @@ import {
   RETRY_AFTER,
   type SeenRequest,
 } from "../../core/link.ts";
-import type { Aging } from "../../core/timers.ts";
+import type { Aging } from "../../core/aging.ts";
 import type { Accepts } from "./accept.ts";
 import type { Receiver, Unread } from "./request_body.ts";
 import { COMMENT, type EventStream, type EventStreams, toEvent } from "./event_stream.ts";

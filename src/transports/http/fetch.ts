@@ -11,7 +11,7 @@ import type { Principal } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import { type Reply, RETRY_AFTER } from "../../core/link.ts";
 import type { RefusalReason } from "../../core/observer.ts";
-import { Aging } from "../../core/timers.ts";
+import { Aging } from "../../core/aging.ts";
 import { type Accepts, isJsonType, readAccept } from "./accept.ts";
 import {
   type AccessOptions,
@@ -38,6 +38,8 @@ export interface HttpOptions extends AccessOptions {
   readonly proxies: readonly string[];
   /** Authenticates callers, if the server has `auth`. */
   readonly loadAuth?: LoadAuthenticator;
+  /** Reads the bodies of several endpoints, whose limits apply to all of them together. */
+  readonly bodies?: RequestBodies;
 }
 
 /** Handles web-standard requests. The optional second argument comes from Deno, Bun or a router. */
@@ -78,7 +80,7 @@ export class Endpoint {
     this.#options = options;
     this.#allow = era.attach ? "GET, POST, DELETE" : "POST";
     this.#streams = new EventStreams(engine.core);
-    this.#bodies = new RequestBodies(engine.core);
+    this.#bodies = options.bodies ?? new RequestBodies(engine.core);
     // A call that takes longer becomes a stream, because a disconnected client is only noticed on a stream.
     const waiting = new Aging<Exchange>(ticker, limits.streams.openAfterMs, (exchange) => exchange.open());
     const account = (request: Request, info: unknown, principal?: Principal) =>
@@ -103,9 +105,11 @@ export class Endpoint {
     return this.#refuse(request, { status: 404, message, reason: "path" });
   }
 
-  /** Stops accepting requests. */
+  /** Stops accepting requests, and refuses those whose caller or body is not known yet. */
   close(): void {
     this.#isClosing = true;
+    this.#bodies.close(CLOSING);
+    this.#options.loadAuth?.().then((authenticator) => authenticator.close(), () => {});
   }
 
   /** Handles a request. */
@@ -257,7 +261,7 @@ export class Endpoint {
 
 const CLOSING: Rejection = {
   status: 503,
-  message: toMessage("the server is closing"),
+  message: toMessage("the server is closing; try again later"),
   headers: RETRY_AFTER,
   reason: "closing",
 };

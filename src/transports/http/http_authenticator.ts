@@ -30,7 +30,7 @@ import { RETRY_AFTER, type SeenRequest } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
 import { type ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
 import type { Admitted, Authenticator, AuthenticatorParts, EnterOptions, OpenRoute } from "./authenticator.ts";
-import { AuthenticationLimits, TOO_SLOW } from "./authentication_limits.ts";
+import { AuthenticationLimits, CLOSED, TOO_SLOW } from "./authentication_limits.ts";
 import { toFault, toRefusal } from "./exchange.ts";
 import { PathTemplate } from "./path_template.ts";
 import { readPath } from "./request_path.ts";
@@ -100,6 +100,10 @@ export class HttpAuthenticator implements Authenticator {
     return settled instanceof Response ? settled : await serve(settled);
   }
 
+  close(): void {
+    this.#limits.close();
+  }
+
   enter(
     request: Request,
     info: ConnectionInfo | undefined,
@@ -121,11 +125,15 @@ export class HttpAuthenticator implements Authenticator {
     try {
       return this.#judge(entry, await this.#limits.wait(Promise.resolve(found), entry));
     } catch (error) {
+      if (error === CLOSED) {
+        entry.abort(error);
+        return this.#refuse(entry, CLOSING);
+      }
       if (error !== TOO_SLOW) return toFault(this.#core, error);
       const reason = `authentication took longer than ${this.#core.limits.auth.timeoutMs} ms (auth.timeoutMs)`;
-      entry.abort();
+      entry.abort(error);
       this.#core.report(new Error(`Cannot authenticate a caller: ${reason}`));
-      return this.#refuse(entry, refuse(503, { reason }));
+      return this.#refuse(entry, refuse(503, { reason: `${reason}; try again later` }));
     }
   }
 
@@ -189,8 +197,9 @@ const MAX_PATH = 2048;
 const NO_REQUEST = {} as Request; // Never read.
 const NO_CALLER = refuse(401);
 const EXPIRED = refuse(401, { reason: "the credentials have expired" });
+const CLOSING = refuse(503, { reason: "the server is closing; try again later" });
 const TOO_MANY = refuse(503, {
-  reason: "too many callers are being authenticated (auth.running, auth.runningPerPeer)",
+  reason: `too many callers are being authenticated (auth.running, auth.runningPerPeer); try again later`,
 });
 
 /** A request at the authenticator. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */
@@ -242,8 +251,8 @@ class Entry implements AuthFacts {
     return (this.#controller ??= new AbortController()).signal;
   }
 
-  abort(): void {
-    this.#controller?.abort(TOO_SLOW);
+  abort(reason: unknown): void {
+    this.#controller?.abort(reason);
   }
 }
 

@@ -29,7 +29,9 @@ export class LargeBodies {
   readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
   readonly #turns: Turns;
-  /** Arriving bodies, oldest first. */
+  /** Bodies that are being read. */
+  readonly #reading = new Set<IncomingBody>();
+  /** Those of them that are charged, oldest first. */
   readonly #large = new Set<IncomingBody>();
   #held = 0;
 
@@ -49,6 +51,7 @@ export class LargeBodies {
     const reader = request.body?.getReader();
     if (!reader) return new ArrayBuffer(0);
     const body: IncomingBody = { reader, account, size: 0, held: 0 };
+    this.#reading.add(body);
     const deadline = this.#ticker.startTimeout(bodyMs, () => stop(body, tooSlow(bodyMs)));
     let bytes = new Uint8Array(SMALL);
     let reads = 0;
@@ -84,9 +87,15 @@ export class LargeBodies {
       throw error;
     } finally {
       this.#ticker.cancel(deadline);
+      this.#reading.delete(body);
       this.#release(body);
       stop(body);
     }
+  }
+
+  /** Stops reading. */
+  close(unread: Unread): void {
+    for (const body of this.#reading) stop(body, unread);
   }
 
   #hold(body: IncomingBody, bytes: number): void {

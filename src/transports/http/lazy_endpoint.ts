@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { lazy } from "../../protocol/lazy.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import type { Endpoint, Fetch, HttpOptions } from "./fetch.ts";
 
@@ -13,8 +14,9 @@ export class LazyEndpoint {
   readonly options: HttpOptions;
   readonly #engine: Engine;
   readonly #era: Era;
+  /** Returns the endpoint, and loads it if necessary. */
+  readonly load: () => Promise<Endpoint> = lazy(() => this.#load());
   #endpoint?: Endpoint;
-  #loading?: Promise<Endpoint>;
   #isClosing = false;
 
   /** Creates an endpoint that serves an era. */
@@ -27,11 +29,6 @@ export class LazyEndpoint {
   /** The endpoint, once it is loaded. */
   get loaded(): Endpoint | undefined {
     return this.#endpoint;
-  }
-
-  /** Returns the endpoint, and loads it if necessary. */
-  load(): Promise<Endpoint> {
-    return this.#loading ??= this.#load();
   }
 
   /** Handles a request. */

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { isMcpError, McpError } from "../../protocol/errors.ts";
+import { BUSY, isMcpError, type McpError, toBusy } from "../../protocol/errors.ts";
 import type { Checked, CompiledSchema, Schema } from "../../schema/schema.ts";
 import { readTextValues } from "../../schema/text_values.ts";
 import type { Change } from "../../core/changes.ts";
@@ -13,14 +13,15 @@ import type { HandlerSet, ReadRoute } from "../../core/context.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Handler } from "../../core/feature.ts";
 import { INTERNALS } from "../../core/internals.ts";
-import { BUSY, RETRY_AFTER } from "../../core/link.ts";
+import { RETRY_AFTER } from "../../core/link.ts";
 import { type OpenPipe, openPipe, type PipeServer } from "../channel.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
 import type { Authenticator, LoadAuthenticator } from "./authenticator.ts";
-import { AuthenticationLimits, type Entering, TOO_SLOW } from "./authentication_limits.ts";
+import { AuthenticationLimits, CLOSED, type Entering, TOO_SLOW } from "./authentication_limits.ts";
 import { toFault, toRefusal } from "./exchange.ts";
 import type { Endpoint, Fetch } from "./fetch.ts";
 import { PathTemplate, type PathValues } from "./path_template.ts";
+import type { RequestBodies } from "./request_body.ts";
 import type { HttpEntry, Spot, Wanted } from "./upgrades.ts";
 
 /** Parameters of a path by name. With a schema, they have its types. */
@@ -30,6 +31,8 @@ export type RouteParams = Readonly<Record<string, unknown>>;
 export interface Branch {
   readonly trunk: Engine;
   readonly loadAuth?: LoadAuthenticator;
+  /** Reads the bodies of all concrete paths. */
+  readonly bodies: RequestBodies;
   readonly path: string;
   readonly secret: string | readonly string[];
   readonly handlers: readonly Handler[];
@@ -95,9 +98,13 @@ export class PathRouter {
   readonly #options: PathRouterOptions;
   readonly #template: PathTemplate;
   readonly #limits: AuthenticationLimits;
+  /** Slow handlers must not keep others from being checked, so they are counted separately. */
+  readonly #makingLimits: AuthenticationLimits;
   readonly #secret: string | readonly string[];
   /** The path that was used least recently is first. */
   readonly #entries = new Map<string, Entry>();
+  /** Number of entries whose server is made. */
+  #made = 0;
   readonly #connected?: Promise<void>;
   #isClosed = false;
 
@@ -107,6 +114,7 @@ export class PathRouter {
     this.#options = options;
     this.#template = new PathTemplate(path);
     this.#limits = new AuthenticationLimits(options.engine.core);
+    this.#makingLimits = new AuthenticationLimits(options.engine.core);
     // Without one of its own, a path that is dropped and used again could not open what it had sealed.
     this.#secret = secret ?? crypto.randomUUID() + crypto.randomUUID();
     changes.listeners.add((change) => this.#announce(change));
@@ -136,7 +144,7 @@ export class PathRouter {
       if (!METHODS.includes(request.method)) return await endpoint.fetch(request, entered);
       return await this.#pass(place, request, entered);
     } catch (error) {
-      return isMcpError(error) && error.code === BUSY ? this.#refuseBusy(request, error.message) : toFault(core, error);
+      return isMcpError(error) && error.code === BUSY ? this.#refuseBusy(request, error) : toFault(core, error);
     }
   };
 
@@ -151,17 +159,17 @@ export class PathRouter {
 
   async #pass(place: Place, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
     const entry = this.#open(place);
-    if (!entry) return this.#refuseBusy(request, TOO_MANY);
-    entry.users++;
+    if (!entry) return this.#refuseBusy(request, toBusy(TOO_MANY));
+    const release = toRelease(entry);
     try {
       const server = await entry.making;
       return await (server ? server.fetch(request, info) : this.#options.endpoint.refusePath(request));
     } finally {
-      entry.users--;
+      release();
     }
   }
 
-  #refuseBusy(http: Request, message: string): Response {
+  #refuseBusy(http: Request, { message }: McpError): Response {
     const { observing } = this.#options.engine.core;
     const refused = { status: 503, message, headers: RETRY_AFTER };
     observing?.refuse({ transport: "http", http: { request: http } }, { ...refused, reason: "limit", code: BUSY });
@@ -198,17 +206,26 @@ export class PathRouter {
 
   async #enter(place: Place): Promise<PipeServer | undefined> {
     const entry = this.#open(place);
-    if (!entry) throw new McpError(BUSY, TOO_MANY);
-    const server = await entry.making;
+    if (!entry) throw toBusy(TOO_MANY);
+    const { ticker } = this.#options.engine.core;
+    // The channel opens some time after its server is made. Until then, the path must not be dropped for another one.
+    const release = toRelease(entry);
+    let server: BranchServer | undefined;
+    try {
+      server = await entry.making;
+    } finally {
+      if (!server) release();
+    }
     if (!server) return;
+    const reservation = ticker.startTimeout(RESERVED_MS, release);
     const openCounted: OpenPipe = (options) => {
       const pipe = openPipe(server, options);
-      entry.users++;
+      const leave = toRelease(entry);
+      ticker.cancel(reservation);
+      release();
       const { close } = pipe;
-      let isOpen = true;
       pipe.close = () => {
-        if (isOpen) entry.users--;
-        isOpen = false;
+        leave();
         close.call(pipe);
       };
       return pipe;
@@ -243,6 +260,8 @@ export class PathRouter {
   /** Stops accepting calls. */
   stop(): void {
     this.#isClosed = true;
+    this.#limits.close();
+    this.#makingLimits.close();
     for (const server of this.list()) server[INTERNALS].stop();
   }
 
@@ -250,6 +269,7 @@ export class PathRouter {
   async end(): Promise<void> {
     await Promise.all(this.list().map((server) => server[INTERNALS].end()));
     this.#entries.clear();
+    this.#made = 0;
   }
 
   #toEntering({ request, info }: Pick<Wanted, "request" | "info">): Entering {
@@ -286,18 +306,26 @@ export class PathRouter {
 
   // Anybody can start an asynchronous check, so it is limited like an authentication.
   async #check(schema: CompiledSchema, values: PathValues, entering: Entering): Promise<Checked> {
-    if (this.#limits.isFull(entering)) throw new McpError(BUSY, TOO_MANY_CHECKS);
+    if (this.#limits.isFull(entering)) throw toBusy(TOO_MANY_CHECKS);
     const checked = readTextValues(schema, values);
     if (!(checked instanceof Promise)) return checked;
     try {
       return await this.#limits.wait(checked, entering);
     } catch (error) {
-      if (error !== TOO_SLOW) throw error;
-      const { path, engine: { core } } = this.#options;
-      const { timeoutMs } = core.limits.auth;
-      core.report(new Error(`Cannot check path ${path}: its params took longer than ${timeoutMs} ms (auth.timeoutMs)`));
-      throw new McpError(BUSY, CHECK_TOO_SLOW);
+      throw this.#toClientError(error, { verb: "check", part: "params", late: CHECK_TOO_SLOW });
     }
+  }
+
+  /** Returns the error for the client, if work for a path took too long or the server closes. */
+  #toClientError(error: unknown, { verb, part, late }: Slow): unknown {
+    if (error === CLOSED) return toBusy(CLOSING);
+    if (error !== TOO_SLOW) return error;
+    const { path, engine: { core } } = this.#options;
+    const { timeoutMs } = core.limits.auth;
+    core.report(
+      new Error(`Cannot ${verb} path ${path}: its ${part} took longer than ${timeoutMs} ms (auth.timeoutMs)`),
+    );
+    return toBusy(late);
   }
 
   #open(place: Place): Entry | undefined {
@@ -305,53 +333,79 @@ export class PathRouter {
     let entry = this.#entries.get(path);
     if (entry) this.#entries.delete(path);
     else {
-      if (this.#entries.size >= this.#options.engine.core.limits.endpoints.open && !this.#dropOne()) return;
+      if (this.#isFull()) return;
       entry = this.#make(place);
     }
     this.#entries.set(path, entry);
     return entry;
   }
 
+  // Paths whose handlers are being made are limited too, by the same number.
+  #isFull(): boolean {
+    const { core } = this.#options.engine;
+    const { open } = core.limits.endpoints;
+    const isFull = this.#entries.size >= 2 * open || this.#made >= open && !this.#findIdle();
+    if (isFull) core.observing?.reach("endpoints.open");
+    return isFull;
+  }
+
   #make(place: Place): Entry {
-    const making = this.#grow(place);
-    const entry: Entry = { making, users: 0 };
-    const drop = () => void (this.#entries.get(place.path) === entry && this.#entries.delete(place.path));
-    making.then((server) => {
-      entry.server = server;
-      if (!server) return drop();
-      if (this.#isClosed) {
-        server[INTERNALS].stop();
-        server[INTERNALS].end();
-      }
-    }, drop);
+    const entry: Entry = { making: this.#limit(() => this.#grow(place, entry)), users: 0 };
+    const forget = () => {
+      if (this.#entries.get(place.path) === entry) this.#entries.delete(place.path);
+    };
+    entry.making.then((server) => server || forget(), forget);
     return entry;
   }
 
-  async #grow({ path, params, route }: Place): Promise<BranchServer | undefined> {
+  // Handlers that are never made must not hold their place and their requests forever.
+  async #limit(grow: () => Promise<BranchServer | undefined>): Promise<BranchServer | undefined> {
+    await undefined; // Until the entry is there.
+    try {
+      return await this.#makingLimits.wait(grow(), {});
+    } catch (error) {
+      throw this.#toClientError(error, { verb: "open", part: "handlers", late: HANDLERS_TOO_SLOW });
+    }
+  }
+
+  async #grow({ path, params, route }: Place, entry: Entry): Promise<BranchServer | undefined> {
     // Otherwise a client could subscribe before changes of other instances arrive.
     await this.#connected;
-    const { engine, loadAuth, makeHandlers, grow } = this.#options;
+    const { engine, endpoint, loadAuth, makeHandlers, grow } = this.#options;
+    if (this.#isClosed) return;
     // The schema of the server has the type of its values.
     const own = makeHandlers ? await makeHandlers(params as never) : [];
-    if (own === undefined) return;
+    // They may come too late.
+    if (own === undefined || this.#isClosed || this.#entries.get(path) !== entry) return;
+    // Only now, so that paths that do not exist drop none that do.
+    if (this.#made >= engine.core.limits.endpoints.open && !this.#dropOne()) throw toBusy(TOO_MANY);
     const handlers = [...engine.registry.handlers, ...own];
-    return grow({ trunk: engine, loadAuth, path, secret: this.#secret, handlers, route });
+    const { bodies } = endpoint.parts;
+    entry.server = grow({ trunk: engine, loadAuth, bodies, path, secret: this.#secret, handlers, route });
+    this.#made++;
+    return entry.server;
   }
 
   #dropOne(): boolean {
-    const { scheduler, core } = this.#options.engine;
-    core.observing?.reach("endpoints.open");
-    const busy = scheduler.busyServers();
+    this.#options.engine.core.observing?.reach("endpoints.open");
+    const found = this.#findIdle();
+    if (!found) return false;
+    const { path, server } = found;
+    this.#entries.delete(path);
+    this.#made--;
+    server[INTERNALS].rest();
+    server[INTERNALS].end();
+    return true;
+  }
+
+  /** Finds the path that was idle for longest. */
+  #findIdle(): { readonly path: string; readonly server: BranchServer } | undefined {
+    const busy = this.#options.engine.scheduler.busyServers();
     for (const [path, { server, users }] of this.#entries) {
       if (!server || users) continue;
       const { http, engine: { host } } = server[INTERNALS];
-      if (http.endpoint.loaded?.parts.streams.size || busy.has(host.server)) continue;
-      this.#entries.delete(path);
-      server[INTERNALS].rest();
-      server[INTERNALS].end();
-      return true;
+      if (!http.endpoint.loaded?.parts.streams.size && !busy.has(host.server)) return { path, server };
     }
-    return false;
   }
 
   // Changes that the server announces hold for all paths, also those of other instances.
@@ -364,12 +418,33 @@ export class PathRouter {
   }
 }
 
+/** Counts a user of an entry. Returns a function that ends the use. */
+function toRelease(entry: Entry): () => void {
+  entry.users++;
+  let isUsed = true;
+  return () => {
+    if (isUsed) entry.users--;
+    isUsed = false;
+  };
+}
+
+/** Work for a path that takes too long. */
+interface Slow {
+  readonly verb: string;
+  readonly part: string;
+  /** Message for the client. */
+  readonly late: string;
+}
+
+/** Milliseconds for which a path is kept for a channel that opens. */
+const RESERVED_MS = 1000;
 /** Methods of requests to an endpoint. */
 const METHODS: readonly string[] = ["GET", "POST", "DELETE"];
 /** Maximum characters of a concrete path, which is kept in memory. */
 const MAX_PATH = 1024;
 
-const TOO_MANY = "Cannot serve the request: too many paths are in use (endpoints.open)";
-const TOO_MANY_CHECKS =
-  "Cannot serve the request: too many paths are being checked (auth.running, auth.runningPerPeer)";
-const CHECK_TOO_SLOW = "Cannot serve the request: the path could not be checked in time (auth.timeoutMs)";
+const TOO_MANY = "serve the request: too many paths are in use (endpoints.open)";
+const TOO_MANY_CHECKS = "serve the request: too many paths are being checked (auth.running, auth.runningPerPeer)";
+const CLOSING = "serve the request: the server is closing";
+const HANDLERS_TOO_SLOW = "serve the request: the handlers of the path were not made in time (auth.timeoutMs)";
+const CHECK_TOO_SLOW = "serve the request: the path could not be checked in time (auth.timeoutMs)";

@@ -7,7 +7,8 @@ import type { Account } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { Limits } from "../../core/limits.ts";
 import { type Reply, RETRY_AFTER } from "../../core/link.ts";
-import { Aging, type Ticker, type Timeout } from "../../core/timers.ts";
+import { Aging } from "../../core/aging.ts";
+import type { Ticker, Timeout } from "../../core/timers.ts";
 import type { LargeBodies } from "./large_body.ts";
 import { type Turn, Turns } from "./turns.ts";
 
@@ -54,9 +55,11 @@ export class RequestBodies {
   readonly #arriving: Aging<Receiver>;
   readonly #slow = new Map<Receiver, Slow>();
   readonly #turns = new Turns();
-  /** Bodies that wait for their turn. */
-  readonly #waiting = new Map<Receiver, Turn>();
+  /** Awaited bodies that need a turn. Those that have arrived have a place in the queue. */
+  readonly #heavy = new Map<Receiver, Turn | undefined>();
   #large?: LargeBodies;
+  /** Why no body is read any more. */
+  #closed?: Unread;
 
   /** Creates a reader of bodies. */
   constructor(core: Core) {
@@ -75,6 +78,7 @@ export class RequestBodies {
    * would cost more than the rest of the reading.
    */
   read(request: Request, receiver: Receiver): Promise<ArrayBuffer | Unread> {
+    if (this.#closed) return Promise.resolve(this.#closed);
     const length = request.headers.get("content-length");
     // The runtime enforces the declared length of a small body, but no timeout.
     if (length === null || !(Number(length) <= this.#small)) return this.#readLarge(request, receiver.account);
@@ -84,28 +88,43 @@ export class RequestBodies {
 
   // It counts as arriving while it waits for its turn, so it is charged after a while.
   async #readInTurn(request: Request, receiver: Receiver): Promise<ArrayBuffer> {
+    this.#heavy.set(receiver, undefined);
     const body = await request.arrayBuffer();
+    if (!this.#heavy.has(receiver)) return body;
     const { account } = receiver;
     const turn = this.#turns.take(account.key ?? account);
-    this.#waiting.set(receiver, turn);
+    this.#heavy.set(receiver, turn);
     await turn.begun;
-    this.#waiting.delete(receiver);
     return body;
   }
 
-  // A body that is no longer awaited must not stay in memory until its turn.
+  // A body that is no longer awaited must not stay in memory until its turn. A client that sends nothing more may keep
+  // the connection open for as long as it wants, so its charge must not last until then.
   #abort(receiver: Receiver, unread: Unread): void {
     receiver.abort(unread);
-    this.#waiting.get(receiver)?.leave();
+    const turn = this.#heavy.get(receiver);
+    this.#heavy.delete(receiver);
+    turn?.leave();
+    this.#endSlow(receiver);
   }
 
   /** Call this when reading has ended. */
   end(receiver: Receiver): void {
     this.#arriving.delete(receiver);
+    if (this.#heavy.size) this.#heavy.delete(receiver);
     if (this.#slow.size) this.#endSlow(receiver);
   }
 
+  /** Stops reading, because the server is closing: its calls could not run. */
+  close(unread: Unread): void {
+    this.#closed = unread;
+    this.#arriving.flush();
+    for (const receiver of this.#slow.keys()) this.#abort(receiver, unread);
+    this.#large?.close(unread);
+  }
+
   #setDeadline(receiver: Receiver): void {
+    if (this.#closed) return this.#abort(receiver, this.#closed);
     const { bodyMs } = this.#limits;
     const { account } = receiver;
     if (!account.hold(SLOW_BYTES)) return this.#abort(receiver, TOO_MUCH_ARRIVING);
@@ -124,6 +143,7 @@ export class RequestBodies {
   // Loaded on demand.
   async #readLarge(request: Request, account: Account): Promise<ArrayBuffer | Unread> {
     const { LargeBodies } = await import("./large_body.ts");
+    if (this.#closed) return this.#closed;
     this.#large ??= new LargeBodies(this.#core, this.#turns);
     return await this.#large.read(request, account);
   }

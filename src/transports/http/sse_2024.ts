@@ -12,7 +12,7 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
-import { isMcpError } from "../../protocol/errors.ts";
+import { toBusy } from "../../protocol/errors.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { RETRY_AFTER } from "../../core/link.ts";
@@ -22,7 +22,7 @@ import type { Principal } from "../../core/context.ts";
 import { isJsonType } from "./accept.ts";
 import { type ConnectionInfo, readPrincipal } from "./access.ts";
 import { readPath } from "./access_options.ts";
-import { enterCaller } from "./enter.ts";
+import { enterCaller, toEntryFault } from "./enter.ts";
 import { checkTemplate, PathTemplate } from "./path_template.ts";
 import type { Receiver, Unread } from "./request_body.ts";
 import type { FindSpot, HttpEntry, HttpParts, Spot } from "./upgrades.ts";
@@ -53,6 +53,8 @@ interface Opening extends Caller {
 /** A stream with its channel. */
 interface OpenStream {
   readonly pipe: Pipe;
+  /** Ends the channel. */
+  readonly close: () => void;
   /** Id of the caller. */
   readonly owner?: string;
   /** The concrete path of the endpoint, if the path of the server has parameters. */
@@ -60,6 +62,11 @@ interface OpenStream {
 }
 
 const NOT_FOUND: Refused = { status: 404, message: "Cannot serve the request: nothing is here", reason: "path" };
+const NOT_OPEN: Refused = {
+  status: 404,
+  message: "Cannot accept the message: the stream is not open",
+  reason: "session",
+};
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** A server that can be served over HTTP+SSE, created by `createServer`. */
@@ -91,12 +98,13 @@ export function httpSse(
   options: HttpSseOptions = {},
 ): { readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response> } {
   const { path = "/sse", messages = "/messages" } = options;
-  const { find, http: { core, endpoint, path: ownPath } } = server[INTERNALS];
+  const { find, http: { core, ended, endpoint, path: ownPath } } = server[INTERNALS];
   for (const each of [path, messages]) find ? checkTemplate(each, ownPath) : readPath(each);
   const isAt = (template: string, pathname: string | undefined) =>
     pathname !== undefined && (find ? new PathTemplate(template).match(pathname) !== undefined : pathname === template);
   // A pipe is found by an id that nobody can guess, and lives as long as its stream.
   const pipes = new Map<string, OpenStream>();
+  ended.then(() => pipes.forEach(({ close }) => close()));
 
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     await core.prepare?.();
@@ -117,27 +125,30 @@ export function httpSse(
       if (posts) return await take(request, searchParams?.get("sessionId") ?? "", { principal, parts, spot });
       const served = spot ? await spot.open() : server;
       if (!served) return refuseWith(request, NOT_FOUND, principal);
+      // Meanwhile the server may have closed, which would never end this stream.
+      const late = parts.check(request, info);
+      if (late) return await late;
       return open(request, { principal, account: parts.account(request, info, principal), parts, spot, served });
     } catch (error) {
-      if (!isMcpError(error)) throw error;
-      const { message } = error;
-      return refuseWith(request, { status: 503, message, headers: RETRY_AFTER, reason: "limit" }, principal);
+      const fault = await toEntryFault(core, error);
+      if (fault instanceof Response) return fault;
+      return refuseWith(request, { status: 503, message: fault, headers: RETRY_AFTER, reason: "limit" }, principal);
     }
   }
 
   function open(request: Request, { principal, account, parts, spot, served }: Opening): Response {
     if (!account.openStream()) {
-      const message = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
+      const { message } = toBusy("open the stream: too many are open (streams.open, streams.openPerClient)");
       return refuseWith(request, { status: 503, message, headers: RETRY_AFTER, reason: "limit" }, principal);
     }
     const id = crypto.randomUUID();
-    const onLost = () => {
+    const close = () => {
+      if (!pipes.delete(id)) return;
       stopExpiry();
       account.closeStream();
-      pipes.get(id)?.pipe.close();
-      pipes.delete(id);
+      pipe.close();
     };
-    const stream = parts.streams.create({ account: () => account, onLost });
+    const stream = parts.streams.create({ account: () => account, onLost: close });
     const address = spot ? new PathTemplate(messages).build(spot.values) : messages;
     stream.write(`${address}?sessionId=${id}`, { event: "endpoint" });
     const pipe = openPipe(served, {
@@ -146,11 +157,11 @@ export function httpSse(
       account,
       transport: "http-sse",
     });
-    pipes.set(id, { pipe, owner: principal?.id, place: spot?.path });
     const stopExpiry = startExpiry(pipe.ticker, principal, () => {
-      onLost();
+      close();
       stream.end();
     });
+    pipes.set(id, { pipe, close, owner: principal?.id, place: spot?.path });
     return new Response(stream.toBody(), {
       headers: {
         "content-type": "text/event-stream",
@@ -173,8 +184,7 @@ export function httpSse(
   async function take(request: Request, id: string, { principal, parts, spot }: Caller): Promise<Response> {
     const open = pipes.get(id);
     if (!open || open.owner !== principal?.id || open.place !== spot?.path) {
-      const message = "Cannot accept the message: the stream is not open";
-      return refuseWith(request, { status: 404, message, reason: "session" }, principal);
+      return refuseWith(request, NOT_OPEN, principal);
     }
     if (!isJsonType(request.headers.get("content-type"))) {
       const message = "Cannot accept the message: Content-Type must be application/json";
@@ -189,8 +199,10 @@ export function httpSse(
       const message = "Cannot read the message: it is incomplete or not UTF-8";
       return refuseWith(request, { status: 400, message, reason: "body" }, principal);
     }
+    // The stream may have ended while the body arrived.
+    if (pipes.get(id) !== open) return refuseWith(request, NOT_OPEN, principal);
     // Backpressure: the response waits until the server has room for another message.
-    await open.pipe.receive(text);
+    await open.pipe.receive(text, principal);
     return new Response("Accepted", { status: 202 });
   }
 

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { FairQueue } from "../../core/fair_queue.ts";
 import { bun, deno } from "../../runtime.ts";
 
 /** A place in the queue. */
@@ -16,8 +17,7 @@ export interface Turn {
 
 /** The turns of large requests. */
 export class Turns {
-  /** Waiting requests by client, the oldest first. The client that has waited for longest is first. */
-  readonly #waiting = new Map<unknown, Set<() => void>>();
+  readonly #waiting = new FairQueue<() => void>();
   #isTaken = false;
 
   /** Waits for a turn. Clients take turns. */
@@ -31,10 +31,9 @@ export class Turns {
   }
 
   #wait(client: unknown, begun: Promise<void>, resolve: () => void): Turn {
-    const own = this.#waiting.get(client) ?? new Set();
-    this.#waiting.set(client, own.add(resolve));
+    this.#waiting.add(client, resolve);
     const leave = () => {
-      if (own.delete(resolve) && !own.size) this.#waiting.delete(client);
+      this.#waiting.delete(client, resolve);
       resolve();
     };
     return { begun, leave };
@@ -46,7 +45,7 @@ export class Turns {
     setTimeout(() => {
       // A small request needs several turns of the event loop: it arrives, its body is read, and it is answered.
       const took = performance.now() - since;
-      if (took > LONG_MS && this.#waiting.size) setTimeout(() => this.#next(), Math.min(took / 2, MAX_REST_MS));
+      if (took > LONG_MS && !this.#waiting.isEmpty) setTimeout(() => this.#next(), Math.min(took / 2, MAX_REST_MS));
       else this.#next();
     });
     resolve();
@@ -54,14 +53,8 @@ export class Turns {
 
   #next(): void {
     this.#isTaken = false;
-    for (const [client, own] of this.#waiting) {
-      const [first] = own;
-      own.delete(first);
-      // The next turn belongs to another client, if one waits.
-      this.#waiting.delete(client);
-      if (own.size) this.#waiting.set(client, own);
-      return this.#begin(first);
-    }
+    const next = this.#waiting.take();
+    if (next) this.#begin(next);
   }
 }
 

@@ -1,0 +1,79 @@
+// An era that loads with its first message: loads that fail, and code that throws.
+import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import type { Era } from "../../src/core/era.ts";
+import type { Link } from "../../src/core/link.ts";
+import type { Incoming } from "../../src/protocol/jsonrpc.ts";
+import { LazyEra, LazySessionEra } from "../../src/eras/lazy.ts";
+import { buildServer } from "../../src/server/server.ts";
+import { openPipe } from "../../src/transports/channel.ts";
+import { pause, soon, toCall } from "../hostile/attack.ts";
+
+const message: Incoming = { kind: "request", id: 1, method: "ping", weight: 0 };
+const link = {} as Link; // Not read.
+
+/** An era that loads at the second attempt. */
+function failOnce<T extends LazyEra>(create: new (load: () => Promise<Era>) => T, era: Era): T {
+  let attempts = 0;
+  return new create(async () => {
+    await undefined;
+    if (!attempts++) throw new Error("too many open files");
+    return era;
+  });
+}
+
+Deno.test("a load that failed is tried again", async () => {
+  const era = failOnce(LazyEra, { accept: () => ({ text: "ready" }) });
+  for (const reply of [era.accept(message, link), era.accept(message, link)]) {
+    await assertRejects(() => Promise.resolve(reply), Error, "too many open files");
+  }
+  assertEquals(await soon(Promise.resolve(era.accept(message, link))), { text: "ready" });
+  assertEquals(era.accept(message, link), { text: "ready" });
+});
+
+Deno.test("a stream after a load that failed is opened", async () => {
+  const era = failOnce(LazySessionEra, { accept: () => ({}), attach: () => ({ status: 200 }) });
+  await assertRejects(() => era.attach(link), Error, "too many open files");
+  assertEquals(await era.attach(link), { status: 200 });
+  assertEquals(await era.detach(link), {});
+});
+
+Deno.test("a message after one that throws is accepted, in order", async () => {
+  const seen: number[] = [];
+  const era = new LazyEra(() =>
+    Promise.resolve({
+      accept({ id }: { readonly id: number }) {
+        if (id === 1) throw new Error("on purpose");
+        seen.push(id);
+        return { text: `${id}` };
+      },
+    } as unknown as Era)
+  );
+  const replies = [1, 2, 3].map((id) => Promise.resolve(era.accept({ ...message, id } as Incoming, link)));
+  await assertRejects(() => replies[0], Error, "on purpose");
+  assertEquals(await soon(Promise.all(replies.slice(1))), [{ text: "2" }, { text: "3" }]);
+  assertEquals(seen, [2, 3]);
+});
+
+for (const isLazy of [true, false]) {
+  Deno.test(`an era that throws is an internal error, ${isLazy ? "also" : "not only"} while it loads`, async () => {
+    const faults: unknown[] = [];
+    const era: Era = {
+      accept() {
+        throw new Error("on purpose");
+      },
+    };
+    const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
+    const options = { name: "throws", version: "1.0.0", observer };
+    const server = buildServer(options, () => isLazy ? new LazyEra(() => Promise.resolve(era)) : era);
+    const written: string[] = [];
+    const pipe = openPipe(server, { write: (text) => void written.push(text) });
+    for (const id of [1, 2]) pipe.receive(JSON.stringify({ jsonrpc: "2.0", id, method: "ping" }));
+    const response = await soon(server.fetch(toCall("quick")));
+    assertStringIncludes(await response?.text() ?? "", "-32603");
+    await pause(10);
+    assertEquals(written.map((text) => [JSON.parse(text).id, JSON.parse(text).error.code]), [[1, -32603], [2, -32603]]);
+    pipe.close();
+    await server.close();
+    assertEquals(faults.length, 3);
+  });
+}

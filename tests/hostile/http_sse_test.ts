@@ -1,0 +1,203 @@
+// The HTTP+SSE transport of 2024-11-05, attacked: messages for streams of others, for lost streams, and with other rights.
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { createServer, McpError, tool } from "../../mod.ts";
+import type { Authentication } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { webSocket } from "../../src/transports/websocket.ts";
+import { until } from "../support/behaviour.ts";
+import { pause, soon, start } from "./attack.ts";
+import { callOf, HELLO, serveOld } from "./sse.ts";
+
+const LARGE = "x".repeat(200_000);
+
+/** The header has the scopes of the caller. */
+const byScopes: Authentication = {
+  authenticate({ headers }) {
+    const scopes = headers.get("authorization")?.split(",");
+    return scopes && { id: "ada", scopes };
+  },
+};
+
+Deno.test("each message has the scopes of its own credentials, not those that opened the stream", async () => {
+  const write = tool({ name: "write", scopes: ["write"], run: (_, { principal }) => `${principal?.scopes}` });
+  const server = start({ auth: byScopes, handlers: [write] });
+  const { open, post } = serveOld(server);
+  const { address, next, leave } = await open("/sse", { headers: { authorization: "read,write" } });
+  const few = { headers: { authorization: "read" } };
+  const many = { headers: { authorization: "read,write" } };
+  await post(address, HELLO, few);
+  assertStringIncludes(await next() ?? "", "2024-11-05");
+  await post(address, callOf("write"), few);
+  assertStringIncludes(await next() ?? "", "-31403");
+  await post(address, callOf("write"), many);
+  assertStringIncludes(await next() ?? "", '"read,write"');
+  assertEquals((await post(address, callOf("write"))).status, 401);
+  await leave();
+  await server.close();
+});
+
+Deno.test("a message whose stream ends while its body arrives is refused", async () => {
+  let ran = 0;
+  const server = start({ handlers: [tool({ name: "count", run: () => ran++ })] });
+  const { open, post } = serveOld(server);
+  const { address, leave } = await open();
+  const { readable, writable } = new TransformStream<Uint8Array>();
+  const writer = writable.getWriter();
+  const answer = post(address, readable);
+  writer.write(new TextEncoder().encode(JSON.stringify(callOf("count")))).catch(() => {});
+  await pause(20);
+  await leave();
+  writer.close().catch(() => {});
+  const { status } = await answer;
+  await server.close();
+  assertEquals([status, ran], [404, 0]);
+});
+
+Deno.test("guessed, foreign, repeated and lost ids of streams are refused alike", async () => {
+  const server = start({ handlers: [] });
+  const { open, post } = serveOld(server);
+  const eve = { info: { principal: { id: "eve" } } };
+  const ada = { info: { principal: { id: "ada" } } };
+  const { address, leave } = await open("/sse", ada);
+  const lost = await open("/sse", ada);
+  await lost.leave();
+  const id = address.split("=")[1];
+  const odd = ["", "__proto__", "constructor", id.toUpperCase(), ` ${id}`, `${id}%00`, id.slice(1), "x".repeat(60_000)];
+  const answers = [
+    ...odd.map((each) => post(`/messages?sessionId=${each}`, HELLO, ada)),
+    post(`/messages?sessionId=0&sessionId=${id}`, HELLO, ada),
+    post(`/messages?SESSIONID=${id}`, HELLO, ada),
+    post(lost.address, HELLO, ada),
+    post(address, HELLO, eve),
+    post(address, HELLO),
+    post(address, HELLO, { info: { principal: { id: "" } } }),
+  ];
+  for (const response of await Promise.all(answers)) {
+    assertEquals([response.status, await response.text()], [404, "Cannot accept the message: the stream is not open"]);
+  }
+  await leave();
+  await server.close();
+});
+
+Deno.test("an error of a tenant's handlers reaches the observer, and not the runtime", async () => {
+  const faults: unknown[] = [];
+  const server = createServer({
+    name: "tenants",
+    version: "1.0.0",
+    path: "/:tenant/mcp",
+    handlers({ tenant }) {
+      throw tenant === "mcp" ? McpError.invalidParams("secret") : new Error("secret");
+    },
+    observer: { fault: ({ error }) => faults.push(error) },
+  });
+  const { open } = serveOld(server, { path: "/:tenant/sse", messages: "/:tenant/messages" });
+  const sockets = webSocket(server, { path: "/:tenant/ws" });
+  const headers = { upgrade: "websocket", connection: "Upgrade" };
+  for (const tenant of ["acme", "mcp"]) {
+    const socket = await sockets.fetch(new Request(`http://localhost/${tenant}/ws`, { headers }));
+    for (const response of [(await open(`/${tenant}/sse`)).response, socket]) {
+      const text = await response.text();
+      assertEquals([response.status, text.includes("secret")], [500, false], text);
+    }
+  }
+  await server.close();
+  assertEquals(faults.length, 4);
+});
+
+Deno.test("a principal that code in front of the server got wrong is a fault", async () => {
+  const faults: unknown[] = [];
+  const server = createServer({
+    name: "old",
+    version: "1.0.0",
+    observer: { fault: ({ error }) => faults.push(error) },
+  });
+  const { open } = serveOld(server);
+  assertEquals((await open("/sse", { info: { principal: { id: 5 } } })).response.status, 500);
+  await server.close();
+  assertEquals(faults.length, 1);
+});
+
+Deno.test("messages for a stream that nobody reads are bounded, and leave nothing behind", async () => {
+  let ran = 0;
+  const large = tool({ name: "large", run: () => (ran++, LARGE) });
+  const limits = { memory: { bytesPerClient: 2_000_000 }, streams: { writeMs: 300 } };
+  const server = start({ handlers: [large], limits });
+  const { open, post } = serveOld(server);
+  const info = { principal: { id: "eve" } };
+  const { address } = await open("/sse", { info });
+  await post(address, HELLO, { info });
+  const statuses: number[] = [];
+  const posting = Array.from({ length: 100 }, async (_, i) => {
+    statuses.push((await post(address, callOf("large", i), { info })).status);
+  });
+  assert(await soon(Promise.all(posting), 5000), "posts wait although the stream is lost");
+  assert(ran < 20, `${ran} results of 400,000 bytes for a client that may hold 2,000,000`);
+  assertEquals((await post(address, HELLO, { info })).status, 404);
+  const { accounts } = server[INTERNALS].engine;
+  await until(() => accounts.bytes === 0 && accounts.streams === 0, "everything is released");
+  await server.close();
+});
+
+Deno.test("one client cannot take the streams of others", async () => {
+  const server = start({ limits: { streams: { openPerClient: 2, open: 4 } } });
+  const { open } = serveOld(server);
+  const eve = { info: { principal: { id: "eve" } } };
+  const streams = await Promise.all(Array.from({ length: 10 }, () => open("/sse", eve)));
+  assertEquals(streams.filter(({ response }) => response.status === 200).length, 2);
+  const ada = await open("/sse", { info: { principal: { id: "ada" } } });
+  assertEquals(ada.response.status, 200);
+  for (const { leave } of [...streams, ada]) await leave();
+  await until(() => server[INTERNALS].engine.accounts.streams === 0, "all are closed");
+  await server.close();
+});
+
+Deno.test("a stream ends with its credentials, even while a call runs and nobody reads", async () => {
+  const expiresAt = Date.now() + 150;
+  const aborted = Promise.withResolvers<void>();
+  const hold = tool({
+    name: "hold",
+    run: (_, { signal }) => new Promise<string>(() => signal.addEventListener("abort", () => aborted.resolve())),
+  });
+  const server = start({ handlers: [hold] });
+  const { open, post } = serveOld(server);
+  const info = { principal: { id: "ada", expiresAt } };
+  const { address, next } = await open("/sse", { info });
+  await post(address, HELLO, { info });
+  await post(address, callOf("hold"), { info });
+  await soon(aborted.promise, 2000);
+  const later = { info: { principal: { id: "ada", expiresAt: Date.now() + 60_000 } } };
+  assertEquals((await post(address, HELLO, later)).status, 404);
+  assertStringIncludes(await next() ?? "", "2024-11-05");
+  assertEquals(await next(), undefined);
+  const { accounts } = server[INTERNALS].engine;
+  assertEquals([accounts.streams, accounts.bytes], [0, 0]);
+  await server.close();
+});
+
+Deno.test("a stream whose server closes is counted as closed, and its end is observed", async () => {
+  const seen: string[] = [];
+  const server = createServer({
+    name: "old",
+    version: "1.0.0",
+    observer: { stream: ({ state, transport }) => void seen.push(`${transport} ${state}`) },
+  });
+  const { open } = serveOld(server);
+  const { next } = await open();
+  await server.close();
+  assertEquals(await next(), undefined);
+  await pause(10);
+  assertEquals(seen, ["http-sse opened", "http-sse ended"]);
+  assertEquals(server[INTERNALS].engine.accounts.streams, 0);
+});
+
+Deno.test("headers of resumption, of other revisions and of sessions change nothing", async () => {
+  const server = start({ handlers: [] });
+  const { open, post } = serveOld(server);
+  const headers = { "last-event-id": "x_99", "mcp-session-id": "x", "mcp-protocol-version": "2026-07-28" };
+  const { address, next, leave } = await open("/sse", { headers });
+  assertMatch(address, /^\/messages\?sessionId=[0-9a-f-]{36}$/);
+  assertEquals((await post(address, HELLO, { headers })).status, 202);
+  assertStringIncludes(await next() ?? "", "2024-11-05");
+  await leave();
+  await server.close();
+});

@@ -1,0 +1,141 @@
+// Clients that send, stop, read and leave at random moments: afterwards the server holds nothing for them.
+import { assertEquals } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { until } from "../support/behaviour.ts";
+import { type Random, random } from "../support/random.ts";
+import { toRequest } from "../support/requests.ts";
+import { any, pause, soon, toListen } from "./attack.ts";
+
+const CLIENTS = 4;
+const LOG_LEVEL = { "io.modelcontextprotocol/logLevel": "info" };
+/** Limits that random clients reach. */
+const limits = {
+  calls: { runningPerClient: 3, running: 8, waiting: 8, timeoutMs: 300 },
+  memory: { bytesPerClient: 1_500_000, bytes: 4_000_000 },
+  request: { allBodiesBytes: 700_000, bodyMs: 200 },
+  streams: { openPerClient: 4, open: 10, writeMs: 300, heartbeatMs: 400 },
+};
+
+function start(path: string) {
+  const handlers = [
+    tool({ name: "quick", input: any, run: () => "quick" }),
+    tool({ name: "large", input: any, run: () => "x".repeat(300_000) }),
+    tool({
+      name: "slow",
+      input: any,
+      async run(_input, { signal, log }) {
+        for (let i = 0; i < 4 && !signal.aborted; i++) {
+          await pause(i);
+          await log.info("x".repeat(5000));
+        }
+        return "x".repeat(50_000);
+      },
+    }),
+    tool({
+      name: "hold",
+      input: any,
+      run: (_input, { signal }) =>
+        new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve(""))),
+    }),
+  ];
+  return createServer({ name: "release", version: "1.0.0", path, handlers, limits, observer: { fault() {} } });
+}
+
+/** The body of a call, which comes in pieces and may stop, or end with an error. */
+function toBody(bytes: Uint8Array, { below }: Random): ReadableStream {
+  const pieces = 1 + below(5);
+  const failsAt = below(2) ? below(6) : -1;
+  const stopsAt = below(20) ? -1 : 1;
+  let count = 0;
+  let sent = 0;
+  return new ReadableStream({
+    async pull(controller) {
+      if (below(2)) await pause(below(8));
+      if (count === stopsAt) return await new Promise(() => {});
+      if (count++ === failsAt) return controller.error(new Error("the client left"));
+      if (sent >= bytes.length) return controller.close();
+      const end = count >= pieces ? bytes.length : sent + Math.ceil(bytes.length / pieces);
+      controller.enqueue(bytes.slice(sent, end));
+      sent = end;
+    },
+  });
+}
+
+/** Reads a response in one of many ways, and leaves. */
+async function read(body: ReadableStream<Uint8Array> | null, { below }: Random): Promise<void> {
+  const reader = body?.getReader();
+  const way = below(10);
+  if (way === 0) await pause(500); // Longer than the server waits.
+  for (let i = way < 3 ? 0 : below(40); i > 0; i--) {
+    if ((await soon(reader?.read() ?? Promise.resolve(undefined), 20))?.done) return;
+  }
+  await pause(below(20));
+  await reader?.cancel();
+}
+
+for (const prefix of ["", "/:tenant"]) {
+  Deno.test(`nothing stays charged, whenever clients of ${prefix || "one path"} leave`, async () => {
+    const server = start(`${prefix}/mcp`);
+    const { fetch } = httpSse(server, { path: `${prefix}/sse`, messages: `${prefix}/messages` });
+    const { engine: { accounts, scheduler, core } } = server[INTERNALS];
+    const act = async (seed: number) => {
+      const dice = random(seed);
+      const { below, pick } = dice;
+      const info = { principal: { id: `p${below(CLIENTS)}` } };
+      const base = `http://localhost${prefix && `/t${below(3)}`}`;
+      const text = "x".repeat(below(60) ** 3);
+      const call = { name: pick(["quick", "large", "slow", "hold"]), arguments: { text }, _meta: LOG_LEVEL };
+      const request = toRequest("tools/call", call);
+      const bytes = new Uint8Array(await request.arrayBuffer());
+      const headers = new Headers(request.headers);
+      if (below(2)) headers.set("content-length", `${bytes.length}`);
+      const init = () => ({ method: "POST", headers, body: toBody(bytes, dice), duplex: "half" });
+      const way = below(10);
+      if (way === 0) {
+        const { body } = await fetch(new Request(`${base}/mcp`, toListen()), info);
+        return await read(body, dice);
+      }
+      if (way > 4) {
+        const { body } = await fetch(new Request(`${base}/mcp`, init()), info);
+        return await read(body, dice);
+      }
+      const { status, body } = await fetch(new Request(`${base}/sse`), info);
+      if (status !== 200 || !body) return await body?.cancel();
+      const [forClient, copy] = [body, new TextDecoder()];
+      const reader = forClient.getReader();
+      const [, address] = /data: (\S+)/.exec(copy.decode((await reader.read()).value)) ?? [];
+      reader.releaseLock();
+      const post = async () => await (await fetch(new Request(`http://localhost${address}`, init()), info)).text();
+      await Promise.all([post(), post(), read(body, dice)]);
+    };
+    const all = Array.from({ length: 150 }, async (_, seed) => {
+      await pause(seed * 5);
+      await act(seed);
+    });
+    await soon(Promise.all(all), 8000);
+    const clients = Array.from({ length: CLIENTS }, (_, i) => `principal p${i}`);
+    const count = () => [
+      accounts.bytes,
+      accounts.streams,
+      scheduler.waiting,
+      scheduler.preparing,
+      scheduler.busyServers().size,
+      // An account that holds nothing is not stored: each look-up makes a new one.
+      clients.filter((key) => accounts.find(key) === accounts.find(key)).length,
+    ];
+    const none = [0, 0, 0, 0, 0, 0];
+    await until(() => `${count()}` === `${none}`, "everything is released").catch(() => {});
+    assertEquals(count(), none);
+    await until(() => core.ticker.size === 0, "no timer is left");
+    // All slots are free: as many calls run as before, and the others wait.
+    const holds = Array.from({ length: 5 }, () => {
+      const url = `http://localhost${prefix && "/t0"}/mcp`;
+      return fetch(new Request(url, toRequest("tools/call", { name: "hold" })), { principal: { id: "p0" } });
+    });
+    await until(() => scheduler.waiting === 2, "three calls run");
+    for (const { body } of await Promise.all(holds)) await body?.cancel();
+    await server.close();
+  });
+}

@@ -1,0 +1,253 @@
+// Clients that use many paths of a server, or paths whose handlers are slow, wrong or missing.
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { createServer, type RouteServerOptions, type Server, service, tool } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { openPipe } from "../../src/transports/channel.ts";
+import { z } from "zod";
+import { until } from "../support/behaviour.ts";
+import { toRequest } from "../support/requests.ts";
+import { any, pause, soon, toSlowCall } from "./attack.ts";
+import { serveOld } from "./sse.ts";
+
+const quick = tool({ name: "quick", input: any, run: () => "" });
+
+function startTenants(options: Partial<RouteServerOptions> = {}): Server {
+  return createServer({
+    name: "tenants",
+    version: "1.0.0",
+    path: "/:tenant/mcp",
+    handlers: [quick],
+    observer: { fault() {} },
+    ...options,
+  });
+}
+
+function call(server: Server, tenant: string, given = {}, id = "eve"): Promise<Response> {
+  const request = toRequest("tools/call", { name: "quick", arguments: given });
+  return server.fetch(new Request(`http://localhost/${tenant}/mcp`, request), { principal: { id } });
+}
+
+async function toStatus(answer: Promise<Response>): Promise<number> {
+  const response = await answer;
+  await response.text();
+  return response.status;
+}
+
+Deno.test("large requests to many paths take turns like those to one", async () => {
+  const server = startTenants();
+  const tenants = Array.from({ length: 16 }, (_, i) => `t${i}`);
+  for (const tenant of tenants) await toStatus(call(server, tenant));
+  const list = Array.from({ length: 20_000 }, () => ({}));
+  let turns = 0;
+  let isOver = false;
+  const count = async () => {
+    for (; !isOver; turns++) await new Promise((resolve) => setTimeout(resolve));
+  };
+  const counting = count();
+  await Promise.all(tenants.map((tenant) => toStatus(call(server, tenant, { list }))));
+  isOver = true;
+  await counting;
+  await server.close();
+  assert(turns >= tenants.length, `${tenants.length} large requests were served in ${turns} turns of the event loop`);
+});
+
+Deno.test("the bytes that arrive at many paths are limited together", async () => {
+  const server = startTenants({ limits: { request: { allBodiesBytes: 400_000 } } });
+  const slow = Array.from({ length: 8 }, () => toSlowCall("quick"));
+  const answers = slow.map(({ request, write }, i) => {
+    write(120_000);
+    return server.fetch(new Request(`http://localhost/t${i}/mcp`, request), { principal: { id: `p${i}` } });
+  });
+  const { accounts } = server[INTERNALS].engine;
+  await until(() => accounts.bytes > 200_000, "bodies arrive");
+  await pause(100);
+  const held = accounts.bytes;
+  for (const { abort } of slow) abort();
+  await Promise.all(answers.map(toStatus));
+  assertEquals(accounts.bytes, 0);
+  await server.close();
+  assert(held <= 520_000, `${held} bytes are held`);
+});
+
+Deno.test("paths that do not exist drop none that do", async () => {
+  const made: string[] = [];
+  const handlers = ({ tenant }: Readonly<Record<string, string>>) => {
+    made.push(tenant);
+    return tenant.startsWith("no") ? undefined : [quick];
+  };
+  const server = startTenants({ handlers, limits: { endpoints: { open: 2 } } });
+  for (const tenant of ["a", "b"]) assertEquals(await toStatus(call(server, tenant)), 200);
+  const unknown = Array.from({ length: 50 }, (_, i) => toStatus(call(server, `no${i}`)));
+  for (const status of await Promise.all(unknown)) assert(status === 404 || status === 503, `${status}`);
+  made.length = 0;
+  for (const tenant of ["a", "b"]) assertEquals(await toStatus(call(server, tenant)), 200);
+  assertEquals(made, []);
+  await server.close();
+});
+
+Deno.test("no more paths are kept than the limit allows, however many are made at once", async () => {
+  const pass = Promise.withResolvers<void>();
+  const made = new Set<string>();
+  const handlers = async ({ tenant }: Readonly<Record<string, string>>) => {
+    made.add(tenant);
+    await pass.promise;
+    return [quick];
+  };
+  const server = startTenants({ handlers, limits: { endpoints: { open: 3 } } });
+  const answers = Array.from({ length: 30 }, (_, i) => toStatus(call(server, `t${i}`)));
+  await pause();
+  assert(made.size <= 6, `handlers of ${made.size} paths are being made`);
+  pass.resolve();
+  const statuses = await Promise.all(answers);
+  assertEquals(statuses.filter((status) => status === 200).length >= 3, true, statuses.join());
+  for (const status of statuses) assert(status === 200 || status === 503, `${status}`);
+  made.clear();
+  for (let i = 0; i < 6; i++) await toStatus(call(server, `t${i}`));
+  assert(made.size >= 3, "paths above the limit were kept");
+  await server.close();
+});
+
+Deno.test("handlers that are never made hold neither their requests nor their place", async () => {
+  const faults: string[] = [];
+  let stuck = true;
+  const server = startTenants({
+    handlers: () => stuck ? new Promise(() => {}) : [quick],
+    limits: { auth: { timeoutMs: 100 }, endpoints: { open: 2 } },
+    observer: { fault: ({ error }) => faults.push(String(error)) },
+  });
+  const answers = ["a", "a", "b", "c"].map((tenant) => call(server, tenant));
+  for (const answer of answers) {
+    const response = await soon(answer, 2000);
+    assertEquals([response?.status, response?.headers.get("retry-after")], [503, "1"]);
+    assertMatch(await response?.text() ?? "", /auth\.timeoutMs/);
+  }
+  assertStringIncludes(faults[0], "Cannot open path /:tenant/mcp: its handlers took longer than 100 ms");
+  assertEquals(faults.length, 3, "once for each path");
+  stuck = false;
+  assertEquals(await toStatus(call(server, "a")), 200);
+  await server.close();
+});
+
+Deno.test("handlers that fail or come too late are made again, and late ones are dropped", async () => {
+  let runs = 0;
+  const late = Promise.withResolvers<[typeof quick]>();
+  const handlers = () => {
+    runs++;
+    if (runs === 1) throw new Error("on purpose");
+    return runs === 2 ? late.promise : [quick];
+  };
+  const server = startTenants({ handlers, limits: { auth: { timeoutMs: 100 } } });
+  assertEquals(await toStatus(call(server, "a")), 500);
+  assertEquals(await toStatus(call(server, "a")), 503);
+  assertEquals(await toStatus(call(server, "a")), 200);
+  late.resolve([quick]);
+  await pause(10);
+  assertEquals(await toStatus(call(server, "a")), 200);
+  assertEquals(runs, 3);
+  await server.close();
+});
+
+Deno.test("a path is not dropped between the request for a stream and the stream", async () => {
+  const made: string[] = [];
+  const handlers = ({ tenant }: Readonly<Record<string, string>>) => (made.push(tenant), [quick]);
+  const server = startTenants({ handlers, limits: { endpoints: { open: 1 } } });
+  const { open } = serveOld(server, { path: "/:tenant/sse", messages: "/:tenant/messages" });
+  for (let i = 0; i < 30; i++) {
+    made.length = 0;
+    const opening = open("/held/sse");
+    // Each try meets the stream some microtasks later.
+    for (let turns = 0; turns < i; turns++) await undefined;
+    const other = call(server, "other");
+    const stream = await opening;
+    await toStatus(other);
+    const before = made.filter((tenant) => tenant === "held").length;
+    await toStatus(call(server, "held"));
+    const after = made.filter((tenant) => tenant === "held").length;
+    if (stream.response.status === 200) assertEquals(after, before, `the path was dropped (${i})`);
+    await stream.leave();
+    await until(() => server[INTERNALS].engine.accounts.streams === 0, "the stream is gone");
+  }
+  await server.close();
+});
+
+Deno.test("a path is kept for a channel that opens a moment later, and no longer", async () => {
+  const made: string[] = [];
+  const handlers = ({ tenant }: Readonly<Record<string, string>>) => (made.push(tenant), [quick]);
+  const server = startTenants({ handlers, limits: { endpoints: { open: 1 } } });
+  const { enter } = server[INTERNALS];
+  const entered = await enter?.({ tenant: "held" });
+  assertEquals(await toStatus(call(server, "other")), 503);
+  assert(entered);
+  openPipe(entered, { write: () => undefined }).close();
+  assertEquals(await toStatus(call(server, "other")), 200);
+  await enter?.({ tenant: "held" });
+  const since = performance.now();
+  while (await toStatus(call(server, "other")) !== 200) {
+    assert(performance.now() - since < 3000, "the path is not released");
+    await pause(100);
+  }
+  await server.close();
+});
+
+Deno.test("paths that are dropped leave nothing in the memory of the server", async () => {
+  const db = service("db", () => ({ rows: [] }));
+  const handlers = () => [tool({ name: "quick", input: any, services: { db }, run: () => "" })];
+  const server = startTenants({ handlers, limits: { endpoints: { open: 2 } } });
+  for (let i = 0; i < 1500; i++) assertEquals(await toStatus(call(server, `t${i}`)), 200);
+  const retained = await measure(async () => {
+    for (let i = 1500; i < 1500 + COUNT; i++) await toStatus(call(server, `t${i}`));
+  });
+  await server.close();
+  assert(retained < 130, `each dropped path leaves ${retained} bytes`);
+});
+
+const COUNT = 2500;
+
+/** The bytes for each of the paths, or nothing where the garbage cannot be collected. */
+async function measure(run: () => Promise<void>): Promise<number> {
+  const { process, Bun, gc } = globalThis as unknown as {
+    readonly process: { memoryUsage(): { readonly heapUsed: number } };
+    readonly Bun?: { gc(isForced: boolean): void };
+    readonly gc?: () => void;
+  };
+  const collect = async () => {
+    for (let i = 0; i < 3; i++) {
+      Bun ? Bun.gc(true) : gc?.();
+      await pause(20);
+    }
+    return process.memoryUsage().heapUsed;
+  };
+  if (!Bun && !gc) return 0;
+  const before = await collect();
+  await run();
+  return (await collect() - before) / COUNT;
+}
+
+Deno.test("parameters that a schema makes equal are still paths of their own", async () => {
+  const params = z.object({ tenant: z.string().toLowerCase() });
+  const server = createServer({
+    name: "tenants",
+    version: "1.0.0",
+    path: "/:tenant/mcp",
+    params,
+    handlers: [tool({ name: "quick", run: (_, { route }) => route(params).tenant })],
+  });
+  const send = async (tenant: string, body: object, session = "") => {
+    const headers: Record<string, string> = {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+    };
+    if (session) headers["mcp-session-id"] = session;
+    const init = { method: "POST", headers, body: JSON.stringify(body) };
+    const response = await server.fetch(new Request(`http://localhost/${tenant}/mcp`, init));
+    return [response.headers.get("mcp-session-id") ?? "", response.status, await response.text()] as const;
+  };
+  const clientInfo = { name: "hostile", version: "1" };
+  const hello = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
+  const [session] = await send("acme", { jsonrpc: "2.0", id: 1, method: "initialize", params: hello });
+  const who = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "quick" } };
+  assertStringIncludes((await send("acme", who, session))[2], "acme");
+  assertEquals((await send("ACME", who, session))[1], 404);
+  assertStringIncludes((await send("ACME", who))[2], "acme");
+  await server.close();
+});

@@ -1,0 +1,170 @@
+// Spellings of paths with parameters, on the wire: each leads to one tenant, or nowhere.
+import { assert, assertEquals } from "@std/assert";
+import { type Authentication, createServer, mount, tool } from "../../mod.ts";
+import { oauth } from "../../src/auth/oauth/oauth.ts";
+import { serve } from "../peers/runtime.ts";
+import { toRequest } from "../support/requests.ts";
+import type { RawAnswer } from "./raw.ts";
+import { connectRaw } from "./raw.ts";
+
+const where = tool({ name: "where", run: (_, { route }) => JSON.stringify(route()) });
+const named = (name: string, path: string, more = {}) => {
+  const run = () => name;
+  return createServer({ name, version: "1.0.0", path, handlers: [tool({ name: "where", run })], ...more });
+};
+
+/** Sends requests whose target no URL parser has seen. */
+async function openPort(service: Parameters<typeof serve>[0]) {
+  const port = serve(service);
+  const body = await toRequest("tools/call", { name: "where" }).text();
+  const send = async (target: string, method = "POST"): Promise<RawAnswer | undefined> => {
+    const connection = await connectRaw(Number(port.host.split(":")[1]));
+    const lines = [
+      `${method} ${target} HTTP/1.1`,
+      `Host: ${port.host}`,
+      "Content-Type: application/json",
+      "Accept: application/json, text/event-stream",
+      "MCP-Protocol-Version: 2026-07-28",
+      "Mcp-Method: tools/call",
+      "Mcp-Name: where",
+      ...method === "POST" ? [`Content-Length: ${body.length}`] : [],
+    ];
+    await connection.write(`${lines.join("\r\n")}\r\n\r\n${method === "POST" ? body : ""}`);
+    const answer = await connection.read({ ms: 3000 });
+    connection.close();
+    return answer;
+  };
+  const find = async (target: string): Promise<string | number | undefined> => {
+    const answer = await send(target);
+    return answer?.status === 200 ? JSON.parse(answer.body).result.content[0].text : answer?.status;
+  };
+  return { port, send, find };
+}
+
+Deno.test("a path leads to the tenant that it spells, and odd spellings lead nowhere", async () => {
+  const server = createServer({ name: "tenants", version: "1.0.0", path: "/tenants/:tenant/mcp", handlers: [where] });
+  const { port, find } = await openPort(server);
+  const cases: readonly (readonly [tenant: string, found: string | 404])[] = [
+    ["acme", "acme"],
+    ["%61cme", "acme"],
+    ["%252e%252e", "%2e%2e"],
+    ["a%252fb", "a%2fb"],
+    ["e%CC%81", "e\u0301"],
+    ["%C3%A9", "\u00e9"],
+    ["__proto__", "__proto__"],
+    ["constructor", "constructor"],
+    ["toString", "toString"],
+    [":tenant", ":tenant"],
+    ["a;b=1", "a;b=1"],
+    ["a%0d%0aX-Evil:%201", "a\r\nX-Evil: 1"],
+    ["", 404],
+    [".", 404],
+    ["..", 404],
+    ["%2e%2e", 404],
+    [".%2E", 404],
+    ["a%2fb", 404],
+    ["a%5cb", 404],
+    ["a%00", 404],
+    ["%", 404],
+    ["%zz", 404],
+    ["%ff", 404],
+    ["%c0%ae%c0%ae", 404],
+    ["%ed%a0%80", 404],
+    ["a/b", 404],
+    ["a".repeat(1100), 404],
+  ];
+  for (const [spelling, tenant] of cases) {
+    const found = tenant === 404 ? 404 : JSON.stringify({ tenant });
+    assertEquals(await find(`/tenants/${spelling}/mcp`), found, spelling.slice(0, 50));
+  }
+  for (const target of ["/tenants/acme/mcp/", "/TENANTS/acme/mcp", "/%74enants/acme/mcp", "/tenants/acme/%6dcp"]) {
+    assertEquals(await find(target), 404, target);
+  }
+  await server.close();
+  await port[Symbol.asyncDispose]();
+});
+
+Deno.test("no spelling of a mounted path reaches the server of another one", async () => {
+  const auth: Authentication = { authenticate: () => undefined };
+  const app = mount([
+    named("tenants", "/tenants/:tenant/mcp", { auth }),
+    named("admin", "/admin/mcp", { auth }),
+    named("kinds", "/:kind/:id/mcp"),
+    named("any", "/:any/mcp"),
+  ]);
+  const { port, find } = await openPort(app);
+  assertEquals(await find("/other/acme/mcp"), "kinds");
+  assertEquals(await find("/acme/mcp"), "any");
+  const spellings = [
+    "/admin/mcp",
+    "/%61dmin/mcp",
+    "/admin/%6Dcp",
+    "/%61%64%6d%69%6e/mcp",
+    "/x/../admin/mcp",
+    "/x/%2e%2e/admin/mcp",
+    "/x\\..\\admin/mcp",
+    "/x\\%2e%2E\\admin/mcp",
+    "/./admin/mcp",
+    "/.\\admin/mcp",
+    "/admin\\mcp",
+    "/tenants/acme/mcp",
+    "/%74enants/acme/mcp",
+    "/tenants/acme/%6dcp",
+    "/tenants/x/../acme/mcp",
+    "/tenants/x\\..\\acme/mcp",
+    "/x\\..\\tenants/acme/mcp",
+    "/.\\tenants/acme/mcp",
+    "/tenants\\acme\\mcp",
+  ];
+  for (const spelling of spellings) {
+    const found = await find(spelling);
+    assert(found === 401 || found === 404 || found === 400 || found === undefined, `${spelling}: ${found}`);
+  }
+  await app.close();
+  await port[Symbol.asyncDispose]();
+});
+
+Deno.test("no path puts anything into the headers of a challenge", async () => {
+  const byPath = oauth({
+    resource: ({ tenant }) => `https://mcp.example.com/${tenant}/mcp`,
+    issuers: ["https://login.example.com"],
+  });
+  const realm: Authentication = {
+    authenticate: () => undefined,
+    challenge: ({ route }) => ({ scheme: "Key", params: { realm: `${route().tenant}` } }),
+  };
+  for (const auth of [byPath, realm]) {
+    const server = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", auth });
+    const { port, send } = await openPort(server);
+    for (const tenant of ["a%0d%0aX-Evil:%201", "a%22,%20Basic%20realm=%22b", "%C3%A9", "a%0a", "%E2%80%A8", "a%5b"]) {
+      const answer = await send(`/${tenant}/mcp`);
+      const header = answer?.headers.get("www-authenticate") ?? "";
+      assertEquals([answer?.status, answer?.headers.get("x-evil")], [401, null], tenant);
+      const outside = header.replace(/"(?:[^"\\]|\\.)*"/g, "");
+      assert(/^\w+ \w+=$/.test(outside), `${tenant}: ${header}`);
+    }
+    await server.close();
+    await port[Symbol.asyncDispose]();
+  }
+});
+
+Deno.test("the metadata of a tenant names no other one, however the path is spelled", async () => {
+  const auth = oauth({
+    resource: ({ tenant }) => `https://mcp.example.com/${tenant}/mcp`,
+    issuers: ["https://login.example.com"],
+  });
+  const server = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", auth });
+  const { port, send } = await openPort(mount([server, named("any", "/:a/:b/:c/mcp")]));
+  const wellKnown = "/.well-known/oauth-protected-resource";
+  for (const tenant of ["acme", "%61cme", "a%3Fb", "a%23b", "a%252fb", "a@b", "%40evil.example", "a%26b"]) {
+    const answer = await send(`${wellKnown}/${tenant}/mcp`, "GET");
+    const text = encodeURIComponent(decodeURIComponent(tenant));
+    assertEquals(JSON.parse(answer?.body ?? "{}").resource, `https://mcp.example.com/${text}/mcp`, tenant);
+  }
+  for (const tenant of ["..", "%2e%2e", "a%2fb", "a%5cb", "%ff", "", "a/b", "x/../acme"]) {
+    const { status = 0, body = "" } = await send(`${wellKnown}/${tenant}/mcp`, "GET") ?? {};
+    assert(!body.includes('"resource"') || body.includes("/acme/mcp"), `${tenant}: ${status} ${body}`);
+  }
+  await server.close();
+  await port[Symbol.asyncDispose]();
+});

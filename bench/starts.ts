@@ -26,9 +26,10 @@ async function listStarts(runtime: Runtime, folder: string, answer: string): Pro
   await Deno.writeTextFile(`${folder}/file.ts`, toStdioFile(ENTRIES));
   await Deno.writeTextFile(`${folder}/server.ts`, toServerFile(ENTRIES));
   const floor = `${root}bench/programs/floor_zod.ts`;
-  const [bundledFloor, bundledFile] = [`${folder}/${runtime}_floor.mjs`, `${folder}/${runtime}_file.mjs`];
-  await bundle(runtime, floor, bundledFloor);
-  await bundle(runtime, `${folder}/file.ts`, bundledFile);
+  const bundledFloor = await bundle(floor, `${folder}/${runtime}_floor`, { runtime, layout: "single" });
+  // Within one file, Bun wraps each module in a function if any code is loaded on demand, and starts more slowly.
+  const layout = runtime === "bun" ? "split" : "single";
+  const bundledFile = await bundle(`${folder}/file.ts`, `${folder}/${runtime}_file`, { runtime, layout });
   const toStart = (name: string, file: string, args: readonly string[], base: string, aim?: number): Start => ({
     name,
     words: toWords(runtime, file, args),

@@ -7,7 +7,7 @@ import type { McpError } from "../protocol/errors.ts";
 import type { Context } from "./context.ts";
 import { INTERNALS } from "./internals.ts";
 import type { Observer } from "./observer.ts";
-import type { Service, Services } from "./service.ts";
+import type { Lifetime, Service, ServiceEnd, Services } from "./service.ts";
 import type { Ticker } from "./timers.ts";
 
 /** The parts of a server that a container uses. */
@@ -97,6 +97,22 @@ export interface ServiceInternals {
   readonly bind: (services: Services, place: string) => Binding;
   /** Returns the value of a service for `ctx.get`. */
   readonly get: (call: ServiceCall, service: Service) => Promise<unknown>;
+}
+
+/** A service as its container needs it. */
+export interface Definition extends ServiceInternals {
+  readonly lifetime: Lifetime;
+  /** Returns the key of a call, for a service by key. */
+  readonly key?: (ctx: Context) => string | undefined;
+  readonly make: (scope: never) => unknown;
+  readonly dispose?: (value: unknown, end: ServiceEnd) => unknown;
+  readonly idleMs: number;
+  readonly max: number;
+}
+
+/** Returns what a service was made of. */
+export function toDefinition(service: Service): Definition {
+  return service[INTERNALS] as unknown as Definition; // `service()` made it.
 }
 
 /** Returns the internal state of a service. Returns `undefined` if it is not a service. */

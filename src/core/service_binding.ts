@@ -10,11 +10,11 @@ import {
   type Injectable,
   type Injected,
   type ServiceCall,
+  toDefinition,
 } from "./container.ts";
+import { LazyContainer } from "./lazy_container.ts";
 import type { Service, Services } from "./service.ts";
-import { type Needs, ServiceContainer } from "./service_container.ts";
-import { toDefinition } from "./service_entry.ts";
-import { Scope } from "./service_scope.ts";
+import type { Needs } from "./service_container.ts";
 
 /** Binds services to a handler. See {@linkcode Binding}. */
 export function bind(services: Services): Binding {
@@ -46,19 +46,13 @@ function inject<C extends ServiceCall, A extends readonly unknown[], R>(
 
 /** Returns the value of a service for `ctx.get` of a handler that declares no services. */
 export async function getService(call: ServiceCall, service: Service): Promise<unknown> {
-  const container = openContainer(call.host);
-  const scope = new Scope(call, true);
-  const value = await container.get(scope, service);
-  // A call that is refused during lookup never ends.
-  if (call.asks && !scope.isEmpty) call.defer((end) => container.endScope(scope, end));
-  else await container.endScope(scope, "result");
-  return value;
+  return await openContainer(call.host).get(call, service);
 }
 
-function openContainer(host: ContainerHost): ServiceContainer {
+function openContainer(host: ContainerHost): LazyContainer {
   const root = findRoot(host);
   const { parts } = root;
   if (!parts) throw new TypeError("Cannot get a service: the context is a fake; add it to services of fakeContext");
   // Only this function opens containers, perhaps the one of another copy of the library.
-  return (root.container ??= new ServiceContainer(parts)) as ServiceContainer;
+  return (root.container ??= new LazyContainer(parts)) as LazyContainer;
 }

@@ -5,20 +5,20 @@
  */
 import { McpError, quote } from "../protocol/errors.ts";
 import { isPromiseLike } from "../protocol/promise_like.ts";
-import { type Container, type ContainerParts, findInternals, type Injectable, type ServiceCall } from "./container.ts";
+import {
+  type Container,
+  type ContainerParts,
+  type Definition,
+  findInternals,
+  type Injectable,
+  type ServiceCall,
+  toDefinition,
+} from "./container.ts";
 import type { Context } from "./context.ts";
 import { BUSY } from "./link.ts";
 import type { Lifetime, Service, ServiceEnd } from "./service.ts";
 import { ServiceContext } from "./service_context.ts";
-import {
-  type Definition,
-  Entry,
-  type EntryKey,
-  findDisposer,
-  findPath,
-  readKey,
-  toDefinition,
-} from "./service_entry.ts";
+import { Entry, type EntryKey, findDisposer, findPath, readKey } from "./service_entry.ts";
 import { Scope } from "./service_scope.ts";
 
 /** Milliseconds that the disposal of a value may take, and that of all when the server closes. */
@@ -130,6 +130,16 @@ export class ServiceContainer implements Container {
       (values) => this.#runWith(values, scope, call, injection, rest),
       (error) => this.#fail(scope, error),
     ) as Promise<Awaited<R>>; // As above.
+  }
+
+  /** Returns the value of a service for a handler that declares none. */
+  async getForCall(call: ServiceCall, service: Service): Promise<unknown> {
+    const scope = new Scope(call, true);
+    const value = await this.get(scope, service);
+    // A call that is refused during lookup never ends.
+    if (call.asks && !scope.isEmpty) call.defer((end) => this.endScope(scope, end));
+    else await this.endScope(scope, "result");
+    return value;
   }
 
   /** Returns the value of a service within a scope. */

@@ -4,21 +4,8 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import type { ServiceCall, ServiceInternals } from "./container.ts";
-import type { Context } from "./context.ts";
-import { INTERNALS } from "./internals.ts";
+import { type Definition, type ServiceCall, toDefinition } from "./container.ts";
 import type { Lifetime, Service, ServiceEnd } from "./service.ts";
-
-/** A service as its container needs it. */
-export interface Definition extends ServiceInternals {
-  readonly lifetime: Lifetime;
-  /** Returns the key of a call, for a service by key. */
-  readonly key?: (ctx: Context) => string | undefined;
-  readonly make: (scope: never) => unknown;
-  readonly dispose?: (value: unknown, end: ServiceEnd) => unknown;
-  readonly idleMs: number;
-  readonly max: number;
-}
 
 /** The key of a value. */
 export interface EntryKey {
@@ -82,11 +69,6 @@ export function findPath(from: Entry, to: Entry): readonly Entry[] | undefined {
 export function findDisposer(value: unknown): (() => unknown) | undefined {
   const { [Symbol.asyncDispose]: later, [Symbol.dispose]: now }: Partial<AsyncDisposable & Disposable> = Object(value);
   return later ?? now;
-}
-
-/** Returns what a service was made of. */
-export function toDefinition(service: Service): Definition {
-  return service[INTERNALS] as unknown as Definition; // `service()` made it.
 }
 
 /** Returns the key of a service for a call. Returns `undefined` if the value lives for one call. */

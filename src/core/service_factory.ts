@@ -4,11 +4,11 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
+import type { Definition } from "./container.ts";
 import type { Context } from "./context.ts";
 import { INTERNALS } from "./internals.ts";
 import type { Lifetime, Service, ServiceEnd } from "./service.ts";
 import { bind, getService } from "./service_binding.ts";
-import type { Definition } from "./service_entry.ts";
 
 /** Parameter of `make`. Works when destructured. */
 export interface ServiceScope {

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import type { ServiceCall } from "./container.ts";
+import type { Definition, ServiceCall } from "./container.ts";
 import type { ServiceEnd } from "./service.ts";
-import type { Definition, Entry } from "./service_entry.ts";
+import type { Entry } from "./service_entry.ts";
 
 /** The values that one run of a handler uses. */
 export class Scope {

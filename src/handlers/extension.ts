@@ -36,7 +36,6 @@ import { INTERNALS } from "../core/internals.ts";
 import type { Reply } from "../core/link.ts";
 import { requireCapabilities } from "../core/question.ts";
 import { attempt } from "./attempt.ts";
-import { runWrapped } from "./extension_call.ts";
 
 /** Schemas by the name of a method, a notification or a key. */
 export type Schemas = { readonly [name: string]: Schema };
@@ -433,7 +432,11 @@ function combine(all: readonly Attribute[], { place, needs = [], _meta }: Extens
     run: wrapping.length
       ? (call, runner, executor) =>
         wrapping.reduceRight<(call: Call) => Result | Promise<Result>>(
-          (next, attribute) => (call) => runWrapped(call, attribute, next, executor),
+          (next, attribute) => async (call) => {
+            // Loaded on demand, because most extensions wrap no call.
+            const { runWrapped } = await import("./extension_call.ts");
+            return await runWrapped(call, attribute, next, executor);
+          },
           (call) => executor.invoke ? executor.invoke(call, runner) : runner.run(call),
         )(call)
       : undefined,

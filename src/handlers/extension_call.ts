@@ -121,6 +121,8 @@ class Layer {
       if (!this.#isDetached) inner.cancel(outer?.reason, { error: outer?.error });
     };
     outer?.signal.addEventListener("abort", onAbort);
+    // It may have been cancelled while this code was loaded.
+    if (outer?.ended) onAbort();
     try {
       const result: unknown = await wrap(this.#toFacade(), () => this.#run());
       if (!isObject(result)) {

@@ -223,6 +223,7 @@ behaviour("a handler that logs without awaiting loses nothing that the client re
 });
 
 Deno.test("a handler that logs without awaiting holds no memory for a client that does not read", async () => {
+  const chatted = Promise.withResolvers<void>();
   const chat = tool({
     name: "chat",
     async run(_input, ctx) {
@@ -230,13 +231,14 @@ Deno.test("a handler that logs without awaiting holds no memory for a client tha
         ctx.log.info(i);
         if (i % 100 === 0) await new Promise((resolve) => setTimeout(resolve, 0));
       }
+      chatted.resolve();
       return "chatted";
     },
   });
   const server = createServer({ name: "chat", version: "1.0.0", handlers: [chat] });
   const call = toCall("chat", { meta: { [`${META}logLevel`]: "info" } });
   const response = await server.fetch(new Request("http://localhost/mcp", call));
-  await new Promise((resolve) => setTimeout(resolve, 600));
+  await chatted.promise;
   const data = readData(await response.text());
   assert(Object(data.at(-1)).result);
   assert(data.length < 1000, `${data.length} messages were kept`);

@@ -5,21 +5,15 @@
  * @module
  */
 import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
-import { type Id, toFailure } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
-import type { Account } from "../../core/account.ts";
-import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
-import type { InFlight } from "../../core/in_flight.ts";
-import type { EventFields, HeaderReader, Link, LinkEvents, Reply } from "../../core/link.ts";
-import type { TransportName } from "../../core/observer.ts";
+import type { EventFields, Link } from "../../core/link.ts";
 import type { SharedSession, WrittenStream } from "../../core/store.ts";
 import { createNotifier } from "../../core/watching.ts";
+import { readEventId, STREAM_NAME_LENGTH, toEventId } from "./event_ids.ts";
 
 /** Delay in milliseconds before a client should reconnect. */
 const RETRY_MS = 1000;
-
-const CANCELLED = new McpError(INVALID_REQUEST, "Cannot finish the call: the client cancelled it");
 
 function toUnknown(): McpError {
   return new McpError(INVALID_REQUEST, "Cannot resume the stream: events after Last-Event-ID are no longer kept");
@@ -43,7 +37,7 @@ interface StreamOptions {
 }
 
 /** One stream: its events in order, and its current connection. */
-class Stream implements WrittenStream {
+export class Stream implements WrittenStream {
   readonly name: string;
   /** Whether it carries notifications outside of any request. */
   readonly isOwn: boolean;
@@ -66,7 +60,7 @@ class Stream implements WrittenStream {
 
   constructor(owner: Streams, { isOwn = false, foreign }: StreamOptions = {}) {
     this.#owner = owner;
-    this.name = foreign?.name ?? crypto.randomUUID().slice(0, 13);
+    this.name = foreign?.name ?? crypto.randomUUID().slice(0, STREAM_NAME_LENGTH);
     this.isOwn = isOwn;
     this.isForeign = !!foreign;
     this.events = [];
@@ -84,13 +78,9 @@ class Stream implements WrittenStream {
     return this.events.slice(Math.max(0, place + 1 - this.first)).map(({ text }) => text);
   }
 
-  toId(place: number): string {
-    return `${this.name}_${place}`;
-  }
-
   /** Returns the fields of the first event of a connection that continues after `place`. */
   toOpening(place: number): EventFields | undefined {
-    return this.#owner.hasPriming ? { id: this.toId(place), retry: RETRY_MS } : undefined;
+    return this.#owner.hasPriming ? { id: toEventId(this.name, place), retry: RETRY_MS } : undefined;
   }
 
   /** Keeps a text as an event. Sends it if the connection is up to date. */
@@ -100,7 +90,7 @@ class Stream implements WrittenStream {
     if (!this.reader) return;
     if (this.written !== place - 1) return this.#room;
     this.written = place;
-    return this.reader.send(text, { id: this.toId(place) });
+    return this.reader.send(text, { id: toEventId(this.name, place) });
   }
 
   /** Ends the stream. */
@@ -136,7 +126,7 @@ class Stream implements WrittenStream {
       // All events were dropped before the client could read them, so it must start again.
       if (place > this.last) return this.disconnect();
       this.written = place;
-      this.#room = link.send(this.events[place - this.first].text, { id: this.toId(place) });
+      this.#room = link.send(this.events[place - this.first].text, { id: toEventId(this.name, place) });
       await this.#room;
     }
     if (this.isOver && this.reader === link) this.disconnect();
@@ -264,13 +254,12 @@ export class Streams {
   }
 
   #resume(link: Link, lastEvent: string): Promise<void> {
-    const [, name = "", digits = ""] = /^([0-9a-f-]{13})_(\d{1,15})$/.exec(lastEvent) ?? [];
+    const id = readEventId(lastEvent);
+    if (!id) throw toUnknown();
+    const { name, place: after } = id;
     const stream = this.#streams.get(name);
-    const after = Number(digits);
-    if (!stream && this.#shared && name) return this.#resumeForeign(link, { name, after });
-    if (!stream || after > stream.last || after + 1 < stream.first) {
-      throw toUnknown();
-    }
+    if (!stream && this.#shared) return this.#resumeForeign(link, { name, after });
+    if (!stream || after > stream.last || after + 1 < stream.first) throw toUnknown();
     if (stream.isOwn && stream.isOver) return this.#takeOver(link, { name, after }, stream.textsAfter(after));
     if (this.#shared) this.#claim(stream);
     return this.#open(stream, link, after);
@@ -282,7 +271,7 @@ export class Streams {
     const found = await this.#shared?.findStream(foreign.name, foreign.after);
     if (!found || this.#isOver) throw toUnknown();
     const known = this.#streams.get(foreign.name);
-    if (known) return this.#resume(link, known.toId(foreign.after));
+    if (known) return this.#resume(link, toEventId(known.name, foreign.after));
     if (found.isOwn) return this.#takeOver(link, foreign, found.texts);
     const stream = this.create({ foreign });
     for (const text of found.texts) stream.write(text);
@@ -315,8 +304,10 @@ export class Streams {
     const own = this.#toOwn();
     link.wait({ lost: () => own.reader === link && own.disconnect() });
     link.open();
-    if (this.hasPriming) link.send("", { id: `${name}_${after}`, retry: RETRY_MS });
-    for (const [index, text] of texts.entries()) await link.send(text, { id: `${name}_${after + index + 1}` });
+    if (this.hasPriming) link.send("", { id: toEventId(name, after), retry: RETRY_MS });
+    for (const [index, text] of texts.entries()) {
+      await link.send(text, { id: toEventId(name, after + index + 1) });
+    }
     return await own.replay(link, Math.max(own.written, own.first - 1));
   }
 
@@ -335,122 +326,5 @@ export class Streams {
   #count(bytes: number): void {
     this.#bytes += bytes;
     this.#all.bytes += bytes;
-  }
-}
-
-/** The link of a response that can be resumed over another connection, if it becomes a stream. */
-export class ReplayLink implements Link, LinkEvents {
-  // Keeps the hidden class of these links in memory, as in `Call`.
-  static readonly #model: ReplayLink = new ReplayLink(
-    {} as { streams: Streams; account: Account }, // Neither is read.
-    {} as Link,
-  );
-  readonly transport: TransportName;
-  readonly inFlight: InFlight;
-  readonly http?: Link["http"];
-  readonly headers?: HeaderReader;
-  readonly version?: string | null;
-  readonly principal?: Principal;
-  readonly streams: boolean;
-  readonly #streams: Streams;
-  readonly #session: Account;
-  readonly #link: Link;
-  #stream?: Stream;
-  #events?: LinkEvents;
-  #isWaiting?: boolean;
-  /** Whether the connection closes by itself, so that another one need not close it. */
-  #isEnding?: boolean;
-
-  /** Wraps the link of a request. The session's account counts if the client is not known otherwise. */
-  constructor({ streams, account }: { readonly streams: Streams; readonly account: Account }, link: Link) {
-    this.#streams = streams;
-    this.#session = account;
-    this.#link = link;
-    this.transport = link.transport;
-    this.inFlight = link.inFlight;
-    this.http = link.http;
-    this.headers = link.headers;
-    this.version = link.version;
-    this.principal = link.principal;
-    this.streams = link.streams;
-  }
-
-  get account(): Account {
-    const { account } = this.#link;
-    return account.key === undefined ? this.#session : account;
-  }
-
-  send(text: string): Promise<void> | undefined {
-    if (!this.streams) return;
-    this.wait();
-    return this.#open().write(text);
-  }
-
-  wait(events?: LinkEvents): void {
-    if (this.#isWaiting) return;
-    this.#isWaiting = true;
-    this.#events = events;
-    this.#link.wait(this);
-  }
-
-  // A stream that only carries the reply cannot be resumed.
-  opened(): EventFields | undefined {
-    return this.#isEnding && !this.#stream ? undefined : this.#open().toOpening(0);
-  }
-
-  lost(): void {
-    if (this.#stream?.reader === this.#link) this.#stream.disconnect();
-    this.#events?.lost?.();
-  }
-
-  open(): void {
-    this.wait();
-    this.#link.open();
-  }
-
-  /** Closes the connection. The client can resume over another one. */
-  release(event?: EventFields): void {
-    if (!this.streams) return;
-    this.open();
-    this.#isEnding = true;
-    if (this.#stream?.reader === this.#link) this.#stream.disconnect();
-    this.#link.release(event);
-  }
-
-  /**
-   * Returns the reply for this connection, with the id of its event. The reply has no text if another connection has
-   * resumed the stream.
-   *
-   * A cancelled request with this `id` gets no response. A client that does not accept streams gets an error.
-   */
-  finish(reply: Reply, id?: Id): Reply {
-    const stream = this.#stream;
-    const { text } = reply;
-    this.#isEnding = true;
-    if (!stream) {
-      if (text !== undefined || id === undefined) return reply;
-      if (!this.streams) return { text: toFailure(id, CANCELLED) };
-      this.open();
-      return reply;
-    }
-    if (stream.reader !== this.#link) {
-      if (text !== undefined) stream.write(text);
-      stream.end();
-      return {};
-    }
-    if (text !== undefined) {
-      this.#streams.keep(stream, text);
-      stream.written = stream.last;
-    }
-    const event = { id: stream.toId(stream.last) };
-    stream.end();
-    return { ...reply, event };
-  }
-
-  #open(): Stream {
-    if (this.#stream) return this.#stream;
-    const stream = this.#stream = this.#streams.create();
-    stream.connect(this.#link, () => this.#isEnding || this.#link.release());
-    return stream;
   }
 }

@@ -17,7 +17,8 @@ import type { SessionEvent } from "../../core/observer.ts";
 import type { SessionState, SharedSession } from "../../core/store.ts";
 import type { Sweep } from "../../core/timers.ts";
 import { applyState, type CountSubscriber } from "./session_methods.ts";
-import { ReplayLink, type ReplayMemory, Streams } from "./replay.ts";
+import { type ReplayMemory, Streams } from "./replay.ts";
+import { ReplayLink } from "./replay_link.ts";
 import {
   announce,
   createSession,

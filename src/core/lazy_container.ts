@@ -1,0 +1,84 @@
+/**
+ * The container of a server before its first use. The code that makes services is loaded with that use, because a start
+ * should not wait for code that most servers do not need.
+ *
+ * @module
+ */
+import type { Container, ContainerParts, ServiceCall } from "./container.ts";
+import type { Service } from "./service.ts";
+import type { Injection, ServiceContainer } from "./service_container.ts";
+
+/** The container of one server. */
+export class LazyContainer implements Container {
+  readonly #parts: ContainerParts;
+  /** Services that were added before the container was loaded. */
+  readonly #added: Service[] = [];
+  #container?: ServiceContainer;
+  #loading?: Promise<ServiceContainer>;
+  #isClosing = false;
+
+  /** Creates a container without loading it. */
+  constructor(parts: ContainerParts) {
+    this.#parts = parts;
+  }
+
+  /** Adds services of a handler, which `ready` makes. */
+  add(services: readonly Service[]): void {
+    if (this.#container) this.#container.add(services);
+    else this.#added.push(...services);
+  }
+
+  async ready(): Promise<void> {
+    await (await this.#load()).ready();
+  }
+
+  start(): void {
+    if (this.#container) this.#container.start();
+    // A call that needs a service reports why its code cannot be loaded.
+    else this.#load().then((container) => container.start(), () => {});
+  }
+
+  async rest(): Promise<void> {
+    await (await this.#loading)?.rest();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    await (await this.#loading)?.close();
+  }
+
+  /** Runs a function with services. Fast path: see {@linkcode ServiceContainer.run}. */
+  run<C extends ServiceCall, A extends readonly unknown[], R>(
+    call: C,
+    injection: Injection<C, A, R>,
+    rest: A,
+  ): R | Promise<Awaited<R>> {
+    const container = this.#container;
+    return container ? container.run(call, injection, rest) : this.#runLater(call, injection, rest);
+  }
+
+  async #runLater<C extends ServiceCall, A extends readonly unknown[], R>(
+    call: C,
+    injection: Injection<C, A, R>,
+    rest: A,
+  ): Promise<Awaited<R>> {
+    return await (await this.#load()).run(call, injection, rest);
+  }
+
+  /** Returns the value of a service for a handler that does not declare it. */
+  async get(call: ServiceCall, service: Service): Promise<unknown> {
+    return await (await this.#load()).getForCall(call, service);
+  }
+
+  #load(): Promise<ServiceContainer> {
+    return this.#loading ??= this.#open();
+  }
+
+  async #open(): Promise<ServiceContainer> {
+    const { ServiceContainer } = await import("./service_container.ts");
+    const container = this.#container = new ServiceContainer(this.#parts);
+    container.add(this.#added.splice(0));
+    if (this.#isClosing) await container.close();
+    return container;
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * The link of a response that can be resumed: what it carries becomes events of a stream.
+ *
+ * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
+ * @module
+ */
+import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
+import { type Id, toFailure } from "../../protocol/jsonrpc.ts";
+import type { Account } from "../../core/account.ts";
+import type { Principal } from "../../core/context.ts";
+import type { InFlight } from "../../core/in_flight.ts";
+import type { EventFields, HeaderReader, Link, LinkEvents, Reply } from "../../core/link.ts";
+import type { TransportName } from "../../core/observer.ts";
+import { toEventId } from "./event_ids.ts";
+import type { Stream, Streams } from "./replay.ts";
+
+const CANCELLED = new McpError(INVALID_REQUEST, "Cannot finish the call: the client cancelled it");
+
+/** The link of a response that can be resumed over another connection, if it becomes a stream. */
+export class ReplayLink implements Link, LinkEvents {
+  // Keeps the hidden class of these links in memory, as in `Call`.
+  static readonly #model: ReplayLink = new ReplayLink(
+    {} as { streams: Streams; account: Account }, // Neither is read.
+    {} as Link,
+  );
+  readonly transport: TransportName;
+  readonly inFlight: InFlight;
+  readonly http?: Link["http"];
+  readonly headers?: HeaderReader;
+  readonly version?: string | null;
+  readonly principal?: Principal;
+  readonly streams: boolean;
+  readonly #streams: Streams;
+  readonly #session: Account;
+  readonly #link: Link;
+  #stream?: Stream;
+  #events?: LinkEvents;
+  #isWaiting?: boolean;
+  /** Whether the connection closes by itself, so that another one need not close it. */
+  #isEnding?: boolean;
+
+  /** Wraps the link of a request. The session's account counts if the client is not known otherwise. */
+  constructor({ streams, account }: { readonly streams: Streams; readonly account: Account }, link: Link) {
+    this.#streams = streams;
+    this.#session = account;
+    this.#link = link;
+    this.transport = link.transport;
+    this.inFlight = link.inFlight;
+    this.http = link.http;
+    this.headers = link.headers;
+    this.version = link.version;
+    this.principal = link.principal;
+    this.streams = link.streams;
+  }
+
+  get account(): Account {
+    const { account } = this.#link;
+    return account.key === undefined ? this.#session : account;
+  }
+
+  send(text: string): Promise<void> | undefined {
+    if (!this.streams) return;
+    this.wait();
+    return this.#open().write(text);
+  }
+
+  wait(events?: LinkEvents): void {
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
+    this.#events = events;
+    this.#link.wait(this);
+  }
+
+  // A stream that only carries the reply cannot be resumed.
+  opened(): EventFields | undefined {
+    return this.#isEnding && !this.#stream ? undefined : this.#open().toOpening(0);
+  }
+
+  lost(): void {
+    if (this.#stream?.reader === this.#link) this.#stream.disconnect();
+    this.#events?.lost?.();
+  }
+
+  open(): void {
+    this.wait();
+    this.#link.open();
+  }
+
+  /** Closes the connection. The client can resume over another one. */
+  release(event?: EventFields): void {
+    if (!this.streams) return;
+    this.open();
+    this.#isEnding = true;
+    if (this.#stream?.reader === this.#link) this.#stream.disconnect();
+    this.#link.release(event);
+  }
+
+  /**
+   * Returns the reply for this connection, with the id of its event. The reply has no text if another connection has
+   * resumed the stream.
+   *
+   * A cancelled request with this `id` gets no response. A client that does not accept streams gets an error.
+   */
+  finish(reply: Reply, id?: Id): Reply {
+    const stream = this.#stream;
+    const { text } = reply;
+    this.#isEnding = true;
+    if (!stream) {
+      if (text !== undefined || id === undefined) return reply;
+      if (!this.streams) return { text: toFailure(id, CANCELLED) };
+      this.open();
+      return reply;
+    }
+    if (stream.reader !== this.#link) {
+      if (text !== undefined) stream.write(text);
+      stream.end();
+      return {};
+    }
+    if (text !== undefined) {
+      this.#streams.keep(stream, text);
+      stream.written = stream.last;
+    }
+    const event = { id: toEventId(stream.name, stream.last) };
+    stream.end();
+    return { ...reply, event };
+  }
+
+  #open(): Stream {
+    if (this.#stream) return this.#stream;
+    const stream = this.#stream = this.#streams.create();
+    stream.connect(this.#link, () => this.#isEnding || this.#link.release());
+    return stream;
+  }
+}

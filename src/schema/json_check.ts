@@ -121,11 +121,14 @@ function createCheck(
   let path: Key[];
   let issues: Issue[];
   let limit: number;
+  /** Whether only the number of issues counts. */
+  let isSilent = false;
 
-  function fail(message: string, ...keys: Key[]): void {
+  function fail(message: string, key?: Key): void {
     if (issues.length >= limit) return;
+    if (isSilent) return void issues.push(SILENT);
     spend(FAILURE + 10 * path.length);
-    issues.push({ path: toPath([...path, ...keys]), message });
+    issues.push({ path: toPath(key === undefined ? path : [...path, key]), message });
   }
 
   function expect(what: string, got: unknown): void {
@@ -145,32 +148,47 @@ function createCheck(
 
   /** Returns the first issue of a value under a subschema that it need not match, or `undefined` if it matches. */
   function attempt(sub: Sub, value: unknown, seen?: Set<Key>): string | undefined {
-    const outer = { path, issues, limit };
+    const outerPath = path;
+    const outerIssues = issues;
+    const outerLimit = limit;
     path = [];
     issues = [];
     limit = 1;
     check(sub, value, seen);
-    const [first] = issues;
-    ({ path, issues, limit } = outer);
+    const first = issues[0];
+    path = outerPath;
+    issues = outerIssues;
+    limit = outerLimit;
     return first && toText(first);
+  }
+
+  /** Tests whether a value matches a subschema that it need not match. */
+  function fits(sub: Sub, value: unknown, seen?: Set<Key>): boolean {
+    const wasSilent = isSilent;
+    isSilent = true;
+    const issue = attempt(sub, value, seen);
+    isSilent = wasSilent;
+    return issue === undefined;
+  }
+
+  /** Checks the part of a value at a key. Returns `false` if there is no schema for it. */
+  function checkPart(key: Key, part: Sub | undefined, item: unknown, own?: Set<Key>): boolean {
+    if (part === undefined) return false;
+    path.push(key);
+    check(part, item);
+    path.pop();
+    own?.add(key);
+    return true;
   }
 
   /** Checks a value. `seen` collects the keys that a keyword has evaluated, for the outer unevaluated… keywords. */
   function check(sub: Sub | undefined, value: unknown, seen?: Set<Key>): void {
     if (sub === false) fail("not allowed");
     if (typeof sub !== "object" || issues.length >= limit) return;
-    spend(tracks ? 3 * STEP : STEP);
     const before = issues.length;
-    const own = tracks && new Set<Key>() || undefined;
+    const own = tracks && (seen || isTracking(sub)) && hasParts(value) ? new Set<Key>() : undefined;
+    spend(own ? 3 * STEP : STEP);
     const kind = toKind(value);
-    const child = (key: Key, part: Sub | undefined, item: unknown): boolean => {
-      if (part === undefined) return false;
-      path.push(key);
-      check(part, item);
-      path.pop();
-      own?.add(key);
-      return true;
-    };
 
     check(refs.get(sub.$ref), value, own);
     if (draft7 && sub.$ref !== undefined) return;
@@ -214,32 +232,35 @@ function createCheck(
       rest = sub.unevaluatedItems;
       bound(value.length, " items", sub.minItems, sub.maxItems);
       if ((items ?? sub.prefixItems) !== undefined) {
-        value.forEach((item, i) => child(i, i < tuple.length ? tuple[i] : further, item));
+        value.forEach((item, i) => checkPart(i, i < tuple.length ? tuple[i] : further, item, own));
       }
       if (contains !== undefined) {
-        const found = value.filter((item, i) => attempt(contains, item) === undefined && (own?.add(i), true));
+        const found = value.filter((item, i) => fits(contains, item) && (own?.add(i), true));
         bound(found.length, " matching items", sub.minContains ?? 1, isPartial ? undefined : sub.maxContains);
       }
       if (sub.uniqueItems && new Set(value.map(toKey)).size < value.length) fail("two items are equal");
     } else if (isObject(value)) {
-      const { properties = {}, propertyNames } = sub;
+      const { properties, propertyNames } = sub;
       // Any name may match a pattern that does not run, and then none of its schemas is known to apply.
       const patternProperties = isPartial ? undefined : sub.patternProperties;
       const isOpen = patternProperties !== sub.patternProperties;
-      const needed = [sub.required ?? []];
+      const needed = sub.required ? [sub.required] : [];
       rest = sub.unevaluatedProperties;
-      const dependents = [sub.dependentRequired, sub.dependentSchemas, sub.dependencies].filter(Boolean);
       const keys = Object.keys(value);
+      // Not for an empty object, because a message can contain very many of them.
+      const dependents = keys.length
+        ? [sub.dependentRequired, sub.dependentSchemas, sub.dependencies].filter(Boolean)
+        : [];
       spend(NAME * keys.length);
       for (const key of keys) {
         const item = value[key];
         if (item === undefined) continue;
         parts.push(key);
-        let known = child(key, lookUp(properties, key), item);
+        let known = checkPart(key, properties && lookUp(properties, key), item, own);
         for (const pattern in patternProperties) {
-          if (matches(pattern, key)) known = child(key, patternProperties[pattern], item);
+          if (matches(pattern, key)) known = checkPart(key, patternProperties[pattern], item, own);
         }
-        if (!known && !isOpen) child(key, sub.additionalProperties, item);
+        if (!known && !isOpen) checkPart(key, sub.additionalProperties, item, own);
         const misfit = propertyNames !== undefined && attempt(propertyNames, key);
         if (misfit) fail(`not allowed as a name: ${misfit}`, key);
         for (const named of dependents) {
@@ -259,23 +280,28 @@ function createCheck(
     }
 
     sub.allOf?.forEach((part) => check(part, value, own));
-    for (const forms of [sub.anyOf, sub.oneOf]) {
-      if (forms && isObject(value) && checkDiscriminated(forms, value, own)) continue;
-      const misfits = forms?.flatMap((part) => attempt(part, value, own) ?? []) ?? [];
-      const fitting = forms ? forms.length - misfits.length : 1;
-      if (!fitting) fail(cut([...new Set(misfits)].join(" or "), 300));
-      else if (fitting > 1 && forms === sub.oneOf && !isPartial) expect("one form that fits", fitting);
-    }
+    if (sub.anyOf) checkForms(sub.anyOf, value, own);
+    const fitting = sub.oneOf ? checkForms(sub.oneOf, value, own) : 1;
+    if (fitting > 1 && !isPartial) expect("one form that fits", fitting);
     // A value may fit a schema only because its patterns are ignored, so keywords that forbid a fit prove nothing.
     if (isPartial) return;
-    if (sub.not !== undefined && attempt(sub.not, value) === undefined) fail("not allowed in this form");
-    if (sub.if !== undefined) check(attempt(sub.if, value, own) === undefined ? sub.then : sub.else, value, own);
+    if (sub.not !== undefined && fits(sub.not, value)) fail("not allowed in this form");
+    if (sub.if !== undefined) check(fits(sub.if, value, own) ? sub.then : sub.else, value, own);
 
     if (!own) return;
-    for (const key of parts) if (!own.has(key)) child(key, rest, Object(value)[key]);
+    for (const key of parts) if (!own.has(key)) checkPart(key, rest, Object(value)[key], own);
     if (issues.length > before || !seen) return;
     spend(3 * own.size);
     own.forEach((key) => seen.add(key));
+  }
+
+  /** Checks that a value matches one of several alternatives. Returns how many it matches. */
+  function checkForms(forms: readonly Sub[], value: unknown, seen?: Set<Key>): number {
+    if (isObject(value) && checkDiscriminated(forms, value, seen)) return 1;
+    const misfits = forms.flatMap((part) => attempt(part, value, seen) ?? []);
+    const fitting = forms.length - misfits.length;
+    if (!fitting) fail(cut([...new Set(misfits)].join(" or "), 300));
+    return fitting;
   }
 
   /** Checks an object against the only alternative that it can match. Returns `false` if it may match several. */
@@ -308,6 +334,7 @@ function createCheck(
     path = [];
     issues = [];
     limit = MAX_ISSUES;
+    isSilent = false;
     cost = 0;
     try {
       check(refs.get("#"), value);
@@ -317,6 +344,19 @@ function createCheck(
       throw error;
     }
   };
+}
+
+/** An issue of which nobody reads the message. */
+const SILENT: Issue = { path: "", message: "no match" };
+
+/** Tests whether a schema has a keyword that must know which parts of a value the other keywords have evaluated. */
+function isTracking(sub: Node): boolean {
+  return sub.unevaluatedProperties !== undefined || sub.unevaluatedItems !== undefined;
+}
+
+/** Tests for an object or an array that is not empty. */
+function hasParts(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Object.keys(value).length > 0;
 }
 
 /** Returns the JSON type of a value. A value outside of JSON gets its own name, such as `NaN` or `undefined`. */

@@ -190,9 +190,11 @@ function createCheck(
     spend(own ? 3 * STEP : STEP);
     const kind = toKind(value);
 
-    check(refs.get(sub.$ref), value, own);
-    if (draft7 && sub.$ref !== undefined) return;
-    check(refs.get(sub.$dynamicRef), value, own);
+    if (sub.$ref !== undefined) {
+      check(refs.get(sub.$ref), value, own);
+      if (draft7) return;
+    }
+    if (sub.$dynamicRef !== undefined) check(refs.get(sub.$dynamicRef), value, own);
     // A substring test works for one type or several, because no type name contains another one.
     if (sub.type && !sub.type.includes(kind) && !(sub.type.includes("integer") && Number.isInteger(value))) {
       return expect(String(sub.type).replaceAll(",", " or "), kind);
@@ -202,83 +204,100 @@ function createCheck(
         expect(shown, typeof value === "object" ? kind : show(value));
       }
     }
+    if (typeof value === "string") checkText(sub, value);
+    else if (typeof value === "number") checkNumber(sub, value);
+    else if (Array.isArray(value)) checkItems(sub, value, own);
+    else if (isObject(value)) checkProperties(sub, value, own);
+    checkInPlace(sub, value, own);
+    if (!own || isPartial) return;
+    checkRest(sub, value, own);
+    if (issues.length > before || !seen) return;
+    spend(3 * own.size);
+    own.forEach((key) => seen.add(key));
+  }
 
-    let parts: Key[] = [];
-    let rest: Sub | undefined;
-    if (typeof value === "string") {
-      const { minLength, maxLength = Infinity, pattern } = sub;
-      let length = 0;
-      if (minLength !== undefined || maxLength < Infinity) {
-        length = countCharacters(value);
-        bound(length, " characters", minLength, maxLength);
-      }
-      if (pattern !== undefined && length <= maxLength && !matches(pattern, value)) {
-        expect(`a match of ${cut(pattern, 200)}`, show(value));
-      }
-    } else if (typeof value === "number") {
-      const { exclusiveMinimum: over = -Infinity, exclusiveMaximum: under = Infinity, multipleOf: unit = 0 } = sub;
-      bound(value, "", sub.minimum, sub.maximum);
-      if (value <= over) expect(`more than ${over}`, value);
-      if (value >= under) expect(`less than ${under}`, value);
-      // Floating-point division is inexact: 0.3 / 0.1 is 2.9999999999999996.
-      if (unit && value % unit !== 0 && (Number.isInteger(unit) || +(value / unit).toPrecision(15) % 1 !== 0)) {
-        expect(`a multiple of ${unit}`, value);
-      }
-    } else if (Array.isArray(value)) {
-      const { items, contains } = sub;
-      const [tuple = [], further] = Array.isArray(items) ? [items, sub.additionalItems] : [sub.prefixItems, items];
-      spend(value.length / 9);
-      if (own) parts = [...value.keys()];
-      rest = sub.unevaluatedItems;
-      bound(value.length, " items", sub.minItems, sub.maxItems);
-      if ((items ?? sub.prefixItems) !== undefined) {
-        value.forEach((item, i) => checkPart(i, i < tuple.length ? tuple[i] : further, item, own));
-      }
-      if (contains !== undefined) {
-        const found = value.filter((item, i) => fits(contains, item) && (own?.add(i), true));
-        bound(found.length, " matching items", sub.minContains ?? 1, isPartial ? undefined : sub.maxContains);
-      }
-      if (sub.uniqueItems && new Set(value.map(toKey)).size < value.length) fail("two items are equal");
-    } else if (isObject(value)) {
-      const { properties, propertyNames } = sub;
-      // Any name may match a pattern that does not run, and then none of its schemas is known to apply.
-      const patternProperties = isPartial ? undefined : sub.patternProperties;
-      const isOpen = patternProperties !== sub.patternProperties;
-      const needed = sub.required ? [sub.required] : [];
-      rest = sub.unevaluatedProperties;
-      const keys = Object.keys(value);
-      // Not for an empty object, because a message can contain very many of them.
-      const dependents = keys.length
-        ? [sub.dependentRequired, sub.dependentSchemas, sub.dependencies].filter(Boolean)
-        : [];
-      spend(NAME * keys.length);
-      for (const key of keys) {
-        const item = value[key];
-        if (item === undefined) continue;
-        parts.push(key);
-        let known = checkPart(key, properties && lookUp(properties, key), item, own);
-        for (const pattern in patternProperties) {
-          if (matches(pattern, key)) known = checkPart(key, patternProperties[pattern], item, own);
-        }
-        if (!known && !isOpen) checkPart(key, sub.additionalProperties, item, own);
-        const misfit = propertyNames !== undefined && attempt(propertyNames, key);
-        if (misfit) fail(`not allowed as a name: ${misfit}`, key);
-        for (const named of dependents) {
-          const also = named && lookUp<Sub | string[]>(named, key);
-          if (Array.isArray(also)) needed.push(also);
-          else check(also, value, own);
-        }
-      }
-      bound(parts.length, " properties", sub.minProperties, sub.maxProperties);
-      for (const names of needed) {
-        for (const name of names) {
-          spend(5);
-          if (lookUp(value, name) === undefined) fail("required", name);
-          if (issues.length >= limit) return;
-        }
+  function checkText({ minLength, maxLength = Infinity, pattern }: Node, text: string): void {
+    let length = 0;
+    if (minLength !== undefined || maxLength < Infinity) {
+      length = countCharacters(text);
+      bound(length, " characters", minLength, maxLength);
+    }
+    if (pattern !== undefined && length <= maxLength && !matches(pattern, text)) {
+      expect(`a match of ${cut(pattern, 200)}`, show(text));
+    }
+  }
+
+  function checkNumber(sub: Node, value: number): void {
+    const { exclusiveMinimum: over = -Infinity, exclusiveMaximum: under = Infinity, multipleOf: unit = 0 } = sub;
+    bound(value, "", sub.minimum, sub.maximum);
+    if (value <= over) expect(`more than ${over}`, value);
+    if (value >= under) expect(`less than ${under}`, value);
+    // Floating-point division is inexact: 0.3 / 0.1 is 2.9999999999999996.
+    if (unit && value % unit !== 0 && (Number.isInteger(unit) || +(value / unit).toPrecision(15) % 1 !== 0)) {
+      expect(`a multiple of ${unit}`, value);
+    }
+  }
+
+  function checkItems(sub: Node, list: readonly unknown[], own?: Set<Key>): void {
+    const { items, contains } = sub;
+    const [tuple = [], further] = Array.isArray(items) ? [items, sub.additionalItems] : [sub.prefixItems, items];
+    spend(list.length / 9);
+    bound(list.length, " items", sub.minItems, sub.maxItems);
+    if ((items ?? sub.prefixItems) !== undefined) {
+      list.forEach((item, i) => checkPart(i, i < tuple.length ? tuple[i] : further, item, own));
+    }
+    if (contains !== undefined) {
+      const found = list.filter((item, i) => fits(contains, item) && (own?.add(i), true));
+      bound(found.length, " matching items", sub.minContains ?? 1, isPartial ? undefined : sub.maxContains);
+    }
+    if (sub.uniqueItems && new Set(list.map(toKey)).size < list.length) fail("two items are equal");
+  }
+
+  function checkProperties(sub: Node, value: Named<unknown>, own?: Set<Key>): void {
+    const keys = Object.keys(value);
+    const needed = sub.required ? [sub.required] : [];
+    const count = keys.length && checkEach(keys, { sub, value, needed, own });
+    bound(count, " properties", sub.minProperties, sub.maxProperties);
+    for (const names of needed) {
+      for (const name of names) {
+        spend(5);
+        if (lookUp(value, name) === undefined) fail("required", name);
+        if (issues.length >= limit) return;
       }
     }
+  }
 
+  /** Checks all properties of an object, and adds the names that they require to `needed`. Returns their number. */
+  function checkEach(keys: readonly string[], { sub, value, needed, own }: Properties): number {
+    const { properties, propertyNames } = sub;
+    // Any name may match a pattern that does not run, and then none of its schemas is known to apply.
+    const patternProperties = isPartial ? undefined : sub.patternProperties;
+    const isOpen = patternProperties !== sub.patternProperties;
+    const dependents = [sub.dependentRequired, sub.dependentSchemas, sub.dependencies].filter(Boolean);
+    let count = 0;
+    spend(NAME * keys.length);
+    for (const key of keys) {
+      const item = value[key];
+      if (item === undefined) continue;
+      count++;
+      let known = checkPart(key, properties && lookUp(properties, key), item, own);
+      for (const pattern in patternProperties) {
+        if (matches(pattern, key)) known = checkPart(key, patternProperties[pattern], item, own);
+      }
+      if (!known && !isOpen) checkPart(key, sub.additionalProperties, item, own);
+      const misfit = propertyNames !== undefined && attempt(propertyNames, key);
+      if (misfit) fail(`not allowed as a name: ${misfit}`, key);
+      for (const named of dependents) {
+        const also = named && lookUp<Sub | string[]>(named, key);
+        if (Array.isArray(also)) needed.push(also);
+        else check(also, value, own);
+      }
+    }
+    return count;
+  }
+
+  /** Checks a value against the subschemas that apply to all of it. */
+  function checkInPlace(sub: Node, value: unknown, own?: Set<Key>): void {
     sub.allOf?.forEach((part) => check(part, value, own));
     if (sub.anyOf) checkForms(sub.anyOf, value, own);
     const fitting = sub.oneOf ? checkForms(sub.oneOf, value, own) : 1;
@@ -287,12 +306,17 @@ function createCheck(
     if (isPartial) return;
     if (sub.not !== undefined && fits(sub.not, value)) fail("not allowed in this form");
     if (sub.if !== undefined) check(fits(sub.if, value, own) ? sub.then : sub.else, value, own);
+  }
 
-    if (!own) return;
-    for (const key of parts) if (!own.has(key)) checkPart(key, rest, Object(value)[key], own);
-    if (issues.length > before || !seen) return;
-    spend(3 * own.size);
-    own.forEach((key) => seen.add(key));
+  /** Checks the parts of a value that no other keyword has evaluated. */
+  function checkRest(sub: Node, value: unknown, own: Set<Key>): void {
+    const isList = Array.isArray(value);
+    const rest = isList ? sub.unevaluatedItems : sub.unevaluatedProperties;
+    if (rest === undefined) return;
+    const parts: Named<unknown> = Object(value);
+    for (const key of isList ? value.keys() : Object.keys(parts)) {
+      if ((isList || parts[key] !== undefined) && !own.has(key)) checkPart(key, rest, parts[key], own);
+    }
   }
 
   /** Checks that a value matches one of several alternatives. Returns how many it matches. */
@@ -344,6 +368,14 @@ function createCheck(
       throw error;
     }
   };
+}
+
+/** The properties of an object, and their schema. */
+interface Properties {
+  readonly sub: Node;
+  readonly value: Named<unknown>;
+  readonly needed: (readonly string[])[];
+  readonly own?: Set<Key>;
 }
 
 /** An issue of which nobody reads the message. */

@@ -163,7 +163,7 @@ function createCheck(
   }
 
   /** Tests whether a value matches a subschema that it need not match. */
-  function fits(sub: Sub, value: unknown, seen?: Set<Key>): boolean {
+  function isMatch(sub: Sub, value: unknown, seen?: Set<Key>): boolean {
     const wasSilent = isSilent;
     isSilent = true;
     const issue = attempt(sub, value, seen);
@@ -247,7 +247,7 @@ function createCheck(
       list.forEach((item, i) => checkPart(i, i < tuple.length ? tuple[i] : further, item, own));
     }
     if (contains !== undefined) {
-      const found = list.filter((item, i) => fits(contains, item) && (own?.add(i), true));
+      const found = list.filter((item, i) => isMatch(contains, item) && (own?.add(i), true));
       bound(found.length, " matching items", sub.minContains ?? 1, isPartial ? undefined : sub.maxContains);
     }
     if (sub.uniqueItems && new Set(list.map(toKey)).size < list.length) fail("two items are equal");
@@ -304,8 +304,8 @@ function createCheck(
     if (fitting > 1 && !isPartial) expect("one form that fits", fitting);
     // A value may fit a schema only because its patterns are ignored, so keywords that forbid a fit prove nothing.
     if (isPartial) return;
-    if (sub.not !== undefined && fits(sub.not, value)) fail("not allowed in this form");
-    if (sub.if !== undefined) check(fits(sub.if, value, own) ? sub.then : sub.else, value, own);
+    if (sub.not !== undefined && isMatch(sub.not, value)) fail("not allowed in this form");
+    if (sub.if !== undefined) check(isMatch(sub.if, value, own) ? sub.then : sub.else, value, own);
   }
 
   /** Checks the parts of a value that no other keyword has evaluated. */

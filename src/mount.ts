@@ -197,6 +197,8 @@ function toInternals(servers: readonly Server[]): ServerInternals {
     },
     load: async () => void await Promise.all(servers.map((server) => server[INTERNALS].load())),
     develop: async () => void await Promise.all(servers.map((server) => server[INTERNALS].develop())),
+    findUnknownOptions: async () =>
+      (await Promise.all(servers.map((server) => server[INTERNALS].findUnknownOptions()))).flat(),
     servers,
   };
 }

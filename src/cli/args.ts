@@ -4,7 +4,7 @@
  * @module
  */
 import { UsageError } from "./cli_error.ts";
-import { findSuggestion } from "./suggestions.ts";
+import { findSuggestion } from "../core/suggestions.ts";
 
 /** The options of a command by name: `true` if the option takes a value, `"repeatable"` if it takes several. */
 export type Flags = Readonly<Record<string, boolean | "repeatable">>;
@@ -25,7 +25,7 @@ export interface Args {
  * Parses `--name`, `--name value` and `--name=value`, in any order with operands. Arguments after `--` are not parsed:
  * they belong to the served file or to the command that starts a server.
  *
- * @throws {UsageError} for an unknown option, a missing value, a second value of an option that takes one, or a value of
+ * @throws {UsageError} for an unknown option, a missing or empty value, a second value of an option that takes one, or a value of
  * an option that takes none.
  */
 export function readArgs(words: readonly string[], known: Flags): Args {
@@ -45,7 +45,9 @@ export function readArgs(words: readonly string[], known: Flags): Args {
       throw new UsageError(`Cannot read ${word}: ${flag} takes no value; remove the value`);
     }
     const value = !known[name] ? "" : rest.length ? rest.join("=") : words[++i];
-    if (value === undefined || (known[name] && !rest.length && value.startsWith("--"))) {
+    // An empty value is that of a shell variable that is not set.
+    const isMissing = value === undefined || value === "" || !rest.length && value.startsWith("--");
+    if (known[name] && isMissing) {
       throw new UsageError(`Cannot read ${flag}: it needs a value; write ${flag} VALUE`);
     }
     if (known[name] === true && (flags[name] ?? value) !== value) {
@@ -55,6 +57,13 @@ export function readArgs(words: readonly string[], known: Flags): Args {
     (all[name] ??= []).push(value);
   }
   return { operands, flags, all, ...end >= 0 && { rest: words.slice(end + 1) } };
+}
+
+/** @throws {UsageError} if there are arguments after `--`, which the command `name` would ignore. */
+export function rejectRest({ rest }: Args, name: string): void {
+  if (!rest) return;
+  const words = rest.join(" ") || "nothing";
+  throw new UsageError(`Cannot use ${words} after --: ${name} takes no such arguments; remove them`);
 }
 
 /** The name of an option without its dashes. Throws if the command has no such option. */

@@ -5,12 +5,13 @@
  */
 import type { ListedTool } from "../client/listed.ts";
 import { toPrintable, toPrintableJson, toPrintableLine } from "../protocol/printable.ts";
-import type { Args } from "./args.ts";
+import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
-import type { Server } from "../library.ts";
 import { INTERNALS } from "../core/internals.ts";
-import { type Choice, chooseServer, chooseServers, ENDPOINT_OPTIONS, enterEndpoint } from "./endpoint_options.ts";
+import type { ServerInternals } from "../server/server.ts";
+import type { PipeServer } from "../transports/channel.ts";
+import { chooseServer, chooseServers, ENDPOINT_OPTIONS, enterEndpoint } from "./endpoint_options.ts";
 import { listAll, type ListResult, toCount } from "./listing.ts";
 import { checkListing, type Finding, listHeaders, type Listing, toTokens } from "./listing_check.ts";
 import { importModule } from "./lazy_modules.ts";
@@ -45,6 +46,7 @@ async function checkTarget(args: Args): Promise<number> {
   const { operands, flags } = args;
   const [named, extra] = operands;
   if (extra !== undefined) throw new UsageError(`Cannot check ${named} and ${extra}: name one target`);
+  rejectRest(args, "check");
   const maxTokens = flags["max-tokens"] ?? "20000";
   if (!/^\d+$/.test(maxTokens)) {
     throw new UsageError(`Cannot allow ${maxTokens} tokens: it is not a number; write --max-tokens with a number`);
@@ -64,8 +66,10 @@ async function checkTarget(args: Args): Promise<number> {
     for (const each of servers) {
       const { param: _, ...all } = args.all;
       const hasParams = servers.length === 1 || each[INTERNALS].enter;
-      const { listing, failures } = await listServer(each, hasParams ? args : { ...args, all }, choice);
-      const findings = [...failures, ...loadWarnings, ...checkListing(listing, limits)];
+      const endpoint = await enterEndpoint(each, hasParams ? args : { ...args, all }, choice);
+      const { listing, failures } = await listServer(endpoint);
+      const ignored = await checkOptions(endpoint);
+      const findings = [...failures, ...loadWarnings, ...ignored, ...checkListing(listing, limits)];
       const title = servers.length > 1 ? `${name}, server ${each[INTERNALS].name}` : name;
       console.log("json" in flags ? toJson(listing, findings) : toReport(title, listing, findings));
       hasFailed ||= findings.some(({ level }) => level === "error" || "strict" in flags);
@@ -77,14 +81,26 @@ async function checkTarget(args: Args): Promise<number> {
   return hasFailed ? 1 : 0;
 }
 
-async function listServer(server: Server, args: Args, choice: Choice): Promise<ListResult> {
+async function listServer(server: PipeServer): Promise<ListResult> {
   const { connect } = await import("../client/connect.ts");
-  const client = await connect(await enterEndpoint(server, args, choice));
+  const client = await connect(server);
   try {
     return await listAll(client);
   } finally {
     await client.close();
   }
+}
+
+/** Checks the names of options, which are ignored if they are unknown. */
+async function checkOptions(server: PipeServer): Promise<readonly Finding[]> {
+  // `createServer` made it, but perhaps that of an older copy of this library, which cannot find them.
+  const { findUnknownOptions } = server[INTERNALS] as Partial<ServerInternals>;
+  const unknown = await findUnknownOptions?.() ?? [];
+  return unknown.map(({ kind, name, option, remedy, hasSuggestion }) => ({
+    level: hasSuggestion ? "error" : "warning",
+    place: `${kind} ${name}`,
+    state: `there is no option ${option}; ${remedy}`,
+  }));
 }
 
 /**

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Args } from "./args.ts";
+import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";
 import { toBash, toFish, toZsh } from "./completion_scripts.ts";
 import { UsageError } from "./cli_error.ts";
@@ -31,7 +31,9 @@ export function createCompletions(loadCommands: () => Promise<readonly Command[]
   };
 }
 
-function printScript({ operands: [shell, extra], flags: { name = "mcp" } }: Args, commands: readonly Command[]): void {
+function printScript(args: Args, commands: readonly Command[]): void {
+  const { operands: [shell, extra], flags: { name = "mcp" } } = args;
+  rejectRest(args, "completions");
   const names = Object.keys(shells).join(", ");
   if (shell === undefined) throw new UsageError(`Cannot print completions: no shell is named; write one of ${names}`);
   if (extra !== undefined) {

@@ -13,7 +13,7 @@ export interface ConnectionProblem {
 
 /** Explains why a connection failed. The runtimes have no common error codes, and some give only a cause. */
 export function explainConnectionError(error: unknown, url: string): ConnectionProblem {
-  const { host, hostname, protocol } = new URL(url);
+  const { host, hostname, port, protocol } = new URL(url);
   const text = describeError(error);
   const explain = (state: string, remedy: string) => ({ state, remedy });
   if (/dns error|ENOTFOUND|EAI_AGAIN|getaddrinfo|lookup address/i.test(text)) {
@@ -21,6 +21,10 @@ export function explainConnectionError(error: unknown, url: string): ConnectionP
   }
   if (/NotCapable|Requires net access/i.test(text)) {
     return explain(`this program has no network permission: ${text}`, `run it with --allow-net=${host}`);
+  }
+  // The Fetch Standard lists ports that belong to other protocols.
+  if (/port \d+ (is|are) blocked|bad port/i.test(text)) {
+    return explain(`this runtime sends no requests to port ${port}`, "serve on another port");
   }
   if (/refused/i.test(text)) {
     return explain(

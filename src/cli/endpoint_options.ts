@@ -16,9 +16,12 @@ export const ENDPOINT_OPTIONS: Options = {
   server: { value: "NAME", text: "Server to use, if the file serves several" },
   param: {
     value: "NAME=VALUE",
+    isRepeatable: true,
     text: "Parameter of the server's path, such as tenant=acme for /tenants/:tenant/mcp; may be repeated",
   },
 };
+
+type Params = Readonly<Record<string, string>>;
 
 /** The command and its target, for error messages. */
 export interface Choice {
@@ -53,13 +56,17 @@ export function chooseServer(server: Server, name: string | undefined, choice: C
 }
 
 /** Reads `--param NAME=VALUE`. Returns `undefined` without any. */
-export function readParams({ all: { param } }: Args): Readonly<Record<string, string>> | undefined {
+export function readParams({ all: { param } }: Args): Params | undefined {
   if (!param) return;
-  return Object.fromEntries(param.map((word) => {
+  const params = new Map<string, string>();
+  for (const word of param) {
     const at = word.indexOf("=");
-    if (at > 0) return [word.slice(0, at), word.slice(at + 1)];
-    throw new UsageError(`Cannot read --param ${word}: it has no value; write --param NAME=VALUE`);
-  }));
+    const name = word.slice(0, Math.max(0, at));
+    if (!name) throw new UsageError(`Cannot read --param ${word}: it has no value; write --param NAME=VALUE`);
+    if (params.has(name)) throw new UsageError(`Cannot read --param ${word}: ${name} is given twice; remove one`);
+    params.set(name, word.slice(at + 1));
+  }
+  return Object.fromEntries(params);
 }
 
 /**
@@ -69,7 +76,7 @@ export function readParams({ all: { param } }: Args): Readonly<Record<string, st
  */
 export function checkParams(
   server: Server,
-  params: Readonly<Record<string, string>> | undefined,
+  params: Params | undefined,
   { target, verb }: Choice,
 ): void {
   const { enter, http: { path } } = server[INTERNALS];
@@ -107,12 +114,12 @@ export async function enterEndpoint(server: Server, args: Args, choice: Choice):
  */
 export function toEndpointOptions(
   server: Server,
-  { isChosen, params }: { readonly isChosen: boolean; readonly params?: Readonly<Record<string, string>> },
+  { isChosen, params }: { readonly isChosen: boolean; readonly params?: Params },
 ): readonly string[] {
   const { name, enter, http: { path } } = server[INTERNALS];
-  const names = enter ? listParams(path) : [];
-  const values = names.flatMap((key) => ["--param", `${key}=${params?.[key] ?? key.toUpperCase()}`]);
-  return [...isChosen ? ["--server", name] : [], ...values];
+  const values = Object.entries(enter ? toExampleParams(path, params) : {});
+  const options = values.flatMap(([key, value]) => ["--param", `${key}=${value}`]);
+  return [...isChosen ? ["--server", name] : [], ...options];
 }
 
 /** The names of a path's parameters. */
@@ -120,7 +127,23 @@ export function listParams(path: string): readonly string[] {
   return new PathTemplate(path).names;
 }
 
-/** The path of an endpoint with parameters in place of their names. */
-export function toConcretePath(path: string, params: Readonly<Record<string, string>> | undefined): string {
-  return path.replace(/:(\w+)/g, (name, key) => params?.[key] === undefined ? name : encodeURIComponent(params[key]));
+/** The value of each parameter of a path. One without a value becomes its name in capitals. */
+export function toExampleParams(path: string, params: Params = {}): Params {
+  return Object.fromEntries(listParams(path).map((name) => [name, params[name] ?? name.toUpperCase()]));
+}
+
+/**
+ * Returns the path of an endpoint with parameters in place of their names, or unchanged if one has no value.
+ *
+ * @throws {CliError} if a value cannot be part of a path.
+ */
+export function toConcretePath(path: string, params: Params | undefined, { target, verb }: Choice): string {
+  const names = listParams(path);
+  if (!params || !names.every((name) => Object.hasOwn(params, name))) return path;
+  try {
+    return new PathTemplate(path).build(Object.fromEntries(names.map((name) => [name, params[name]])));
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new CliError(`Cannot ${verb} ${target}: ${error.message}`);
+  }
 }

@@ -32,6 +32,12 @@ export async function loadPattern(target: string, imports?: ImportGraph): Promis
   async function readHandlers(): Promise<{ readonly handlers: readonly Handler[]; readonly files: readonly string[] }> {
     const paths = (await folder.walk(MAX_FILES)).filter(({ path }) => matches(path)).map(({ real }) => real);
     if (!paths.length) throw new CliError(`Cannot serve ${target}: no file matches; check the pattern`);
+    const other = paths.find((path) => !/\.[cm]?[jt]sx?$/i.test(path));
+    if (other !== undefined) {
+      const shown = other.slice(root === undefined ? 0 : root.length + 1);
+      const state = `${toBaseName(base)}/${shown} is not code for Deno or Bun`;
+      throw new CliError(`Cannot serve ${target}: ${state}; name .ts or .js files`);
+    }
     const handlers: Handler[] = [];
     for (const path of paths) handlers.push(...await importHandlers(path));
     const urls = paths.map((path) => platform.toFileUrl(path));

@@ -8,7 +8,7 @@ import { toLines } from "./client/terminal_text.ts";
 import { type Command, type Options, toProgram, toShell } from "./command.ts";
 import { platform } from "./platform.ts";
 import { UsageError } from "./cli_error.ts";
-import { findSuggestion } from "./suggestions.ts";
+import { findSuggestion } from "../core/suggestions.ts";
 import { VERSION } from "./version.ts";
 
 export { VERSION };
@@ -37,6 +37,13 @@ export async function rejectMisspelling(word: string, commands: readonly string[
   const suggestion = findSuggestion(word, commands);
   if (suggestion === undefined || await platform.files.stat(platform.toPath(word)).catch(() => true)) return;
   throw new UsageError(`Cannot run ${word}: there is no such command, and no such file; did you mean ${suggestion}?`);
+}
+
+/** @throws {UsageError} for a topic of `mcp help` that is not a command. */
+export function rejectTopic(word: string, commands: readonly string[]): never {
+  const suggestion = findSuggestion(word, commands);
+  const remedy = suggestion === undefined ? `the commands are ${commands.join(", ")}` : `did you mean ${suggestion}?`;
+  throw new UsageError(`Cannot print the help of ${word}: there is no such command; ${remedy}`);
 }
 
 /** The help of a command, no wider than `columns`. `commands` are the commands to list, if any. */

@@ -4,7 +4,7 @@
  * @module
  */
 import { toPrintableLine } from "../protocol/printable.ts";
-import type { Args } from "./args.ts";
+import { type Args, rejectRest } from "./args.ts";
 import type { Command, Options } from "./command.ts";
 import { ENDPOINT_OPTIONS } from "./endpoint_options.ts";
 import { clients, type InstallClient } from "./install/clients.ts";
@@ -16,7 +16,7 @@ import { importModule } from "./lazy_modules.ts";
 import { toRelativePath } from "./path.ts";
 import { platform } from "./platform.ts";
 import { UsageError } from "./cli_error.ts";
-import { findSuggestion } from "./suggestions.ts";
+import { findSuggestion } from "../core/suggestions.ts";
 
 /** The length of an entry's name, in characters. */
 const MAX_NAME = 64;
@@ -92,6 +92,7 @@ export const install: Command = {
 
 async function installTarget(args: Args): Promise<void> {
   const { operands: [target, extra], flags } = args;
+  rejectRest(args, "install");
   if (target === undefined) {
     throw new UsageError("Cannot install a server: none is named; write its file, config file, folder or URL");
   }

@@ -11,8 +11,8 @@ import type { ImportGraph } from "./import_graph.ts";
 import { platform } from "./platform.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError } from "./cli_error.ts";
-import { explainPermission } from "./permissions.ts";
-import { findSuggestion } from "./suggestions.ts";
+import { explainLoadError } from "./load_error.ts";
+import { findSuggestion } from "../core/suggestions.ts";
 
 /** The remedy for a file without a server. */
 const REMEDY = "end the file with `export default createServer({ name, version, handlers })`, or with " +
@@ -119,6 +119,9 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
   const isFile = url.startsWith("file:");
   if (isFile && !(await platform.hasFile(url))) {
     const path = toFilePath(url);
+    if ((await platform.files.stat(path).catch(() => undefined))?.kind === "other") {
+      throw new CliError(`Cannot serve ${target}: it is neither a file nor a folder; check the path`);
+    }
     throw new CliError(`Cannot serve ${target}: there is no file ${path}; ${await suggestFile(target, path)}`);
   }
   const server = toServer(target, await importDefault(target, url));
@@ -254,54 +257,14 @@ export async function importFile<T>(
       : url.startsWith("file:")
       ? "Fix the file."
       : "Check the name.";
-    throw new CliError(`Cannot load ${target}: ${tryExplain(error, remedy)}`);
+    throw new CliError(`Cannot load ${target}: ${explainLoadError(error, remedy)}`);
   } finally {
     stopNotice();
   }
 }
 
-/** The properties of an error that the file made may throw, too. */
-function tryExplain(error: unknown, remedy: string): string {
-  try {
-    return explainLoadError(error, remedy);
-  } catch {
-    return `it threw an error that cannot be read while loading\n${remedy}`;
-  }
-}
-
 /** The time after which the command prints that a file is still loading, in milliseconds. */
 const NOTICE_MS = 5000;
-/** The length of an error's stack, in characters. */
-const MAX_STACK = 4000;
-
-/** Explains an error and adds a remedy: by its stack if the file's code threw it, by the runtime's message if the file is not valid. */
-function explainLoadError(error: unknown, remedy: string): string {
-  if (!(error instanceof Error)) return `it threw ${String(error)} while loading; fix the file`;
-  const { message } = error;
-  const missing = explainPermission(message);
-  if (missing !== undefined) return missing;
-  const position = "position" in error ? error.position : undefined;
-  if (isPosition(position)) return `${message}\n    at ${position.file}:${position.line}:${position.column}\n${remedy}`;
-  if (error instanceof AggregateError) {
-    return error.errors.map((each) => explainLoadError(each, remedy)).join("\n");
-  }
-  const isText = "code" in error && error.code === "ERR_MODULE_NOT_FOUND" || error instanceof SyntaxError;
-  return isText
-    ? `${message}\n${remedy}`
-    : `it threw an error while loading:\n${toOwnStack(error.stack ?? message)}\n${remedy}`;
-}
-
-/** A stack without the frames of this program, which say nothing about the file. */
-function toOwnStack(stack: string): string {
-  const own = decodeURIComponent(new URL(".", import.meta.url).pathname);
-  return stack.split("\n").filter((line) => !line.includes(own)).join("\n").slice(0, MAX_STACK);
-}
-
-function isPosition(
-  value: unknown,
-): value is { readonly file: string; readonly line: number; readonly column: number } {
-  return typeof value === "object" && value !== null && "file" in value && "line" in value && "column" in value;
-}
 
 // Tests properties instead of a class, because the file may use its own copy of this library.
 function isServer(value: unknown): value is Server {

@@ -61,11 +61,14 @@ export async function main(): Promise<void> {
 
 /** Runs the command that the first argument names, or else `serve`. */
 async function run(words: readonly string[]): Promise<number | void> {
-  if (words[0] === "help" && !(await platform.files.stat(platform.toPath("help")).catch(() => undefined))) {
-    return await run([...commands.has(words[1]) ? [words[1]] : [], "--help"]);
+  if ((words[0] === "help" || words[0] === "version") && !await isFile(words[0])) {
+    const [option, command] = [`--${words[0]}`, words[1]];
+    if (command === undefined || option === "--version") return await run([option]);
+    if (!commands.has(command)) (await importModule("./help.ts")).rejectTopic(command, [...commands.keys()]);
+    return await run([command, option]);
   }
   const load = commands.get(words[0]);
-  if (!load && /^[a-z]+$/.test(words[0] ?? "")) {
+  if (!load && /^[a-z]+$/i.test(words[0] ?? "")) {
     await (await importModule("./help.ts")).rejectMisspelling(words[0], [...commands.keys(), "help"]);
   }
   const command = load ? await load() : serve;
@@ -76,6 +79,10 @@ async function run(words: readonly string[]): Promise<number | void> {
     return console.log(toHelp(command, load ? [] : await loadCommands()));
   }
   return await command.run(args);
+}
+
+async function isFile(name: string): Promise<boolean> {
+  return await platform.files.stat(platform.toPath(name)).catch(() => undefined) !== undefined;
 }
 
 async function toHelpHint(): Promise<string> {

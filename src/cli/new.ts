@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Args } from "./args.ts";
+import { type Args, rejectRest } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
 import { platform } from "./platform.ts";
 import { explainPermission } from "./permissions.ts";
@@ -28,7 +28,9 @@ export const create: Command = {
   run: createFiles,
 };
 
-async function createFiles({ operands: [name, extra], flags }: Args): Promise<void> {
+async function createFiles(args: Args): Promise<void> {
+  const { operands: [name, extra], flags } = args;
+  rejectRest(args, "new");
   if (name === undefined) {
     throw new UsageError("Cannot create a server: no name is given; write one, such as weather");
   }

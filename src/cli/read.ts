@@ -69,7 +69,7 @@ async function explain(error: unknown, uri: string, { client, request }: Interac
   const uris = resources.map((each) => each.uri);
   if (uris.includes(uri) || !uris.length) throw error;
   const state = `${toLine(error.message)} (${error.code})`;
-  throw new ServerError(`Cannot read ${toLine(uri)}: ${state}; ${suggestName(uri, uris)}`);
+  throw new ServerError(`Cannot read ${toLine(uri) || '""'}: ${state}; ${suggestName(uri, uris)}`);
 }
 
 async function print({ text, bytes }: PrintableContent): Promise<void> {

@@ -139,7 +139,10 @@ async function start(server: Loaded["server"], target: string | undefined, close
 const STOP_MS = 1000;
 
 function checkHttpOptions(flags: Args["flags"], isHttp: boolean): void {
-  const option = ["port", "host", "path", "inspect", "http"].find((name) => name in flags && !isHttp);
+  if ("http" in flags && "stdio" in flags) {
+    throw new UsageError("Cannot use --http with --stdio: a server has one of them; remove one");
+  }
+  const option = ["port", "host", "path", "inspect"].find((name) => name in flags && !isHttp);
   if (!option) return;
   const remedy = "stdio" in flags ? "remove --stdio" : "add --http";
   throw new UsageError(`Cannot use --${option}: it needs HTTP; ${remedy}`);

@@ -9,7 +9,7 @@ import { isLoopbackHost } from "../transports/http/access.ts";
 import { isPlainPath } from "../transports/http/access_options.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
-import { listParams, toConcretePath, toEndpointOptions } from "./endpoint_options.ts";
+import { listParams, toConcretePath, toEndpointOptions, toExampleParams } from "./endpoint_options.ts";
 import { platform, type Served, type ServeOptions } from "./platform.ts";
 import { hasErrorCode } from "./platform_files.ts";
 import type { Inspector } from "./inspector/inspector.ts";
@@ -70,7 +70,9 @@ export async function serveHttp(server: Server, target: string | undefined, addr
   const servers = server[INTERNALS].servers ?? [server];
   const own = servers[0][INTERNALS].http.path;
   checkPath(name, address, servers);
-  const paths = path ? [path] : servers.map((each) => toConcretePath(each[INTERNALS].http.path, params));
+  const toPath = (path: string, params: HttpAddress["params"]) =>
+    toConcretePath(path, params, { target: name, verb: "serve" });
+  const paths = path ? [path] : servers.map((each) => toPath(each[INTERNALS].http.path, params));
   const inspector = isInspected ? await loadInspector(paths[0]) : undefined;
   const answer: Fetch = path ? toFetch(server, path, own) : (request, info) => server.fetch(request, info);
   const fetch = inspector ? withInspector(inspector, answer) : answer;
@@ -88,7 +90,7 @@ export async function serveHttp(server: Server, target: string | undefined, addr
   console.error(toNotice(target, {
     urls: paths.map((each) => origin + each),
     page: inspector && `${origin}/#key=${inspector.key}`,
-    called: origin + (path || paths[suggested].replace(/:\w+/g, (name) => name.slice(1).toUpperCase())),
+    called: origin + toPath(paths[suggested], toExampleParams(paths[suggested])),
     options: toEndpointOptions(servers[suggested], { isChosen, params }),
   }));
   if (!inspector) return served;

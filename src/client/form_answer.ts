@@ -49,7 +49,7 @@ function findTextMisfit(schema: Params, value: string): string | undefined {
   const length = typeof minLength === "number" || typeof maxLength === "number" ? [...value].length : 0;
   if (typeof minLength === "number" && length < minLength) return `it must have at least ${minLength} characters`;
   if (typeof maxLength === "number" && length > maxLength) return `it must have at most ${maxLength} characters`;
-  return typeof format === "string" && !hasFormat(value, format) ? `it is no ${format}` : undefined;
+  return typeof format === "string" && !hasFormat(value, format) ? `it is not a valid ${format}` : undefined;
 }
 
 function findNumberMisfit({ type, minimum, maximum }: Params, value: unknown): string | undefined {

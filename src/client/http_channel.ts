@@ -42,50 +42,82 @@ const DRAIN_MS = 1000;
 
 /** A channel over the runtime's `fetch`, or that of a server. */
 export function httpChannel(options: HttpChannelOptions): Channel {
-  const { url, trace, isStrict = false, onLost } = options;
-  const draining = new Map<AbortController, Promise<void>>();
+  return new HttpChannel(options);
+}
 
-  async function open(method: string, { headers = {}, signal }: SendOptions, message?: Message): Promise<Response> {
-    const all = new Headers({ accept: BOTH, ...options.headers });
+class HttpChannel implements Channel {
+  readonly #options: HttpChannelOptions;
+  readonly #isStrict: boolean;
+  readonly #trace: Trace | undefined;
+  /** Streams that have brought their response and are not at their end. */
+  readonly #draining = new Map<AbortController, Promise<void>>();
+
+  constructor(options: HttpChannelOptions) {
+    this.#options = options;
+    this.#isStrict = options.isStrict ?? false;
+    this.#trace = options.trace;
+  }
+
+  async send(message: Message, options: SendOptions = {}): Promise<SendResult> {
+    const response = await this.#open("POST", options, message);
+    const { status, headers } = response;
+    if (isStream(response)) return { status, headers, message: await this.#readResponse(response, message, options) };
+    const text = await readText(response);
+    const reply = readBody(response, text);
+    if (reply) this.#trace?.received(reply);
+    else this.#trace?.other(text);
+    return reply ? { status, headers, message: reply } : { status, headers, text };
+  }
+
+  async openStream(options: SendOptions): Promise<ServerStream> {
+    const response = await this.#open("GET", options);
+    if (!isStream(response)) throw await toError(response);
+    return { status: response.status, ended: this.#listen(response, options) };
+  }
+
+  async endSession(options: SendOptions): Promise<number> {
+    const response = await this.#open("DELETE", options);
+    this.#trace?.other(await readText(response));
+    return response.status;
+  }
+
+  async close(): Promise<void> {
+    for (const stop of this.#draining.keys()) stop.abort();
+    await Promise.all(this.#draining.values());
+    await this.#options.stop?.();
+  }
+
+  async #open(method: string, { headers = {}, signal }: SendOptions, message?: Message): Promise<Response> {
+    const all = new Headers({ accept: BOTH, ...this.#options.headers });
     if (message) all.set("content-type", "application/json");
     for (const [name, value] of Object.entries(headers)) {
       if (value === null) all.delete(name);
       else all.set(name, value);
     }
-    trace?.request(method, all);
-    if (message) trace?.sent(message);
+    this.#trace?.request(method, all);
+    if (message) this.#trace?.sent(message);
+    const { url, fetch } = this.#options;
     const sending = { url, method, headers: all, body: message && JSON.stringify(message), signal };
-    const response = await raceAbort(fetchSameOrigin(options.fetch, sending), signal);
-    trace?.response(response);
+    const response = await raceAbort(fetchSameOrigin(fetch, sending), signal);
+    this.#trace?.response(response);
     return response;
   }
 
-  async function send(message: Message, options: SendOptions = {}): Promise<SendResult> {
-    const response = await open("POST", options, message);
-    const { status, headers } = response;
-    if (isStream(response)) return { status, headers, message: await readResponse(response, message, options) };
-    const text = await readText(response);
-    const reply = readBody(response, text);
-    if (reply) trace?.received(reply);
-    else trace?.other(text);
-    return reply ? { status, headers, message: reply } : { status, headers, text };
-  }
-
-  // A stream that ends before its response can be resumed if its events have ids.
-  async function readResponse(first: Response, { id }: Message, options: SendOptions): Promise<Message> {
-    const position: Position = { retryMs: RETRY_MS, failures: 0, onLost };
+  /** Reads the response from a stream. One that ends before it can be resumed if its events have ids. */
+  async #readResponse(first: Response, { id }: Message, options: SendOptions): Promise<Message> {
+    const position: Position = { retryMs: RETRY_MS, failures: 0, onLost: this.#options.onLost };
     const isResponse = (message: Message) => message.method === undefined && message.id === id;
     for (let response: Response | undefined = first;;) {
-      const reply = response && await readStream(response, isResponse, position, options);
+      const reply = response && await this.#readStream(response, isResponse, position, options);
       if (reply) return reply;
       if (!position.id || options.resumes?.() === false || position.failures > MAX_FAILURES) throw new Error(ENDED);
-      response = await reopen(position, options);
+      response = await this.#reopen(position, options);
       if (response && !isStream(response)) throw await toError(response);
     }
   }
 
-  // Returns the response, or `undefined` if the stream ends or breaks first.
-  async function readStream(
+  /** Returns the response, or `undefined` if the stream ends or breaks first. */
+  async #readStream(
     response: Response,
     isResponse: (message: Message) => boolean,
     position: Position,
@@ -97,37 +129,30 @@ export function httpChannel(options: HttpChannelOptions): Channel {
     const next = () =>
       events.next().catch((error) => {
         // A broken connection counts as the end of the stream.
-        if (isStrict || options.signal?.aborted || error instanceof RangeError) throw error;
+        if (this.#isStrict || options.signal?.aborted || error instanceof RangeError) throw error;
         return { done: true } as const;
       });
     for (let event = await next(); !event.done; event = await next()) {
-      for (const message of readEvent(event.value, position)) {
+      for (const message of this.#readEvent(event.value, position)) {
         if (!isResponse(message)) options.onMessage?.(message);
-        else if (isStrict) return await expectEnd(events, message);
+        else if (this.#isStrict) return await expectEnd(events, message);
         else {
-          draining.set(stop, drain(events, stop));
+          this.#draining.set(stop, this.#drain(events, stop));
           return message;
         }
       }
     }
   }
 
-  function readEvent(event: StreamEvent, position: Position): readonly Message[] {
+  #readEvent(event: StreamEvent, position: Position): readonly Message[] {
     position.id = event.id ?? position.id;
     position.retryMs = event.retry ?? position.retryMs;
     const messages = event.data === undefined ? [] : readMessages(event.data);
-    for (const message of messages) trace?.received(message);
+    for (const message of messages) this.#trace?.received(message);
     return messages;
   }
 
-  async function expectEnd(events: AsyncGenerator<StreamEvent>, reply: Message): Promise<Message> {
-    for await (const { data } of events) {
-      if (data !== undefined) throw new Error(`Cannot read on: after the response came ${data}`);
-    }
-    return reply;
-  }
-
-  async function drain(events: AsyncGenerator<StreamEvent>, stop: AbortController): Promise<void> {
+  async #drain(events: AsyncGenerator<StreamEvent>, stop: AbortController): Promise<void> {
     // Not awaited, because the response has been read.
     const stopTimer = startBackgroundTimer(() => stop.abort(), DRAIN_MS);
     try {
@@ -136,17 +161,17 @@ export function httpChannel(options: HttpChannelOptions): Channel {
       // Aborted or broken, after the response has been read.
     }
     stopTimer();
-    draining.delete(stop);
+    this.#draining.delete(stop);
   }
 
-  // Waits as long as the server says, and longer after each failure. Returns `undefined` if the server is unreachable.
-  async function reopen(position: Position, options: SendOptions): Promise<Response | undefined> {
+  /** Waits as long as the server says, and longer after each failure. Returns `undefined` if it is unreachable. */
+  async #reopen(position: Position, options: SendOptions): Promise<Response | undefined> {
     const retryMs = Math.max(position.retryMs, LEAST_RETRY_MS);
     const waitMs = Math.min(retryMs * 2 ** position.failures, MAX_RETRY_MS);
     await delay(Math.max(waitMs, retryMs), options.signal);
     const headers = position.id ? { ...options.headers, "last-event-id": position.id } : options.headers;
     try {
-      const response = await open("GET", { ...options, headers });
+      const response = await this.#open("GET", { ...options, headers });
       position.failures = 0;
       return response;
     } catch (error) {
@@ -155,18 +180,13 @@ export function httpChannel(options: HttpChannelOptions): Channel {
     }
   }
 
-  async function openStream(options: SendOptions): Promise<ServerStream> {
-    const response = await open("GET", options);
-    if (!isStream(response)) throw await toError(response);
-    return { status: response.status, ended: listen(response, options) };
-  }
-
-  async function listen(first: Response, options: SendOptions): Promise<number> {
+  /** Reads a stream until it has ended for good. Returns the last status. */
+  async #listen(first: Response, options: SendOptions): Promise<number> {
     const position: Position = { retryMs: RETRY_MS, failures: 0 };
     let { status } = first;
     try {
       for (let response: Response | undefined = first;;) {
-        if (response && isStream(response)) await readStream(response, () => false, position, options);
+        if (response && isStream(response)) await this.#readStream(response, () => false, position, options);
         else if (response) {
           status = response.status;
           await response.body?.cancel();
@@ -175,26 +195,12 @@ export function httpChannel(options: HttpChannelOptions): Channel {
           position.id = undefined;
         }
         if (options.resumes?.() === false) return status;
-        response = await reopen(position, options);
+        response = await this.#reopen(position, options);
       }
     } catch {
       return status;
     }
   }
-
-  async function endSession(options: SendOptions): Promise<number> {
-    const response = await open("DELETE", options);
-    trace?.other(await readText(response));
-    return response.status;
-  }
-
-  async function close(): Promise<void> {
-    for (const stop of draining.keys()) stop.abort();
-    await Promise.all(draining.values());
-    await options.stop?.();
-  }
-
-  return { send, openStream, endSession, close };
 }
 
 /** The position in a stream. */
@@ -221,6 +227,13 @@ export async function toError(response: Response): Promise<RpcError> {
   const { error } = readBody(response, text) ?? {};
   const message = error?.message ?? `Cannot open the stream: got ${response.status} ${text.slice(0, 500)}`.trim();
   return new RpcError(error?.code ?? 0, message, error?.data, response.status);
+}
+
+async function expectEnd(events: AsyncGenerator<StreamEvent>, reply: Message): Promise<Message> {
+  for await (const { data } of events) {
+    if (data !== undefined) throw new Error(`Cannot read on: after the response came ${data}`);
+  }
+  return reply;
 }
 
 function readBody({ ok, headers }: Response, text: string): Message | undefined {

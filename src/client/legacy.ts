@@ -7,6 +7,7 @@
  */
 import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import type { LogLevel } from "../protocol/types.ts";
 import type { ServerStream } from "./channel.ts";
 import type { Notification } from "./message.ts";
 import type { Codec, Outcome, Rpc, TestRequestOptions } from "./rpc.ts";
@@ -57,85 +58,179 @@ const END_SESSION_MS = 2000;
  * @throws {Error} if the server responds with a protocol revision that the client does not support.
  */
 export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: LegacyOptions): Promise<Protocol> {
-  const { channel } = rpc;
-  const { recovers, versions } = options;
-  const stop = new AbortController();
-  const watched = new Map<string, number>();
-  let { logLevel } = options;
-  let stream: Promise<ServerStream | undefined> | undefined;
-  let renewing: Promise<void> | undefined;
-  let handshake = await shakeHands();
-  // Messages before the stream is open are lost.
-  if (options.listens) await listen().catch(() => {});
+  const protocol = new LegacyProtocol(rpc, codec, options);
+  await protocol.begin();
+  return protocol;
+}
 
-  async function shakeHands(): Promise<Result> {
-    const { capabilities, info: clientInfo } = options;
+class LegacyProtocol implements Protocol {
+  readonly #rpc: Rpc;
+  readonly #codec: LegacyCodec;
+  readonly #options: LegacyOptions;
+  readonly #stop = new AbortController();
+  /** How many subscriptions watch each URI. */
+  readonly #watched = new Map<string, number>();
+  #handshake: Result = {};
+  #logLevel: LogLevel | undefined;
+  #stream: Promise<ServerStream | undefined> | undefined;
+  #renewing: Promise<void> | undefined;
+
+  constructor(rpc: Rpc, codec: LegacyCodec, options: LegacyOptions) {
+    this.#rpc = rpc;
+    this.#codec = codec;
+    this.#options = options;
+    this.#logLevel = options.logLevel;
+  }
+
+  get server(): ServerFacts {
+    return toFacts(this.#handshake);
+  }
+
+  get handshake(): Result {
+    return this.#handshake;
+  }
+
+  get sessionId(): string | undefined {
+    return this.#codec.sessionId;
+  }
+
+  /** Shakes hands. */
+  async begin(): Promise<void> {
+    await this.#shakeHands();
+    // Messages before the stream is open are lost.
+    if (this.#options.listens) await this.#listen().catch(() => {});
+  }
+
+  async request(method: string, params: Params, options?: TestRequestOptions): Promise<Outcome> {
+    const { sessionId } = this.#codec;
+    try {
+      return await this.#rpc.request(method, params, options);
+    } catch (error) {
+      const isLost = this.#options.recovers && sessionId !== undefined && isSessionLost(error);
+      if (!isLost || this.#stop.signal.aborted) throw error;
+      // A server that does not know the session has not processed the request.
+      await this.#renew(sessionId);
+      return await this.#rpc.request(method, params, options);
+    }
+  }
+
+  async watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch> {
+    const { signal } = this.#stop;
+    const { listeners, channel } = this.#rpc;
+    const granted = this.#options.recovers ? toGranted(filter, this.#handshake.capabilities) : filter;
+    const uris = granted.resourceSubscriptions ?? [];
+    const { promise: ended, resolve: end } = Promise.withResolvers<undefined>();
+    const listener = (notification: Notification) => {
+      if (isWanted(notification, filter)) onChange(notification);
+    };
+    const finish = () => {
+      listeners.delete(listener);
+      end(undefined);
+    };
+    const close = async () => {
+      finish();
+      signal.removeEventListener("abort", finish);
+      // The server drops the subscriptions when the session ends.
+      if (!signal.aborted) await this.#unsubscribe(uris);
+    };
+    listeners.add(listener);
+    signal.addEventListener("abort", finish);
+    channel.ended?.then(finish);
+    try {
+      await this.#openForChanges(finish);
+      await this.#subscribe(uris);
+    } catch (error) {
+      await close().catch(() => {});
+      throw error;
+    }
+    return { granted, ended, close };
+  }
+
+  async setLogLevel(level: LogLevel): Promise<void> {
+    this.#logLevel = level;
+    await this.request("logging/setLevel", { level });
+  }
+
+  notify(method: string, params?: Params): Promise<void> {
+    return this.#rpc.notify(method, params);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort(new DOMException("The connection was closed", "AbortError"));
+    await (await this.#stream?.catch(() => undefined))?.ended;
+    const { channel } = this.#rpc;
+    if (this.#codec.sessionId === undefined || !channel.endSession) return;
+    const late = new AbortController();
+    const stopTimer = startTimer(END_SESSION_MS, () => late.abort());
+    const ending = channel.endSession({ headers: this.#codec.toHeaders(), signal: late.signal }).finally(stopTimer);
+    // If the server refuses this, the session expires.
+    if (this.#options.recovers) await ending.catch(() => {});
+    else await ending;
+  }
+
+  async #shakeHands(): Promise<void> {
+    const { capabilities, info: clientInfo, recovers, versions } = this.#options;
     const offer = { protocolVersion: versions[0], capabilities, clientInfo };
-    const { result, headers } = await rpc.request("initialize", offer, { headers: NO_SESSION });
+    const { result, headers } = await this.#rpc.request("initialize", offer, { headers: NO_SESSION });
     const { protocolVersion: version } = result;
     if (typeof version !== "string" || (recovers && !versions.includes(version))) {
       throw new Error(
         `Cannot connect: the server speaks ${version ?? "no revision"}, this client ${versions.join(", ")}`,
       );
     }
-    codec.version = version;
-    codec.sessionId = headers?.get("mcp-session-id") ?? undefined;
-    await rpc.notify("notifications/initialized");
+    this.#codec.version = version;
+    this.#codec.sessionId = headers?.get("mcp-session-id") ?? undefined;
+    await this.#rpc.notify("notifications/initialized");
     const canLog = isObject(result.capabilities) && "logging" in result.capabilities;
-    if (logLevel && (canLog || !recovers)) await rpc.request("logging/setLevel", { level: logLevel });
-    return result;
-  }
-
-  async function request(method: string, params: Params, given?: TestRequestOptions): Promise<Outcome> {
-    const { sessionId } = codec;
-    try {
-      return await rpc.request(method, params, given);
-    } catch (error) {
-      if (!recovers || sessionId === undefined || !isSessionLost(error) || stop.signal.aborted) throw error;
-      // A server that does not know the session has not processed the request.
-      await renew(sessionId);
-      return await rpc.request(method, params, given);
+    if (this.#logLevel && (canLog || !recovers)) {
+      await this.#rpc.request("logging/setLevel", { level: this.#logLevel });
     }
+    this.#handshake = result;
   }
 
-  // Replaces an ended session once, even if several requests notice it.
-  async function renew(sessionId: string): Promise<void> {
-    if (codec.sessionId === sessionId) renewing ??= begin().finally(() => renewing = undefined);
-    await renewing;
-  }
-
-  async function begin(): Promise<void> {
-    handshake = await shakeHands();
-    if (stream) {
-      stream = undefined;
-      await listen();
+  /** Replaces an ended session once, even if several requests notice it. */
+  async #renew(sessionId: string): Promise<void> {
+    if (this.#codec.sessionId === sessionId) {
+      this.#renewing ??= this.#beginAgain().finally(() => this.#renewing = undefined);
     }
-    for (const uri of watched.keys()) await rpc.request("resources/subscribe", { uri });
+    await this.#renewing;
   }
 
-  // Returns whether there is a stream. One serves all subscriptions, because a server sends each message on only one.
-  async function listen(): Promise<boolean> {
-    stream ??= open().catch((error) => {
-      stream = undefined;
+  async #beginAgain(): Promise<void> {
+    await this.#shakeHands();
+    if (this.#stream) {
+      this.#stream = undefined;
+      await this.#listen();
+    }
+    for (const uri of this.#watched.keys()) await this.#rpc.request("resources/subscribe", { uri });
+  }
+
+  /** Returns whether there is a stream. One serves all subscriptions, because a server sends each message on only one. */
+  async #listen(): Promise<boolean> {
+    this.#stream ??= this.#openStream().catch((error) => {
+      this.#stream = undefined;
       throw error;
     });
     const late = new AbortController();
     const waited = delay(OPEN_STREAM_MS, late.signal).then(() => true, () => true);
-    return await Promise.race([stream.then((opened) => opened !== undefined), waited]).finally(() => late.abort());
+    const opening = this.#stream.then((opened) => opened !== undefined);
+    return await Promise.race([opening, waited]).finally(() => late.abort());
   }
 
-  async function open(): Promise<ServerStream | undefined> {
-    const { sessionId } = codec;
+  async #openStream(): Promise<ServerStream | undefined> {
+    const { recovers, onWarning } = this.#options;
+    const { sessionId } = this.#codec;
     try {
-      const opened = await channel.openStream?.({
-        headers: codec.toHeaders(),
-        signal: stop.signal,
-        onMessage: rpc.receive,
-        resumes: () => recovers && codec.sessionId === sessionId,
+      const opened = await this.#rpc.channel.openStream?.({
+        headers: this.#codec.toHeaders(),
+        signal: this.#stop.signal,
+        onMessage: (message) => this.#rpc.receive(message),
+        resumes: () => recovers && this.#codec.sessionId === sessionId,
       });
       opened?.ended.then((status) => {
-        if (recovers && status === 404 && sessionId !== undefined && !stop.signal.aborted) return renew(sessionId);
-      }).catch((error) => options.onWarning(`Cannot begin a new session: ${error.message}`));
+        const isLost = recovers && status === 404 && sessionId !== undefined;
+        if (isLost && !this.#stop.signal.aborted) return this.#renew(sessionId);
+      }).catch((error) => onWarning(`Cannot begin a new session: ${error.message}`));
       return opened;
     } catch (error) {
       if (!recovers || !(error instanceof RpcError) || error.status !== 405) throw error;
@@ -143,79 +238,28 @@ export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: Lega
     }
   }
 
-  async function watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch> {
-    const { promise: ended, resolve: end } = Promise.withResolvers<undefined>();
-    const granted = recovers ? toGranted(filter, handshake.capabilities) : filter;
-    const uris = granted.resourceSubscriptions ?? [];
-    const listener = (notification: Notification) => {
-      if (isWanted(notification, filter)) onChange(notification);
-    };
-    const finish = () => {
-      rpc.listeners.delete(listener);
-      end(undefined);
-    };
-    rpc.listeners.add(listener);
-    stop.signal.addEventListener("abort", finish);
-    channel.ended?.then(finish);
-    try {
-      if (!await listen() && channel.openStream) {
-        options.onWarning("Cannot receive changes outside of calls: the server has no stream for them");
-      }
-      if (!recovers) (await stream)?.ended.then(finish);
-      for (const uri of uris) {
-        watched.set(uri, (watched.get(uri) ?? 0) + 1);
-        await request("resources/subscribe", { uri });
-      }
-    } catch (error) {
-      await close().catch(() => {});
-      throw error;
+  /** Opens the stream that brings changes. Calls `onEnd` when it ends, if it is not opened again. */
+  async #openForChanges(onEnd: () => void): Promise<void> {
+    if (!await this.#listen() && this.#rpc.channel.openStream) {
+      this.#options.onWarning("Cannot receive changes outside of calls: the server has no stream for them");
     }
-
-    async function close(): Promise<void> {
-      finish();
-      stop.signal.removeEventListener("abort", finish);
-      // The server drops the subscriptions when the session ends.
-      for (const uri of stop.signal.aborted ? [] : uris) {
-        const count = (watched.get(uri) ?? 1) - 1;
-        if (count) watched.set(uri, count);
-        else if (watched.delete(uri)) await request("resources/unsubscribe", { uri });
-      }
-    }
-
-    return { granted, ended, close };
+    if (!this.#options.recovers) (await this.#stream)?.ended.then(onEnd);
   }
 
-  async function close(): Promise<void> {
-    stop.abort(new DOMException("The connection was closed", "AbortError"));
-    await (await stream?.catch(() => undefined))?.ended;
-    if (codec.sessionId === undefined || !channel.endSession) return;
-    const late = new AbortController();
-    const stopTimer = startTimer(END_SESSION_MS, () => late.abort());
-    const ending = channel.endSession({ headers: codec.toHeaders(), signal: late.signal }).finally(stopTimer);
-    // If the server refuses this, the session expires.
-    if (recovers) await ending.catch(() => {});
-    else await ending;
+  async #subscribe(uris: readonly string[]): Promise<void> {
+    for (const uri of uris) {
+      this.#watched.set(uri, (this.#watched.get(uri) ?? 0) + 1);
+      await this.request("resources/subscribe", { uri });
+    }
   }
 
-  return {
-    get server() {
-      return toFacts(handshake);
-    },
-    get handshake() {
-      return handshake;
-    },
-    get sessionId() {
-      return codec.sessionId;
-    },
-    request,
-    watch,
-    async setLogLevel(level) {
-      logLevel = level;
-      await request("logging/setLevel", { level });
-    },
-    notify: (method, params) => rpc.notify(method, params),
-    close,
-  };
+  async #unsubscribe(uris: readonly string[]): Promise<void> {
+    for (const uri of uris) {
+      const count = (this.#watched.get(uri) ?? 1) - 1;
+      if (count) this.#watched.set(uri, count);
+      else if (this.#watched.delete(uri)) await this.request("resources/unsubscribe", { uri });
+    }
+  }
 }
 
 function isSessionLost(error: unknown): boolean {

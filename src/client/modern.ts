@@ -99,187 +99,258 @@ export interface ModernOptions extends ProtocolOptions {
 
 /** Returns the protocol of a connection. */
 export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOptions): Protocol {
-  const { answer, onWarning, recovers, versions, extensions = [] } = options;
-  const hasHeaders = rpc.channel.openStream !== undefined;
-  const watches = new Set<() => Promise<void>>();
+  return new ModernProtocol(rpc, codec, options);
+}
 
-  async function request(method: string, params: Params, given: TestRequestOptions = {}): Promise<Outcome> {
-    let outcome = await send(method, params, given);
-    for (let round = 0; outcome.result.resultType === "input_required" && given.rounds !== false; round++) {
+class ModernProtocol implements Protocol {
+  readonly #rpc: Rpc;
+  readonly #codec: ModernCodec;
+  readonly #options: ModernOptions;
+  /** Whether requests have HTTP headers, which repeat some of their parameters. */
+  readonly #hasHeaders: boolean;
+  readonly #subscriptions = new Set<ModernSubscription>();
+
+  constructor(rpc: Rpc, codec: ModernCodec, options: ModernOptions) {
+    this.#rpc = rpc;
+    this.#codec = codec;
+    this.#options = options;
+    this.#hasHeaders = rpc.channel.openStream !== undefined;
+  }
+
+  get server(): ServerFacts {
+    return { ...this.#options.server, version: this.#codec.version };
+  }
+
+  async request(method: string, params: Params, options: TestRequestOptions = {}): Promise<Outcome> {
+    const outcome = await this.#sendWithAnswers(method, params, options);
+    const { resultType = "complete" } = outcome.result;
+    if (resultType !== "complete" && resultType !== "input_required") {
+      return await this.#finish(outcome, { method, params }, options);
+    }
+    if (method !== "tools/list" || !this.#hasHeaders) return outcome;
+    return { ...outcome, result: this.#withoutUnusable(outcome.result) };
+  }
+
+  async watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch> {
+    const subscription = new ModernSubscription({
+      timeoutMs: this.#rpc.timeoutMs,
+      recovers: this.#hasHeaders && this.#options.recovers,
+      onChange,
+      listen: (options) => {
+        const { extensions, ...own } = filter;
+        return this.#send("subscriptions/listen", { notifications: { ...extensions, ...own } }, options);
+      },
+    });
+    this.#subscriptions.add(subscription);
+    subscription.ended.then(() => this.#subscriptions.delete(subscription));
+    return await subscription.open();
+  }
+
+  async setLogLevel(level: LogLevel): Promise<void> {
+    this.#codec.logLevel = level;
+    await undefined;
+  }
+
+  async notify(method: string, params?: Params): Promise<void> {
+    // A server on stdio cannot tell otherwise which revision a notification of an extension belongs to.
+    const isOfExtension = this.#options.extensions?.length && !PROTOCOL.test(method);
+    await this.#rpc.notify(method, isOfExtension ? this.#codec.toParams(params ?? {}) : params);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#subscriptions].map((subscription) => subscription.close()));
+  }
+
+  /** Sends a request, answers the questions of its results, and sends it again until the server asks no more. */
+  async #sendWithAnswers(method: string, params: Params, options: TestRequestOptions): Promise<Outcome> {
+    let outcome = await this.#send(method, params, options);
+    for (let round = 0; outcome.result.resultType === "input_required" && options.rounds !== false; round++) {
       if (round >= MAX_ROUNDS) throw new Error(`Cannot finish ${method}: the server asked ${MAX_ROUNDS} times`);
       const { inputRequests, requestState } = outcome.result;
       // Without questions, the server wants a retry later.
-      if (!isObject(inputRequests)) await delay(Math.min(100 * 2 ** round, 5000), given.signal);
+      if (!isObject(inputRequests)) await delay(Math.min(100 * 2 ** round, 5000), options.signal);
       const next = {
         ...params,
-        ...isObject(inputRequests) && { inputResponses: await toResponses(inputRequests, given.signal) },
+        ...isObject(inputRequests) && { inputResponses: await this.#answerAll(inputRequests, options.signal) },
         ...requestState !== undefined && { requestState },
       };
-      outcome = await send(method, next, { ...given, id: undefined });
+      outcome = await this.#send(method, next, { ...options, id: undefined });
     }
-    const { resultType = "complete" } = outcome.result;
-    if (resultType !== "complete" && resultType !== "input_required") {
-      const own = extensions.find(({ results }) => results.has(String(resultType)));
-      if (!own && !isDeclared(resultType, options)) {
-        throw new Error(`Cannot use the result of ${method}: no extension was declared for a ${resultType}`);
-      }
-      const finish = given.finish === false || given.rounds === false ? undefined : own?.results;
-      const call = { method, params, signal: given.signal ?? new AbortController().signal };
-      const result = await finish?.get(String(resultType))?.(outcome.result, toUnfinished(call));
-      return result ? { ...outcome, result } : outcome;
-    }
-    return method === "tools/list" && hasHeaders ? { ...outcome, result: withoutUnusable(outcome.result) } : outcome;
+    return outcome;
   }
 
-  function toUnfinished(call: Pick<UnfinishedCall, "method" | "params" | "signal">): UnfinishedCall {
-    return {
-      ...call,
-      request: async (method, params = {}, options) => (await request(method, params, options)).result,
-      answer: ({ method, params }) => answerOne(method, params, call.signal),
-      subscribe: (filter) => toSubscription((onChange) => watch(filter, onChange)),
-    };
-  }
-
-  async function toResponses(requests: Params, signal = new AbortController().signal): Promise<Params> {
+  async #answerAll(requests: Params, signal = new AbortController().signal): Promise<Params> {
     const responses: Record<string, unknown> = {};
     // One after the other, because there is one user.
     for (const [key, asked] of Object.entries(requests)) {
       if (!isObject(asked) || typeof asked.method !== "string") throw new Error(`Cannot read the question ${key}`);
       signal.throwIfAborted();
-      responses[key] = await answerOne(asked.method, isObject(asked.params) ? asked.params : {}, signal);
+      responses[key] = await this.#answer(asked.method, isObject(asked.params) ? asked.params : {}, signal);
     }
     return responses;
   }
 
-  // Not an RpcError, because that would look as if the server had refused the call.
-  async function answerOne(method: string, params: Params, signal: AbortSignal): Promise<unknown> {
+  /** Answers a question. Throws no RpcError, because that would look as if the server had refused the call. */
+  async #answer(method: string, params: Params, signal: AbortSignal): Promise<unknown> {
     try {
-      return await answer({ method, params }, signal);
+      return await this.#options.answer({ method, params }, signal);
     } catch (cause) {
       if (signal.aborted || !(cause instanceof RpcError)) throw cause;
       throw new Error(`Cannot finish the request: ${cause.message}`, { cause });
     }
   }
 
-  async function send(method: string, params: Params, options: TestRequestOptions): Promise<Outcome> {
+  /** Turns a result of an extension into a final one, unless the caller wants it as it is. */
+  async #finish(
+    outcome: Outcome,
+    { method, params }: Pick<UnfinishedCall, "method" | "params">,
+    options: TestRequestOptions,
+  ): Promise<Outcome> {
+    const { resultType } = outcome.result;
+    const own = this.#options.extensions?.find(({ results }) => results.has(String(resultType)));
+    if (!own && !isDeclared(resultType, this.#options)) {
+      throw new Error(`Cannot use the result of ${method}: no extension was declared for a ${resultType}`);
+    }
+    const finish = options.finish === false || options.rounds === false
+      ? undefined
+      : own?.results.get(String(resultType));
+    const signal = options.signal ?? new AbortController().signal;
+    const result = await finish?.(outcome.result, this.#toUnfinished({ method, params, signal }));
+    return result ? { ...outcome, result } : outcome;
+  }
+
+  #toUnfinished(call: Pick<UnfinishedCall, "method" | "params" | "signal">): UnfinishedCall {
+    return {
+      ...call,
+      request: async (method, params = {}, options) => (await this.request(method, params, options)).result,
+      answer: ({ method, params }) => this.#answer(method, params, call.signal),
+      subscribe: (filter) => toSubscription((onChange) => this.watch(filter, onChange)),
+    };
+  }
+
+  async #send(method: string, params: Params, options: TestRequestOptions): Promise<Outcome> {
     try {
-      return await rpc.request(method, params, options);
+      return await this.#rpc.request(method, params, options);
     } catch (error) {
-      if (!recovers || !(error instanceof RpcError) || !await recover(method, error)) throw error;
-      return await rpc.request(method, params, options);
+      const recovers = this.#options.recovers && error instanceof RpcError && await this.#recover(method, error);
+      if (!recovers) throw error;
+      return await this.#rpc.request(method, params, options);
     }
   }
 
-  // Returns whether a refused request may be sent again.
-  async function recover(method: string, error: RpcError): Promise<boolean> {
+  /** Returns whether a refused request may be sent again. */
+  async #recover(method: string, error: RpcError): Promise<boolean> {
     if (error.code === UNSUPPORTED_VERSION) {
-      const version = versions.find((each) => readSupported(error).includes(each));
-      if (version) codec.version = version;
+      const supported = readSupported(error);
+      const version = this.#options.versions.find((each) => supported.includes(each));
+      if (version) this.#codec.version = version;
       return version !== undefined;
     }
-    if (error.code !== HEADER_MISMATCH || method !== "tools/call" || !hasHeaders) return false;
+    if (error.code !== HEADER_MISMATCH || method !== "tools/call" || !this.#hasHeaders) return false;
     // The tool may have changed, or was never listed. Its schema says which headers it needs.
     const pages = readPages({
       what: "tools",
-      timeoutMs: rpc.timeoutMs,
-      request: async (params, timeoutMs) => (await request("tools/list", { ...params }, { timeoutMs })).result,
+      timeoutMs: this.#rpc.timeoutMs,
+      request: async (params, timeoutMs) => (await this.request("tools/list", { ...params }, { timeoutMs })).result,
     });
     // `request` learns from each page.
     for await (const _ of pages);
     return true;
   }
 
-  // Leaves out tools that cannot be called as the protocol requires.
-  function withoutUnusable(result: Result): Result {
+  /** Leaves out tools that cannot be called as the protocol requires. */
+  #withoutUnusable(result: Result): Result {
     if (!Array.isArray(result.tools)) return result;
     const tools = result.tools.filter((tool) => {
       try {
-        if (isObject(tool)) codec.learn(tool);
+        if (isObject(tool)) this.#codec.learn(tool);
         return true;
       } catch (error) {
-        if (!recovers) throw error;
-        onWarning(`Cannot offer the tool ${tool.name}: ${error instanceof Error ? error.message : error}`);
+        if (!this.#options.recovers) throw error;
+        const state = error instanceof Error ? error.message : error;
+        this.#options.onWarning(`Cannot offer the tool ${tool.name}: ${state}`);
         return false;
       }
     });
     return { ...result, tools };
   }
+}
 
-  async function watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch> {
-    const stop = new AbortController();
-    const { promise: acknowledged, resolve, reject } = Promise.withResolvers<SubscriptionFilter>();
-    const late = new DOMException(`Cannot subscribe: no response in ${rpc.timeoutMs} ms`, "TimeoutError");
-    const stopTimer = startTimer(rpc.timeoutMs, () => stop.abort(late));
-    const ended = keepListening();
+interface ModernSubscriptionOptions {
+  /** Milliseconds to wait until the server acknowledges. */
+  readonly timeoutMs: number;
+  /** Whether to subscribe again when the connection is lost. */
+  readonly recovers: boolean;
+  readonly onChange: (notification: Notification) => void;
+  /** Sends the request, which ends with the subscription. */
+  readonly listen: (options: RequestOptions) => Promise<Outcome>;
+}
 
-    async function keepListening(): Promise<Result | undefined> {
-      for (let retryMs = RETRY_MS;; retryMs = Math.min(retryMs * 2, MAX_RETRY_MS)) {
-        let isOpen = false;
-        try {
-          const { result } = await listen(() => isOpen = true);
-          reject(new Error("Cannot subscribe: the server ended the subscription at once"));
-          return result;
-        } catch (error) {
-          reject(error);
-          const isLost = hasHeaders && recovers && !(error instanceof RpcError && error.code);
-          if (!isLost || stop.signal.aborted || await isRefused()) return;
-        }
-        if (isOpen) retryMs = RETRY_MS;
-        await delay(retryMs, stop.signal).catch(() => {});
-      }
-    }
+/** A subscription, which is one long request. A lost one is sent again. */
+class ModernSubscription {
+  /** Settles when the subscription has ended for good, with the result if the server ended it. */
+  readonly ended: Promise<Result | undefined>;
+  readonly #options: ModernSubscriptionOptions;
+  readonly #stop = new AbortController();
+  readonly #acknowledged = Promise.withResolvers<SubscriptionFilter>();
+  readonly #stopTimer: () => void;
 
-    // Returns whether the server refused the subscription.
-    function isRefused(): Promise<boolean> {
-      return acknowledged.then(() => false, () => true);
-    }
+  constructor(options: ModernSubscriptionOptions) {
+    this.#options = options;
+    const late = new DOMException(`Cannot subscribe: no response in ${options.timeoutMs} ms`, "TimeoutError");
+    this.#stopTimer = startTimer(options.timeoutMs, () => this.#stop.abort(late));
+    this.ended = this.#keepListening();
+  }
 
-    async function listen(onOpen: () => void): Promise<Outcome> {
-      const options: RequestOptions = {
-        signal: stop.signal,
-        timeoutMs: Infinity,
-        onNotification({ method, params }) {
-          if (!isObject(params._meta) || !(SUBSCRIPTION in params._meta)) return;
-          if (method !== "notifications/subscriptions/acknowledged") return onChange({ method, params });
-          onOpen();
-          resolve(toGranted(isObject(params.notifications) ? params.notifications : {}));
-        },
-      };
-      const { extensions, ...own } = filter;
-      return await send("subscriptions/listen", { notifications: { ...extensions, ...own } }, options);
-    }
-
-    async function close(): Promise<void> {
-      stop.abort(new DOMException("The subscription was closed", "AbortError"));
-      await ended;
-    }
-
-    watches.add(close);
-    ended.then(() => watches.delete(close));
+  /** Waits until the server acknowledges. */
+  async open(): Promise<Watch> {
     try {
-      return { granted: await acknowledged, ended, close };
+      const granted = await this.#acknowledged.promise;
+      return { granted, ended: this.ended, close: () => this.close() };
     } finally {
-      stopTimer();
+      this.#stopTimer();
     }
   }
 
-  return {
-    get server() {
-      return { ...options.server, version: codec.version };
-    },
-    request,
-    watch,
-    async setLogLevel(level) {
-      codec.logLevel = level;
-      await undefined;
-    },
-    // A server on stdio cannot tell otherwise which revision a notification of an extension belongs to.
-    notify: (method, params) =>
-      rpc.notify(method, !extensions.length || PROTOCOL.test(method) ? params : codec.toParams(params ?? {})),
-    async close() {
-      await Promise.all([...watches].map((close) => close()));
-    },
-  };
+  async close(): Promise<void> {
+    this.#stop.abort(new DOMException("The subscription was closed", "AbortError"));
+    await this.ended;
+  }
+
+  async #keepListening(): Promise<Result | undefined> {
+    for (let retryMs = RETRY_MS;; retryMs = Math.min(retryMs * 2, MAX_RETRY_MS)) {
+      let isOpen = false;
+      try {
+        const { result } = await this.#listen(() => isOpen = true);
+        this.#acknowledged.reject(new Error("Cannot subscribe: the server ended the subscription at once"));
+        return result;
+      } catch (error) {
+        this.#acknowledged.reject(error);
+        const isLost = this.#options.recovers && !(error instanceof RpcError && error.code);
+        if (!isLost || this.#stop.signal.aborted || await this.#isRefused()) return;
+      }
+      if (isOpen) retryMs = RETRY_MS;
+      await delay(retryMs, this.#stop.signal).catch(() => {});
+    }
+  }
+
+  #listen(onOpen: () => void): Promise<Outcome> {
+    return this.#options.listen({
+      signal: this.#stop.signal,
+      timeoutMs: Infinity,
+      onNotification: ({ method, params }) => {
+        if (!isObject(params._meta) || !(SUBSCRIPTION in params._meta)) return;
+        if (method !== "notifications/subscriptions/acknowledged") return this.#options.onChange({ method, params });
+        onOpen();
+        this.#acknowledged.resolve(toGranted(isObject(params.notifications) ? params.notifications : {}));
+      },
+    });
+  }
+
+  /** Whether the server refused the subscription. */
+  #isRefused(): Promise<boolean> {
+    return this.#acknowledged.promise.then(() => false, () => true);
+  }
 }
 
 /** The result types of known extensions, with the id of the extension. */

@@ -107,11 +107,16 @@ export interface RpcOptions {
   readonly onError: (error: unknown) => void;
 }
 
+/** A request in flight. */
 interface Running {
   readonly id: Id;
   readonly token: unknown;
   readonly deliver: (notification: Notification) => void;
   readonly stop: AbortController;
+  /** Whether it was sent in a session. */
+  readonly hasSession: boolean;
+  /** Set when the client no longer waits for the response. */
+  isGivenUp: boolean;
   /** Set while waiting for the result of a request that the server has cancelled. */
   stopTimer?: () => void;
 }
@@ -126,119 +131,49 @@ const SETTLE_MS = 1000;
 const RESULT_MS = 200;
 
 /** Opens a channel and makes a JSON-RPC connection of it. */
-export function createRpc({ codec, answer, timeoutMs: defaultMs, open, onError }: RpcOptions): Rpc {
-  const running = new Set<Running>();
-  const listeners = new Set<(notification: Notification) => void>();
-  const questions = new Map<Id, AbortController>();
-  const cancelling = new Set<Promise<void>>();
-  const channel = open(receive);
-  const rpc: Rpc = { channel, timeoutMs: defaultMs, codec, listeners, request, notify, receive, abort, settle };
-  let lastId = 0;
+export function createRpc(options: RpcOptions): Rpc {
+  return new ChannelRpc(options);
+}
 
-  function receive(message: Message, from?: Running): void {
-    const { id, method, params = {} } = message;
-    // A response to a cancelled request.
-    if (method === undefined) return;
-    if (isId(id)) return void respond(id, { method, params }).catch(onError);
-    const notification = { method, params };
-    if (method === "notifications/cancelled") receiveCancelled(params.requestId);
-    const belongs = from ? [from] : [...running].filter((each) => mayBelong(notification, each));
-    for (const deliver of [...listeners, ...belongs.map(({ deliver }) => deliver)]) {
-      try {
-        deliver(notification);
-      } catch (error) {
-        onError(error);
-      }
-    }
+class ChannelRpc implements Rpc {
+  readonly channel: Channel;
+  readonly timeoutMs: number;
+  codec: Codec;
+  readonly listeners = new Set<(notification: Notification) => void>();
+  readonly #answer: RequestHandler;
+  readonly #onError: (error: unknown) => void;
+  readonly #running = new Set<Running>();
+  /** The requests of the server that are being answered. */
+  readonly #questions = new Map<Id, AbortController>();
+  readonly #cancelling = new Set<Promise<void>>();
+  #lastId = 0;
+
+  constructor({ codec, answer, timeoutMs, open, onError }: RpcOptions) {
+    this.codec = codec;
+    this.timeoutMs = timeoutMs;
+    this.#answer = answer;
+    this.#onError = onError;
+    this.channel = open((message) => this.receive(message));
   }
 
-  // In a session, this cancels a request of the server. Without one, it ends a subscription, and a result may follow.
-  function receiveCancelled(id: unknown): void {
-    if (rpc.codec.hasSession) return isId(id) ? questions.get(id)?.abort() : undefined;
-    for (const exchange of running) {
-      if (exchange.id !== id) continue;
-      exchange.stopTimer = startTimer(RESULT_MS, () => exchange.stop.abort(new DOMException(ENDED, "AbortError")));
-    }
-  }
-
-  async function respond(id: Id, request: ServerRequest): Promise<void> {
-    if (!rpc.codec.hasSession) {
-      throw new Error(`Cannot answer ${request.method}: this revision has no requests from the server`);
-    }
-    const stop = new AbortController();
-    questions.set(id, stop);
-    const message = { jsonrpc: "2.0" as const, id, ...await toAnswer(request, stop.signal) };
-    questions.delete(id);
-    if (stop.signal.aborted) return;
-    // If the server is gone, the requests in flight fail.
-    await channel.send(message, { headers: rpc.codec.toHeaders(message) }).catch(() => {});
-  }
-
-  async function toAnswer(request: ServerRequest, signal: AbortSignal): Promise<Pick<Message, "result" | "error">> {
-    try {
-      return { result: await answer(request, signal) };
-    } catch (error) {
-      if (error instanceof RpcError) return { error: { code: error.code, message: error.message, data: error.data } };
-      if (!signal.aborted) onError(error);
-      return { error: { code: INTERNAL_ERROR, message: `Cannot answer ${request.method}` } };
-    }
-  }
-
-  async function request(method: string, given: Params, options: TestRequestOptions = {}): Promise<Outcome> {
-    const { id = ++lastId, signal, timeoutMs = defaultMs, headers, onProgress } = options;
-    const own = isObject(given._meta) ? given._meta : undefined;
-    const meta = onProgress ? { progressToken: id, ...options.meta } : options.meta;
-    const { codec } = rpc;
-    const params = codec.toParams(own || meta ? { ...given, _meta: { ...own, ...meta } } : given);
-    const message = { jsonrpc: "2.0" as const, id, method, params };
-    const token = isObject(params._meta) ? params._meta.progressToken : undefined;
-    const stop = new AbortController();
-    const { promise: gaveUp, reject } = Promise.withResolvers<never>();
-    let isGivenUp = false;
-
-    function giveUp(reason: unknown): void {
-      isGivenUp = true;
-      reject(reason);
-      // A handshake must not be cancelled. Where a request has its own stream, closing the stream cancels it.
-      if (method === "initialize" || (channel.openStream && !codec.hasSession)) return stop.abort(reason);
-      const why = reason instanceof Error ? reason.message : String(reason);
-      const notifying = notify("notifications/cancelled", { requestId: id, reason: why }).catch(() => {}).finally(
-        () => {
-          cancelling.delete(notifying);
-          stop.abort(reason);
-        },
-      );
-      cancelling.add(notifying);
-    }
-
-    function deliver(notification: Notification): void {
-      options.onNotification?.(notification);
-      const { method, params } = notification;
-      if (method === "notifications/progress" && params.progressToken === token && isProgress(params)) {
-        onProgress?.(params);
-      }
-    }
-
+  async request(method: string, given: Params, options: TestRequestOptions = {}): Promise<Outcome> {
+    const { id = ++this.#lastId, signal, timeoutMs = this.timeoutMs } = options;
+    const params = this.#toParams(id, given, options);
     checkTimeout(timeoutMs, "timeoutMs");
     signal?.throwIfAborted();
+    const running = toRunning({ id, params, hasSession: this.codec.hasSession }, options);
+    const { promise: gaveUp, reject } = Promise.withResolvers<never>();
+    const giveUp = (reason: unknown) => {
+      reject(reason);
+      this.#giveUp(running, method, reason);
+    };
     const onAbort = () => giveUp(signal?.reason);
     signal?.addEventListener("abort", onAbort, { once: true });
     const late = () =>
       giveUp(new DOMException(`Cannot finish ${method}: no response in ${timeoutMs} ms`, "TimeoutError"));
     const stopTimer = startTimer(timeoutMs, late);
-    const exchange: Running = { id, token, deliver, stop };
-    running.add(exchange);
-    const sending = channel.send(message, {
-      headers: { ...codec.toHeaders(message), ...headers },
-      signal: stop.signal,
-      onMessage: (message) => receive(message, exchange),
-      resumes: () => codec.hasSession && !isGivenUp,
-    });
-    sending.catch(() => {}).finally(() => {
-      exchange.stopTimer?.();
-      running.delete(exchange);
-    });
     try {
+      const sending = this.#send({ jsonrpc: "2.0", id, method, params }, running, options);
       return toOutcome(id, await Promise.race([sending, gaveUp]));
     } finally {
       stopTimer();
@@ -246,27 +181,132 @@ export function createRpc({ codec, answer, timeoutMs: defaultMs, open, onError }
     }
   }
 
-  async function notify(method: string, params?: Params): Promise<void> {
+  async notify(method: string, params?: Params): Promise<void> {
     const message = { jsonrpc: "2.0" as const, method, params };
-    const outcome = await channel.send(message, { headers: rpc.codec.toHeaders(message) });
+    const outcome = await this.channel.send(message, { headers: this.codec.toHeaders(message) });
     const { status, text, message: { error } = {} } = outcome;
     if (status === undefined || (status >= 200 && status < 300 && !error)) return;
     throw new RpcError(error?.code ?? 0, error?.message ?? `Cannot notify: got ${status} ${text}`, error?.data, status);
   }
 
-  function abort(reason: unknown = new DOMException("Cannot go on: the connection was closed", "AbortError")): void {
-    for (const { stop } of [...running]) stop.abort(reason);
-    for (const stop of questions.values()) stop.abort(reason);
+  receive(message: Message, from?: Running): void {
+    const { id, method, params = {} } = message;
+    // A response to a cancelled request.
+    if (method === undefined) return;
+    if (isId(id)) return void this.#respond(id, { method, params }).catch(this.#onError);
+    const notification = { method, params };
+    if (method === "notifications/cancelled") this.#receiveCancelled(params.requestId);
+    const belongs = from ? [from] : [...this.#running].filter((each) => mayBelong(notification, each));
+    for (const deliver of [...this.listeners, ...belongs.map(({ deliver }) => deliver)]) {
+      try {
+        deliver(notification);
+      } catch (error) {
+        this.#onError(error);
+      }
+    }
   }
 
-  async function settle(): Promise<void> {
+  abort(reason: unknown = new DOMException("Cannot go on: the connection was closed", "AbortError")): void {
+    for (const { stop } of [...this.#running]) stop.abort(reason);
+    for (const stop of this.#questions.values()) stop.abort(reason);
+  }
+
+  async settle(): Promise<void> {
     const late = Promise.withResolvers<void>();
     const stopTimer = startTimer(SETTLE_MS, late.resolve);
-    await Promise.race([Promise.all(cancelling), late.promise]);
+    await Promise.race([Promise.all(this.#cancelling), late.promise]);
     stopTimer();
   }
 
-  return rpc;
+  #toParams(id: Id, given: Params, { onProgress, meta: added }: TestRequestOptions): Params {
+    const own = isObject(given._meta) ? given._meta : undefined;
+    const meta = onProgress ? { progressToken: id, ...added } : added;
+    return this.codec.toParams(own || meta ? { ...given, _meta: { ...own, ...meta } } : given);
+  }
+
+  #send(message: Message, running: Running, { headers }: TestRequestOptions): ReturnType<Channel["send"]> {
+    this.#running.add(running);
+    const sending = this.channel.send(message, {
+      headers: { ...this.codec.toHeaders(message), ...headers },
+      signal: running.stop.signal,
+      onMessage: (message) => this.receive(message, running),
+      resumes: () => running.hasSession && !running.isGivenUp,
+    });
+    sending.catch(() => {}).finally(() => {
+      running.stopTimer?.();
+      this.#running.delete(running);
+    });
+    return sending;
+  }
+
+  /** Cancels a request. */
+  #giveUp(running: Running, method: string, reason: unknown): void {
+    const { id, stop, hasSession } = running;
+    running.isGivenUp = true;
+    // A handshake must not be cancelled. Where a request has its own stream, closing the stream cancels it.
+    if (method === "initialize" || (this.channel.openStream && !hasSession)) return stop.abort(reason);
+    const why = reason instanceof Error ? reason.message : String(reason);
+    const notifying = this.notify("notifications/cancelled", { requestId: id, reason: why }).catch(() => {}).finally(
+      () => {
+        this.#cancelling.delete(notifying);
+        stop.abort(reason);
+      },
+    );
+    this.#cancelling.add(notifying);
+  }
+
+  /** In a session, this cancels a request of the server. Without one, it ends a subscription, and a result may follow. */
+  #receiveCancelled(id: unknown): void {
+    if (this.codec.hasSession) return isId(id) ? this.#questions.get(id)?.abort() : undefined;
+    for (const running of this.#running) {
+      if (running.id !== id) continue;
+      running.stopTimer = startTimer(RESULT_MS, () => running.stop.abort(new DOMException(ENDED, "AbortError")));
+    }
+  }
+
+  async #respond(id: Id, request: ServerRequest): Promise<void> {
+    if (!this.codec.hasSession) {
+      throw new Error(`Cannot answer ${request.method}: this revision has no requests from the server`);
+    }
+    const stop = new AbortController();
+    this.#questions.set(id, stop);
+    const message = { jsonrpc: "2.0" as const, id, ...await this.#toAnswer(request, stop.signal) };
+    this.#questions.delete(id);
+    if (stop.signal.aborted) return;
+    // If the server is gone, the requests in flight fail.
+    await this.channel.send(message, { headers: this.codec.toHeaders(message) }).catch(() => {});
+  }
+
+  async #toAnswer(request: ServerRequest, signal: AbortSignal): Promise<Pick<Message, "result" | "error">> {
+    try {
+      return { result: await this.#answer(request, signal) };
+    } catch (error) {
+      if (error instanceof RpcError) return { error: { code: error.code, message: error.message, data: error.data } };
+      if (!signal.aborted) this.#onError(error);
+      return { error: { code: INTERNAL_ERROR, message: `Cannot answer ${request.method}` } };
+    }
+  }
+}
+
+function toRunning(
+  { id, params, hasSession }: Pick<Running, "id" | "hasSession"> & { readonly params: Params },
+  { onProgress, onNotification }: TestRequestOptions,
+): Running {
+  const token = isObject(params._meta) ? params._meta.progressToken : undefined;
+  return {
+    id,
+    token,
+    hasSession,
+    stop: new AbortController(),
+    isGivenUp: false,
+    deliver(notification) {
+      onNotification?.(notification);
+      const { method, params } = notification;
+      if (method === "notifications/progress" && params.progressToken === token && isProgress(params)) {
+        onProgress?.(params);
+      }
+    },
+  };
 }
 
 function toOutcome(id: Id, { message, status, headers, text }: Awaited<ReturnType<Channel["send"]>>): Outcome {

@@ -4,7 +4,7 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
-import { readEvents } from "./event_stream.ts";
+import { readEvents, type StreamEvent } from "./event_stream.ts";
 import { type HttpChannelOptions, isStream, toError } from "./http_channel.ts";
 import type { OpenLineTransport } from "./line_channel.ts";
 import { fetchSameOrigin } from "./redirects.ts";
@@ -29,22 +29,14 @@ export async function sseTransport(
   const response = await fetchSameOrigin(fetch, { url, headers: accept, signal: stop.signal });
   if (!isStream(response)) return void await response.body?.cancel();
   const events = readEvents(response, stop.signal);
-  const address = await readAddress();
-  signal.removeEventListener("abort", isGivenUp);
-
-  async function readAddress(): Promise<URL> {
-    for (let next = await events.next(); !next.done; next = await events.next()) {
-      const { type, data = "" } = next.value;
-      if (type !== "endpoint") continue;
-      // Relative to the target of redirects. A server in this process sets no URL.
-      const address = new URL(data, response.url || url);
-      // Messages may carry the user's credentials for this server.
-      if (address.origin === new URL(url).origin) return address;
-      stop.abort();
-      throw new Error(`Cannot use the address that the server names: ${address.origin} is another origin`);
-    }
-    throw new Error("Cannot get the address for messages: the stream ended before it");
+  // Relative to the target of redirects. A server in this process sets no URL.
+  const address = new URL(await readAddress(events), response.url || url);
+  // Messages may carry the user's credentials for this server.
+  if (address.origin !== new URL(url).origin) {
+    stop.abort();
+    throw new Error(`Cannot use the address that the server names: ${address.origin} is another origin`);
   }
+  signal.removeEventListener("abort", isGivenUp);
 
   return (receive, end) => {
     const reading = read();
@@ -62,13 +54,8 @@ export async function sseTransport(
 
     async function write(body: string): Promise<void> {
       const post = { ...headers, "content-type": "application/json" };
-      const response = await fetchSameOrigin(fetch, {
-        url: address,
-        method: "POST",
-        headers: post,
-        body,
-        signal: stop.signal,
-      });
+      const sending = { url: address, method: "POST", headers: post, body, signal: stop.signal };
+      const response = await fetchSameOrigin(fetch, sending);
       if (!response.ok) throw await toError(response);
       await response.body?.cancel();
     }
@@ -80,4 +67,12 @@ export async function sseTransport(
 
     return { write, close };
   };
+}
+
+async function readAddress(events: AsyncGenerator<StreamEvent>): Promise<string> {
+  for (let next = await events.next(); !next.done; next = await events.next()) {
+    const { type, data = "" } = next.value;
+    if (type === "endpoint") return data;
+  }
+  throw new Error("Cannot get the address for messages: the stream ended before it");
 }

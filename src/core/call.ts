@@ -61,6 +61,8 @@ export interface Carrier {
   isAsking?(call: Call): boolean;
   /** Returns what the server knows of the client's session. */
   readonly session?: (call: Call) => unknown;
+  /** Returns the name or the URI that the call is about. */
+  readonly subject?: (call: Call) => string | undefined;
 }
 
 /** The timeout of a call, which stands still while the client is asked. */
@@ -186,6 +188,11 @@ export class Call implements ServiceCall, Cancellable {
 
   get route(): ReadRoute {
     return this.host.route ?? refuseRoute;
+  }
+
+  /** The name of the tool or prompt, or the URI of the resource, if the call is about one. */
+  get subject(): string | undefined {
+    return this.carrier.subject?.(this);
   }
 
   get isAsking(): boolean {

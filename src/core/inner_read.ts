@@ -84,5 +84,6 @@ function toCarrier(outer: Call, uri: string, depth: number): Carrier {
     once: (_inner, key, make) => carrier.once(outer, `${uri} ${key}`, make),
     isAsking: () => outer.isAsking,
     session: () => outer.session,
+    subject: () => uri,
   };
 }

@@ -434,38 +434,40 @@ export const LIMITS: Limits = {
 };
 
 /**
- * Merges the user's limits into the defaults. Throws if a group or name is unknown, or if a value is not a number above
- * 0.
+ * Merges the user's limits into the defaults. Throws if they are not an object, a group or name is unknown, or a value is
+ * not a number above 0.
  */
 export function readLimits(changes: LimitOptions = {}): Limits {
+  if (!isObject(changes)) throw refuse("", "they are not an object; write { calls: { running: 100 } }");
   const groups = new Map<string, Readonly<Record<string, number>>>(Object.entries(LIMITS));
   for (const [group, values] of Object.entries(changes)) {
     const known = groups.get(group);
-    if (!known) throw refuse(group, `there is no such group; the groups are ${[...groups.keys()].join(", ")}`);
-    const names = Object.keys(known).join(", ");
-    if (!isObject(values)) throw refuse(group, `it is a group of limits; set any of ${names}`);
+    if (!known) throw refuseUnknown("", group, [...groups.keys()]);
+    const names = Object.keys(known);
+    if (!isObject(values)) throw refuse(`.${group}`, `it is a group of limits; set any of ${names.join(", ")}`);
     for (const [name, value] of Object.entries(values)) {
-      if (!Object.hasOwn(known, name)) throw refuse(`${group}.${name}`, `the limits of this group are ${names}`);
+      if (!Object.hasOwn(known, name)) throw refuseUnknown(`.${group}`, name, names);
       if (typeof value === "number" && value > 0) continue;
       throw refuse(
-        `${group}.${name} to ${typeof value === "string" ? JSON.stringify(value) : value}`,
+        `.${group}.${name} to ${typeof value === "string" ? JSON.stringify(value) : value}`,
         "it must be a number above 0, or Infinity to switch the limit off",
       );
     }
+    groups.set(group, { ...known, ...values });
   }
-  const merge = <G extends keyof Limits>(group: G): Limits[G] => ({ ...LIMITS[group], ...changes[group] });
-  return {
-    request: merge("request"),
-    calls: merge("calls"),
-    streams: merge("streams"),
-    sessions: merge("sessions"),
-    replay: merge("replay"),
-    endpoints: merge("endpoints"),
-    auth: merge("auth"),
-    memory: merge("memory"),
-  };
+  // The loop sets known names to numbers only.
+  return Object.fromEntries(groups) as unknown as Limits;
+}
+
+function refuseUnknown(place: string, name: string, names: readonly string[]): TypeError {
+  // Most mistakes are in the end of a name. A better search would make every server larger.
+  const near = names.filter((each) => each.slice(0, 3) === name.slice(0, 3)).join(" or ");
+  return refuse(
+    `${place}.${name}`,
+    `there is no such limit; ${near ? `did you mean ${near}?` : `use ${names.join(", ")}`}`,
+  );
 }
 
 function refuse(what: string, state: string): TypeError {
-  return new TypeError(`Cannot set limits.${what}: ${state}`);
+  return new TypeError(`Cannot set limits${what}: ${state}`);
 }

@@ -74,9 +74,6 @@ export interface Reply {
   readonly event?: EventFields;
 }
 
-/** Error code of a refusal at a limit. It is outside the range that the specification reserves. */
-export const BUSY = -31_503;
-
 /** Headers of a refusal at a limit: retry after one second. */
 export const RETRY_AFTER = { "retry-after": "1" } as const;
 

@@ -139,7 +139,7 @@ export interface FaultEvent {
   readonly server: string;
   /** Method of the request, if the error belongs to one. */
   readonly method?: string;
-  /** Name of the tool or prompt, or URI of the resource, if the error belongs to one. */
+  /** Name of the tool or prompt, or URI of the resource, if the error belongs to one. `service "db"` for a service. */
   readonly subject?: string;
 }
 
@@ -349,6 +349,8 @@ export interface Observing {
    * the code that found one has reported it already.
    */
   reachNamed(message: string): string | undefined;
+  /** Reports the limit that the message of an unexpected error names. */
+  reachError(error: unknown): void;
 }
 
 /** The names of all events. */
@@ -373,10 +375,8 @@ export const EVENTS: readonly (keyof Observer)[] = [
 /** Creates the observer that prints unexpected errors with `console.error`. It is the default for `fault`. */
 export function consoleObserver(): Pick<Observer, "fault"> & { fault(event: FaultEvent): Promise<void> } {
   return {
-    async fault({ id, error, method, server }) {
-      // Loaded on demand, because most servers never print an error.
-      const { printFault } = await import("../protocol/printable.ts");
-      printFault(`${id} in ${method ?? server}`, error);
+    async fault(event) {
+      (await loadFaults()).printEvent(event);
     },
   };
 }
@@ -410,9 +410,14 @@ function notify(observer: Observer, name: keyof Observer, event: never): void {
   }
 }
 
+// Loaded on demand, because most servers never print an error.
+function loadFaults() {
+  return import("./observer_faults.ts");
+}
+
 async function report(...fault: readonly [observer: Observer, name: string, error: unknown]): Promise<void> {
   try {
-    (await import("./observer_faults.ts")).reportObserver(...fault);
+    (await loadFaults()).reportObserver(...fault);
   } catch {
     // An error that cannot be printed must not cause another one.
   }

@@ -4,6 +4,7 @@
  * @module
  */
 import {
+  BUSY,
   HEADER_MISMATCH,
   INSUFFICIENT_SCOPE,
   INTERNAL_ERROR,
@@ -30,7 +31,6 @@ import type {
   StreamEvent,
   TransportName,
 } from "./observer.ts";
-import { BUSY } from "./link.ts";
 
 let nextId = 1;
 
@@ -104,6 +104,10 @@ class ServerObserving implements Observing {
     // A handler may pass this error on, whose limit is reported when it is reached.
     if (names.length === 1 && !REPORTED.test(names[0])) this.reach(names[0]);
     return names.find((name) => name === this.#reached) ?? names[0];
+  }
+
+  reachError(error: unknown): void {
+    this.reachNamed(toMessage(error));
   }
 
   #isLimit(name: string): boolean {
@@ -265,6 +269,15 @@ function readTrace(meta: unknown): Trace {
 /** Returns a text of the trace context. Longer ones than the standard allows are dropped. */
 function toTrace(value: unknown, max: number): string | undefined {
   return typeof value === "string" && value.length <= max ? value : undefined;
+}
+
+function toMessage(error: unknown): string {
+  try {
+    return error instanceof Error ? `${error.message}` : "";
+  } catch {
+    // A handler may throw anything, such as a proxy.
+    return "";
+  }
 }
 
 /** Maximum characters of a name from a client. */

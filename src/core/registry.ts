@@ -4,6 +4,7 @@
  * @module
  */
 import { McpError, METHOD_NOT_FOUND, quote } from "../protocol/errors.ts";
+import type { Params } from "../protocol/jsonrpc.ts";
 import type { Changes } from "./changes.ts";
 import type { HandlerSelector } from "./context.ts";
 import type { Core } from "./core.ts";
@@ -67,6 +68,7 @@ export class Registry {
       known.add(name);
     }
     this.#swap([...this.#handlers, ...added], added);
+    this.#core.inspect?.(handlers);
     if (isReported) this.#core.observer.handlers?.({ added: added.map(toName), removed: [] });
   }
 
@@ -87,6 +89,13 @@ export class Registry {
   /** Finds the resource template or provider that serves a URI. */
   findPattern(uri: string): Handler | undefined {
     return this.#handlers.find((handler) => handler[INTERNALS].serves?.(uri));
+  }
+
+  /** Returns the name of the tool or prompt, or the URI of the resource, that a request is about, if it is about one. */
+  findSubject({ method, params }: { readonly method: string; readonly params: Params }): string | undefined {
+    const name = this.methods.get(method)?.subject;
+    const subject = name === undefined ? undefined : params[name];
+    return typeof subject === "string" ? subject : undefined;
   }
 
   /** Returns what serves a handler. */

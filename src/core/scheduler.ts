@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { hasValidCode, INTERNAL_ERROR, isMcpError, McpError } from "../protocol/errors.ts";
+import { hasValidCode, INTERNAL_ERROR, isMcpError, McpError, toBusy } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Start } from "./account.ts";
 import type { Call, Deferred } from "./call.ts";
@@ -13,7 +13,6 @@ import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
 import type { Limits } from "./limits.ts";
 import { LIMITS } from "./limits.ts";
-import { BUSY } from "./link.ts";
 import { ExactDeadline } from "./deadline.ts";
 import type { Sweep } from "./timers.ts";
 
@@ -75,7 +74,7 @@ export class Scheduler implements Executor {
    */
   run(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     if (call.ended) return;
-    if (!this.isOpen) return { error: new McpError(BUSY, "Cannot run the call: the server is closing") };
+    if (!this.isOpen) return { error: refuse("the server is closing") };
     const isUncontended = this.#running < this.#uncontendedCalls &&
       this.#accounts.bytes + this.#unchargedBytes + call.weight <= this.#uncontendedBytes;
     return isUncontended ? this.#start(call, runner) : this.#admit(call, runner);
@@ -140,7 +139,7 @@ export class Scheduler implements Executor {
   cancelAll(): void {
     // Prevents waiting calls from being started only to be cancelled.
     this.#isStarting = true;
-    const text = "Cannot finish the call: the server is closing";
+    const text = "Cannot finish the call: the server is closing; try again if that is safe";
     const error = new McpError(INTERNAL_ERROR, text);
     for (const inFlight of this.#busy) {
       inFlight.cancelAll(new DOMException(text, "AbortError"), { error, why: "closing" });
@@ -160,7 +159,7 @@ export class Scheduler implements Executor {
     const hasSlot = !account.isFull && this.#running < this.#core.limits.calls.running;
     if (!hasSlot) this.#core.observing?.reach(account.isFull ? "calls.runningPerClient" : "calls.running", account.key);
     if (!hasSlot || !account.hold(call.weigh())) {
-      throw new McpError(BUSY, "Cannot run the call: too many run (calls.runningPerClient, calls.running, memory)");
+      throw refuse("too many run (calls.runningPerClient, calls.running, memory)");
     }
     account.start();
     this.#running++;
@@ -184,11 +183,10 @@ export class Scheduler implements Executor {
     if (mustWait && (this.waiting >= calls.waiting || account.waiting.size >= Math.ceil(calls.waiting / 4))) {
       const name = isFull ? "calls.runningPerClient" : "calls.running";
       this.#core.observing?.reach("calls.waiting", account.key);
-      return { error: new McpError(BUSY, `Cannot run the call: too many run and wait (${name}, calls.waiting)`) };
+      return { error: refuse(`too many run and wait (${name}, calls.waiting)`) };
     }
     if (!account.hold(call.weigh())) {
-      const state = "too much memory is used (memory.bytesPerClient, memory.bytes)";
-      return { error: new McpError(BUSY, `Cannot run the call: ${state}`) };
+      return { error: refuse("too much memory is used (memory.bytesPerClient, memory.bytes)") };
     }
     call.account = account;
     return mustWait ? this.#wait(call, account, () => this.#start(call, runner)) : this.#start(call, runner);
@@ -408,4 +406,8 @@ const AGING_MS = DEFAULT_MS / 8;
 
 function toCancelled({ error }: Call): Outcome {
   return error && { error };
+}
+
+function refuse(state: string): McpError {
+  return toBusy(`run the call: ${state}`);
 }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { McpError, quote } from "../protocol/errors.ts";
+import { BUSY, McpError, quote, toBusy } from "../protocol/errors.ts";
 import { isPromiseLike } from "../protocol/promise_like.ts";
 import {
   type Container,
@@ -15,7 +15,6 @@ import {
   toDefinition,
 } from "./container.ts";
 import type { Context } from "./context.ts";
-import { BUSY } from "./link.ts";
 import type { Lifetime, Service, ServiceEnd } from "./service.ts";
 import { ServiceContext } from "./service_context.ts";
 import { Entry, type EntryKey, findDisposer, findPath, readKey } from "./service_entry.ts";
@@ -145,7 +144,11 @@ export class ServiceContainer implements Container {
   /** Returns the value of a service within a scope. */
   async get(scope: Scope, service: Service): Promise<unknown> {
     if (!findInternals(service)) throw new TypeError("Cannot get a service: it was not made by service()");
-    if (scope.end) throw new Error(`Cannot get service ${quote(service.name)}: the handler has ended`);
+    if (scope.end) {
+      throw new Error(
+        `Cannot get service ${quote(service.name)}: the handler has ended; get the service while it runs`,
+      );
+    }
     const found = this.#resolve(service, scope);
     return found instanceof Promise ? await found : found.value;
   }
@@ -238,7 +241,9 @@ export class ServiceContainer implements Container {
     let failure: { readonly error: unknown } | undefined;
     try {
       // A value that is still being made belongs to a handler that did not wait for it.
-      for (const entry of scope.entries.values()) this.#abandon(entry, "the handler has ended");
+      for (const entry of scope.entries.values()) {
+        this.#abandon(entry, "the handler has ended; get the service while it runs");
+      }
       for (const entry of scope.made.reverse()) {
         try {
           await this.#dispose(entry, failure ? "error" : end);
@@ -377,10 +382,7 @@ export class ServiceContainer implements Container {
     for (const entry of entries.values()) {
       if (!entry.users && entry.state === "made") return this.#evict(entry);
     }
-    throw new McpError(
-      BUSY,
-      `Cannot open service ${quote(name)}: all ${entries.size} values are in use (max of the service)`,
-    );
+    throw toBusy(`open service ${quote(name)}: all ${entries.size} values are in use (max of the service)`);
   }
 
   #evict(entry: Entry): void {
@@ -405,7 +407,7 @@ export class ServiceContainer implements Container {
 
   /** Adds a new entry. Its `make` runs when it is started. */
   #make<K>(entry: Entry, entries: Map<K, Entry>, key: K, scope?: Scope): Entry {
-    if (this.#isClosing) throw new McpError(BUSY, `Cannot get ${entry.place}: the server is closing`);
+    if (this.#isClosing) throw toBusy(`get ${entry.place}: the server is closing`);
     entries.set(key, entry);
     entry.start = () => {
       entry.start = undefined;
@@ -525,7 +527,7 @@ export class ServiceContainer implements Container {
     const made = [...this.#made].reverse();
     this.#values = new Map();
     for (const known of [this.#entries, this.#keyed, this.#made]) known.clear();
-    for (const entry of all) this.#abandon(entry, "the server is closing");
+    for (const entry of all) this.#abandon(entry, "the server is closing; try again later");
     // A value that is being made may use one that is made.
     await wait(all.map(({ over }) => over.promise));
     for (const entry of made) await this.#disposeReported(entry, "result", left());

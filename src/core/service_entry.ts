@@ -5,7 +5,7 @@
  */
 import { quote } from "../protocol/errors.ts";
 import { type Definition, type ServiceCall, toDefinition } from "./container.ts";
-import type { Lifetime, Service, ServiceEnd } from "./service.ts";
+import type { Lifetime, Service } from "./service.ts";
 
 /** The key of a value. */
 export interface EntryKey {

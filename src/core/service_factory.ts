@@ -124,6 +124,7 @@ export function service<T>(
     dispose: dispose && ((value, end) => dispose(value as T, end)),
     idleMs,
     max,
+    options,
     bind,
     get: getService,
   };

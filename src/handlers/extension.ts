@@ -175,7 +175,7 @@ export function extension<
       if (!isObject(copy)) throw refuse("the parameters are not an object");
       known.publish({ topic, method, params: copy });
     },
-    [INTERNALS]: { feature: extensions, key: id, definition },
+    [INTERNALS]: { feature: extensions, key: id, definition, options },
   };
 }
 

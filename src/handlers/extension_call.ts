@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote } from "../protocol/errors.ts";
+import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote, toBusy } from "../protocol/errors.ts";
 import { isObject, type Params, type Result, toTypedResult } from "../protocol/jsonrpc.ts";
 import type { LogLevel } from "../protocol/types.ts";
 import type { Account } from "../core/account.ts";
@@ -14,7 +14,6 @@ import type { Executor } from "../core/feature.ts";
 import { InFlight } from "../core/in_flight.ts";
 import { OnceValues } from "../core/once.ts";
 import { type Question, requireCapabilities } from "../core/question.ts";
-import { BUSY } from "../core/link.ts";
 import { untilAborted } from "../core/until_aborted.ts";
 
 /** Runs a call below an attribute. */
@@ -47,7 +46,7 @@ function takePlace(executor: Executor, account: Account): () => void {
   const count = known.ofClient.get(client) ?? 0;
   if (count >= Math.floor(runningPerClient / 2) || known.total >= Math.floor(running / 2)) {
     const state = "too many go on after their response (half of calls.runningPerClient and of calls.running)";
-    throw new McpError(BUSY, `Cannot run the call: ${state}`);
+    throw toBusy(`run the call: ${state}`);
   }
   known.ofClient.set(client, count + 1);
   known.total++;
@@ -192,7 +191,7 @@ class Layer {
     if (this.#isDetached) throw refuse("it was detached already");
     if (timeoutMs !== undefined && !(timeoutMs > 0)) throw refuse("timeoutMs is no positive number of milliseconds");
     if (this.#inner.ended) throw this.#inner.reason ?? refuse("the call has ended");
-    if (!this.#executor.isOpen) throw new McpError(BUSY, "Cannot run the call: the server is closing");
+    if (!this.#executor.isOpen) throw toBusy("run the call: the server is closing");
     const release = takePlace(this.#executor, this.#inner.link.account);
     this.#isDetached = true;
     this.#outer = undefined;
@@ -230,6 +229,7 @@ class Layer {
       hasResultTypes: carrier.hasResultTypes,
       isAsking: () => !!this.#direct?.isAsking,
       session: carrier.session,
+      subject: carrier.subject,
       notify: (_inner, method, params) => {
         const call = this.#direct;
         return call ? carrier.notify(call, method, params) : this.#receive(method, params);

@@ -60,20 +60,22 @@ export function group(name: string, handlers: readonly Handler[], options: Group
     const state = `${quote(handler?.name)} is not a tool, a resource, a prompt or a group`;
     throw new TypeError(`Cannot make group ${quote(name)}: ${state}`);
   });
-  return toGroup(name, members, tags);
+  return toGroup(name, members, options);
 }
 
-function toGroup(name: string, members: readonly Handler[], tags: readonly string[]): Group {
+function toGroup(name: string, members: readonly Handler[], options: GroupOptions): Group {
+  const { tags = [] } = options;
   const internals = {
     feature: groups,
     key: name,
     definition: undefined,
+    options,
     also: members.flatMap((member) => [member, ...member[INTERNALS].also ?? []]),
     // The members have the options of this group already.
     remake(change: <O extends GroupedOptions>(options: O) => O): Handler {
       const outer = change<GroupedOptions>({ name, tags });
       const remade = members.flatMap((member) => member[INTERNALS].remake?.(change) ?? []);
-      return toGroup(outer.name, remade, outer.tags ?? []);
+      return toGroup(outer.name, remade, { ...options, tags: outer.tags });
     },
   };
   return { name, tags, handlers: members, [INTERNALS]: internals };

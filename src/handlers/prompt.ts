@@ -162,7 +162,9 @@ export function prompt<const I extends Schema = Schema, S extends Services = NoS
   const { name, run, complete } = options;
   const place = `prompt ${quote(name)}`;
   if (typeof name !== "string" || !name) throw new TypeError(`Cannot make ${place}: it has no name`);
-  if (typeof run !== "function") throw new TypeError(`Cannot make ${place}: run is not a function`);
+  if (typeof run !== "function") {
+    throw new TypeError(`Cannot make ${place}: run is not a function; rename the handler to run`);
+  }
   const services = bindServices(options.services, place);
   const definition = define(options, place, services);
   const { allow } = definition;
@@ -172,7 +174,7 @@ export function prompt<const I extends Schema = Schema, S extends Services = NoS
   const completed = { place, names, complete, allow, scopes, services, describeError, limits };
   const also = [completion({ type: "ref/prompt", name, ...completed })];
   const remake: Remake = (change) => prompt(change(options));
-  const internals = { feature: prompts, key: name, definition, also, services, extensions, remake };
+  const internals = { feature: prompts, key: name, definition, also, services, extensions, options, remake };
   return { name, run, allow, tags: options.tags, [INTERNALS]: internals };
 }
 

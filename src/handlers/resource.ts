@@ -259,16 +259,17 @@ export function resourceProvider<S extends Services = NoServices>(
 }
 
 function toResource<Input, S>(
-  { name, read, tags }: Form<Input>,
+  options: Form<Input>,
   { definition, services }: Defined,
   remake: Remake,
   also: readonly Handler[] = [],
 ): Resource<Input, S> {
+  const { name, read, tags } = options;
   const { key, kind, match, allow, extensions } = definition;
   // A test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
-  const internals = { feature: resources, key, definition, also, serves, services, extensions, remake };
+  const internals = { feature: resources, key, definition, also, serves, services, extensions, options, remake };
   return { name, read: reads, allow, tags, [INTERNALS]: internals };
 }
 
@@ -371,7 +372,7 @@ function checkForm<Input>({ scheme, name, read, ttlMs, params }: Form<Input>, ke
     );
   }
   if (typeof name !== "string" || !name) throw refuse("it has no name");
-  if (typeof read !== "function") throw refuse("read is not a function");
+  if (typeof read !== "function") throw refuse("read is not a function; rename the handler to read");
   if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
     throw refuse("ttlMs is not a whole number of milliseconds");
   }

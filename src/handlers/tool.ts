@@ -212,16 +212,18 @@ export function tool<
   S extends Services = NoServices,
 >(options: ToolOptions<I, O, S>): Tool<Infer<I>, ServiceValues<S>> {
   const { name, run } = options;
+  const place = `tool ${quote(name)}`;
+  const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
   if (typeof name !== "string" || !/^[\w.-]{1,128}$/.test(name)) {
-    throw new TypeError(`Cannot make tool ${quote(name)}: a name is 1 to 128 letters, digits, "_", "-" and "."`);
+    throw refuse('a name is 1 to 128 letters, digits, "_", "-" and "."');
   }
-  if (typeof run !== "function") throw new TypeError(`Cannot make tool ${quote(name)}: run is not a function`);
-  const services = bindServices(options.services, `tool ${quote(name)}`);
+  if (typeof run !== "function") throw refuse("run is not a function; rename the handler to run");
+  const services = bindServices(options.services, place);
   const definition = define(options, services);
   const { allow, extensions, limits } = definition;
   const also = limits?.also;
   const remake: Remake = (change) => tool(change(options));
-  const internals = { feature: tools, key: name, definition, also, services, extensions, remake };
+  const internals = { feature: tools, key: name, definition, also, services, extensions, options, remake };
   return { name, run, allow, tags: options.tags, [INTERNALS]: internals };
 }
 

@@ -3,12 +3,11 @@
  *
  * @module
  */
-import { McpError } from "../protocol/errors.ts";
+import { toBusy } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
 import type { Runner } from "../core/feature.ts";
-import { BUSY } from "../core/link.ts";
 import type { Timeout } from "../core/timers.ts";
 import { untilAborted } from "../core/until_aborted.ts";
 import { toClientKey } from "./rate.ts";
@@ -60,7 +59,7 @@ export class Places {
     const client = toClientKey(call);
     const own = [...this.#queue].filter((turn) => turn.client === client).length;
     if (this.#queue.size < this.#waiting && own < Math.ceil(this.#waiting / 4)) return;
-    throw new McpError(BUSY, "Cannot run the call: too many run and wait (handler.concurrency)");
+    throw toBusy("run the call: too many run and wait (handler.concurrency)");
   }
 
   /** Runs a call in one of the places. `run` gets the runner that knows when the handler has ended. */

@@ -20,6 +20,7 @@ import type { Core } from "../core/core.ts";
 import type { Runner, RunWithin } from "../core/feature.ts";
 import type { HandlerLimits, LimitedHandler } from "../core/handler_limits.ts";
 import { INTERNALS } from "../core/internals.ts";
+import { findSuggestion } from "../core/suggestions.ts";
 import type { Ticker } from "../core/timers.ts";
 import { type Concurrency, Places } from "./concurrency.ts";
 import { type LargeResults, type OnLarge, readLargeResults } from "./large_results.ts";
@@ -151,7 +152,35 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
   };
 }
 
-function check({ timeoutMs, concurrency, rate, resultBytes, onLarge, keepMs, keepBytes }: HandlerLimitsOptions): void {
+/** The names of all options, where the compiler finds one that is missing or too many. */
+const NAMES: Readonly<Record<keyof HandlerLimitsOptions, true>> = {
+  timeoutMs: true,
+  concurrency: true,
+  rate: true,
+  resultBytes: true,
+  onLarge: true,
+  keepMs: true,
+  keepBytes: true,
+};
+
+const CONCURRENCY_NAMES: Readonly<Record<keyof Concurrency, true>> = { calls: true, waiting: true };
+
+const RATE_NAMES: Readonly<Record<keyof Rate, true>> = { calls: true, perMs: true, burst: true };
+
+function checkNames(given: object | undefined, names: object, path = ""): void {
+  const known = Object.keys(names);
+  const unknown = Object.keys(given ?? {}).find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  const suggestion = findSuggestion(unknown, known);
+  const remedy = suggestion === undefined ? `use ${known.join(", ")}` : `did you mean ${path}${suggestion}?`;
+  throw new TypeError(`Cannot make limits: there is no limit ${path}${unknown}; ${remedy}`);
+}
+
+function check(options: HandlerLimitsOptions): void {
+  const { timeoutMs, concurrency, rate, resultBytes, onLarge, keepMs, keepBytes } = options;
+  checkNames(options, NAMES);
+  checkNames(typeof concurrency === "object" ? concurrency : undefined, CONCURRENCY_NAMES, "concurrency.");
+  checkNames(rate, RATE_NAMES, "rate.");
   const { calls, waiting = 1 } = typeof concurrency === "object" ? concurrency : { calls: concurrency };
   const numbers = {
     timeoutMs,

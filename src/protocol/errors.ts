@@ -125,6 +125,14 @@ export class ResultError extends Error {
   readonly [KIND] = "result";
 }
 
+/** Error code of a refusal at a limit. It is outside the range that the specification reserves. */
+export const BUSY = -31_503;
+
+/** Creates the error of a refusal at a limit. `problem` completes the message "Cannot …". */
+export function toBusy(problem: string): McpError {
+  return new McpError(BUSY, `Cannot ${problem}; try again later`);
+}
+
 // In the range of the protocol: those that it has given a meaning, in any revision, and those it leaves to libraries.
 const KNOWN = /^-32(700|60[0-3]|0([01]\d|2[0-2]|42))$/;
 

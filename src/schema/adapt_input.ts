@@ -44,141 +44,70 @@ const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d
  *
  * @throws {RangeError} if more than 10,000 defaults would have to be inserted.
  */
-export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonText, revive }: AdaptOptions): unknown {
-  const targets = new Map<unknown, unknown>();
-  let left = MAX_DEFAULTS;
-  let tests = MAX_TESTS;
-  let values = jsonText?.values ?? 0;
-  let indexes = Math.ceil(values * INDEXES_PER_VALUE);
-  const read = new Map<string, JsonText | undefined>();
-  const discriminators = new Map<readonly unknown[], Discriminator | null>();
-  const knownOf = new Map<JsonSchema, Known>();
+export function adaptInput(given: unknown, root: JsonSchema, options: AdaptOptions): unknown {
+  return new InputAdapter(root, options).adapt(root, given);
+}
+
+/** Adapts one value, within the limits on its JSON texts, its defaults and its tests. */
+class InputAdapter {
+  readonly #root: JsonSchema;
+  readonly #options: AdaptOptions;
+  #defaultsLeft = MAX_DEFAULTS;
+  #testsLeft = MAX_TESTS;
+  #valuesLeft: number;
+  #indexesLeft: number;
+  /** The targets of references. */
+  readonly #targets = new Map<unknown, unknown>();
+  readonly #texts = new Map<string, JsonText | undefined>();
+  readonly #discriminators = new Map<readonly unknown[], Discriminator | null>();
+  readonly #known = new Map<JsonSchema, Known>();
   /** Parsed JSON texts and their parts. They are changed in place, because a copy takes longer than parsing. */
-  const own = new WeakSet<object>();
+  readonly #own = new WeakSet<object>();
 
-  function follow(ref: unknown): JsonSchema | undefined {
-    if (!targets.has(ref)) {
-      const tokens = String(ref).startsWith("#") ? decodeURIComponent(String(ref)).split("/").slice(1) : [NaN];
-      targets.set(
-        ref,
-        tokens.reduce((target: unknown, token) => {
-          const key = String(token).replaceAll("~1", "/").replaceAll("~0", "~");
-          return Object.getOwnPropertyDescriptor(Object(target), key)?.value;
-        }, root),
-      );
-    }
-    const target = targets.get(ref);
-    return isObject(target) ? target : undefined;
+  constructor(root: JsonSchema, options: AdaptOptions) {
+    this.#root = root;
+    this.#options = options;
+    this.#valuesLeft = options.jsonText?.values ?? 0;
+    this.#indexesLeft = Math.ceil(this.#valuesLeft * INDEXES_PER_VALUE);
   }
 
-  /** Tests whether a schema may accept a JSON type. */
-  function takes(schema: unknown, kind: string, steps = 0): boolean {
-    if (schema === false || tests-- <= 0) return false;
-    if (!isObject(schema) || steps > MAX_STEPS) return true;
-    const { type, enum: all, const: only, anyOf, oneOf, allOf, $ref } = schema;
-    if (type !== undefined && ![type].flat().some((one) => one === kind || one === "integer" && kind === "number")) {
-      return false;
-    }
-    const choices = Array.isArray(all) ? all : only === undefined ? undefined : [only];
-    if (choices && !choices.some((choice) => toKind(choice) === kind)) return false;
-    for (const forms of [anyOf, oneOf]) {
-      if (Array.isArray(forms) && !forms.some((form) => takes(form, kind, steps + 1))) return false;
-    }
-    if (Array.isArray(allOf) && !allOf.every((form) => takes(form, kind, steps + 1))) return false;
-    return $ref === undefined || takes(follow($ref), kind, steps + 1);
-  }
-
-  /** Tests whether a value roughly matches a schema. With `deep`, it also tests the properties. */
-  function fits(schema: unknown, value: unknown, deep = true): boolean {
-    if (!isObject(schema)) return schema !== false;
-    const target = schema.$ref === undefined ? undefined : follow(schema.$ref);
-    if (target && !fits(target, value, deep)) return false;
-    if (!takes(schema, toKind(value)) && !(typeof value === "string" && findValue(schema, value))) return false;
-    const { enum: all, const: only, required } = schema;
-    const choices = Array.isArray(all) ? all : only === undefined ? undefined : [only];
-    if (choices && typeof value !== "object" && !choices.includes(value)) return false;
-    if (revive && typeof value === "string" && schema[KIND] && toRevived(schema[KIND], value) === value) return false;
-    if (!deep || !isObject(value)) return true;
-    if (Array.isArray(required) && required.some((name) => !Object.hasOwn(value, name))) return false;
-    for (const [name, part] of toKnown(schema).properties) {
-      if (Object.hasOwn(value, name) && !fits(part, value[name], false)) return false;
-    }
-    return true;
-  }
-
-  /** Parses JSON text where a schema expects no string. */
-  function findValue(schema: JsonSchema, text: string): JsonText | undefined {
-    if (!jsonText || takes(schema, "string")) return;
-    if (!read.has(text)) {
-      const found = readJson(text, { depth: jsonText.depth, values, indexes });
-      // A text that is no JSON is remembered, because an error takes longer than anything else here.
-      if (found && text.length <= LONG_TEXT) return takes(schema, toKind(found.value)) ? found : undefined;
-      read.set(text, found);
-    }
-    const found = read.get(text);
-    return found && found.values <= values && takes(schema, toKind(found.value)) ? found : undefined;
-  }
-
-  function adapt(schema: unknown, given: unknown, steps = 0, isSure = true): unknown {
+  /** Adapts a value. `isSure` is `false` within alternatives, where defaults do not count. */
+  adapt(schema: unknown, given: unknown, steps = 0, isSure = true): unknown {
     if (!isObject(schema) || steps > MAX_STEPS) return given;
     const { $ref, allOf, anyOf, oneOf } = schema;
-    let value = given;
-    const found = typeof value === "string" ? findValue(schema, value) : undefined;
-    if (found) {
-      // The limits on values and on keys apply to all texts together.
-      values -= found.values;
-      indexes -= found.indexes;
-      read.delete(String(value));
-      value = found.value;
-      if (typeof value === "object" && value) own.add(value);
-    }
-    if ($ref !== undefined) value = adapt(follow($ref), value, steps + 1, isSure);
-    if (Array.isArray(allOf)) { for (const form of allOf) value = adapt(form, value, steps + 1, isSure); }
+    let value = typeof given === "string" ? this.#takeValue(schema, given) : given;
+    if ($ref !== undefined) value = this.adapt(this.#follow($ref), value, steps + 1, isSure);
+    if (Array.isArray(allOf)) { for (const form of allOf) value = this.adapt(form, value, steps + 1, isSure); }
     for (const forms of [anyOf, oneOf]) {
-      const form = Array.isArray(forms) && findForm(forms, value);
-      if (form) value = adapt(form, value, steps + 1, false);
+      const form = Array.isArray(forms) && this.#findForm(forms, value);
+      if (form) value = this.adapt(form, value, steps + 1, false);
     }
-    if (Array.isArray(value)) value = adaptItems(schema, value, isSure);
-    else if (isPlain(value)) value = adaptProperties(schema, value, isSure);
-    return revive && schema[KIND] ? toRevived(schema[KIND], value) : value;
+    if (Array.isArray(value)) value = this.#adaptItems(schema, value, isSure);
+    else if (isPlain(value)) value = this.#adaptProperties(schema, value, isSure);
+    return this.#options.revive && schema[KIND] ? toRevived(schema[KIND], value) : value;
   }
 
-  /** Finds the first alternative that a value roughly matches. */
-  function findForm(forms: readonly unknown[], value: unknown): unknown {
-    if (tests <= 0) return;
-    let known = discriminators.get(forms);
-    if (known === undefined) {
-      known = findDiscriminator(forms, (form) => [form, follow(form.$ref)]) ?? null;
-      discriminators.set(forms, known);
-    }
-    const given = known && isObject(value) && Object.hasOwn(value, known.name) ? value[known.name] : undefined;
-    if (!known || given === undefined || typeof given === "object" && given) {
-      return forms.find((form) => fits(form, value));
-    }
-    const form = known.forms.get(given);
-    return form && fits(form, value) ? form : undefined;
-  }
-
-  function adaptItems({ prefixItems, items, additionalItems }: JsonSchema, list: unknown[], isSure: boolean) {
+  #adaptItems({ prefixItems, items, additionalItems }: JsonSchema, list: unknown[], isSure: boolean): unknown[] {
     const [first, rest] = Array.isArray(items) ? [items, additionalItems] : [prefixItems, items];
     const tuple: readonly unknown[] = Array.isArray(first) ? first : [];
     if (!tuple.length && !isObject(rest)) return list;
     let made = list;
     list.forEach((item, i) => {
-      const adapted = adapt(i < tuple.length ? tuple[i] : rest, toOwn(list, item), 0, isSure);
+      const adapted = this.adapt(i < tuple.length ? tuple[i] : rest, this.#toOwn(list, item), 0, isSure);
       if (adapted === item) return;
-      if (made === list && !own.has(list)) made = [...list];
+      if (made === list && !this.#own.has(list)) made = [...list];
       made[i] = adapted;
     });
     return made;
   }
 
-  function adaptProperties(schema: JsonSchema, value: Record<string, unknown>, isSure: boolean): unknown {
+  #adaptProperties(schema: JsonSchema, value: Record<string, unknown>, isSure: boolean): unknown {
     const { additionalProperties } = schema;
-    const { properties, missing } = toKnown(schema);
+    const { defaults, revive } = this.#options;
+    const { properties, missing } = this.#toKnown(schema);
     let made = value;
     const put = (name: string, part: unknown) => {
-      if (made === value && !own.has(value)) made = { ...value };
+      if (made === value && !this.#own.has(value)) made = { ...value };
       // Assigning `__proto__` would not add a property.
       Object.defineProperty(made, name, { value: part, writable: true, enumerable: true, configurable: true });
     };
@@ -189,37 +118,132 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
       const item = isObject(part) && Object.hasOwn(value, name) ? value[name] : undefined;
       // Only texts and what contains them change, and numbers where a schema wants a bigint.
       if (typeof item !== "string" && !(typeof item === "object" && item) && !revive) continue;
-      const adapted = adapt(part, toOwn(value, item), 0, isSure);
+      const adapted = this.adapt(part, this.#toOwn(value, item), 0, isSure);
       if (adapted !== item) put(name, adapted);
     }
     for (const [name, given] of defaults && isSure ? missing : []) {
       if (Object.hasOwn(value, name) && value[name] !== undefined) continue;
-      if (!left--) throw new RangeError();
+      if (!this.#defaultsLeft--) throw new RangeError();
       put(name, structuredClone(given));
     }
     return made;
   }
 
+  /** Returns the value of a JSON text where a schema expects no string, and otherwise the text. */
+  #takeValue(schema: JsonSchema, text: string): unknown {
+    const found = this.#findValue(schema, text);
+    if (!found) return text;
+    // The limits on values and on keys apply to all texts together.
+    this.#valuesLeft -= found.values;
+    this.#indexesLeft -= found.indexes;
+    this.#texts.delete(text);
+    const { value } = found;
+    if (typeof value === "object" && value) this.#own.add(value);
+    return value;
+  }
+
+  /** Parses JSON text where a schema expects no string. */
+  #findValue(schema: JsonSchema, text: string): JsonText | undefined {
+    const { jsonText } = this.#options;
+    if (!jsonText || this.#takes(schema, "string")) return;
+    if (!this.#texts.has(text)) {
+      const max = { depth: jsonText.depth, values: this.#valuesLeft, indexes: this.#indexesLeft };
+      const found = readJson(text, max);
+      // A text that is no JSON is remembered, because an error takes longer than anything else here.
+      if (found && text.length <= LONG_TEXT) return this.#takes(schema, toKind(found.value)) ? found : undefined;
+      this.#texts.set(text, found);
+    }
+    const found = this.#texts.get(text);
+    return found && found.values <= this.#valuesLeft && this.#takes(schema, toKind(found.value)) ? found : undefined;
+  }
+
+  /** Finds the first alternative that a value roughly matches. */
+  #findForm(forms: readonly unknown[], value: unknown): unknown {
+    if (this.#testsLeft <= 0) return;
+    let known = this.#discriminators.get(forms);
+    if (known === undefined) {
+      known = findDiscriminator(forms, (form) => [form, this.#follow(form.$ref)]) ?? null;
+      this.#discriminators.set(forms, known);
+    }
+    const given = known && isObject(value) && Object.hasOwn(value, known.name) ? value[known.name] : undefined;
+    if (!known || given === undefined || typeof given === "object" && given) {
+      return forms.find((form) => this.#fits(form, value));
+    }
+    const form = known.forms.get(given);
+    return form && this.#fits(form, value) ? form : undefined;
+  }
+
+  /** Tests whether a value roughly matches a schema. With `deep`, it also tests the properties. */
+  #fits(schema: unknown, value: unknown, deep = true): boolean {
+    if (!isObject(schema)) return schema !== false;
+    const target = schema.$ref === undefined ? undefined : this.#follow(schema.$ref);
+    if (target && !this.#fits(target, value, deep)) return false;
+    const isJsonText = () => typeof value === "string" && this.#findValue(schema, value);
+    if (!this.#takes(schema, toKind(value)) && !isJsonText()) return false;
+    const { required } = schema;
+    const choices = toChoices(schema);
+    if (choices && typeof value !== "object" && !choices.includes(value)) return false;
+    const kind = this.#options.revive && typeof value === "string" && schema[KIND];
+    if (kind && toRevived(kind, value) === value) return false;
+    if (!deep || !isObject(value)) return true;
+    if (Array.isArray(required) && required.some((name) => !Object.hasOwn(value, name))) return false;
+    for (const [name, part] of this.#toKnown(schema).properties) {
+      if (Object.hasOwn(value, name) && !this.#fits(part, value[name], false)) return false;
+    }
+    return true;
+  }
+
+  /** Tests whether a schema may accept a JSON type. */
+  #takes(schema: unknown, kind: string, steps = 0): boolean {
+    if (schema === false || this.#testsLeft-- <= 0) return false;
+    if (!isObject(schema) || steps > MAX_STEPS) return true;
+    const { type, anyOf, oneOf, allOf, $ref } = schema;
+    if (type !== undefined && ![type].flat().some((one) => one === kind || one === "integer" && kind === "number")) {
+      return false;
+    }
+    const choices = toChoices(schema);
+    if (choices && !choices.some((choice) => toKind(choice) === kind)) return false;
+    for (const forms of [anyOf, oneOf]) {
+      if (Array.isArray(forms) && !forms.some((form) => this.#takes(form, kind, steps + 1))) return false;
+    }
+    if (Array.isArray(allOf) && !allOf.every((form) => this.#takes(form, kind, steps + 1))) return false;
+    return $ref === undefined || this.#takes(this.#follow($ref), kind, steps + 1);
+  }
+
+  /** Returns the schema that a reference leads to. */
+  #follow(ref: unknown): JsonSchema | undefined {
+    if (!this.#targets.has(ref)) {
+      const tokens = String(ref).startsWith("#") ? decodeURIComponent(String(ref)).split("/").slice(1) : [NaN];
+      this.#targets.set(
+        ref,
+        tokens.reduce((target: unknown, token) => {
+          const key = String(token).replaceAll("~1", "/").replaceAll("~0", "~");
+          return Object.getOwnPropertyDescriptor(Object(target), key)?.value;
+        }, this.#root),
+      );
+    }
+    const target = this.#targets.get(ref);
+    return isObject(target) ? target : undefined;
+  }
+
   /** Marks a part of a parsed JSON text, which may be changed in place like the whole. */
-  function toOwn(whole: object, part: unknown): unknown {
-    if (typeof part === "object" && part && own.has(whole)) own.add(part);
+  #toOwn(whole: object, part: unknown): unknown {
+    if (typeof part === "object" && part && this.#own.has(whole)) this.#own.add(part);
     return part;
   }
 
-  function toKnown(schema: JsonSchema): Known {
-    let known = knownOf.get(schema);
+  #toKnown(schema: JsonSchema): Known {
+    let known = this.#known.get(schema);
     if (!known) {
       const properties = new Map<string, unknown>(Object.entries(Object(schema.properties)));
       const missing = [...properties].flatMap(([name, part]) => {
         const { default: given }: JsonSchema = Object(part);
         return given === undefined ? [] : [[name, given] as const]; // a pair
       });
-      knownOf.set(schema, known = { properties, missing });
+      this.#known.set(schema, known = { properties, missing });
     }
     return known;
   }
-
-  return adapt(root, given);
 }
 
 /** The properties that a schema knows, and the defaults among them. */
@@ -233,6 +257,11 @@ interface JsonText {
   readonly value: unknown;
   readonly values: number;
   readonly indexes: number;
+}
+
+/** The values that `enum` or `const` lists. */
+function toChoices({ enum: all, const: only }: JsonSchema): readonly unknown[] | undefined {
+  return Array.isArray(all) ? all : only === undefined ? undefined : [only];
 }
 
 /** Parses a text, if it is JSON within limits. */

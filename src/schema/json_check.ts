@@ -112,166 +112,147 @@ export function createReader(
  *
  * Only own properties count. A property with the value `undefined` counts as absent, as in JSON.
  */
-function createCheck(
-  { patterns, tracks, draft7, isPartial, refs: targets }: Inspected,
-): (value: unknown) => Issue[] {
-  const refs = targets as ReadonlyMap<unknown, Sub>; // inspectJsonSchema() has checked that they are schemas.
-  const choices = new WeakMap<Node, readonly Choices[]>();
-  const discriminators = new WeakMap<readonly Sub[], ShownDiscriminator | null>();
-  let path: Key[];
-  let issues: Issue[];
-  let limit: number;
+function createCheck(inspected: Inspected): (value: unknown) => Issue[] {
+  const validator = new Validator(inspected);
+  return (value) => validator.validate(value);
+}
+
+/** Validates one value after the other against a schema. Its fields are those of the value that it validates. */
+class Validator {
+  readonly #inspected: Inspected;
+  readonly #refs: ReadonlyMap<unknown, Sub>;
+  readonly #choices = new WeakMap<Node, readonly Choices[]>();
+  readonly #discriminators = new WeakMap<readonly Sub[], ShownDiscriminator | null>();
+  #path: Key[] = [];
+  #issues: Issue[] = [];
+  /** The number of issues after which nothing more is checked. */
+  #limit = MAX_ISSUES;
   /** Whether only the number of issues counts. */
-  let isSilent = false;
+  #isSilent = false;
 
-  function fail(message: string, key?: Key): void {
-    if (issues.length >= limit) return;
-    if (isSilent) return void issues.push(SILENT);
-    spend(FAILURE + 10 * path.length);
-    issues.push({ path: toPath(key === undefined ? path : [...path, key]), message });
+  constructor(inspected: Inspected) {
+    this.#inspected = inspected;
+    this.#refs = inspected.refs as ReadonlyMap<unknown, Sub>; // inspectJsonSchema() has checked that they are schemas.
   }
 
-  function expect(what: string, got: unknown): void {
-    fail(`expected ${what}, got ${got}`);
-  }
-
-  function bound(count: number, unit: string, min = -Infinity, max = Infinity): void {
-    if (count < min) expect(`at least ${min}${unit}`, count);
-    if (count > max) expect(`at most ${max}${unit}`, count);
-  }
-
-  function matches(pattern: string, text: string): boolean {
-    if (isPartial) return true;
-    spend(4 + text.length / 4);
-    return !!patterns.get(pattern)?.test(text);
-  }
-
-  /** Returns the first issue of a value under a subschema that it need not match, or `undefined` if it matches. */
-  function attempt(sub: Sub, value: unknown, seen?: Set<Key>): string | undefined {
-    const outerPath = path;
-    const outerIssues = issues;
-    const outerLimit = limit;
-    path = [];
-    issues = [];
-    limit = 1;
-    check(sub, value, seen);
-    const first = issues[0];
-    path = outerPath;
-    issues = outerIssues;
-    limit = outerLimit;
-    return first && toText(first);
-  }
-
-  /** Tests whether a value matches a subschema that it need not match. */
-  function isMatch(sub: Sub, value: unknown, seen?: Set<Key>): boolean {
-    const wasSilent = isSilent;
-    isSilent = true;
-    const issue = attempt(sub, value, seen);
-    isSilent = wasSilent;
-    return issue === undefined;
-  }
-
-  /** Checks the part of a value at a key. Returns `false` if there is no schema for it. */
-  function checkPart(key: Key, part: Sub | undefined, item: unknown, own?: Set<Key>): boolean {
-    if (part === undefined) return false;
-    path.push(key);
-    check(part, item);
-    path.pop();
-    own?.add(key);
-    return true;
+  validate(value: unknown): Issue[] {
+    this.#path = [];
+    this.#issues = [];
+    this.#limit = MAX_ISSUES;
+    this.#isSilent = false;
+    cost = 0;
+    try {
+      this.#check(this.#refs.get("#"), value);
+      return this.#issues;
+    } catch (error) {
+      if (error instanceof RangeError) return [{ path: "", message: "too large or too deeply nested to be checked" }];
+      throw error;
+    }
   }
 
   /** Checks a value. `seen` collects the keys that a keyword has evaluated, for the outer unevaluated… keywords. */
-  function check(sub: Sub | undefined, value: unknown, seen?: Set<Key>): void {
-    if (sub === false) fail("not allowed");
-    if (typeof sub !== "object" || issues.length >= limit) return;
-    const before = issues.length;
+  #check(sub: Sub | undefined, value: unknown, seen?: Set<Key>): void {
+    if (sub === false) this.#fail("not allowed");
+    if (typeof sub !== "object" || this.#isDone()) return;
+    const { tracks, draft7, isPartial } = this.#inspected;
+    const before = this.#issues.length;
     const own = tracks && (seen || isTracking(sub)) && hasParts(value) ? new Set<Key>() : undefined;
     spend(own ? 3 * STEP : STEP);
-    const kind = toKind(value);
-
     if (sub.$ref !== undefined) {
-      check(refs.get(sub.$ref), value, own);
+      this.#check(this.#refs.get(sub.$ref), value, own);
       if (draft7) return;
     }
-    if (sub.$dynamicRef !== undefined) check(refs.get(sub.$dynamicRef), value, own);
-    // A substring test works for one type or several, because no type name contains another one.
-    if (sub.type && !sub.type.includes(kind) && !(sub.type.includes("integer") && Number.isInteger(value))) {
-      return expect(String(sub.type).replaceAll(",", " or "), kind);
-    }
-    for (const { values, keys, shown } of findChoices(sub, choices)) {
-      if (!values.has(value) && (typeof value !== "object" || !keys.size || !keys.has(toKey(value)))) {
-        expect(shown, typeof value === "object" ? kind : show(value));
-      }
-    }
-    if (typeof value === "string") checkText(sub, value);
-    else if (typeof value === "number") checkNumber(sub, value);
-    else if (Array.isArray(value)) checkItems(sub, value, own);
-    else if (isObject(value)) checkProperties(sub, value, own);
-    checkInPlace(sub, value, own);
-    if (!own || isPartial) return;
-    checkRest(sub, value, own);
-    if (issues.length > before || !seen) return;
+    if (sub.$dynamicRef !== undefined) this.#check(this.#refs.get(sub.$dynamicRef), value, own);
+    const kind = toKind(value);
+    if (!isOfType(sub, value, kind)) return this.#expect(String(sub.type).replaceAll(",", " or "), kind);
+    this.#checkChoices(sub, value, kind);
+    if (typeof value === "string") this.#checkText(sub, value);
+    else if (typeof value === "number") this.#checkNumber(sub, value);
+    else if (Array.isArray(value)) this.#checkItems(sub, value, own);
+    else if (isObject(value)) this.#checkProperties(sub, value, own);
+    if (this.#isDone()) return;
+    this.#checkForms(sub, value, own);
+    // A value may fit a schema only because its patterns are ignored, so keywords that forbid a fit prove nothing.
+    if (isPartial) return;
+    this.#checkConditions(sub, value, own);
+    if (!own) return;
+    this.#checkUnevaluated(sub, value, own);
+    if (this.#issues.length > before || !seen) return;
     spend(3 * own.size);
     own.forEach((key) => seen.add(key));
   }
 
-  function checkText({ minLength, maxLength = Infinity, pattern }: Node, text: string): void {
-    let length = 0;
-    if (minLength !== undefined || maxLength < Infinity) {
-      length = countCharacters(text);
-      bound(length, " characters", minLength, maxLength);
-    }
-    if (pattern !== undefined && length <= maxLength && !matches(pattern, text)) {
-      expect(`a match of ${cut(pattern, 200)}`, show(text));
-    }
+  /** Checks a part of a value. Returns whether there is a schema for it. */
+  #checkPart(key: Key, sub: Sub | undefined, item: unknown, own: Set<Key> | undefined): boolean {
+    if (sub === undefined) return false;
+    this.#path.push(key);
+    this.#check(sub, item);
+    this.#path.pop();
+    own?.add(key);
+    return true;
   }
 
-  function checkNumber(sub: Node, value: number): void {
-    const { exclusiveMinimum: over = -Infinity, exclusiveMaximum: under = Infinity, multipleOf: unit = 0 } = sub;
-    bound(value, "", sub.minimum, sub.maximum);
-    if (value <= over) expect(`more than ${over}`, value);
-    if (value >= under) expect(`less than ${under}`, value);
-    // Floating-point division is inexact: 0.3 / 0.1 is 2.9999999999999996.
-    if (unit && value % unit !== 0 && (Number.isInteger(unit) || +(value / unit).toPrecision(15) % 1 !== 0)) {
-      expect(`a multiple of ${unit}`, value);
-    }
-  }
-
-  function checkItems(sub: Node, list: readonly unknown[], own?: Set<Key>): void {
-    const { items, contains } = sub;
-    const [tuple = [], further] = Array.isArray(items) ? [items, sub.additionalItems] : [sub.prefixItems, items];
-    spend(list.length / 9);
-    bound(list.length, " items", sub.minItems, sub.maxItems);
-    if ((items ?? sub.prefixItems) !== undefined) {
-      list.forEach((item, i) => checkPart(i, i < tuple.length ? tuple[i] : further, item, own));
-    }
-    if (contains !== undefined) {
-      const found = list.filter((item, i) => isMatch(contains, item) && (own?.add(i), true));
-      bound(found.length, " matching items", sub.minContains ?? 1, isPartial ? undefined : sub.maxContains);
-    }
-    if (sub.uniqueItems && new Set(list.map(toKey)).size < list.length) fail("two items are equal");
-  }
-
-  function checkProperties(sub: Node, value: Named<unknown>, own?: Set<Key>): void {
-    const keys = Object.keys(value);
-    const needed = sub.required ? [sub.required] : [];
-    const count = keys.length && checkEach(keys, { sub, value, needed, own });
-    bound(count, " properties", sub.minProperties, sub.maxProperties);
-    for (const names of needed) {
-      for (const name of names) {
-        spend(5);
-        if (lookUp(value, name) === undefined) fail("required", name);
-        if (issues.length >= limit) return;
+  /** Checks `enum` and `const`. */
+  #checkChoices(sub: Node, value: unknown, kind: string): void {
+    for (const { values, keys, shown } of findChoices(sub, this.#choices)) {
+      if (!values.has(value) && (typeof value !== "object" || !keys.size || !keys.has(toKey(value)))) {
+        this.#expect(shown, typeof value === "object" ? kind : show(value));
       }
     }
   }
 
-  /** Checks all properties of an object, and adds the names that they require to `needed`. Returns their number. */
-  function checkEach(keys: readonly string[], { sub, value, needed, own }: Properties): number {
+  #checkText({ minLength, maxLength = Infinity, pattern }: Node, text: string): void {
+    let length = 0;
+    if (minLength !== undefined || maxLength < Infinity) {
+      length = countCharacters(text);
+      this.#bound(length, " characters", minLength, maxLength);
+    }
+    if (pattern !== undefined && length <= maxLength && !this.#matches(pattern, text)) {
+      this.#expect(`a match of ${cut(pattern, 200)}`, show(text));
+    }
+  }
+
+  #checkNumber(sub: Node, value: number): void {
+    const { exclusiveMinimum: over = -Infinity, exclusiveMaximum: under = Infinity, multipleOf: unit = 0 } = sub;
+    this.#bound(value, "", sub.minimum, sub.maximum);
+    if (value <= over) this.#expect(`more than ${over}`, value);
+    if (value >= under) this.#expect(`less than ${under}`, value);
+    // Floating-point division is inexact: 0.3 / 0.1 is 2.9999999999999996.
+    if (unit && value % unit !== 0 && (Number.isInteger(unit) || +(value / unit).toPrecision(15) % 1 !== 0)) {
+      this.#expect(`a multiple of ${unit}`, value);
+    }
+  }
+
+  #checkItems(sub: Node, list: readonly unknown[], own: Set<Key> | undefined): void {
+    const { items, contains } = sub;
+    const [tuple = [], further] = Array.isArray(items) ? [items, sub.additionalItems] : [sub.prefixItems, items];
+    spend(list.length / 9);
+    this.#bound(list.length, " items", sub.minItems, sub.maxItems);
+    if ((items ?? sub.prefixItems) !== undefined) {
+      list.forEach((item, i) => this.#checkPart(i, i < tuple.length ? tuple[i] : further, item, own));
+    }
+    if (contains !== undefined) {
+      const found = list.filter((item, i) => this.#isMatch(contains, item) && (own?.add(i), true));
+      const max = this.#inspected.isPartial ? undefined : sub.maxContains;
+      this.#bound(found.length, " matching items", sub.minContains ?? 1, max);
+    }
+    if (sub.uniqueItems && new Set(list.map(toKey)).size < list.length) this.#fail("two items are equal");
+  }
+
+  #checkProperties(sub: Node, value: Named<unknown>, own: Set<Key> | undefined): void {
+    const keys = Object.keys(value);
+    const required = sub.required ? [sub.required] : [];
+    // A message can contain very many empty objects.
+    const count = keys.length && this.#checkEach(keys, { sub, value, required, own });
+    this.#bound(count, " properties", sub.minProperties, sub.maxProperties);
+    this.#checkRequired(required, value);
+  }
+
+  /** Checks each property, and adds the names that they require to `required`. Returns how many there are. */
+  #checkEach(keys: readonly string[], { sub, value, required, own }: Properties): number {
     const { properties, propertyNames } = sub;
     // Any name may match a pattern that does not run, and then none of its schemas is known to apply.
-    const patternProperties = isPartial ? undefined : sub.patternProperties;
+    const patternProperties = this.#inspected.isPartial ? undefined : sub.patternProperties;
     const isOpen = patternProperties !== sub.patternProperties;
     const dependents = [sub.dependentRequired, sub.dependentSchemas, sub.dependencies].filter(Boolean);
     let count = 0;
@@ -280,106 +261,160 @@ function createCheck(
       const item = value[key];
       if (item === undefined) continue;
       count++;
-      let known = checkPart(key, properties && lookUp(properties, key), item, own);
+      let isKnown = this.#checkPart(key, properties && lookUp(properties, key), item, own);
       for (const pattern in patternProperties) {
-        if (matches(pattern, key)) known = checkPart(key, patternProperties[pattern], item, own);
+        if (this.#matches(pattern, key)) isKnown = this.#checkPart(key, patternProperties[pattern], item, own);
       }
-      if (!known && !isOpen) checkPart(key, sub.additionalProperties, item, own);
-      const misfit = propertyNames !== undefined && attempt(propertyNames, key);
-      if (misfit) fail(`not allowed as a name: ${misfit}`, key);
+      if (!isKnown && !isOpen) this.#checkPart(key, sub.additionalProperties, item, own);
+      const misfit = propertyNames !== undefined && this.#attempt(propertyNames, key);
+      if (misfit) this.#fail(`not allowed as a name: ${misfit}`, key);
       for (const named of dependents) {
         const also = named && lookUp<Sub | string[]>(named, key);
-        if (Array.isArray(also)) needed.push(also);
-        else check(also, value, own);
+        if (Array.isArray(also)) required.push(also);
+        else this.#check(also, value, own);
       }
     }
     return count;
   }
 
-  /** Checks a value against the subschemas that apply to all of it. */
-  function checkInPlace(sub: Node, value: unknown, own?: Set<Key>): void {
-    sub.allOf?.forEach((part) => check(part, value, own));
-    if (sub.anyOf) checkForms(sub.anyOf, value, own);
-    const fitting = sub.oneOf ? checkForms(sub.oneOf, value, own) : 1;
-    if (fitting > 1 && !isPartial) expect("one form that fits", fitting);
-    // A value may fit a schema only because its patterns are ignored, so keywords that forbid a fit prove nothing.
-    if (isPartial) return;
-    if (sub.not !== undefined && isMatch(sub.not, value)) fail("not allowed in this form");
-    if (sub.if !== undefined) check(isMatch(sub.if, value, own) ? sub.then : sub.else, value, own);
-  }
-
-  /** Checks the parts of a value that no other keyword has evaluated. */
-  function checkRest(sub: Node, value: unknown, own: Set<Key>): void {
-    const isList = Array.isArray(value);
-    const rest = isList ? sub.unevaluatedItems : sub.unevaluatedProperties;
-    if (rest === undefined) return;
-    const parts: Named<unknown> = Object(value);
-    for (const key of isList ? value.keys() : Object.keys(parts)) {
-      if ((isList || parts[key] !== undefined) && !own.has(key)) checkPart(key, rest, parts[key], own);
+  #checkRequired(required: readonly (readonly string[])[], value: Named<unknown>): void {
+    for (const names of required) {
+      for (const name of names) {
+        spend(5);
+        if (lookUp(value, name) === undefined) this.#fail("required", name);
+        if (this.#isDone()) return;
+      }
     }
   }
 
-  /** Checks that a value matches one of several alternatives. Returns how many it matches. */
-  function checkForms(forms: readonly Sub[], value: unknown, seen?: Set<Key>): number {
-    if (isObject(value) && checkDiscriminated(forms, value, seen)) return 1;
-    const misfits = forms.flatMap((part) => attempt(part, value, seen) ?? []);
+  /** Checks `allOf`, `anyOf` and `oneOf`. */
+  #checkForms(sub: Node, value: unknown, own: Set<Key> | undefined): void {
+    sub.allOf?.forEach((part) => this.#check(part, value, own));
+    if (sub.anyOf) this.#countFitting(sub.anyOf, value, own);
+    const fitting = sub.oneOf ? this.#countFitting(sub.oneOf, value, own) : 1;
+    if (fitting > 1 && !this.#inspected.isPartial) this.#expect("one form that fits", fitting);
+  }
+
+  /** Checks that a value matches at least one of several alternatives. Returns how many it matches. */
+  #countFitting(forms: readonly Sub[], value: unknown, own: Set<Key> | undefined): number {
+    if (isObject(value) && this.#checkDiscriminated(forms, value, own)) return 1;
+    const misfits = forms.flatMap((part) => this.#attempt(part, value, own) ?? []);
     const fitting = forms.length - misfits.length;
-    if (!fitting) fail(cut([...new Set(misfits)].join(" or "), 300));
+    if (!fitting) this.#fail(cut([...new Set(misfits)].join(" or "), 300));
     return fitting;
   }
 
   /** Checks an object against the only alternative that it can match. Returns `false` if it may match several. */
-  function checkDiscriminated(forms: readonly Sub[], value: Named<unknown>, seen?: Set<Key>): boolean {
-    const known = findKnown(forms);
+  #checkDiscriminated(forms: readonly Sub[], value: Named<unknown>, seen?: Set<Key>): boolean {
+    const known = this.#findDiscriminator(forms);
     const given = known && lookUp(value, known.name);
     if (given === undefined || !known) return false;
     spend(STEP);
     const form = known.forms.get(given);
-    if (form) check(form, value, seen);
-    else fail(`expected ${known.shown}, got ${typeof given === "object" ? toKind(given) : show(given)}`, known.name);
+    if (form) this.#check(form, value, seen);
+    else {this.#fail(
+        `expected ${known.shown}, got ${typeof given === "object" ? toKind(given) : show(given)}`,
+        known.name,
+      );}
     return true;
   }
 
-  function findKnown(forms: readonly Sub[]): ShownDiscriminator | undefined {
-    let known = discriminators.get(forms);
+  #findDiscriminator(forms: readonly Sub[]): ShownDiscriminator | undefined {
+    let known = this.#discriminators.get(forms);
     if (known === undefined) {
       const toParts = (form: JsonSchema) => {
-        const target = refs.get(form.$ref);
-        return draft7 && target !== undefined ? [target] : [form, target];
+        const target = this.#refs.get(form.$ref);
+        return this.#inspected.draft7 && target !== undefined ? [target] : [form, target];
       };
       const found = findDiscriminator(forms, toParts);
       known = found ? { ...found, shown: showChoices([...found.forms.keys()]) } : null;
-      discriminators.set(forms, known);
+      this.#discriminators.set(forms, known);
     }
     return known ?? undefined;
   }
 
-  return (value) => {
-    path = [];
-    issues = [];
-    limit = MAX_ISSUES;
-    isSilent = false;
-    cost = 0;
-    try {
-      check(refs.get("#"), value);
-      return issues;
-    } catch (error) {
-      if (error instanceof RangeError) return [{ path: "", message: "too large or too deeply nested to be checked" }];
-      throw error;
+  /** Checks `not` and `if`. */
+  #checkConditions(sub: Node, value: unknown, own: Set<Key> | undefined): void {
+    if (sub.not !== undefined && this.#isMatch(sub.not, value)) this.#fail("not allowed in this form");
+    if (sub.if === undefined) return;
+    this.#check(this.#isMatch(sub.if, value, own) ? sub.then : sub.else, value, own);
+  }
+
+  /** Checks the items or properties that no keyword has evaluated. */
+  #checkUnevaluated(sub: Node, value: unknown, own: Set<Key>): void {
+    if (!isTracking(sub)) return;
+    if (Array.isArray(value)) {
+      value.forEach((item, i) => own.has(i) || this.#checkPart(i, sub.unevaluatedItems, item, own));
+    } else if (isObject(value)) {
+      for (const key of Object.keys(value)) {
+        const item = value[key];
+        if (item !== undefined && !own.has(key)) this.#checkPart(key, sub.unevaluatedProperties, item, own);
+      }
     }
-  };
+  }
+
+  /** Returns the first issue of a value under a subschema that it need not match, or `undefined` if it matches. */
+  #attempt(sub: Sub, value: unknown, seen?: Set<Key>): string | undefined {
+    const path = this.#path;
+    const issues = this.#issues;
+    const limit = this.#limit;
+    this.#path = [];
+    this.#issues = [];
+    this.#limit = 1;
+    this.#check(sub, value, seen);
+    const first = this.#issues[0];
+    this.#path = path;
+    this.#issues = issues;
+    this.#limit = limit;
+    return first && toText(first);
+  }
+
+  /** Tests whether a value matches a subschema that it need not match. */
+  #isMatch(sub: Sub, value: unknown, seen?: Set<Key>): boolean {
+    const wasSilent = this.#isSilent;
+    this.#isSilent = true;
+    const issue = this.#attempt(sub, value, seen);
+    this.#isSilent = wasSilent;
+    return issue === undefined;
+  }
+
+  #matches(pattern: string, text: string): boolean {
+    if (this.#inspected.isPartial) return true;
+    spend(4 + text.length / 4);
+    return !!this.#inspected.patterns.get(pattern)?.test(text);
+  }
+
+  #bound(count: number, unit: string, min = -Infinity, max = Infinity): void {
+    if (count < min) this.#expect(`at least ${min}${unit}`, count);
+    if (count > max) this.#expect(`at most ${max}${unit}`, count);
+  }
+
+  #expect(what: string, got: unknown): void {
+    this.#fail(`expected ${what}, got ${got}`);
+  }
+
+  #fail(message: string, key?: Key): void {
+    if (this.#isDone()) return;
+    if (this.#isSilent) return void this.#issues.push(SILENT);
+    spend(FAILURE + 10 * this.#path.length);
+    this.#issues.push({ path: toPath(key === undefined ? this.#path : [...this.#path, key]), message });
+  }
+
+  #isDone(): boolean {
+    return this.#issues.length >= this.#limit;
+  }
 }
+
+/** An issue of which nobody reads the message. */
+const SILENT: Issue = { path: "", message: "no match" };
 
 /** The properties of an object, and their schema. */
 interface Properties {
   readonly sub: Node;
   readonly value: Named<unknown>;
-  readonly needed: (readonly string[])[];
+  readonly required: (readonly string[])[];
   readonly own?: Set<Key>;
 }
-
-/** An issue of which nobody reads the message. */
-const SILENT: Issue = { path: "", message: "no match" };
 
 /** Tests whether a schema has a keyword that must know which parts of a value the other keywords have evaluated. */
 function isTracking(sub: Node): boolean {
@@ -389,6 +424,12 @@ function isTracking(sub: Node): boolean {
 /** Tests for an object or an array that is not empty. */
 function hasParts(value: unknown): boolean {
   return typeof value === "object" && value !== null && Object.keys(value).length > 0;
+}
+
+/** Whether a value has a type that a schema lists. */
+function isOfType({ type }: Node, value: unknown, kind: string): boolean {
+  // A substring test works for one type or several, because no type name contains another one.
+  return !type || type.includes(kind) || type.includes("integer") && Number.isInteger(value);
 }
 
 /** Returns the JSON type of a value. A value outside of JSON gets its own name, such as `NaN` or `undefined`. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
+import { type Inspected, inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
 
 export type { JsonSchema };
 
@@ -176,9 +176,9 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
   }
 
   let made: CompiledSchema;
-  let json: JsonSchema | undefined;
   if (isStandard(schema)) {
     const { "~standard": standard } = schema;
+    let json: JsonSchema | undefined;
     if (!standard.jsonSchema) write(schema);
     made = {
       json: () => json ??= toRoot(write(schema)),
@@ -187,37 +187,46 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
         return result instanceof Promise ? result.then(toChecked) : toChecked(result);
       },
     };
-  } else if (use === "output" && Object.values(schema).some(isStandard)) {
-    throw refuse("it is an object of schemas; wrap it in an object schema such as z.object({ … })");
-    // An empty object is no JSON Schema either, because an input is an object.
-  } else if (use === "input" && !Array.isArray(schema) && Object.values(schema).every(isStandard)) {
-    const shape = schema as Shape; // as every property of it says
-    const properties = Object.entries(shape).map(([name, part]) => {
-      // References to the root of a part lead to the place where it stands now.
-      const place = `"$ref":"#/properties/${encodeURIComponent(name)}`;
-      return [name, JSON.parse(JSON.stringify(write(part)).replaceAll('"$ref":"#', place))];
-    });
-    const required = Object.keys(shape).filter((name) => Object(shape[name]["~standard"].validate(undefined)).issues);
-    made = {
-      json: () => json ??= { type: "object", properties: Object.fromEntries(properties), required },
-      validate: async (value) => toChecked(await (await import("./shape.ts")).validateShape(shape, value)),
-    };
   } else {
-    json = toRoot(schema);
-    const inspected = inspectJsonSchema(schema, { name });
-    let check: CompiledSchema["validate"] | undefined;
-    let loading: Promise<CompiledSchema["validate"]> | undefined;
-    // Most servers describe their input in another way, and need none of this. Loaded once, because two imports of one
-    // file may end in any order, and so would the first calls.
-    const load = async () => check = (await import("./json_check.ts")).createReader(inspected, toProblem);
-    made = {
-      isRaw: true,
-      json: () => json ?? schema,
-      validate: (value) => check ? check(value) : (loading ??= load()).then((check) => check(value)),
-    };
+    const parts = Object.values(schema);
+    if (use === "output" && parts.some(isStandard)) {
+      throw refuse("it is an object of schemas; wrap it in an object schema such as z.object({ … })");
+    }
+    // An empty object is no JSON Schema either, because an input is an object.
+    made = use === "input" && !Array.isArray(schema) && parts.every(isStandard)
+      ? compileShape(schema as Shape, write) // as every property of it says
+      : compileJson(toRoot(schema), inspectJsonSchema(schema, { name }));
   }
   compiled[use].set(schema, made);
   return made;
+}
+
+function compileShape(shape: Shape, toJson: (part: StandardSchema) => JsonSchema): CompiledSchema {
+  const parts = Object.entries(shape);
+  const json = {
+    type: "object",
+    properties: Object.fromEntries(parts.map(([name, part]) => {
+      // References to the root of a part lead to the place where it stands now.
+      const text = JSON.stringify(toJson(part));
+      return [name, JSON.parse(text.replaceAll('"$ref":"#', `$&/properties/${encodeURIComponent(name)}`))];
+    })),
+    required: parts.flatMap(([name, part]) => Object(part["~standard"].validate(undefined)).issues ? name : []),
+  };
+  return {
+    json: () => json,
+    validate: async (value) => toChecked(await (await import("./shape.ts")).validateShape(shape, value)),
+  };
+}
+
+function compileJson(json: JsonSchema, inspected: Inspected): CompiledSchema {
+  let loading: Promise<CompiledSchema["validate"]> | undefined;
+  // Most servers describe their input in another way, and need none of this. Loaded once, because two imports of one
+  // file may end in any order, and so would the first calls.
+  let check: CompiledSchema["validate"] = async (value) => {
+    loading ??= import("./json_check.ts").then((loaded) => check = loaded.createReader(inspected, toProblem));
+    return (await loading)(value);
+  };
+  return { isRaw: true, json: () => json, validate: (value) => check(value) };
 }
 
 // arktype calls this for what JSON Schema has no word for. Of dates and the like it would show `{}`, which accepts what

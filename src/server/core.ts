@@ -92,15 +92,6 @@ export function prepareWith(core: Core, load: () => Promise<void>): void {
 function report(core: Core, error: unknown, { method, subject }: Parameters<Core["report"]>[1] = {}): McpError {
   const id = crypto.randomUUID().slice(0, 8);
   core.observer.fault?.({ id, error, server: core.info.name, method, subject });
-  core.observing?.reachNamed(toMessage(error));
+  core.observing?.reachError(error);
   return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
-}
-
-function toMessage(error: unknown): string {
-  try {
-    return error instanceof Error ? `${error.message}` : "";
-  } catch {
-    // A handler may throw anything, such as a proxy.
-    return "";
-  }
 }

@@ -31,6 +31,7 @@ import type { FindSpot, HttpEntry } from "../transports/http/upgrades.ts";
 import { applyToggle, createHandlerSet } from "./handler_set.ts";
 import { type CommonOptions, createCore, type Share } from "./core.ts";
 import type { RouteServerOptions } from "./options.ts";
+import type { UnknownOption } from "./unknown_options.ts";
 
 /** An MCP server: the default export of a server file. */
 export interface Server extends ChangeNotifier {
@@ -95,6 +96,8 @@ export interface ServerInternals {
   rest(): void;
   /** Turns `development` on, unless the options set it to `false`. Settles when it is on. */
   develop(): Promise<void>;
+  /** Finds options of the server and its handlers that are ignored, because there are none of their names. */
+  findUnknownOptions(): Promise<readonly UnknownOption[]>;
   /** Loads the code of the first request. */
   load(): Promise<void>;
 }
@@ -139,9 +142,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const endpoint = createEndpoint({ engine, era, allows }, options, site);
   const openRouter = routerOpener({ engine, endpoint, createEra }, options, site);
   branch?.toggles?.forEach((toggled) => applyToggle(set, toggled));
-  const develop = async () => {
-    if (options.development !== false) await watchReruns(engine);
-  };
+  const develop = async () => (await loadDevelopment()).startDevelopment(engine, options);
   if (options.development && !branch) develop();
   const ending = createEnding({ engine, endpoint }, site);
   const routed: Fetch = async (request, info) => await (site.router ?? await openRouter()).fetch(request, info);
@@ -174,12 +175,18 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       end: ending.end,
       rest: () => era.rest?.(),
       develop,
+      findUnknownOptions: async () => (await loadDevelopment()).findUnknownOptions(engine, options),
       load: async () => {
         await Promise.all([endpoint.load(), era.load?.()]);
       },
       host,
     },
   };
+}
+
+/** Loads the code for development. */
+function loadDevelopment() {
+  return import("./development.ts");
 }
 
 /** Creates the parts of a server. Concrete paths share them, except what must differ between paths. */
@@ -291,12 +298,6 @@ function routerOpener<P extends Schema>(
   };
   let loading: Promise<PathRouter> | undefined;
   return () => loading ??= load();
-}
-
-/** Starts to warn of work that a handler repeats. Loaded only in development. */
-async function watchReruns({ core, host }: Engine): Promise<void> {
-  const { RerunWatch, toWarning } = await import("../core/rerun_watch.ts");
-  host.reruns ??= new RerunWatch(core.ticker.clock, (repeated) => console.warn(toWarning(repeated)));
 }
 
 /** The steps in which a server ends. */

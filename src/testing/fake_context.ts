@@ -106,45 +106,43 @@ export class Rounds {
 
 /** Makes a context for one of several runs. */
 export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeContext {
-  const { answers = {}, client, principal, method = "tools/call", params = {}, http, signal, session, route } = options;
-  const { resources = {} } = options;
-  // The fake has the type that the test gave it.
-  const readFake = () => route as never;
-  const progressed: FakeContext["progressed"][number][] = [];
-  const logged: FakeContext["logged"][number][] = [];
-  const announced: FakeContext["announced"][number][] = [];
-  const asked: FakeContext["asked"][number][] = [];
-  const deferred: FakeContext["deferred"][number][] = [];
+  const { client, method = "tools/call", params = {}, signal } = options;
+  const records: Records = { progressed: [], logged: [], announced: [], asked: [], deferred: [] };
+  const meta = { progressToken: "fake", ...isObject(params._meta) ? params._meta : {} };
+  const request = { kind: "request" as const, id: 1, method, params: { ...params, _meta: meta }, weight: 0 };
+  const call = new Call(makeCarrier(options, rounds, records), makeLink(options), request, { ...CLIENT, ...client });
+  call.asks = /^(tools\/call|prompts\/get|resources\/read)$/.test(method);
+  if (signal?.aborted) call.cancel(signal.reason);
+  else signal?.addEventListener("abort", () => call.cancel(signal.reason), { once: true });
+  // Works when destructured.
+  const cancel = (reason?: unknown) => Call.prototype.cancel.call(call, reason);
   const services = toFakes(options.services);
+  // The fakes have the types that the test gave them.
+  const get = async <T>({ name }: Service<T>) => await (services[name] as T);
+  // Getters of the call, which an assignment cannot replace.
+  Object.defineProperties(call, { services: { value: services }, get: { value: get } });
+  return Object.assign(call, { ...records, cancel });
+}
 
-  const carrier: Carrier = {
-    host: {
-      server: {
-        resourceUpdated: (uri) => void announced.push({ kind: "resource", uri }),
-        listChanged: (list, options) => void announced.push({ kind: "list", list, ...options }),
-        handlers: { add() {}, remove() {}, list: () => [], get: () => undefined, enable() {}, disable() {} },
-      },
-      route: route && readFake,
-      reruns: rounds.reruns,
-      recheck: () => undefined,
-      defer: (_call, run) => void deferred.push(run),
-      // deno-lint-ignore require-await -- rejects where the real one does
-      async readResource(_call, uri) {
-        const found = Object.hasOwn(resources, uri) ? resources[uri] : undefined;
-        if (found === undefined) throw McpError.resourceNotFound(uri);
-        return typeof found === "string" ? [{ uri, text: found }] : found;
-      },
-    },
+/** What a context records. */
+type Records = {
+  readonly [Name in "progressed" | "logged" | "announced" | "asked" | "deferred"]: FakeContext[Name][number][];
+};
+
+function makeCarrier(options: FakeContextOptions, rounds: Rounds, records: Records): Carrier {
+  const { answers = {}, session } = options;
+  return {
+    host: makeHost(options, rounds, records),
     session: () => session,
     notify(_call, name, { progressToken: _token, ...rest }) {
       const sent = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
       // Made by Call, so it has the shape that the method stands for.
-      if (name === "notifications/progress") progressed.push(sent as FakeContext["progressed"][number]);
-      else logged.push(sent as FakeContext["logged"][number]); // As above.
+      if (name === "notifications/progress") records.progressed.push(sent as FakeContext["progressed"][number]);
+      else records.logged.push(sent as FakeContext["logged"][number]); // As above.
       return undefined;
     },
     async ask(_call, key, question: Question) {
-      asked.push({ key, method: question.method, params: question.params });
+      records.asked.push({ key, method: question.method, params: question.params });
       rounds.ask(key, question);
       if (!Object.hasOwn(answers, key)) {
         throw new TypeError(`Cannot answer ${JSON.stringify(key)}: there is no such answer; add it to answers`);
@@ -155,7 +153,32 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
     },
     once: async (_call, key, make) => JSON.parse(await rounds.once(key, make)),
   };
-  const link: Link = {
+}
+
+function makeHost({ route, resources = {} }: FakeContextOptions, rounds: Rounds, records: Records): Carrier["host"] {
+  // The fake has the type that the test gave it.
+  const readFake = () => route as never;
+  return {
+    server: {
+      resourceUpdated: (uri) => void records.announced.push({ kind: "resource", uri }),
+      listChanged: (list, options) => void records.announced.push({ kind: "list", list, ...options }),
+      handlers: { add() {}, remove() {}, list: () => [], get: () => undefined, enable() {}, disable() {} },
+    },
+    route: route && readFake,
+    reruns: rounds.reruns,
+    recheck: () => undefined,
+    defer: (_call, run) => void records.deferred.push(run),
+    // deno-lint-ignore require-await -- rejects where the real one does
+    async readResource(_call, uri) {
+      const found = Object.hasOwn(resources, uri) ? resources[uri] : undefined;
+      if (found === undefined) throw McpError.resourceNotFound(uri);
+      return typeof found === "string" ? [{ uri, text: found }] : found;
+    },
+  };
+}
+
+function makeLink({ principal, http }: FakeContextOptions): Link {
+  return {
     transport: "memory",
     inFlight: new InFlight(),
     account: new Accounts({ limits: LIMITS }).find(),
@@ -167,19 +190,6 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
     open() {},
     release() {},
   };
-  const meta = { progressToken: "fake", ...isObject(params._meta) ? params._meta : {} };
-  const request = { kind: "request" as const, id: 1, method, params: { ...params, _meta: meta }, weight: 0 };
-  const call = new Call(carrier, link, request, { ...CLIENT, ...client });
-  call.asks = /^(tools\/call|prompts\/get|resources\/read)$/.test(method);
-  if (signal?.aborted) call.cancel(signal.reason);
-  else signal?.addEventListener("abort", () => call.cancel(signal.reason), { once: true });
-  // Works when destructured.
-  const cancel = (reason?: unknown) => Call.prototype.cancel.call(call, reason);
-  // The fakes have the types that the test gave them.
-  const get = async <T>({ name }: Service<T>) => await (services[name] as T);
-  // Getters of the call, which an assignment cannot replace.
-  Object.defineProperties(call, { services: { value: services }, get: { value: get } });
-  return Object.assign(call, { progressed, logged, announced, asked, deferred, cancel });
 }
 
 /** Wraps fakes, so that a missing one throws and names itself. */

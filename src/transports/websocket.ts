@@ -12,7 +12,7 @@
  * @see specification/2026-07-28/basic/transports (Custom Transports)
  * @module
  */
-import { isMcpError } from "../protocol/errors.ts";
+import { isMcpError, toBusy } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
@@ -26,7 +26,7 @@ import { type ConnectionInfo, readPrincipal } from "./http/access.ts";
 import { readPath } from "./http/access_options.ts";
 import { enterCaller } from "./http/enter.ts";
 import { checkTemplate } from "./http/path_template.ts";
-import type { FindSpot, HttpEntry, Spot } from "./http/upgrades.ts";
+import type { FindSpot, HttpEntry } from "./http/upgrades.ts";
 import { Outbox } from "./outbox.ts";
 import { openPipe, type Pipe, type PipeServer } from "./channel.ts";
 
@@ -89,108 +89,145 @@ export interface WebSocketService {
  */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   const { path = "/ws" } = options;
-  const { find, http: { core, ended, endpoint: lazy, path: ownPath } } = server[INTERNALS];
+  const { find, http: { path: ownPath } } = server[INTERNALS];
   if (find) checkTemplate(path, ownPath);
   else readPath(path);
-  const connections = new Map<Socket, SocketConnection>();
-  const owners = new Map<Socket, Owner>();
-  ended.then(() => connections.forEach((_, socket) => socket.close(GOING_AWAY, "the server is closing")));
+  const endpoint = new SocketEndpoint(server, path);
+  return {
+    fetch: (request, info) => endpoint.fetch(request, info),
+    websocket: {
+      // Bun returns the data of the upgrade unchanged.
+      open: (socket) => endpoint.open(socket, isObject(socket.data) ? socket.data as Owner : {}),
+      message: (socket, data) => endpoint.receive(socket, data),
+      drain: (socket) => endpoint.drain(socket),
+      close: (socket) => endpoint.close(socket),
+    },
+  };
+}
 
-  async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
+/** The endpoint at which sockets are opened, with its open sockets. */
+class SocketEndpoint {
+  readonly #server: SocketServer;
+  readonly #path: string;
+  readonly #connections = new Map<Socket, SocketConnection>();
+  readonly #owners = new Map<Socket, Owner>();
+
+  constructor(server: SocketServer, path: string) {
+    this.#server = server;
+    this.#path = path;
+    server[INTERNALS].http.ended.then(() => {
+      for (const socket of this.#connections.keys()) socket.close(GOING_AWAY, "the server is closing");
+    });
+  }
+
+  async fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
-    if (!isUpgrade) return await server.fetch(request, info);
+    if (!isUpgrade) return await this.#server.fetch(request, info);
+    const { find, http: { core, endpoint: lazy } } = this.#server[INTERNALS];
     await core.prepare?.();
     const { check, account: findAccount } = (await lazy.load()).parts;
     const refusal = check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
-    const reject = (status: number, message: string, reason: RefusalReason, principal?: Principal) =>
-      refuseWith(request, { status, message, reason }, principal);
-    const { pathname } = new URL(request.url);
-    if (!find && pathname !== path) return reject(404, "Cannot open a socket here", "path");
-    let spot: Spot | undefined;
+    if (!find && new URL(request.url).pathname !== this.#path) return this.#refuse(request, NOT_HERE);
+    const entered = await this.#enter(request, info);
+    if (entered instanceof Response) return entered;
+    const account = findAccount(request, info, entered.principal);
+    const problem = takeSocket(account);
+    if (problem) return this.#refuse(request, problem, entered.principal);
+    return this.#upgrade(request, info, { ...entered, account });
+  }
+
+  open(socket: Socket, owner: Owner): void {
+    const { endpoint = this.#server, principal, account } = owner;
+    this.#owners.set(socket, owner);
+    this.#connections.set(socket, new SocketConnection(endpoint, socket, principal, account));
+  }
+
+  receive(socket: Socket, data: unknown): void {
+    this.#connections.get(socket)?.receive(data);
+  }
+
+  drain(socket: Socket): void {
+    this.#connections.get(socket)?.drain();
+  }
+
+  close(socket: Socket): void {
+    this.#connections.get(socket)?.close();
+    if (this.#connections.delete(socket)) this.#owners.get(socket)?.account?.closeStream();
+    this.#owners.delete(socket);
+  }
+
+  /** Authenticates the caller, and finds the server of a concrete path. Returns the response of a refusal. */
+  async #enter(request: Request, info: ConnectionInfo | undefined): Promise<Owner | Response> {
+    const { find, http: { endpoint: lazy } } = this.#server[INTERNALS];
     let principal: Principal | undefined;
-    let endpoint: PipeServer | undefined;
     try {
-      spot = await find?.({ template: path, request, info });
-      if (find && !spot) return reject(404, "Cannot open a socket here", "path");
+      const spot = await find?.({ template: this.#path, request, info });
+      if (find && !spot) return this.#refuse(request, NOT_HERE);
       const entered = await enterCaller(lazy, request, info, { transport: "websocket", route: spot?.route });
       if (entered instanceof Response) return entered;
       principal = readPrincipal(entered);
-      endpoint = await spot?.open();
+      const endpoint = await spot?.open();
+      return spot && !endpoint ? this.#refuse(request, NOT_HERE, principal) : { principal, endpoint };
     } catch (error) {
       if (!isMcpError(error)) throw error;
-      return reject(503, error.message, "limit", principal);
+      return this.#refuse(request, { status: 503, message: error.message, reason: "limit" }, principal);
     }
-    if (spot && !endpoint) return reject(404, "Cannot open a socket here", "path", principal);
-    const account = findAccount(request, info, principal);
-    // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
-    if (!account.hold(0)) {
-      const state = "too much memory is used (memory.bytesPerClient, memory.bytes)";
-      return reject(503, `Cannot open the socket: ${state}`, "limit", principal);
-    }
-    if (!account.openStream()) {
-      const state = "too many are open (streams.open, streams.openPerClient)";
-      return reject(503, `Cannot open the socket: ${state}`, "limit", principal);
-    }
-    return upgrade(request, info, { principal, account, endpoint });
   }
 
-  // The subprotocol is named only if the client requested it, because other clients would close the connection.
-  function upgrade(request: Request, info: ConnectionInfo | undefined, owner: Owner): Response {
-    const asked = /(^|,)\s*mcp\s*(,|$)/.test(request.headers.get("sec-websocket-protocol") ?? "");
-    if (deno?.upgradeWebSocket) {
-      let upgraded;
-      try {
-        upgraded = deno.upgradeWebSocket(request, asked ? { protocol: "mcp" } : {});
-      } catch {
-        // A header of the upgrade is missing.
-        owner.account?.closeStream();
-        const message = "Cannot open the socket: the upgrade request is incomplete";
-        return refuseWith(request, { status: 400, message, reason: "upgrade" }, owner.principal);
-      }
-      const { socket, response } = upgraded;
-      open(socket, owner);
-      socket.addEventListener("message", ({ data }) => connections.get(socket)?.receive(data));
-      socket.addEventListener("close", () => close(socket));
-      socket.addEventListener("error", () => close(socket));
-      return response;
-    }
-    const headers = asked ? { "sec-websocket-protocol": "mcp" } : undefined;
+  #upgrade(request: Request, info: ConnectionInfo | undefined, owner: Owner): Response {
+    // The subprotocol is named only if the client requested it, because other clients would close the connection.
+    const isNamed = /(^|,)\s*mcp\s*(,|$)/.test(request.headers.get("sec-websocket-protocol") ?? "");
+    if (deno?.upgradeWebSocket) return this.#upgradeOnDeno(request, isNamed, owner);
+    const headers = isNamed ? { "sec-websocket-protocol": "mcp" } : undefined;
     const runtime = info?.info ?? info;
     if (isUpgrader(runtime) && runtime.upgrade(request, { headers, data: owner })) return new Response(null);
-    owner.account?.closeStream();
-    const message = "Cannot open the socket: this runtime has no WebSocket upgrade";
-    return refuseWith(request, { status: 501, message, reason: "upgrade" }, owner.principal);
+    return this.#giveBack(request, owner, 501, "this runtime has no WebSocket upgrade");
   }
 
-  function refuseWith(http: Request, refusal: Refused, principal?: Principal): Response {
+  #upgradeOnDeno(request: Request, isNamed: boolean, owner: Owner): Response {
+    let upgraded;
+    try {
+      upgraded = deno?.upgradeWebSocket?.(request, isNamed ? { protocol: "mcp" } : {});
+    } catch {
+      // A header of the upgrade is missing.
+    }
+    if (!upgraded) return this.#giveBack(request, owner, 400, "the upgrade request is incomplete");
+    const { socket, response } = upgraded;
+    this.open(socket, owner);
+    socket.addEventListener("message", ({ data }) => this.receive(socket, data));
+    socket.addEventListener("close", () => this.close(socket));
+    socket.addEventListener("error", () => this.close(socket));
+    return response;
+  }
+
+  /** Refuses a request whose socket was counted already. */
+  #giveBack(request: Request, owner: Owner, status: number, state: string): Response {
+    owner.account?.closeStream();
+    const message = `Cannot open the socket: ${state}`;
+    return this.#refuse(request, { status, message, reason: "upgrade" }, owner.principal);
+  }
+
+  #refuse(http: Request, refusal: Refused, principal?: Principal): Response {
     const { status, message } = refusal;
-    core.observing?.refuse({ transport: "websocket", http, principal }, refusal);
+    this.#server[INTERNALS].http.core.observing?.refuse({ transport: "websocket", http, principal }, refusal);
     return new Response(message, { status, headers: status === 503 ? RETRY_AFTER : undefined });
   }
-
-  function open(socket: Socket, owner: Owner): void {
-    owners.set(socket, owner);
-    connections.set(socket, new SocketConnection(owner.endpoint ?? server, socket, owner.principal, owner.account));
-  }
-
-  function close(socket: Socket): void {
-    connections.get(socket)?.close();
-    if (connections.delete(socket)) owners.get(socket)?.account?.closeStream();
-    owners.delete(socket);
-  }
-
-  return {
-    fetch,
-    websocket: {
-      // Bun returns the data of the upgrade unchanged.
-      open: (socket) => open(socket, isObject(socket.data) ? socket.data as Owner : {}),
-      message: (socket, data) => connections.get(socket)?.receive(data),
-      drain: (socket) => connections.get(socket)?.drain(),
-      close,
-    },
-  };
 }
+
+/** Counts a socket of a client. Returns why it may open none. */
+function takeSocket(account: Account): Refused | undefined {
+  const refuse = (state: string): Refused => ({
+    status: 503,
+    message: toBusy(`open the socket: ${state}`).message,
+    reason: "limit",
+  });
+  // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
+  if (!account.hold(0)) return refuse("too much memory is used (memory.bytesPerClient, memory.bytes)");
+  if (!account.openStream()) return refuse("too many are open (streams.open, streams.openPerClient)");
+}
+
+const NOT_HERE: Refused = { status: 404, message: "Cannot open a socket here", reason: "path" };
 
 /** A rejected request. */
 interface Refused {

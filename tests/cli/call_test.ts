@@ -1,7 +1,7 @@
 // `mcp call`, `mcp read` and `mcp prompt` as processes, with pipes and in a terminal, against servers of both eras.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
-import { createServer, media, prompt, resource, type Server, tool, ToolError } from "../../mod.ts";
+import { createServer, McpError, media, prompt, resource, type Server, tool, ToolError } from "../../mod.ts";
 import { createInspector } from "../../src/cli/inspector/inspector.ts";
 import { isNotDeno, runtimes, testProcesses } from "../support/command_line.ts";
 import { forgetModern, inTerminal, serve } from "./servers.ts";
@@ -179,9 +179,9 @@ for (const { name, program } of runtimes) {
       [["take", "{text}"], [2, "", /^Cannot read \{text\}: it is not a JSON object; check its quotes\n/]],
       [["fail"], [1, "It failed.\n", /^$/]],
       [["pay"], [
-        0,
+        2,
         "cancel\n",
-        /Open this page of pay\.test, if you trust it:\n {2}https:\/\/pay\.test\/1\nCannot ask in the terminal/,
+        /Open this page of pay\.test, if you trust it:\n {2}https:\/\/pay\.test\/1\nCannot answer the question: /,
       ]],
       [["pay", "--answer", "accept"], [0, "accept\n", /asks: Pay\n/]],
       [["roots"], [0, "[]\n", /^$/]],
@@ -243,13 +243,12 @@ for (const { name, program } of runtimes) {
     await using server = serve(fetch);
     await using old = serve(forgetModern(fetch));
     const ask = (url: string, input: string) => run(inTerminal([...program, "call", url, "form"]), { input });
-    const [filled, again, declined, ended, given, spoilt, listed, slip, twice, none] = await Promise.all([
+    const [filled, again, declined, ended, given, listed] = await Promise.all([
       ask(server.url, "A\nAda\n\nblue\n2\nmaps,1\ny\n"),
       ask(old.url, "Ada\nold\n40\nred\n\nmaybe\nno\n"),
       ask(server.url, "Ada\n:decline\n"),
       ask(old.url, ""),
       run([...program, "call", server.url, "form", ...answer("name=Ada", "colour=green", "sure=n")]),
-      run([...program, "call", server.url, "form", ...answer("name=A", "colour=green", "sure=n")]),
       run([
         ...program,
         "call",
@@ -257,9 +256,6 @@ for (const { name, program } of runtimes) {
         "form",
         ...answer("name=Ada", "colour=2", "sure=n", "likes=maps", "likes=1"),
       ]),
-      run([...program, "call", server.url, "form", ...answer("name=Ada", "color=green", "sure=n")]),
-      run([...program, "call", old.url, "form", ...answer("name=Ada", "name=Bob", "colour=2", "sure=n")]),
-      run([...program, "call", old.url, "form", ...answer("name=Ada", "colour=2", "sure=n", "something=else")]),
     ]);
     const accepted = (content: object) => ({ action: "accept", content });
     assertEquals(
@@ -274,24 +270,130 @@ for (const { name, program } of runtimes) {
     assertEquals(toLast(declined), { action: "decline" });
     assertEquals(toLast(ended), { action: "cancel" });
     assertEquals(toLast(given), accepted({ name: "Ada", age: 36, colour: "#0f0", sure: false }));
-    assertEquals(toLast(spoilt), { action: "cancel" });
     assertEquals(
       toLast(listed),
       accepted({ name: "Ada", age: 36, colour: "#0f0", likes: ["maps", "poems"], sure: false }),
     );
-    assertEquals([slip.code, JSON.parse(slip.stdout)], [2, { action: "cancel" }]);
-    assertMatch(slip.stderr, /\nCannot answer color: the form has no such field; did you mean colour\?\n/);
-    assertMatch(slip.stderr, /\nCannot answer color: no form has such a field; did you mean colour\?\n\nMore: /);
-    assertEquals(toLast(twice), { action: "cancel" });
-    assertMatch(twice.stderr, /\nCannot answer name=Ada,Bob: it is given twice; write it once\n/);
-    assertEquals([none.code, JSON.parse(none.stdout).action], [2, "accept"]);
-    assertMatch(
-      none.stderr,
-      /\nCannot answer something: no form has such a field; there are name, age, colour, likes, sure\n/,
+  });
+
+  test("a question without a valid answer is cancelled, and the exit code is 2, for servers of both eras", async () => {
+    const { fetch } = createDesk();
+    await using server = serve(fetch);
+    await using old = serve(forgetModern(fetch));
+    const cancelled = { action: "cancel" };
+    const cases: readonly (readonly [answers: readonly string[], stdout: object, problems: readonly string[]])[] = [
+      [["name=A", "colour=green", "sure=n"], cancelled, [
+        "name=A: it must have at least 2 characters; correct the value",
+      ]],
+      [["name=Ada", "colour=pink", "sure=n"], cancelled, [
+        "colour=pink: expected one of #f00 (Red), #0f0 (Green); correct the value",
+      ]],
+      [["name=Ada", "age=old", "sure=perhaps", "likes=maps", "likes=war"], cancelled, [
+        "age=old: expected an integer from 0; correct the value",
+        "likes=maps,war: expected any of poems, maps; correct the value",
+        "sure=perhaps: expected yes or no; correct the value",
+      ]],
+      [["name=Ada", "age=-1", "colour=2", "sure=n"], cancelled, ["age=-1: it must be at least 0; correct the value"]],
+      [["accept", "age=old"], cancelled, ["age=old: expected an integer from 0; correct the value"]],
+      [["name=Ada", "name=Bob", "colour=2", "sure=n"], cancelled, ["name=Ada,Bob: it is given twice; write it once"]],
+      [["name=Ada", "color=green", "sure=n"], cancelled, ["color: the form has no such field; did you mean colour?"]],
+      [
+        ["name=Ada", "colour=2", "sure=n", "something=else", "x=1"],
+        { action: "accept", content: { name: "Ada", age: 36, colour: "#0f0", sure: false } },
+        [
+          "something: no form has such a field; there are name, age, colour, likes, sure",
+          "x: no form has such a field; there are name, age, colour, likes, sure",
+        ],
+      ],
+      [["name=Ada"], cancelled, [
+        "colour, sure: there is no terminal to ask in; add --answer colour=… --answer sure=…",
+      ]],
+      [["accept", "name=Ada", "sure=y"], cancelled, [
+        "colour: there is no terminal to ask in; add --answer colour=…",
+      ]],
+      [[], cancelled, [
+        "name, colour, sure: there is no terminal to ask in; add --answer name=… --answer colour=… --answer sure=…",
+      ]],
+    ];
+    await Promise.all(cases.map(async ([answers, stdout, problems], i) => {
+      const finished = await run([...program, "call", i % 2 ? old.url : server.url, "form", ...answer(...answers)]);
+      assertEquals([finished.code, JSON.parse(finished.stdout)], [2, stdout], finished.stderr);
+      const [, text] = finished.stderr.split(`asks: Who are you?${ESCAPED}\n`);
+      assertEquals(text.split("\n\nMore: ")[0], problems.map((each) => `Cannot answer ${each}`).join("\n"));
+      assertMatch(text, /\n\nMore: .* call --help\n$/);
+    }));
+    // The terminal asks for what --answer does not fill in.
+    const [prompted, unasked] = await Promise.all([
+      run(inTerminal([...program, "call", old.url, "form", ...answer("name=A", "colour=2", "sure=y")]), {
+        input: "Ada\n\n\n",
+      }),
+      run(inTerminal([...program, "call", server.url, "form", ...answer("accept", "colour=2", "sure=y")])),
+    ]);
+    assertEquals(toLast(prompted), { action: "accept", content: { name: "Ada", age: 36, colour: "#0f0", sure: true } });
+    assertStringIncludes(
+      prompted.stdout,
+      "\r\nCannot answer name=A: it must have at least 2 characters; correct the value\r\n",
     );
-    assertMatch(
-      spoilt.stderr,
-      /\nCannot answer name=A: it must have at least 2 .*\nCannot ask in the terminal: .* --answer name=…\n$/,
+    assertEquals(unasked.code, 2);
+    assertMatch(unasked.stdout, /\nCannot answer name: the form has no default; add --answer name=…\r\n\r\nMore: /);
+  });
+
+  test("call reports answers that the server did not ask for, and a server's error after a cancelled question", async () => {
+    const ask = tool({
+      name: "ask",
+      run: async (_input, ctx) => {
+        const schema = { type: "object", properties: { age: { type: "integer", maximum: 150 } } };
+        const first = await ctx.elicit("first", { message: "First?", schema });
+        const name = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+        const second = await ctx.elicit("second", { message: "Second?", schema: name });
+        return JSON.stringify([first.action, second.action]);
+      },
+    });
+    const refuse = tool({
+      name: "refuse",
+      run: async (_input, ctx) => {
+        const { action } = await ctx.elicit("sure", { message: "Sure?", schema: { type: "object", properties: {} } });
+        if (action !== "accept") throw new McpError(-32000, "It was not allowed");
+        return "Done.";
+      },
+    });
+    const handlers = [ask, refuse, tool({ name: "hi", run: () => "Hi." })];
+    const { fetch } = createServer({ name: "s", version: "1.0.0", handlers });
+    await using server = serve(fetch);
+    await using old = serve(forgetModern(fetch));
+    const noQuestion = "The server asked no question, so it did not get";
+    const cases: readonly (readonly [words: readonly string[], expected: readonly [number, string, RegExp]])[] = [
+      [["hi", ...answer("sure=yes")], [0, "Hi.\n", new RegExp(`^${noQuestion} --answer sure=…\\.\n$`)]],
+      [["hi", ...answer("decline")], [0, "Hi.\n", new RegExp(`^${noQuestion} --answer decline\\.\n$`)]],
+      [["hi", ...answer("accept", "a=1")], [0, "Hi.\n", new RegExp(`^${noQuestion} --answer a=… --answer accept\\.`)]],
+      [["ask", ...answer("age=200", "name=abc")], [
+        2,
+        '["cancel","accept"]\n',
+        /\nCannot answer age=200: it must be at most 150; correct the value\n\nMore: /,
+      ]],
+      [["ask", ...answer("age=20", "naem=abc")], [
+        2,
+        '["accept","cancel"]\n',
+        /naem: .* did you mean name\?\n\nMore: /,
+      ]],
+      [["ask", ...answer("age=20", "name=abc")], [0, '["accept","accept"]\n', /^.* First\?\n.* Second\?\n$/]],
+      [["refuse", ...answer("accept")], [0, "Done.\n", /asks: Sure\?\n$/]],
+      [["refuse", ...answer("decline")], [1, "", /\nCannot use .*: It was not allowed \(-32000\)\n$/]],
+      [["refuse"], [
+        2,
+        "",
+        /\nCannot use .*: It was not allowed \(-32000\)\nCannot answer the question: .*; add --answer accept\n\nMore: /,
+      ]],
+      [["hi", ...answer("decline", "a=1")], [
+        2,
+        "",
+        /^Cannot answer decline and a=…: a refusal has no values; write one/,
+      ]],
+    ];
+    await Promise.all(
+      cases.flatMap(([words, expected]) =>
+        [server, old].map(async ({ url }) => assertFinished(await run([...program, "call", url, ...words]), expected))
+      ),
     );
   });
 

@@ -272,7 +272,10 @@ for (const { name, program, file } of runtimes) {
         words: ["emtpy.ts"],
         expected: /^Cannot serve emtpy\.ts: there is no file \/.*\/emtpy\.ts; did you mean empty\.ts\?\n/,
       },
-      { words: ["--stdio", "--http"], expected: /^Cannot use --http: it needs HTTP; remove --stdio\n/ },
+      {
+        words: ["--stdio", "--http"],
+        expected: /^Cannot use --http with --stdio: a server has one of them; remove one\n/,
+      },
       { words: ["--stdio", "--port", "1"], expected: /^Cannot use --port: it needs HTTP; remove --stdio\n/ },
       { words: ["--watch"], expected: /^Cannot watch the demonstration: it has no file; name one\n/ },
       {

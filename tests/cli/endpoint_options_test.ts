@@ -80,6 +80,14 @@ for (const { name, program } of runtimes) {
         'Cannot serve app.ts: Cannot open /:tenant/mcp: there is no endpoint for {"tenant":"A"}',
       ],
       [
+        "app.ts --http --port 0 --server tenants --param tenant=a/b",
+        'Cannot serve app.ts: Cannot open /:tenant/mcp: tenant is "a/b"; give the text of one segment',
+      ],
+      [
+        "app.ts --http --port 0 --param tenant=..",
+        'Cannot serve app.ts: Cannot open /:tenant/mcp: tenant is ".."; give the text of one segment',
+      ],
+      [
         "app.ts --stdio --server tenants --param tenant",
         "Cannot read --param tenant: it has no value; write --param NAME=VALUE",
       ],

@@ -1,9 +1,9 @@
 // Setting limits, and their page in the docs. Their enforcement is in hostile/life_limits_test.ts.
-import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { type LimitOptions, LIMITS, readLimits } from "../../src/core/limits.ts";
 import { isWithin } from "../../src/protocol/weight.ts";
-import { behaviour } from "../support/behaviour.ts";
+import { behaviour, gate, until } from "../support/behaviour.ts";
 import { pageFile, readPage, toTable, withTable } from "../release/limits_page.ts";
 
 Deno.test("any limit can be set, and the others keep their defaults", () => {
@@ -23,28 +23,37 @@ Deno.test("any limit can be set, and the others keep their defaults", () => {
 const wrong = (limits: unknown) => limits as LimitOptions; // not type-checked, as from JavaScript
 
 const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
+  ["none", ": they are not an object; write { calls: { running: 100 } }"],
+  [null, ": they are not an object"],
+  [[], ": they are not an object"],
   [
     { bodyBytes: 1000 },
-    "limits.bodyBytes: there is no such group; the groups are request, calls, streams, sessions, replay, endpoints, auth, memory",
+    ".bodyBytes: there is no such limit; use request, calls, streams, sessions, replay, endpoints, auth, memory",
   ],
-  [{ constructor: {} }, "limits.constructor: there is no such group"],
-  [JSON.parse('{"__proto__":{"running":1}}'), "limits.__proto__: there is no such group"],
-  [{ replay: 5 }, "limits.replay: it is a group of limits; set any of events, bytes, ms"],
-  [{ replay: null }, "limits.replay: it is a group of limits"],
-  [{ replay: [1] }, "limits.replay: it is a group of limits"],
-  [{ replay: { event: 5 } }, "limits.replay.event: the limits of this group are events, bytes, ms"],
-  [{ replay: { toString: 5 } }, "limits.replay.toString: the limits of this group"],
-  [{ replay: JSON.parse('{"__proto__":5}') }, "limits.replay.__proto__: the limits of this group"],
+  [{ call: { running: 1 } }, ".call: there is no such limit; did you mean calls?"],
+  [{ constructor: {} }, ".constructor: there is no such limit; use request, calls"],
+  [JSON.parse('{"__proto__":{"running":1}}'), ".__proto__: there is no such limit"],
+  [{ replay: 5 }, ".replay: it is a group of limits; set any of events, bytes, ms"],
+  [{ replay: null }, ".replay: it is a group of limits"],
+  [{ replay: [1] }, ".replay: it is a group of limits"],
+  [{ replay: { event: 5 } }, ".replay.event: there is no such limit; did you mean events?"],
+  [{ replay: { size: 5 } }, ".replay.size: there is no such limit; use events, bytes, ms"],
+  [
+    { streams: { waitingBytes: 5 } },
+    ".streams.waitingBytes: there is no such limit; did you mean waitingTexts or waitingCharacters?",
+  ],
+  [{ replay: { toString: 5 } }, ".replay.toString: there is no such limit"],
+  [{ replay: JSON.parse('{"__proto__":5}') }, ".replay.__proto__: there is no such limit"],
   ...[0, -1, NaN, "5", null, undefined, true, [5], {}].map((value) =>
-    [{ calls: { running: value } }, "limits.calls.running to"] as const
+    [{ calls: { running: value } }, ".calls.running to"] as const
   ),
-  [{ calls: { running: 0 } }, "limits.calls.running to 0: it must be a number above 0"],
+  [{ calls: { running: 0 } }, ".calls.running to 0: it must be a number above 0"],
 ];
 
-Deno.test("an unknown group or name, and a value that is not a number above 0, is refused by its path", () => {
+Deno.test("limits that are not an object, unknown names, and values that are not numbers above 0 are refused by path", () => {
   for (const [limits, message] of mistakes) {
     const make = () => createServer({ name: "l", version: "1.0.0", limits: wrong(limits) });
-    assertStringIncludes(assertThrows(make, TypeError).message, `Cannot set ${message}`);
+    assertStringIncludes(assertThrows(make, TypeError).message, `Cannot set limits${message}`);
   }
 });
 
@@ -70,6 +79,22 @@ behaviour("calls.resultBytes counts bytes, not characters", async (connect) => {
   const error = await client.callTool("give", { text: "€".repeat(1000) }).catch((error) => error);
   assertEquals([error.code, error.message], [-32603, "Internal error"]);
   assertStringIncludes(String(takeFaults()[0].error), "longer than 3000 bytes (calls.resultBytes)");
+});
+
+behaviour("a refusal at a limit says to try again later", async (connect) => {
+  for (const limits of [{ calls: { running: 1, waiting: 1 } }, { memory: { bytes: 50_000 } }]) {
+    const { pass, open } = gate();
+    const hold = tool({ name: "hold", run: () => pass });
+    const { client } = await connect({ handlers: [hold], limits });
+    const messages: string[] = [];
+    const calls = [1, 2, 3].map(async () => {
+      await client.callTool("hold", { text: "x".repeat(15_000) }).catch((error) => messages.push(error.message));
+    });
+    await until(() => messages.length > 0, "a call is refused");
+    open();
+    await Promise.all(calls);
+    for (const message of messages) assertMatch(message, /^Cannot run the call: too [^;]*; try again later$/);
+  }
 });
 
 Deno.test({

@@ -148,7 +148,10 @@ Deno.test("services: a value in use is never evicted, and the call that finds no
   const first = call(server, "tools/call", { name: "t", arguments: { key: "a" } });
   await started.pass;
   const second = await ask(server, "tools/call", { name: "t", arguments: { key: "b" } });
-  assertEquals(second.error?.message, 'Cannot open service "cart": all 1 values are in use (max of the service)');
+  assertEquals(
+    second.error?.message,
+    'Cannot open service "cart": all 1 values are in use (max of the service); try again later',
+  );
   assertEquals([second.status, log], [503, []]);
   open();
   await first;
@@ -296,7 +299,11 @@ Deno.test("services: close() while a make runs aborts it, and disposes what it m
     return 1;
   }, { dispose: () => void log.push("disposed") });
   const { server } = make({ handlers: [tool({ name: "t", services: { slow }, run: () => "" })] });
-  const ready = assertRejects(() => server.ready(), Error, 'Cannot get service "slow": the server is closing');
+  const ready = assertRejects(
+    () => server.ready(),
+    Error,
+    'Cannot get service "slow": the server is closing; try again later',
+  );
   await server.close();
   await ready;
   assertEquals(log, ["aborted", "disposed"]);
@@ -321,7 +328,7 @@ Deno.test("services: a service that is requested while another is disposed is re
   const { server } = make({ handlers: [t] });
   await textIn(server, "t");
   await server.close();
-  assertEquals(states, ['Cannot get service "late": the handler has ended']);
+  assertEquals(states, ['Cannot get service "late": the handler has ended; get the service while it runs']);
 });
 
 Deno.test("services: two servers with the same service have a value each", async () => {

@@ -571,7 +571,7 @@ Deno.test("a detached handler that ignores the end of the server ends without an
   await client.callTool("work");
   await client.close();
   await server.close();
-  assertEquals(outcomes, ["Cannot finish the call: the server is closing"]);
+  assertEquals(outcomes, ["Cannot finish the call: the server is closing; try again if that is safe"]);
   open();
   await new Promise((resolve) => setTimeout(resolve, 5));
   assertEquals([outcomes.length, late], [1, []]);

@@ -119,7 +119,7 @@ export const EDITS: readonly Edit[] = [
   {
     path: SCHEDULER,
     what: "whether new calls are taken",
-    from: 'if (!this.isOpen) return { error: new McpError(BUSY, "Cannot run the call: the server is closing") };',
+    from: 'if (!this.isOpen) return { error: refuse("the server is closing") };',
     to: "",
   },
   {

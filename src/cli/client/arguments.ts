@@ -6,7 +6,7 @@
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { platform } from "../platform.ts";
 import { CliError } from "../cli_error.ts";
-import { findSuggestion } from "../suggestions.ts";
+import { findSuggestion } from "../../core/suggestions.ts";
 import { suggestName } from "./name_lookup.ts";
 import { type Argument, describeExpected, describeType, listArguments, resolveReference } from "./schema_text.ts";
 import { reportLine } from "./terminal_output.ts";
@@ -66,6 +66,7 @@ async function readArgument(word: string, known: readonly Argument[], { action, 
     throw refuseUnknown(name, known.map((each) => each.name), action);
   }
   const property = { name, schema: argument?.schema ?? true, root: schema };
+  if (isFile && !text) throw new CliError(`Cannot read ${word}: it names no file; write ${name}@=FILE`);
   return { name, value: readValue(isFile ? await readFile(text) : text, property) };
 }
 
@@ -99,11 +100,14 @@ function readObject(text: string): Params {
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
 async function readFile(path: string): Promise<string> {
+  let bytes;
   try {
-    return new TextDecoder().decode(await platform.files.read(platform.toPath(path), MAX_FILE_BYTES));
+    bytes = await platform.files.read(platform.toPath(path), MAX_FILE_BYTES + 1);
   } catch (error) {
     throw new CliError(`Cannot read ${path}: ${error instanceof Error ? error.message : error}; check the path`);
   }
+  if (bytes.length <= MAX_FILE_BYTES) return new TextDecoder().decode(bytes);
+  throw new CliError(`Cannot read ${path}: it has more than 16 MiB; send a smaller file`);
 }
 
 interface Property {

@@ -6,6 +6,7 @@
 import { fromBase64 } from "../../protocol/base64.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { platform } from "../platform.ts";
+import { toFolder } from "../path.ts";
 import { CliError } from "../cli_error.ts";
 import { toSize } from "./listing_text.ts";
 import { reportLine } from "./terminal_output.ts";
@@ -44,6 +45,22 @@ function toBinary(name: string, data: string, mimeType: unknown): PrintableConte
   const type = toLine(mimeType ?? "of unknown type", 100);
   if (!bytes) return { text: `[${name} ${type}, invalid base64]` };
   return { text: `[${name} ${type}, ${toSize(bytes.length)}]`, bytes };
+}
+
+/**
+ * Checks that a file can be written, before the server is asked for its content.
+ *
+ * @throws {CliError} if the path is a folder, or in none.
+ */
+export async function checkOutput(file: string): Promise<void> {
+  const path = platform.toPath(file);
+  const folder = toFolder(path);
+  // Do not trigger a permission prompt just for a better message.
+  if (!platform.mayRead(path) || !platform.mayRead(folder)) return;
+  const facts = await platform.files.stat(path).catch(() => undefined);
+  if (facts?.kind === "folder") throw new CliError(`Cannot write ${file}: it is a folder; name a file in it`);
+  if (facts || await platform.files.stat(folder).catch(() => undefined)) return;
+  throw new CliError(`Cannot write ${file}: there is no folder ${folder}; create it first`);
 }
 
 /** Saves binary contents, each to a file of its own. Saves the text to one file if no content is binary. */

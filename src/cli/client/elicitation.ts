@@ -17,8 +17,10 @@ import { toLine, toPlain } from "./terminal_text.ts";
 export interface Elicitor {
   /** The options of a client of the server that the user called `name`. */
   toOptions(name: string): AnswerOptions;
-  /** @throws {UsageError} if there was a form, and an answer is for a field that no form had. */
-  checkUnusedAnswers(): void;
+  /** Returns the error if a question had no valid answer, or if there was a form, but none with a field of an answer. */
+  findError(): UsageError | undefined;
+  /** Prints which answers the server did not ask for. */
+  reportUnused(): void;
 }
 
 /** Runs work that waits for the user. */
@@ -36,6 +38,10 @@ class TerminalElicitor implements Elicitor {
   readonly #pauseWhile: Pause;
   readonly #style: Style = createStyle("errors");
   readonly #fieldNames = new Set<string>();
+  /** Why questions have no valid answer. The server may ask the same question again. */
+  readonly #errors = new Set<string>();
+  readonly #rejectedNames = new Set<string>();
+  #hasQuestion = false;
   #hasForm = false;
   #queue: Promise<unknown> = Promise.resolve();
 
@@ -52,11 +58,23 @@ class TerminalElicitor implements Elicitor {
     };
   }
 
-  checkUnusedAnswers(): void {
-    const unknown = [...this.#answers.values.keys()].find((name) => !this.#fieldNames.has(name));
-    if (unknown === undefined || !this.#hasForm) return;
-    const suggestion = suggestName(unknown, [...this.#fieldNames]);
-    throw new UsageError(`Cannot answer ${toLine(unknown)}: no form has such a field; ${suggestion}`);
+  findError(): UsageError | undefined {
+    const known = [...this.#fieldNames];
+    const unknown = this.#hasForm ? [...this.#answers.values.keys()].filter((name) => !known.includes(name)) : [];
+    const unasked = unknown.filter((name) => !this.#rejectedNames.has(name)).map((name) =>
+      `Cannot answer ${toLine(name)}: no form has such a field; ${suggestName(name, known)}`
+    );
+    const messages = [...this.#errors, ...unasked];
+    return messages.length ? new UsageError(messages.join("\n")) : undefined;
+  }
+
+  reportUnused(): void {
+    const { values, action } = this.#answers;
+    const names = this.#hasForm ? [] : [...values.keys()].map((name) => `${name}=…`);
+    const unused = [...names, ...action && !this.#hasQuestion ? [action] : []].map((each) => `--answer ${each}`);
+    if (!unused.length) return;
+    const state = this.#hasQuestion ? "The server asked for no values" : "The server asked no question";
+    reportLine(toLine(`${state}, so it did not get ${unused.join(" ")}.`));
   }
 
   #enqueue<T>(work: () => Promise<T>): Promise<T> {
@@ -66,6 +84,7 @@ class TerminalElicitor implements Elicitor {
   }
 
   #printQuestion(name: string, message: string): void {
+    this.#hasQuestion = true;
     const text = toPlain(message.slice(0, 10_000)).trim();
     reportLine(`${this.#style.bold(`${name} asks:`)} ${text}`);
   }
@@ -77,15 +96,37 @@ class TerminalElicitor implements Elicitor {
     for (const field of fields) this.#fieldNames.add(field.name);
     const { action } = this.#answers;
     if (action === "decline" || action === "cancel") return { action };
-    const { content, hasErrors } = fillFields(fields, this.#answers);
+    const { content, errors } = fillFields(fields, this.#answers);
     const open = fields.filter((field) => !Object.hasOwn(content, field.name));
-    const missing = open.find(({ isRequired, hasDefault }) => isRequired && !hasDefault);
+    const missing = open.filter(({ isRequired, hasDefault }) => isRequired && !hasDefault);
     const isComplete = fields.length > open.length && (!open.length || !canPrompt());
-    if ((action === "accept" || isComplete) && !missing && !hasErrors) return { action: "accept", content };
-    if (action === "accept" || !canPrompt()) return cancel(missing && `--answer ${toLine(missing.name)}=…`);
+    if ((action === "accept" || isComplete) && !missing.length && !errors.size) return { action: "accept", content };
+    if (action === "accept" || !canPrompt()) return this.#cancelForm(errors, missing);
+    errors.forEach(reportLine);
     reportLine(this.#style.dim(`(Enter takes the value in brackets; ${KEYS})`));
     const filled = open.length ? await promptFields(open, signal) : await promptConsent(signal);
     return typeof filled === "string" ? { action: filled } : { action: "accept", content: { ...content, ...filled } };
+  }
+
+  /** Cancels a form, because `decline` would be a decision of the user. */
+  #cancelForm(errors: ReadonlyMap<string, string>, missing: readonly FormField[]): ElicitResult {
+    for (const [name, error] of errors) {
+      this.#rejectedNames.add(name);
+      this.#errors.add(error);
+    }
+    // A missing field may be the one that a rejected answer was for.
+    if (errors.size) return { action: "cancel" };
+    const names = missing.map(({ name }) => toLine(name));
+    if (!names.length) return this.#cancelQuestion();
+    const state = canPrompt() ? "the form has no default" : "there is no terminal to ask in";
+    const remedy = names.map((name) => `--answer ${name}=…`).join(" ");
+    this.#errors.add(`Cannot answer ${names.join(", ")}: ${state}; add ${remedy}`);
+    return { action: "cancel" };
+  }
+
+  #cancelQuestion(): { readonly action: "cancel" } {
+    this.#errors.add("Cannot answer the question: there is no terminal to ask in; add --answer accept");
+    return { action: "cancel" };
   }
 
   async #openUrl(name: string, { message, url }: { message: string; url: string }, { signal }: AnswerContext) {
@@ -94,17 +135,11 @@ class TerminalElicitor implements Elicitor {
     reportLine(`Open this page of ${host}, if you trust it:\n  ${toPlain(url)}`);
     const { action } = this.#answers;
     if (action) return { action };
-    if (!canPrompt()) return cancel("--answer accept");
+    if (!canPrompt()) return this.#cancelQuestion();
     reportLine(this.#style.dim(`(${KEYS})`));
     const consent = await promptConsent(signal);
     return { action: typeof consent === "string" ? consent : "accept" as const };
   }
-}
-
-/** Cancels, because `decline` would be a decision of the user. */
-function cancel(remedy = "--answer accept"): ElicitResult {
-  reportLine(`Cannot ask in the terminal: there is none; answer with ${remedy}`);
-  return { action: "cancel" };
 }
 
 type Refusal = "decline" | "cancel";

@@ -31,7 +31,10 @@ interface Choice {
   readonly title: string;
 }
 
+/** The number of choices in a prompt. */
 const MAX_CHOICES = 50;
+/** The number of choices in an error message. */
+const MAX_EXPECTED = 10;
 
 /** The fields of a form. */
 export function toFields({ properties, required }: Params): readonly FormField[] {
@@ -82,8 +85,17 @@ function toHint(schema: Params, choices: readonly Choice[]): string {
 }
 
 function toExpected(schema: Params, choices: readonly Choice[]): string {
+  if (choices.length) return `${schema.type === "array" ? "any" : "one"} of ${listChoices(choices)}`;
   const isNumber = schema.type === "number" || schema.type === "integer";
-  return isNumber && !choices.length ? toLine(describeExpected(schema, {}), 100) : toHint(schema, choices);
+  return isNumber ? toLine(describeExpected(schema, {}), 100) : toHint(schema, choices);
+}
+
+function listChoices(choices: readonly Choice[]): string {
+  const listed = choices.slice(0, MAX_EXPECTED).map(({ value, title }) =>
+    toLine(value, 100) + (title === value ? "" : ` (${toLine(title, 100)})`)
+  );
+  const more = choices.length - MAX_EXPECTED;
+  return listed.join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
 function toChoices(schema: unknown): readonly Choice[] {

@@ -6,12 +6,19 @@
 import type { RequestOptions } from "../../client/rpc.ts";
 import type { LogLevel } from "../../protocol/types.ts";
 import type { Args } from "../args.ts";
-import { createElicitor } from "./elicitation.ts";
+import { ServerError } from "../cli_error.ts";
+import { checkOutput } from "./content_blocks.ts";
+import { createElicitor, type Elicitor } from "./elicitation.ts";
 import { printLogMessage, readLogLevel } from "./log_messages.ts";
 import { readPresetAnswers } from "./preset_answers.ts";
 import { createProgressLine, type ProgressLine } from "./progress_line.ts";
 import { type ServerSession, withServerSession } from "./server_session.ts";
 import { type SilenceTimeout, startSilenceTimeout } from "./silence_timeout.ts";
+import { reportLine } from "./terminal_output.ts";
+import { toPlain } from "./terminal_text.ts";
+
+/** The lowest exit code of a command that a signal has stopped. */
+const FIRST_SIGNAL_CODE = 128;
 
 /** A session in which the server may ask questions. */
 export interface InteractiveSession extends ServerSession {
@@ -27,6 +34,7 @@ export async function withInteractiveSession(
 ): Promise<number> {
   const logLevel = readLogLevel(args.flags.log ?? "info");
   const answers = await readPresetAnswers(args);
+  if ("output" in args.flags) await checkOutput(args.flags.output);
   const monitor = new RequestMonitor(logLevel);
   const elicitor = createElicitor(answers, (work) => monitor.pauseWhile(work));
   const toOptions = (name: string) => ({
@@ -34,10 +42,25 @@ export async function withInteractiveSession(
     logLevel,
     onNotification: monitor.onNotification,
   });
-  const code = await withServerSession(args, { verb, toOptions }, (session) => {
-    return use({ ...session, request: (send) => monitor.run(session, send) });
-  });
-  elicitor.checkUnusedAnswers();
+  try {
+    const code = await withServerSession(args, { verb, toOptions }, (session) => {
+      return use({ ...session, request: (send) => monitor.run(session, send) });
+    });
+    // After Ctrl-C, the server has not asked all of its questions.
+    return code < FIRST_SIGNAL_CODE ? checkAnswers(elicitor, code) : code;
+  } catch (error) {
+    const cause = elicitor.findError();
+    if (!cause || !(error instanceof ServerError)) throw error;
+    // The server may have refused a question without an answer.
+    reportLine(toPlain(error.message));
+    throw cause;
+  }
+}
+
+function checkAnswers(elicitor: Elicitor, code: number): number {
+  const error = elicitor.findError();
+  if (error) throw error;
+  elicitor.reportUnused();
   return code;
 }
 

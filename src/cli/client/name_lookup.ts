@@ -4,7 +4,7 @@
  * @module
  */
 import { CliError } from "../cli_error.ts";
-import { findSuggestion } from "../suggestions.ts";
+import { findSuggestion } from "../../core/suggestions.ts";
 import { toLine } from "./terminal_text.ts";
 
 const MAX_NAMES = 10;
@@ -32,5 +32,5 @@ export function findByName<T extends { readonly name: string }>(
   const found = list.find((each) => each.name === name);
   if (found) return found;
   const suggestion = suggestName(name, list.map((each) => each.name));
-  throw new CliError(`Cannot ${verb} ${toLine(name)}: the server has no such ${kind}; ${suggestion}`);
+  throw new CliError(`Cannot ${verb} ${toLine(name) || '""'}: the server has no such ${kind}; ${suggestion}`);
 }

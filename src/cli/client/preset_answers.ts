@@ -8,9 +8,8 @@ import type { Args } from "../args.ts";
 import { toBaseName } from "../path.ts";
 import { platform } from "../platform.ts";
 import { CliError, UsageError } from "../cli_error.ts";
-import { findSuggestion } from "../suggestions.ts";
+import { findSuggestion } from "../../core/suggestions.ts";
 import type { FieldValue, FormField } from "./form_field.ts";
-import { reportLine } from "./terminal_output.ts";
 import { toLine } from "./terminal_text.ts";
 
 /** The answers on the command line. */
@@ -25,14 +24,14 @@ export interface PresetAnswers {
 /** The part of a form that the command line fills in. */
 export interface PresetContent {
   readonly content: Readonly<Record<string, FieldValue>>;
-  /** Whether an answer was rejected, and its error printed. */
-  readonly hasErrors: boolean;
+  /** Why answers were rejected, by the name of the field in the answer. */
+  readonly errors: ReadonlyMap<string, string>;
 }
 
 /**
  * Reads `--answer` and `--root`.
  *
- * @throws {UsageError} for an `--answer` in another form, or two actions.
+ * @throws {UsageError} for an `--answer` in another form, two actions, or values for a question that is refused.
  * @throws {CliError} if a root is not a folder.
  */
 export async function readPresetAnswers({ all }: Args): Promise<PresetAnswers> {
@@ -40,12 +39,16 @@ export async function readPresetAnswers({ all }: Args): Promise<PresetAnswers> {
   let action: PresetAnswers["action"];
   for (const text of all.answer ?? []) {
     const equals = text.indexOf("=");
-    const name = text.slice(0, Math.max(0, equals));
-    if (equals > 0) values.set(name, [...values.get(name) ?? [], text.slice(equals + 1)]);
+    const name = text.slice(0, Math.max(0, equals)).trim();
+    if (name) values.set(name, [...values.get(name) ?? [], text.slice(equals + 1)]);
     else if (text === "accept" || text === "decline" || text === "cancel") {
       if ((action ?? text) !== text) throw new UsageError(`Cannot answer ${action} and ${text}: write one of them`);
       action = text;
     } else throw new UsageError(`Cannot answer ${text}: write name=value, accept, decline or cancel`);
+  }
+  const [name] = values.keys();
+  if (name !== undefined && (action === "decline" || action === "cancel")) {
+    throw new UsageError(`Cannot answer ${action} and ${name}=…: a refusal has no values; write one of them`);
   }
   return { values, action, roots: await Promise.all((all.root ?? []).map(toRoot)) };
 }
@@ -58,33 +61,32 @@ async function toRoot(folder: string): Promise<PresetAnswers["roots"][number]> {
   return { uri: platform.toFileUrl(folder), name: toBaseName(path) };
 }
 
-/** Fills in the fields of a form, and prints an error for each answer that does not fit. */
+/** Fills in the fields of a form. */
 export function fillFields(fields: readonly FormField[], { values }: PresetAnswers): PresetContent {
   const content: [name: string, value: FieldValue][] = [];
-  let hasErrors = reportMisspellings(fields, values);
+  const errors = findMisspellings(fields, values);
   for (const { name, isList, read } of fields) {
     const texts = values.get(name);
     if (texts === undefined) continue;
     const result = isList || texts.length === 1 ? read(...texts) : { error: "it is given twice; write it once" };
     if ("value" in result) content.push([name, result.value]);
     else {
-      hasErrors = true;
-      reportLine(`Cannot answer ${toLine(name)}=${toLine(texts.join(","))}: ${result.error}`);
+      const remedy = result.error.includes("; ") ? "" : "; correct the value";
+      errors.set(name, `Cannot answer ${toLine(name)}=${toLine(texts.join(","))}: ${result.error}${remedy}`);
     }
   }
   // Not by assignment, because a field may be called `__proto__`.
-  return { content: Object.fromEntries(content), hasErrors };
+  return { content: Object.fromEntries(content), errors };
 }
 
-/** Reports answers whose names resemble a field without an answer. Other unknown names may belong to another form. */
-function reportMisspellings(fields: readonly FormField[], values: PresetAnswers["values"]): boolean {
+/** Finds answers whose names resemble a field without an answer. Other unknown names may belong to another form. */
+function findMisspellings(fields: readonly FormField[], values: PresetAnswers["values"]): Map<string, string> {
   const open = fields.map(({ name }) => name).filter((name) => !values.has(name));
-  let isFound = false;
+  const errors = new Map<string, string>();
   for (const name of values.keys()) {
     const suggestion = fields.some((field) => field.name === name) ? undefined : findSuggestion(name, open);
     if (suggestion === undefined) continue;
-    isFound = true;
-    reportLine(`Cannot answer ${toLine(name)}: the form has no such field; did you mean ${toLine(suggestion)}?`);
+    errors.set(name, `Cannot answer ${toLine(name)}: the form has no such field; did you mean ${toLine(suggestion)}?`);
   }
-  return isFound;
+  return errors;
 }

@@ -28,6 +28,7 @@ export function listArguments(schema: unknown): readonly Argument[] {
 export function describeExpected(schema: unknown, root: Params): string {
   const type = describeType(schema, root);
   if (type === "boolean") return "true or false";
+  if (/^\{[^}]*\}$/.test(type)) return `a JSON object ${type}`;
   if (/^(integer|object)\b(?!\[| \|)/.test(type)) return `an ${type}`;
   return /^(string|number)\b(?!\[| \|)/.test(type) ? `a ${type}` : type;
 }

@@ -22,7 +22,7 @@ export const ARGUMENTS_DESCRIPTION =
 /** Help about elicitation. */
 export const ELICITATION_DESCRIPTION =
   "The command prints questions of the server in the terminal and reads the answers there. Without a terminal, " +
-  "questions are cancelled unless --answer answers them. Ctrl-C cancels the request.";
+  "questions are cancelled unless --answer answers them, and the exit code is 2. Ctrl-C cancels the request.";
 
 /** The options of every command with a client. */
 export const SERVER_OPTIONS: Options = {

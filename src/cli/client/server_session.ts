@@ -77,7 +77,11 @@ export async function withServerSession(
     return await use({ client, operands: server.operands, name: server.name, signal, timeoutMs });
   } catch (error) {
     if (signal.reason instanceof CliError) throw signal.reason;
-    if (signal.aborted) return interrupt.exitCode;
+    if (signal.aborted) {
+      // The terminal has printed ^C, perhaps after a question.
+      if (platform.terminal.isAt("errors")) reportLine("");
+      return interrupt.exitCode;
+    }
     throw toServerError(error, server.name);
   } finally {
     clearTimeout(notice);

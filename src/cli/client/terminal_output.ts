@@ -4,7 +4,9 @@
  * @module
  */
 import { toPrintableJson } from "../../protocol/printable.ts";
+import { CliError } from "../cli_error.ts";
 import { platform } from "../platform.ts";
+import { hasErrorCode } from "../platform_files.ts";
 import { toPlain, toWidth } from "./terminal_text.ts";
 
 /** Styles of text. Without colours, they return the text unchanged. */
@@ -85,12 +87,19 @@ export async function writeText(text: string): Promise<void> {
   await writeLine(shown.replace(/\n$/, ""));
 }
 
-/** Writes bytes to standard output. Exits with 141, as after SIGPIPE, if the reader has closed the pipe. */
+/**
+ * Writes bytes to standard output. Exits with 141, as after SIGPIPE, if the reader has closed the pipe.
+ *
+ * @throws {CliError} if they cannot be written.
+ */
 export async function writeBytes(bytes: Uint8Array): Promise<void> {
   clearStatus();
   try {
     await platform.terminal.write(bytes);
-  } catch {
-    platform.exit(141);
+  } catch (error) {
+    if (!(error instanceof Error) || error.name === "BrokenPipe" || hasErrorCode(error) && error.code === "EPIPE") {
+      platform.exit(141);
+    }
+    throw new CliError(`Cannot write the result: ${error.message}; check where standard output goes`);
   }
 }

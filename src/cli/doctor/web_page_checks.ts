@@ -109,15 +109,39 @@ interface CorsOptions {
 }
 
 async function checkCors(endpoint: Endpoint, writer: RequestWriter, cors: CorsOptions): Promise<void> {
-  const { check, origin, isRequested, isRejected, isLocal } = cors;
+  const { check, origin, isRejected, isLocal } = cors;
   const requiredHeaders = [
     "content-type",
     "mcp-protocol-version",
     ...writer.isModern ? ["mcp-method", "mcp-name"] : ["mcp-session-id", "last-event-id"],
     ...Object.keys(endpoint.headers).map((name) => name.toLowerCase()),
   ];
+  const preflight = await sendPreflight(endpoint, origin, requiredHeaders);
+  const allowed = readAllowedOrigin(preflight);
+  if (allowed !== origin && allowed !== "*") return reportRefusedOrigin(preflight, cors);
+  if (preflight.status < 200 || preflight.status > 299) {
+    check.problem(`OPTIONS gets ${preflight.status}, which browsers treat as a rejection`, "respond with 204");
+  }
+  const areHeadersAllowed = checkAllowedHeaders(preflight, requiredHeaders, cors);
+  checkAllowedMethods(preflight, writer, cors);
+  checkResponse(await exchange(endpoint, withHeaders(writer.write(writer.pingMethod), { origin })), {
+    ...cors,
+    hasSession: writer.sessionId !== undefined,
+    isAuthorized: "authorization" in endpoint.headers,
+  });
+  if (allowed === "*" && isLocal && !isRejected) {
+    check.problem("every web page can call this server and read its responses", 'list origins instead of "*"');
+  }
+  if (areHeadersAllowed) check.ok(`web pages of ${origin} can call the server`);
+}
+
+function sendPreflight(
+  endpoint: Endpoint,
+  origin: string,
+  requiredHeaders: readonly string[],
+): Promise<ServerResponse> {
   // Browsers send preflights without the headers of the user.
-  const preflight = await exchange({ ...endpoint, headers: {} }, {
+  return exchange({ ...endpoint, headers: {} }, {
     method: "OPTIONS",
     headers: {
       origin,
@@ -125,60 +149,81 @@ async function checkCors(endpoint: Endpoint, writer: RequestWriter, cors: CorsOp
       "access-control-request-headers": requiredHeaders.join(","),
     },
   });
-  const allow = preflight.headers.get("access-control-allow-origin");
-  if (allow !== origin && allow !== "*") {
-    const message = `web pages of ${origin} cannot call the server: OPTIONS gets ${preflight.status} and ${
-      allow === null ? "no Access-Control-Allow-Origin" : `Access-Control-Allow-Origin: ${allow}`
-    }`;
-    const remedy = preflight.status === 401
-      ? "respond to OPTIONS without requiring a token, because browsers send none"
-      : `respond to OPTIONS with 204 and Access-Control-Allow-Origin: ${origin}`;
-    const fix = `${remedy}; in @x/mcp: cors: { origins: ["${origin}"] }`;
-    return isRequested
-      ? check.problem(message, fix)
-      : check.note(`${message}, which matters only to clients in browsers`, fix);
-  }
-  if (preflight.status < 200 || preflight.status > 299) {
-    check.problem(`OPTIONS gets ${preflight.status}, which browsers treat as a rejection`, "respond with 204");
-  }
+}
+
+function reportRefusedOrigin(preflight: ServerResponse, { check, origin, isRequested }: CorsOptions): void {
+  const allowed = readAllowedOrigin(preflight);
+  const message = `web pages of ${origin} cannot call the server: OPTIONS gets ${preflight.status} and ${
+    allowed === null ? "no Access-Control-Allow-Origin" : `Access-Control-Allow-Origin: ${allowed}`
+  }`;
+  const remedy = preflight.status === 401
+    ? "respond to OPTIONS without requiring a token, because browsers send none"
+    : `respond to OPTIONS with 204 and Access-Control-Allow-Origin: ${origin}`;
+  const fix = `${remedy}; in @x/mcp: cors: { origins: ["${origin}"] }`;
+  if (isRequested) check.problem(message, fix);
+  else check.note(`${message}, which matters only to clients in browsers`, fix);
+}
+
+/** Checks that web pages can send the headers of the protocol. Returns whether they can. */
+function checkAllowedHeaders(
+  preflight: ServerResponse,
+  requiredHeaders: readonly string[],
+  { check, origin }: CorsOptions,
+): boolean {
   const headers = readNames(preflight, "access-control-allow-headers");
   // The wildcard does not cover authorization.
   const missing = requiredHeaders.filter((name) =>
     !headers.includes(name) && (!headers.includes("*") || name === "authorization")
   );
-  if (missing.length) {
-    check.problem(
-      `web pages of ${origin} cannot send ${missing.join(", ")}`,
-      `add ${missing.length > 1 ? "these" : "it"} to Access-Control-Allow-Headers in the response to OPTIONS`,
-    );
-  }
+  if (!missing.length) return true;
+  check.problem(
+    `web pages of ${origin} cannot send ${missing.join(", ")}`,
+    `add ${missing.length > 1 ? "these" : "it"} to Access-Control-Allow-Headers in the response to OPTIONS`,
+  );
+  return false;
+}
+
+function checkAllowedMethods(
+  preflight: ServerResponse,
+  { sessionId }: RequestWriter,
+  { check, origin }: CorsOptions,
+): void {
   const methods = readNames(preflight, "access-control-allow-methods");
-  if (writer.sessionId !== undefined && !methods.includes("delete") && !methods.includes("*")) {
-    check.problem(`web pages of ${origin} cannot end sessions`, "add DELETE to Access-Control-Allow-Methods");
-  }
-  const response = await exchange(endpoint, withHeaders(writer.write(writer.pingMethod), { origin }));
-  const allowedOrigin = response.headers.get("access-control-allow-origin");
-  if (allowedOrigin !== origin && allowedOrigin !== "*") {
+  if (sessionId === undefined || methods.includes("delete") || methods.includes("*")) return;
+  check.problem(`web pages of ${origin} cannot end sessions`, "add DELETE to Access-Control-Allow-Methods");
+}
+
+interface ResponseOptions extends CorsOptions {
+  readonly hasSession: boolean;
+  /** Whether the user has given a token. */
+  readonly isAuthorized: boolean;
+}
+
+/** Checks that web pages can read a response, and the headers they need. */
+function checkResponse(response: ServerResponse, options: ResponseOptions): void {
+  const { check, origin, hasSession, isAuthorized } = options;
+  const allowed = readAllowedOrigin(response);
+  if (allowed !== origin && allowed !== "*") {
     check.problem(
       `OPTIONS allows ${origin}, but the response to POST has no Access-Control-Allow-Origin for it`,
       "send the header with every response, including errors",
     );
   }
   const exposed = readNames(response, "access-control-expose-headers");
-  const hidden = [...writer.sessionId === undefined ? [] : ["mcp-session-id"], "www-authenticate"]
+  const hidden = [...hasSession ? ["mcp-session-id"] : [], "www-authenticate"]
     .filter((name) => !exposed.includes(name) && !exposed.includes("*"));
   if (hidden.includes("mcp-session-id")) {
     check.problem(
       `web pages of ${origin} cannot read Mcp-Session-Id, so they cannot continue after initialize`,
       "add Mcp-Session-Id to Access-Control-Expose-Headers",
     );
-  } else if (hidden.length && "authorization" in endpoint.headers) {
+  } else if (hidden.length && isAuthorized) {
     check.note("web pages cannot read WWW-Authenticate", "add it to Access-Control-Expose-Headers");
   }
-  if (allow === "*" && isLocal && !isRejected) {
-    check.problem("every web page can call this server and read its responses", 'list origins instead of "*"');
-  }
-  if (!missing.length) check.ok(`web pages of ${origin} can call the server`);
+}
+
+function readAllowedOrigin({ headers }: ServerResponse): string | null {
+  return headers.get("access-control-allow-origin");
 }
 
 function readNames({ headers }: ServerResponse, name: string): readonly string[] {

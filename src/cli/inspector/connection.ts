@@ -13,6 +13,7 @@ import type { Target } from "../../client/target.ts";
 import { INTERNAL_ERROR, INVALID_REQUEST } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
 import { LOG_LEVELS, type Root, type SamplingResult } from "../../protocol/types.ts";
+import { EventQueue } from "./event_queue.ts";
 
 /** Options of a connection. */
 export interface ConnectionOptions {
@@ -69,23 +70,14 @@ export class Connection {
   /** Sends a request of the page. Yields the messages of the server, of which the last one is the response. */
   async *send(request: Params, signal: AbortSignal): AsyncGenerator<Params> {
     const { id } = request;
-    const waiting: Params[] = [];
-    let wakeUp = Promise.withResolvers<void>();
-    const tell = ({ method, params }: Notification) => {
-      waiting.push({ jsonrpc: "2.0", method, params });
-      wakeUp.resolve();
-    };
-    let answer: Params | undefined;
+    const events = new EventQueue();
+    const tell = ({ method, params }: Notification) => events.add({ jsonrpc: "2.0", method, params });
     this.#ask(request, tell, signal)
-      .then((result) => answer = { jsonrpc: "2.0", id, result })
-      .catch((error) => answer = { jsonrpc: "2.0", id, error: this.#toError(error) })
-      .finally(() => wakeUp.resolve());
-    while (true) {
-      yield* waiting.splice(0);
-      if (answer && !waiting.length) return yield answer;
-      await wakeUp.promise;
-      wakeUp = Promise.withResolvers<void>();
-    }
+      .then((result) => ({ jsonrpc: "2.0", id, result }))
+      .catch((error) => ({ jsonrpc: "2.0", id, error: this.#toError(error) }))
+      .then((response) => events.add(response))
+      .finally(() => events.end());
+    yield* events.read();
   }
 
   /** Responds to a request of the server. `undefined` rejects the request. */

@@ -66,7 +66,7 @@ export async function createInspector({ endpoint, server }: InspectorOptions): P
     return new Response(isHead ? null : html, { headers });
   }
 
-  return { key: relay.key, respond, close: relay.close };
+  return { key: relay.key, respond, close: () => relay.close() };
 }
 
 function reject(status: number, reason: string, headers: Record<string, string> = {}): Response {

@@ -8,7 +8,8 @@ import type { Target } from "../../client/target.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { isJsonType } from "../../transports/http/accept.ts";
 import { checkCaller, type ConnectionInfo, isLoopbackHost } from "../../transports/http/access.ts";
-import { Connection } from "./connection.ts";
+import { Connection, type ConnectionOptions } from "./connection.ts";
+import { EventQueue } from "./event_queue.ts";
 
 /** The server named on the command line. */
 export interface NamedServer {
@@ -50,23 +51,38 @@ interface OpenConnection {
 
 /** Creates the relay. */
 export function createRelay(server: NamedServer | undefined): Relay {
-  const key = crypto.getRandomValues(new Uint8Array(32)).toHex();
-  const open = new Map<string, OpenConnection>();
+  return new ServerRelay(server);
+}
 
-  function respond(request: Request, info: ConnectionInfo): Promise<Response> | undefined {
+class ServerRelay implements Relay {
+  readonly key: string = crypto.getRandomValues(new Uint8Array(32)).toHex();
+  readonly #server: NamedServer | undefined;
+  readonly #connections = new Map<string, OpenConnection>();
+
+  constructor(server: NamedServer | undefined) {
+    this.#server = server;
+  }
+
+  respond(request: Request, info: ConnectionInfo): Promise<Response> | undefined {
     const start = request.url.indexOf("/", request.url.indexOf("//") + 2);
     const path = request.url.slice(start).replace(/[?#].*$/, "");
     if (!path.startsWith(RELAY_PATH)) return;
-    const problem = checkRequest(request, info, key);
+    const problem = checkRequest(request, info, this.key);
     if (problem !== undefined) return Promise.resolve(toFailure(403, problem));
-    return handle(path.slice(RELAY_PATH.length), request);
+    return this.#handle(path.slice(RELAY_PATH.length), request);
   }
 
-  async function handle(action: string, request: Request): Promise<Response> {
+  async close(): Promise<void> {
+    const all = [...this.#connections.values()];
+    for (const { end } of all) end();
+    await Promise.all(all.map(({ connection }) => connection.close()));
+  }
+
+  async #handle(action: string, request: Request): Promise<Response> {
     const body = await readBody(request);
     if (!body) return toFailure(400, "the body is not a JSON object or is too large");
-    if (action === "connect") return connect(body, request.signal);
-    const found = open.get(request.headers.get("x-inspector-connection") ?? "");
+    if (action === "connect") return this.#connect(body, request.signal);
+    const found = this.#connections.get(request.headers.get("x-inspector-connection") ?? "");
     if (!found) return toFailure(404, "the connection does not exist");
     if (action === "send") return toStream((signal) => found.connection.send(body, signal), request.signal);
     if (action !== "answer" || typeof body.key !== "string") return toFailure(404, "the path does not exist");
@@ -75,54 +91,35 @@ export function createRelay(server: NamedServer | undefined): Relay {
   }
 
   /** Connects to a server. The connection stays open while the page reads the stream. */
-  function connect(body: Params, signal: AbortSignal): Response {
-    if (open.size >= MAX_CONNECTIONS) return toFailure(503, "too many pages are open; close one");
-    const target = readTarget(body, server);
+  #connect(body: Params, gone: AbortSignal): Response {
+    if (this.#connections.size >= MAX_CONNECTIONS) return toFailure(503, "too many pages are open; close one");
+    const target = readTarget(body, this.#server);
     if (typeof target === "string") return toFailure(400, target);
+    const capabilities = isObject(body.capabilities) ? body.capabilities : {};
+    return toStream((signal) => this.#open({ ...target, capabilities, signal }), gone);
+  }
+
+  /** Opens a connection, and yields its events until it ends. */
+  async *#open(options: Omit<ConnectionOptions, "onEvent" | "onGone">): AsyncGenerator<Params> {
     const id = crypto.randomUUID();
-    return toStream(async function* (signal) {
-      const events: Params[] = [];
-      let wakeUp = Promise.withResolvers<void>();
-      const send = (event: Params) => {
-        events.push(event);
-        wakeUp.resolve();
-      };
-      let isEnded = false;
-      const end = () => {
-        isEnded = true;
-        wakeUp.resolve();
-      };
-      const capabilities = isObject(body.capabilities) ? body.capabilities : {};
-      const connection = new Connection({ ...target, capabilities, onEvent: send, onGone: end, signal });
-      // The server may send requests before the connection is open, and the page responds to them here.
-      open.set(id, { connection, end });
-      send({ kind: "opening", id });
-      signal.addEventListener("abort", end, { once: true });
-      connection.open().then(() => send({ kind: "open" }), (error) => {
-        send({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
-        end();
-      });
-      try {
-        while (!isEnded || events.length) {
-          yield* events.splice(0);
-          if (isEnded) continue;
-          await wakeUp.promise;
-          wakeUp = Promise.withResolvers<void>();
-        }
-      } finally {
-        open.delete(id);
-        await connection.close();
-      }
-    }, signal);
+    const events = new EventQueue();
+    const end = () => events.end();
+    const connection = new Connection({ ...options, onEvent: (event) => events.add(event), onGone: end });
+    // The server may send requests before the connection is open, and the page responds to them here.
+    this.#connections.set(id, { connection, end });
+    events.add({ kind: "opening", id });
+    options.signal.addEventListener("abort", end, { once: true });
+    connection.open().then(() => events.add({ kind: "open" }), (error) => {
+      events.add({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
+      end();
+    });
+    try {
+      yield* events.read();
+    } finally {
+      this.#connections.delete(id);
+      await connection.close();
+    }
   }
-
-  async function close(): Promise<void> {
-    const all = [...open.values()];
-    for (const { end } of all) end();
-    await Promise.all(all.map(({ connection }) => connection.close()));
-  }
-
-  return { key, respond, close };
 }
 
 /**

@@ -89,6 +89,7 @@ function toPermissionFlags(
   { flags, all }: Pick<Args, "flags" | "all">,
   { permissions, modules }: Requirements,
 ): readonly string[] {
+  rejectContradiction(flags);
   if (platform.runtime === "bun") return [];
   if ("allow-all" in flags) return ["-A"];
   const kinds = KINDS.filter((kind) => `allow-${kind}` in flags);
@@ -103,6 +104,12 @@ function toPermissionFlags(
   const paths = { read: allowed.read?.map(platform.toPath), write: allowed.write?.map(platform.toPath) };
   const absolute = { ...allowed, ...paths.read && { read: paths.read }, ...paths.write && { write: paths.write } };
   return toDenoFlags(joinPermissions({ read: toOwnReads() }, joinPermissions(permissions, absolute)));
+}
+
+function rejectContradiction(flags: Args["flags"]): void {
+  const given = ["all", "none", ...KINDS].map((kind) => `allow-${kind}`).filter((name) => name in flags);
+  if (given.length < 2 || !/^allow-(all|none)$/.test(given[0])) return;
+  throw new UsageError(`Cannot use --${given[0]} with --${given[1]}: they contradict each other; remove one`);
 }
 
 /** The values of an option that is a list, and may be repeated. */

@@ -15,7 +15,9 @@ import { CliError } from "../cli_error.ts";
 export function setEntry(text: string, entry: unknown, { file, path: [serversKey, name] }: EditOptions): string {
   const document = parseDocument(text);
   const [error] = document.errors;
-  if (error) throw new CliError(`Cannot read ${file}: ${error.message.split("\n")[0]}; fix it by hand`);
+  if (error) {
+    throw new CliError(`Cannot read ${file}: ${error.message.split("\n")[0].replace(/:$/, "")}; fix it by hand`);
+  }
   const { contents } = document;
   if (contents !== null && !isMap(contents)) {
     throw new CliError(`Cannot change ${file}: it is not a mapping; edit it by hand`);

@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @module
  */
-import { INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError, toBusy } from "../../protocol/errors.ts";
 import {
   type Batch,
   type Broken,
@@ -16,7 +16,6 @@ import {
   type Request,
   type Result,
   toFailure,
-  toMessage,
   toNotification,
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
@@ -29,15 +28,16 @@ import type { Engine, Era } from "../../core/era.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import { type Method, type Outcome, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
-import { BUSY, type Link, type Reply, REPLY_HEADERS, RETRY_AFTER, toHints } from "../../core/link.ts";
+import { type Link, type Reply, toHints } from "../../core/link.ts";
 import { wantsLevel } from "../../core/log.ts";
 import { OnceValues } from "../../core/once.ts";
-import type { RefusalReason, RequestReport } from "../../core/observer.ts";
+import type { RequestReport } from "../../core/observer.ts";
 import { type Question, requireCapabilities } from "../../core/question.ts";
 import { readSessionData } from "./session_data.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { countSubscriber, createNotifier, mayNotify } from "../../core/watching.ts";
-import { downgradeError, downgradeResult } from "./downgrade.ts";
+import { downgradeResult } from "./downgrade.ts";
+import { refuse, refuseBusy, toErrorReply, toFacts, UNKNOWN_SESSION } from "./error_replies.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import type { HttpSession, Sessions } from "./session.ts";
 import { findSessionMethod } from "./session_methods.ts";
@@ -49,7 +49,7 @@ import {
   type SessionFacts,
   toShortId,
 } from "./session_state.ts";
-import { hasBatches, isVersion, toNoId, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
+import { isVersion, toNoId, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
 
 /** Creates the era of the revisions up to 2025-11-25. */
 export function legacyEra(engine: Engine): Era {
@@ -112,19 +112,20 @@ class LegacyEra implements Era {
         if (!this.#data.has(call.client)) this.#data.set(call.client, readSessionData(engine.core, call));
         return this.#data.get(call.client);
       }),
+      subject: (call) => engine.registry.findSubject(call),
     };
   }
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
     if (message.kind === "broken") {
-      this.#engine.core.observing?.refuse(link, { ...toError(message), status: 400, reason: "message" });
+      this.#engine.core.observing?.refuse(link, { ...toFacts(message), status: 400, reason: "message" });
       return { text: toFailure(message.id ?? toNoId(this.#versionOf(link)), message), status: 400 };
     }
     const { http, headers, version } = link;
     if (typeof version === "string" && !isVersion(version)) {
       const supported = VERSIONS.join(", ");
       const state = `MCP-Protocol-Version must be one of ${supported}`;
-      return this.#refuse(link, { message, version, status: 400, state, reason: "revision" });
+      return refuse(this.#engine.core, link, { message, version, status: 400, state, reason: "revision" });
     }
     const id = headers?.get("mcp-session-id");
     if (message.kind === "request" && message.method === "initialize") return this.#initialize(message, link, id);
@@ -148,8 +149,8 @@ class LegacyEra implements Era {
     if (!session) return refusal;
     const { account } = link;
     if (!account.openStream()) {
-      const state = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
-      return this.#toBusyReply(link, session.client, new McpError(BUSY, state));
+      const problem = "open the stream: too many are open (streams.open, streams.openPerClient)";
+      return refuseBusy(this.#engine.core, link, session.client, toBusy(problem));
     }
     const stopExpiry = startExpiry(this.#engine.core.ticker, link.principal, () => link.release());
     try {
@@ -157,7 +158,7 @@ class LegacyEra implements Era {
       return {};
     } catch (error) {
       if (!isMcpError(error)) throw error;
-      this.#engine.core.observing?.refuse(link, { ...toError(error), status: 400, reason: "session" });
+      this.#engine.core.observing?.refuse(link, { ...toFacts(error), status: 400, reason: "session" });
       return { text: toFailure(toNoId(session.client.version), error), status: 400 };
     } finally {
       account.closeStream();
@@ -185,9 +186,11 @@ class LegacyEra implements Era {
     const sessions = await this.#openSessions();
     try {
       const session = await sessions.open(id, link);
-      return session ? { sessions, session } : { refusal: this.#refuse(link, { ...UNKNOWN_SESSION, version }) };
+      return session
+        ? { sessions, session }
+        : { refusal: refuse(this.#engine.core, link, { ...UNKNOWN_SESSION, version }) };
     } catch (error) {
-      return { refusal: this.#toBusyReply(link, { version }, error) };
+      return { refusal: refuseBusy(this.#engine.core, link, { version }, error) };
     }
   }
 
@@ -213,11 +216,11 @@ class LegacyEra implements Era {
     try {
       session = await sessions.open(id, link);
     } catch (error) {
-      return this.#toBusyReply(link, { message, version }, error);
+      return refuseBusy(this.#engine.core, link, { message, version }, error);
     }
     return session
       ? await this.#serveReplayed(sessions, session, { message, link })
-      : this.#refuse(link, { ...UNKNOWN_SESSION, message, version });
+      : refuse(this.#engine.core, link, { ...UNKNOWN_SESSION, message, version });
   }
 
   #acceptPiped(message: Readable, link: Link): Reply | Promise<Reply> {
@@ -229,7 +232,7 @@ class LegacyEra implements Era {
       return takeNotification(link.inFlight, message);
     }
     if (message.kind === "request" && message.method === "ping") return this.#serve(this.#toBare(link), message, link);
-    return this.#refuse(link, { message, status: 400, state: "initialize first", reason: "session" });
+    return refuse(this.#engine.core, link, { message, status: 400, state: "initialize first", reason: "session" });
   }
 
   // Some clients lose their session id. Each of their requests is served by itself, as if the client had no
@@ -253,25 +256,14 @@ class LegacyEra implements Era {
   #refuseBare(link: Link, message?: Readable): Reply {
     const rejected = { message, version: link.version, reason: "session" } as const;
     if (this.#engine.core.requiresSession) {
-      return this.#refuse(link, { ...rejected, status: 400, state: "it has no Mcp-Session-Id; initialize first" });
+      return refuse(this.#engine.core, link, {
+        ...rejected,
+        status: 400,
+        state: "it has no Mcp-Session-Id; initialize first",
+      });
     }
     const state = "without an Mcp-Session-Id, use POST";
-    return { ...this.#refuse(link, { ...rejected, status: 405, state }), headers: { allow: "POST" } };
-  }
-
-  #refuse(link: Link, { status, state, reason, ...rejected }: Rejection): Reply {
-    const { message } = rejected;
-    const error = new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`);
-    const method = message && "method" in message ? message.method : undefined;
-    this.#engine.core.observing?.refuse(link, { ...toError(error), status, reason, method });
-    return { text: toFailure(toId(rejected), error), status };
-  }
-
-  // For a limit that this client did not cause. It may send the same request again.
-  #toBusyReply(link: Link, rejected: RejectedRequest, error: unknown): Reply {
-    if (!isMcpError(error)) throw error;
-    this.#engine.core.observing?.refuse(link, { ...toError(error), status: 503, reason: "limit" });
-    return { text: toFailure(toId(rejected), error), status: 503, headers: RETRY_AFTER };
+    return { ...refuse(this.#engine.core, link, { ...rejected, status: 405, state }), headers: { allow: "POST" } };
   }
 
   async #initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
@@ -316,7 +308,7 @@ class LegacyEra implements Era {
       observed?.succeed(outcome.result);
       return { text };
     } catch (error) {
-      const known = isMcpError(error) ? error : core.report(error);
+      const known = isMcpError(error) ? error : core.report(error, { method: message.method });
       const { status = 400, headers } = toHints(known) ?? {};
       observed?.fail(known, status);
       return { text: toFailure(message.id, known), status, headers };
@@ -484,64 +476,11 @@ class LegacyEra implements Era {
     }
   }
 
-  // One revision allows several messages in one array. Their responses return in one array too.
+  // Loaded on demand, because one revision only has batches.
   async #serveBatch(session: Session, batch: Batch, link: Link): Promise<Reply> {
-    const { request } = this.#engine.core.limits;
-    const { items } = batch;
-    const problem = !hasBatches(session.client.version)
-      ? "send one message at a time"
-      : !items.length
-      ? "the batch is empty"
-      : items.length > request.batchMessages
-      ? `the batch has more than ${request.batchMessages} messages (request.batchMessages)`
-      : undefined;
-    const { version } = session.client;
-    if (problem) return this.#refuse(link, { version, status: 400, state: problem, reason: "batch" });
-    const messages = items.map((item) => toMessage(item, request));
-    const conflict = findConflict(messages);
-    if (conflict) return this.#refuse(link, { version, status: 400, state: conflict, reason: "batch" });
-    // All items are in memory until the last one is answered.
-    const { account } = link;
-    if (!account.hold(batch.weight)) {
-      const state = "Cannot run the batch: too much memory is used (memory.bytesPerClient, memory.bytes)";
-      return this.#toBusyReply(link, { version }, new McpError(BUSY, state));
-    }
-    try {
-      const replies = await this.#serveItems(session, messages, link);
-      const answers = replies.flatMap(({ text }) => text ?? []);
-      return answers.length ? { text: `[${answers.join(",")}]` } : {};
-    } finally {
-      account.free(batch.weight);
-    }
-  }
-
-  // A batch can take as long as all its messages together, so other requests get a turn in between.
-  async #serveItems(session: Session, messages: readonly Exclude<Incoming, Batch>[], link: Link): Promise<Reply[]> {
-    const { limits: { calls }, ticker: { clock } } = this.#engine.core;
-    const replies: Promise<Reply>[] = [];
-    let length = 0;
-    let since = clock.now();
-    // The limit for one result applies to all responses of the batch together.
-    const take = ({ text = "" }: Reply, message: Incoming): Reply => {
-      length += text.length;
-      if (length <= calls.resultBytes) return { text: text || undefined };
-      const state = "Cannot send the result: the responses of the batch are too long (calls.resultBytes)";
-      const id = message.kind === "request" ? message.id : null;
-      return { text: text && toFailure(id, new McpError(INVALID_REQUEST, state)) };
-    };
-    for (const message of messages) {
-      const reply = message.kind === "broken" ? this.#refuseItem(link, message) : this.#serve(session, message, link);
-      replies.push(Promise.resolve(reply).then((reply) => take(reply, message)));
-      if (clock.now() - since < TURN_MS) continue;
-      await new Promise((resolve) => setTimeout(resolve));
-      since = clock.now();
-    }
-    return await Promise.all(replies);
-  }
-
-  #refuseItem(link: Link, broken: Broken): Reply {
-    this.#engine.core.observing?.refuse(link, { ...toError(broken), reason: "message" });
-    return { text: toFailure(broken.id ?? null, broken) };
+    const { serveBatch } = await import("./batch.ts");
+    const serve = (message: Readable) => this.#serve(session, message, link);
+    return await serveBatch({ core: this.#engine.core, session, link, batch, serve });
   }
 
   // A key stands for one question, so it has one answer, as in revisions where the handler runs again.
@@ -604,9 +543,6 @@ class LegacyEra implements Era {
   }
 }
 
-/** Milliseconds after which a batch lets other requests run. */
-const TURN_MS = 20;
-
 /** A link to the same client over which nothing is sent. */
 function toSilent(
   { transport, inFlight, account, principal }: Pick<Link, "transport" | "inFlight" | "account" | "principal">,
@@ -619,12 +555,6 @@ function toKnown(): McpError {
   return new McpError(INVALID_REQUEST, "Cannot initialize: this session is initialized already");
 }
 
-const UNKNOWN_SESSION = {
-  status: 404,
-  state: "the session is unknown or has ended; initialize again",
-  reason: "session",
-} as const;
-
 function takeNotification(inFlight: InFlight, notification: Notification): Reply {
   inFlight.notify(notification);
   return {};
@@ -633,48 +563,6 @@ function takeNotification(inFlight: InFlight, notification: Notification): Reply
 /** The id of the first request of a batch. */
 function findId({ items }: Batch): Id | undefined {
   for (const item of items) if (isObject(item) && "method" in item && isId(item.id)) return item.id;
-}
-
-function findConflict(messages: readonly Incoming[]): string | undefined {
-  const requests = messages.flatMap((message) => message.kind === "request" ? message : []);
-  if (requests.some(({ method }) => method === "initialize")) return "initialize cannot be part of a batch";
-  const ids = new Set(requests.map(({ id }) => `${typeof id} ${id}`));
-  if (ids.size < requests.length) return "two requests of the batch have the same id";
-}
-
-/** A rejected request: its message if any, and the revision of its client if known. */
-interface RejectedRequest {
-  readonly message?: Incoming;
-  readonly version?: string | null;
-}
-
-/** Why a request is rejected. */
-interface Rejection extends RejectedRequest {
-  readonly status: number;
-  /** Text after "Cannot serve the request: ". */
-  readonly state: string;
-  readonly reason: RefusalReason;
-}
-
-function toError({ code, message }: Pick<McpError, "code" | "message">): Pick<McpError, "code" | "message"> {
-  return { code, message };
-}
-
-function toId({ message, version }: RejectedRequest): Id | null | undefined {
-  return message?.kind === "request" ? message.id : toNoId(version);
-}
-
-function toErrorReply(
-  { id, method }: { readonly id: Id; readonly method: string },
-  error: McpError,
-  observed?: RequestReport,
-): Reply {
-  const known = downgradeError(method, error);
-  const text = toFailure(id, known);
-  const hints = toHints(error);
-  const status = error.code === BUSY && !(REPLY_HEADERS in error) ? 429 : hints?.status;
-  observed?.fail(known, status);
-  return { text, ...hints, status };
 }
 
 function toAnnouncement(change: Change): string {

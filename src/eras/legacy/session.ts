@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
  */
-import { INVALID_PARAMS, INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, INVALID_REQUEST, McpError, toBusy } from "../../protocol/errors.ts";
 import { isObject, type Notification, type Response } from "../../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation } from "../../protocol/types.ts";
 import { toBytes } from "../../protocol/weight.ts";
@@ -12,7 +12,7 @@ import type { Account, Accounts } from "../../core/account.ts";
 import type { ClientFacts } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { Engine } from "../../core/era.ts";
-import { BUSY, type Link } from "../../core/link.ts";
+import type { Link } from "../../core/link.ts";
 import type { SessionEvent } from "../../core/observer.ts";
 import type { SessionState, SharedSession } from "../../core/store.ts";
 import type { Sweep } from "../../core/timers.ts";
@@ -135,10 +135,7 @@ export class Sessions {
     const isClientFull = ended >= limits.sessions.openPerClient * ENDED_SHARE;
     if (isClientFull || this.#table.ended.size >= limits.sessions.open * ENDED_SHARE) {
       this.#core.observing?.reach(isClientFull ? "sessions.openPerClient" : "sessions.open", account.key);
-      throw new McpError(
-        BUSY,
-        "Cannot initialize: too many sessions have ended (sessions.openPerClient, sessions.open)",
-      );
+      throw toBusy("initialize: too many sessions have ended (sessions.openPerClient, sessions.open)");
     }
     const small = info && { name: info.name.slice(0, 200), version: info.version.slice(0, 100) };
     const sealed: Sealed = { t: ticker.clock.date(), v: version, i: small, c: capabilities, p: principal?.id, d: data };
@@ -284,7 +281,7 @@ export class Sessions {
     if (this.#table.known.size >= limits.sessions.open) this.#makeRoom(this.#table.known, "sessions.open");
     const { account } = link;
     if (account.hold(toHeld(id))) return account;
-    throw new McpError(BUSY, "Cannot open the session: too much memory is used (memory.bytesPerClient, memory.bytes)");
+    throw toBusy("open the session: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
 
   // The maps are in order of last use, so the first session is the one to drop.
@@ -334,7 +331,7 @@ export class Sessions {
       sessions.delete(id);
       sessions.set(id, session);
     }
-    throw new McpError(BUSY, `Cannot open the session: ${sessions.size} sessions are busy (${limit})`);
+    throw toBusy(`open the session: ${sessions.size} sessions are busy (${limit})`);
   }
 
   // Several processes behind one address reject each other's sessions, which is an easy mistake to make.

@@ -6,7 +6,7 @@
  * @see specification/2025-11-25/server/resources (Subscriptions)
  * @module
  */
-import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote, toBusy } from "../../protocol/errors.ts";
 import type { Result } from "../../protocol/jsonrpc.ts";
 import { LOG_LEVELS } from "../../protocol/types.ts";
 import { toBytes } from "../../protocol/weight.ts";
@@ -16,7 +16,6 @@ import type { Runner } from "../../core/feature.ts";
 import type { Core } from "../../core/core.ts";
 import type { SessionState } from "../../core/store.ts";
 import { countSubscriber, isWatchable } from "../../core/watching.ts";
-import { BUSY } from "../../core/link.ts";
 import { announceSubscription, type Session } from "./session_state.ts";
 
 /** Finds the runner of a session method. Returns `undefined` for any other method. The result is always empty. */
@@ -103,7 +102,7 @@ function watch(session: Session, uri: string, { core: { limits, observer }, coun
     );
   }
   if (!account.hold(toHeld(uri))) {
-    throw new McpError(BUSY, "Cannot subscribe: too much memory is used (memory.bytesPerClient, memory.bytes)");
+    throw toBusy("subscribe: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
   session.held += toHeld(uri);
   watched.set(uri, count(session, uri));

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/patterns/subscriptions
  * @module
  */
-import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, toBusy } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call.ts";
@@ -13,7 +13,7 @@ import type { Engine } from "../../core/era.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import type { ListenKey, Published, Runner } from "../../core/feature.ts";
 import { countSubscriber, createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
-import { BUSY, type Reply } from "../../core/link.ts";
+import type { Reply } from "../../core/link.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
 import type { CancelReason } from "../../core/observer.ts";
 import { META, META_SERVER } from "./meta_keys.ts";
@@ -102,16 +102,13 @@ async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   // The call stays in memory with its subscription, so its bytes are charged until the end.
   const names = [...filter.uris, ...filter.topics.flatMap(({ names }) => names)];
   const bytes = names.reduce((bytes, name) => bytes + toBytes(name) + URI_BYTES, call.weigh());
-  if (!engine.scheduler.isOpen) throw new McpError(BUSY, "Cannot open the subscription: the server is closing");
+  if (!engine.scheduler.isOpen) throw toBusy("open the subscription: the server is closing");
   if (!account.openStream()) {
-    throw new McpError(BUSY, "Cannot open the subscription: too many are open (streams.open, streams.openPerClient)");
+    throw toBusy("open the subscription: too many are open (streams.open, streams.openPerClient)");
   }
   if (!account.hold(bytes)) {
     account.closeStream();
-    throw new McpError(
-      BUSY,
-      "Cannot open the subscription: too much memory is used (memory.bytesPerClient, memory.bytes)",
-    );
+    throw toBusy("open the subscription: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
   call.observed?.start();
   call.subscribe();

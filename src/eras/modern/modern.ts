@@ -87,6 +87,7 @@ class ModernEra implements Era {
       once: async (call, key, make) => await (await this.#openInputs(call)).once(key, make),
       isAsking: (call) => !!this.#inputs.get(call)?.isOpen,
       session: engine.core.session && once(engine.core.session),
+      subject: (call) => engine.registry.findSubject(call),
     };
     this.#own = new Map([["server/discover", discover(engine)]]);
     this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.info })}`;

@@ -257,7 +257,7 @@ export class Endpoint {
 
 const CLOSING: Rejection = {
   status: 503,
-  message: toMessage("the server is closing"),
+  message: toMessage("the server is closing; try again later"),
   headers: RETRY_AFTER,
   reason: "closing",
 };

@@ -125,7 +125,7 @@ export class HttpAuthenticator implements Authenticator {
       const reason = `authentication took longer than ${this.#core.limits.auth.timeoutMs} ms (auth.timeoutMs)`;
       entry.abort();
       this.#core.report(new Error(`Cannot authenticate a caller: ${reason}`));
-      return this.#refuse(entry, refuse(503, { reason }));
+      return this.#refuse(entry, refuse(503, { reason: `${reason}; try again later` }));
     }
   }
 
@@ -190,7 +190,7 @@ const NO_REQUEST = {} as Request; // Never read.
 const NO_CALLER = refuse(401);
 const EXPIRED = refuse(401, { reason: "the credentials have expired" });
 const TOO_MANY = refuse(503, {
-  reason: "too many callers are being authenticated (auth.running, auth.runningPerPeer)",
+  reason: `too many callers are being authenticated (auth.running, auth.runningPerPeer); try again later`,
 });
 
 /** A request at the authenticator. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */

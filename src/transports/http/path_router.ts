@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { isMcpError, McpError } from "../../protocol/errors.ts";
+import { BUSY, isMcpError, type McpError, toBusy } from "../../protocol/errors.ts";
 import type { Checked, CompiledSchema, Schema } from "../../schema/schema.ts";
 import { readTextValues } from "../../schema/text_values.ts";
 import type { Change } from "../../core/changes.ts";
@@ -13,7 +13,7 @@ import type { HandlerSet, ReadRoute } from "../../core/context.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Handler } from "../../core/feature.ts";
 import { INTERNALS } from "../../core/internals.ts";
-import { BUSY, RETRY_AFTER } from "../../core/link.ts";
+import { RETRY_AFTER } from "../../core/link.ts";
 import { type OpenPipe, openPipe, type PipeServer } from "../channel.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
 import type { Authenticator, LoadAuthenticator } from "./authenticator.ts";
@@ -136,7 +136,7 @@ export class PathRouter {
       if (!METHODS.includes(request.method)) return await endpoint.fetch(request, entered);
       return await this.#pass(place, request, entered);
     } catch (error) {
-      return isMcpError(error) && error.code === BUSY ? this.#refuseBusy(request, error.message) : toFault(core, error);
+      return isMcpError(error) && error.code === BUSY ? this.#refuseBusy(request, error) : toFault(core, error);
     }
   };
 
@@ -151,7 +151,7 @@ export class PathRouter {
 
   async #pass(place: Place, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
     const entry = this.#open(place);
-    if (!entry) return this.#refuseBusy(request, TOO_MANY);
+    if (!entry) return this.#refuseBusy(request, toBusy(TOO_MANY));
     entry.users++;
     try {
       const server = await entry.making;
@@ -161,7 +161,7 @@ export class PathRouter {
     }
   }
 
-  #refuseBusy(http: Request, message: string): Response {
+  #refuseBusy(http: Request, { message }: McpError): Response {
     const { observing } = this.#options.engine.core;
     const refused = { status: 503, message, headers: RETRY_AFTER };
     observing?.refuse({ transport: "http", http: { request: http } }, { ...refused, reason: "limit", code: BUSY });
@@ -198,7 +198,7 @@ export class PathRouter {
 
   async #enter(place: Place): Promise<PipeServer | undefined> {
     const entry = this.#open(place);
-    if (!entry) throw new McpError(BUSY, TOO_MANY);
+    if (!entry) throw toBusy(TOO_MANY);
     const server = await entry.making;
     if (!server) return;
     const openCounted: OpenPipe = (options) => {
@@ -286,7 +286,7 @@ export class PathRouter {
 
   // Anybody can start an asynchronous check, so it is limited like an authentication.
   async #check(schema: CompiledSchema, values: PathValues, entering: Entering): Promise<Checked> {
-    if (this.#limits.isFull(entering)) throw new McpError(BUSY, TOO_MANY_CHECKS);
+    if (this.#limits.isFull(entering)) throw toBusy(TOO_MANY_CHECKS);
     const checked = readTextValues(schema, values);
     if (!(checked instanceof Promise)) return checked;
     try {
@@ -296,7 +296,7 @@ export class PathRouter {
       const { path, engine: { core } } = this.#options;
       const { timeoutMs } = core.limits.auth;
       core.report(new Error(`Cannot check path ${path}: its params took longer than ${timeoutMs} ms (auth.timeoutMs)`));
-      throw new McpError(BUSY, CHECK_TOO_SLOW);
+      throw toBusy(CHECK_TOO_SLOW);
     }
   }
 
@@ -369,7 +369,6 @@ const METHODS: readonly string[] = ["GET", "POST", "DELETE"];
 /** Maximum characters of a concrete path, which is kept in memory. */
 const MAX_PATH = 1024;
 
-const TOO_MANY = "Cannot serve the request: too many paths are in use (endpoints.open)";
-const TOO_MANY_CHECKS =
-  "Cannot serve the request: too many paths are being checked (auth.running, auth.runningPerPeer)";
-const CHECK_TOO_SLOW = "Cannot serve the request: the path could not be checked in time (auth.timeoutMs)";
+const TOO_MANY = "serve the request: too many paths are in use (endpoints.open)";
+const TOO_MANY_CHECKS = "serve the request: too many paths are being checked (auth.running, auth.runningPerPeer)";
+const CHECK_TOO_SLOW = "serve the request: the path could not be checked in time (auth.timeoutMs)";

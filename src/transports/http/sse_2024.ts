@@ -12,7 +12,7 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
-import { isMcpError } from "../../protocol/errors.ts";
+import { isMcpError, toBusy } from "../../protocol/errors.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { RETRY_AFTER } from "../../core/link.ts";
@@ -127,7 +127,7 @@ export function httpSse(
 
   function open(request: Request, { principal, account, parts, spot, served }: Opening): Response {
     if (!account.openStream()) {
-      const message = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
+      const { message } = toBusy("open the stream: too many are open (streams.open, streams.openPerClient)");
       return refuseWith(request, { status: 503, message, headers: RETRY_AFTER, reason: "limit" }, principal);
     }
     const id = crypto.randomUUID();

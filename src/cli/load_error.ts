@@ -1,0 +1,88 @@
+/**
+ * Explains why a file could not be loaded: first the message, then the lines of the user's own files, then the others.
+ *
+ * @module
+ */
+import { explainPermission } from "./permissions.ts";
+
+/** The length of an error's message, and of its stack, in characters. */
+const MAX_LENGTH = 2000;
+
+/** Explains an error that importing a file threw, and adds a remedy. */
+export function explainLoadError(error: unknown, remedy: string): string {
+  // The properties of an error that the file made may throw, too.
+  try {
+    return explain(error, remedy);
+  } catch {
+    return `it threw an error that cannot be read while loading\n${remedy}`;
+  }
+}
+
+/** Explains an error by the runtime's message if the file is not valid, and by its stack if the file's code threw it. */
+function explain(error: unknown, remedy: string): string {
+  if (!(error instanceof Error)) return `it threw ${String(error)} while loading; fix the file`;
+  const { message } = error;
+  const missing = explainPermission(message);
+  if (missing !== undefined) return missing;
+  const position = "position" in error ? error.position : undefined;
+  if (isPosition(position)) return `${message}\n    at ${position.file}:${position.line}:${position.column}\n${remedy}`;
+  if (error instanceof AggregateError) return error.errors.map((each) => explain(each, remedy)).join("\n");
+  const { head, frames } = readStack(error);
+  const own = frames.filter(isOfUser);
+  const isText = "code" in error && error.code === "ERR_MODULE_NOT_FOUND" ||
+    error instanceof SyntaxError && !own.length;
+  if (isText) return `${message}\n${remedy}`;
+  const others = frames.filter((frame) => !isOfUser(frame));
+  const lines = [...own, ...others].join("\n").slice(0, MAX_LENGTH);
+  return [`it threw an error while loading:\n${head.slice(0, MAX_LENGTH)}`, lines || [], remedy].flat().join("\n");
+}
+
+interface Stack {
+  /** Name and message of the error. */
+  readonly head: string;
+  /** The lines below, without those of the command line, which say nothing about the file. */
+  readonly frames: readonly string[];
+}
+
+function readStack({ name, message, stack = "" }: Error): Stack {
+  // The stack usually begins with the message, whose lines must not be read as frames.
+  const at = message ? stack.indexOf(message) : -1;
+  const end = at < 0 ? 0 : at + message.length;
+  const lines = stack.slice(end).split("\n").filter((line) => /^\s+at |^[^\s@]*@\S+:\d+/.test(line));
+  const frames = lines.filter((line) => !decode(line).includes(COMMAND_LINE));
+  return { head: at < 0 ? [name, message].filter(Boolean).join(": ") : stack.slice(0, end).trimStart(), frames };
+}
+
+const COMMAND_LINE = decode(new URL(".", import.meta.url).pathname);
+
+/** This library. */
+const LIBRARY = [new URL("../", import.meta.url), new URL("../../mod.", import.meta.url)].map(({ pathname }) =>
+  decode(pathname)
+);
+
+/** Where packages are: in the project, in the cache of Bun, or in that of Deno. */
+const PACKAGES = /[\\/](node_modules|install[\\/]cache|npm[\\/][^\\/]+\.[^\\/]+)[\\/]/;
+
+/** Whether a line of a stack is in a file of the user, and not of the runtime, a package or this library. */
+function isOfUser(line: string): boolean {
+  const place = line.replace(/^\s+at (async )?/, "");
+  const [, named] = /^[^(]*\((.*)\)$/.exec(place) ?? [];
+  const path = decode(named ?? place);
+  // The frames of a runtime have no path, or one such as `ext:core/mod.js` and `node:fs`.
+  return /^(file:|\/|[a-z]:\\)/i.test(path) && !PACKAGES.test(path) && !LIBRARY.some((start) => path.includes(start));
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // A path with a percent sign of its own.
+    return text;
+  }
+}
+
+function isPosition(
+  value: unknown,
+): value is { readonly file: string; readonly line: number; readonly column: number } {
+  return typeof value === "object" && value !== null && "file" in value && "line" in value && "column" in value;
+}

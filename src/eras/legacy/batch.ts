@@ -1,0 +1,100 @@
+/**
+ * Serves batches: several messages in one array, which revision 2025-03-26 allows.
+ *
+ * @see specification/2025-03-26/basic
+ * @module
+ */
+import { INVALID_REQUEST, McpError, toBusy } from "../../protocol/errors.ts";
+import { type Batch, type Broken, type Incoming, toFailure, toMessage } from "../../protocol/jsonrpc.ts";
+import type { Core } from "../../core/core.ts";
+import type { Link, Reply } from "../../core/link.ts";
+import { refuse, refuseBusy, toFacts } from "./error_replies.ts";
+import type { Session } from "./session_state.ts";
+import { hasBatches } from "./versions.ts";
+
+/** A message of a batch that could be parsed. */
+type Readable = Exclude<Incoming, Batch | Broken>;
+
+/** A batch and where it came from. */
+export interface ReceivedBatch {
+  readonly core: Core;
+  readonly session: Session;
+  readonly link: Link;
+  readonly batch: Batch;
+  /** Serves one of its messages. */
+  readonly serve: (message: Readable) => Reply | Promise<Reply>;
+}
+
+/** Serves the messages of a batch. Their responses return in one array. */
+export async function serveBatch(received: ReceivedBatch): Promise<Reply> {
+  const { core, session, link, batch } = received;
+  const { request } = core.limits;
+  const { items } = batch;
+  const problem = !hasBatches(session.client.version)
+    ? "send one message at a time"
+    : !items.length
+    ? "the batch is empty"
+    : items.length > request.batchMessages
+    ? `the batch has more than ${request.batchMessages} messages (request.batchMessages)`
+    : undefined;
+  const { version } = session.client;
+  if (problem) return refuse(core, link, { version, status: 400, state: problem, reason: "batch" });
+  const messages = items.map((item) => toMessage(item, request));
+  const conflict = findConflict(messages);
+  if (conflict) return refuse(core, link, { version, status: 400, state: conflict, reason: "batch" });
+  // All items are in memory until the last one is answered.
+  const { account } = link;
+  if (!account.hold(batch.weight)) {
+    const problem = "run the batch: too much memory is used (memory.bytesPerClient, memory.bytes)";
+    return refuseBusy(core, link, { version }, toBusy(problem));
+  }
+  try {
+    const replies = await serveItems(received, messages);
+    const answers = replies.flatMap(({ text }) => text ?? []);
+    return answers.length ? { text: `[${answers.join(",")}]` } : {};
+  } finally {
+    account.free(batch.weight);
+  }
+}
+
+// A batch can take as long as all its messages together, so other requests get a turn in between.
+async function serveItems(
+  { core, link, serve }: ReceivedBatch,
+  messages: readonly Exclude<Incoming, Batch>[],
+): Promise<Reply[]> {
+  const { limits: { calls }, ticker: { clock } } = core;
+  const replies: Promise<Reply>[] = [];
+  let length = 0;
+  let since = clock.now();
+  // The limit for one result applies to all responses of the batch together.
+  const take = ({ text = "" }: Reply, message: Incoming): Reply => {
+    length += text.length;
+    if (length <= calls.resultBytes) return { text: text || undefined };
+    const state = "Cannot send the result: the responses of the batch are too long (calls.resultBytes)";
+    const id = message.kind === "request" ? message.id : null;
+    return { text: text && toFailure(id, new McpError(INVALID_REQUEST, state)) };
+  };
+  for (const message of messages) {
+    const reply = message.kind === "broken" ? refuseItem(core, link, message) : serve(message);
+    replies.push(Promise.resolve(reply).then((reply) => take(reply, message)));
+    if (clock.now() - since < TURN_MS) continue;
+    await new Promise((resolve) => setTimeout(resolve));
+    since = clock.now();
+  }
+  return await Promise.all(replies);
+}
+
+function refuseItem(core: Core, link: Link, broken: Broken): Reply {
+  core.observing?.refuse(link, { ...toFacts(broken), reason: "message" });
+  return { text: toFailure(broken.id ?? null, broken) };
+}
+
+function findConflict(messages: readonly Incoming[]): string | undefined {
+  const requests = messages.flatMap((message) => message.kind === "request" ? message : []);
+  if (requests.some(({ method }) => method === "initialize")) return "initialize cannot be part of a batch";
+  const ids = new Set(requests.map(({ id }) => `${typeof id} ${id}`));
+  if (ids.size < requests.length) return "two requests of the batch have the same id";
+}
+
+/** Milliseconds after which a batch lets other requests run. */
+const TURN_MS = 20;

@@ -1,0 +1,73 @@
+/**
+ * Replies to messages that are refused and to calls that fail, with their HTTP statuses.
+ *
+ * @see specification/2025-11-25/basic/transports
+ * @module
+ */
+import { BUSY, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
+import { type Id, type Incoming, toFailure } from "../../protocol/jsonrpc.ts";
+import type { Core } from "../../core/core.ts";
+import { type Link, type Reply, REPLY_HEADERS, RETRY_AFTER, toHints } from "../../core/link.ts";
+import type { RefusalReason, RequestReport } from "../../core/observer.ts";
+import { downgradeError } from "./downgrade.ts";
+import { toNoId } from "./versions.ts";
+
+/** A refused request: its message if any, and the revision of its client if known. */
+export interface RefusedRequest {
+  readonly message?: Incoming;
+  readonly version?: string | null;
+}
+
+/** Why a request is refused. */
+export interface Refusal extends RefusedRequest {
+  readonly status: number;
+  /** Text after "Cannot serve the request: ". */
+  readonly state: string;
+  readonly reason: RefusalReason;
+}
+
+/** A session that this server did not create, or that has ended. */
+export const UNKNOWN_SESSION = {
+  status: 404,
+  state: "the session is unknown or has ended; initialize again",
+  reason: "session",
+} as const;
+
+/** Refuses a request. */
+export function refuse(core: Core, link: Link, { status, state, reason, ...refused }: Refusal): Reply {
+  const { message } = refused;
+  const error = new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`);
+  const method = message && "method" in message ? message.method : undefined;
+  core.observing?.refuse(link, { ...toFacts(error), status, reason, method });
+  return { text: toFailure(toId(refused), error), status };
+}
+
+/** Refuses a request for a limit that its client did not reach. The client may send the same request again. */
+export function refuseBusy(core: Core, link: Link, refused: RefusedRequest, error: unknown): Reply {
+  if (!isMcpError(error)) throw error;
+  core.observing?.refuse(link, { ...toFacts(error), status: 503, reason: "limit" });
+  return { text: toFailure(toId(refused), error), status: 503, headers: RETRY_AFTER };
+}
+
+/** Returns the reply to a request that failed. */
+export function toErrorReply(
+  { id, method }: { readonly id: Id; readonly method: string },
+  error: McpError,
+  observed?: RequestReport,
+): Reply {
+  const known = downgradeError(method, error);
+  const text = toFailure(id, known);
+  const hints = toHints(error);
+  const status = error.code === BUSY && !(REPLY_HEADERS in error) ? 429 : hints?.status;
+  observed?.fail(known, status);
+  return { text, ...hints, status };
+}
+
+/** Returns what an observer is told of an error. */
+export function toFacts({ code, message }: Pick<McpError, "code" | "message">): Pick<McpError, "code" | "message"> {
+  return { code, message };
+}
+
+function toId({ message, version }: RefusedRequest): Id | null | undefined {
+  return message?.kind === "request" ? message.id : toNoId(version);
+}

@@ -1,0 +1,73 @@
+// The default report of an unexpected error names the method, and the tool, the prompt or the resource.
+import { assertEquals } from "@std/assert";
+import { consoleObserver, type Context, prompt, resource, service, tool } from "../../mod.ts";
+import { behaviour, until } from "../support/behaviour.ts";
+
+const fail = (): never => {
+  throw new Error("broken");
+};
+
+const tx = service("tx", () => 1, { per: "call", dispose: fail });
+
+const handlers = [
+  tool({ name: "broken", run: fail }),
+  tool({ name: "slow", run: async (_, ctx) => await ctx.readResource("config://app") }),
+  tool({ name: "hidden", allow: fail, run: () => "" }),
+  tool({ name: "late", run: (_, ctx) => ctx.defer(fail) }),
+  tool({ name: "tidy", services: { tx }, run: fail }),
+  tool({ name: "fine", run: () => "" }),
+  prompt({ name: 'say "hi"', run: fail }),
+  resource({ uri: "config://app", name: "config", read: fail }),
+  resource({ uri: "note://{id}", name: "note", complete: { id: fail }, read: fail }),
+];
+
+/** Runs a function and returns the first line of each error that it prints, without the id. */
+async function collect(run: () => Promise<unknown>): Promise<string[]> {
+  const printed: string[] = [];
+  const { error } = console;
+  console.error = (text: string) => void printed.push(text.split("\n")[0].replace(/^Error [0-9a-f]{8} /, ""));
+  try {
+    await run();
+  } finally {
+    console.error = error;
+  }
+  return printed;
+}
+
+behaviour("the default report of an error names what the call is about", async (connect, { era }) => {
+  const use = async (call: Context, next: () => Promise<Record<string, unknown>>) => {
+    if (call.params.name === "fine") fail();
+    return await next();
+  };
+  const { client, takeFaults } = await connect({ handlers, use: [use], observer: consoleObserver() });
+  const requests: readonly (readonly [method: string, params: Record<string, unknown>, printed: readonly string[]])[] =
+    [
+      ["tools/call", { name: "broken" }, ['in tools/call of "broken":']],
+      ["tools/call", { name: "hidden" }, ['in tools/call of "hidden":']],
+      ["tools/call", { name: "late" }, ['in tools/call of "late":']],
+      ["tools/call", { name: "fine" }, ['in tools/call of "fine":']],
+      ["tools/call", { name: "tidy" }, ['in tools/call of "tidy":', 'in tools/call of service "tx":']],
+      // The tool passes on the error of the resource, which is reported where it was thrown.
+      ["tools/call", { name: "slow" }, ['in resources/read of "config://app":']],
+      ["prompts/get", { name: 'say "hi"' }, ['in prompts/get of "say \\"hi\\"":']],
+      ["resources/read", { uri: "config://app" }, ['in resources/read of "config://app":']],
+      ["resources/read", { uri: "note://1" }, ['in resources/read of "note://1":']],
+      [
+        "completion/complete",
+        { ref: { type: "ref/resource", uri: "note://{id}" }, argument: { name: "id", value: "" } },
+        ['in completion/complete of "note://{id}":'],
+      ],
+      // It is about no single tool, whatever the client writes.
+      ["tools/list", { name: "broken" }, ["in tools/list:"]],
+    ];
+  for (const [method, params, expected] of requests) {
+    const printed = await collect(async () => {
+      await client.request(method, params).catch(() => {});
+      await until(() => takeFaults().length > 0, `${method} is reported`);
+      // The other errors of the call, and printing, take a moment.
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    });
+    assertEquals(printed.sort(), [...expected].sort(), `${era} ${JSON.stringify(params)}`);
+    takeFaults();
+  }
+});

@@ -1,0 +1,117 @@
+// A file that cannot be loaded: the message comes first, then the lines of the user's files, then all others.
+import { assert, assertEquals } from "@std/assert";
+import { explainLoadError } from "../../src/cli/load_error.ts";
+import { runtimes, testProcesses, withFiles } from "../support/command_line.ts";
+import { root, run } from "../support/processes.ts";
+
+const files = {
+  "tool.ts": `import { createServer } from "@x/mcp";
+import { add } from "./my tools (1).ts";
+export default createServer({ name: "s", version: "1.0.0", handlers: add() });`,
+  "my tools (1).ts": `import { tool } from "@x/mcp";
+export function add() {
+  // Bun's stacks have no line for a function that returns the value of a call.
+  return [tool({ name: "a b", run: () => "" })];
+}`,
+  "read.ts": `import { readFileSync } from "node:fs";
+export default readFileSync("/there/is/none");`,
+  "json.ts": `export default JSON.parse("{");`,
+  "package.ts": `import { shout } from "./node_modules/shout/main.js";
+export default shout();`,
+  "node_modules/shout/main.js": `export function shout() {
+  throw new Error("too loud");
+}`,
+};
+
+/** A file, the message, and the places that come first. */
+const cases: readonly (readonly [file: string, message: string, places: readonly string[]])[] = [
+  ["tool.ts", 'TypeError: Cannot make tool "a b": a name is', ["my tools (1).ts:4:11", "tool.ts:3:"]],
+  ["read.ts", "Error: ENOENT", ["read.ts:2:"]],
+  ["json.ts", "SyntaxError: ", ["json.ts:1:"]],
+  ["package.ts", "Error: too loud", ["package.ts:2:"]],
+];
+
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: the lines of the user's files come before those of the library and the runtime`, async () => {
+    await withFiles(files, async (cwd) => {
+      for (const [file, message, places] of cases) {
+        const { code, stderr } = await run([...program, "check", file], { cwd });
+        const [first, second, ...lines] = decodeURIComponent(stderr).split("\n");
+        assertEquals([code, first], [2, `Cannot load ${file}: it threw an error while loading:`]);
+        assert(second.startsWith(message), stderr);
+        for (const [at, place] of places.entries()) assert(lines[at].includes(`${cwd}/${place}`), stderr);
+        const own = lines.map((line) => line.includes(cwd) && !line.includes("node_modules"));
+        assertEquals(own.lastIndexOf(true), own.indexOf(false) - 1, stderr);
+        assertEquals(lines.filter(Boolean).at(-1), "Fix the file.", stderr);
+      }
+    });
+  });
+}
+
+const library = root.replace(/\/$/, "");
+
+/** Frames, in the order of the stack, and in the order in which they are printed. */
+const stacks: readonly (readonly [stack: readonly string[], printed: readonly string[]])[] = [
+  [
+    [
+      `at tool (file://${library}/src/handlers/tool.ts:1:2)`,
+      "at Module.parse (file:///home/me/node_modules/zod/parse.js:11:36)",
+      "at make (file:///home/me/a%20(b)/make.ts:1:2)",
+      "at parse (file:///home/me/.cache/deno/npm/registry.example/zod/4.0.0/parse.js:3:4)",
+      "at new Thing (file:///home/me/thing.ts:5:6)",
+      "at async file:///home/me/server.ts:7:8",
+      `at async importFile (file://${library}/src/cli/load.ts:1:2)`,
+    ],
+    [
+      "at make (file:///home/me/a%20(b)/make.ts:1:2)",
+      "at new Thing (file:///home/me/thing.ts:5:6)",
+      "at async file:///home/me/server.ts:7:8",
+      `at tool (file://${library}/src/handlers/tool.ts:1:2)`,
+      "at Module.parse (file:///home/me/node_modules/zod/parse.js:11:36)",
+      "at parse (file:///home/me/.cache/deno/npm/registry.example/zod/4.0.0/parse.js:3:4)",
+    ],
+  ],
+  [
+    [
+      "at open (ext:deno_node/fs.ts:1:2)",
+      "at https://example.com/lib.ts:1:2",
+      "at fn (C:\\me\\server.ts:3:4)",
+      "at x (unknown)",
+    ],
+    [
+      "at fn (C:\\me\\server.ts:3:4)",
+      "at open (ext:deno_node/fs.ts:1:2)",
+      "at https://example.com/lib.ts:1:2",
+      "at x (unknown)",
+    ],
+  ],
+  [
+    ["at fn (/root/.bun/install/cache/zod@4.0.0/parse.js:1:2)", "at <anonymous> (/home/100%/server.ts:3:4)"],
+    ["at <anonymous> (/home/100%/server.ts:3:4)", "at fn (/root/.bun/install/cache/zod@4.0.0/parse.js:1:2)"],
+  ],
+];
+
+Deno.test("the lines of a stack are sorted: those of the user first, each group in its order", () => {
+  for (const [frames, printed] of stacks) {
+    const error = new Error("broken\n    at fake (file:///home/me/fake.ts:1:2)");
+    error.stack = `Error: ${error.message}\n${frames.map((frame) => `    ${frame}`).join("\n")}`;
+    assertEquals(
+      explainLoadError(error, "Fix it."),
+      [
+        "it threw an error while loading:",
+        `Error: ${error.message}`,
+        ...printed.map((frame) => `    ${frame}`),
+        "Fix it.",
+      ].join("\n"),
+    );
+  }
+});
+
+Deno.test("an error without a message or a stack is explained too", () => {
+  const bare = Object.assign(new Error(), { stack: undefined });
+  assertEquals(explainLoadError(bare, "Fix it."), "it threw an error while loading:\nError\nFix it.");
+  const own = Object.assign(new RangeError("far"), { stack: "no stack" });
+  assertEquals(explainLoadError(own, "Fix it."), "it threw an error while loading:\nRangeError: far\nFix it.");
+  const long = Object.assign(new Error("x".repeat(100_000)), { stack: undefined });
+  assert(explainLoadError(long, "Fix it.").length < 3000);
+});

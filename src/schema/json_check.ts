@@ -127,6 +127,8 @@ class Validator {
   #issues: Issue[] = [];
   /** The number of issues after which nothing more is checked. */
   #limit = MAX_ISSUES;
+  /** Whether only the number of issues counts. */
+  #isSilent = false;
 
   constructor(inspected: Inspected) {
     this.#inspected = inspected;
@@ -137,6 +139,7 @@ class Validator {
     this.#path = [];
     this.#issues = [];
     this.#limit = MAX_ISSUES;
+    this.#isSilent = false;
     cost = 0;
     try {
       this.#check(this.#refs.get("#"), value);
@@ -151,13 +154,15 @@ class Validator {
   #check(sub: Sub | undefined, value: unknown, seen?: Set<Key>): void {
     if (sub === false) this.#fail("not allowed");
     if (typeof sub !== "object" || this.#isDone()) return;
-    const { tracks, draft7 } = this.#inspected;
-    spend(tracks ? 3 * STEP : STEP);
+    const { tracks, draft7, isPartial } = this.#inspected;
     const before = this.#issues.length;
-    const own = tracks && new Set<Key>() || undefined;
-    this.#check(this.#refs.get(sub.$ref), value, own);
-    if (draft7 && sub.$ref !== undefined) return;
-    this.#check(this.#refs.get(sub.$dynamicRef), value, own);
+    const own = tracks && (seen || isTracking(sub)) && hasParts(value) ? new Set<Key>() : undefined;
+    spend(own ? 3 * STEP : STEP);
+    if (sub.$ref !== undefined) {
+      this.#check(this.#refs.get(sub.$ref), value, own);
+      if (draft7) return;
+    }
+    if (sub.$dynamicRef !== undefined) this.#check(this.#refs.get(sub.$dynamicRef), value, own);
     const kind = toKind(value);
     if (!isOfType(sub, value, kind)) return this.#expect(String(sub.type).replaceAll(",", " or "), kind);
     this.#checkChoices(sub, value, kind);
@@ -168,7 +173,7 @@ class Validator {
     if (this.#isDone()) return;
     this.#checkForms(sub, value, own);
     // A value may fit a schema only because its patterns are ignored, so keywords that forbid a fit prove nothing.
-    if (this.#inspected.isPartial) return;
+    if (isPartial) return;
     this.#checkConditions(sub, value, own);
     if (!own) return;
     this.#checkUnevaluated(sub, value, own);
@@ -227,7 +232,7 @@ class Validator {
       list.forEach((item, i) => this.#checkPart(i, i < tuple.length ? tuple[i] : further, item, own));
     }
     if (contains !== undefined) {
-      const found = list.filter((item, i) => this.#attempt(contains, item) === undefined && (own?.add(i), true));
+      const found = list.filter((item, i) => this.#isMatch(contains, item) && (own?.add(i), true));
       const max = this.#inspected.isPartial ? undefined : sub.maxContains;
       this.#bound(found.length, " matching items", sub.minContains ?? 1, max);
     }
@@ -235,20 +240,28 @@ class Validator {
   }
 
   #checkProperties(sub: Node, value: Named<unknown>, own: Set<Key> | undefined): void {
-    const { properties = {}, propertyNames } = sub;
+    const keys = Object.keys(value);
+    const required = sub.required ? [sub.required] : [];
+    // A message can contain very many empty objects.
+    const count = keys.length && this.#checkEach(keys, { sub, value, required, own });
+    this.#bound(count, " properties", sub.minProperties, sub.maxProperties);
+    this.#checkRequired(required, value);
+  }
+
+  /** Checks each property, and adds the names that they require to `required`. Returns how many there are. */
+  #checkEach(keys: readonly string[], { sub, value, required, own }: Properties): number {
+    const { properties, propertyNames } = sub;
     // Any name may match a pattern that does not run, and then none of its schemas is known to apply.
     const patternProperties = this.#inspected.isPartial ? undefined : sub.patternProperties;
     const isOpen = patternProperties !== sub.patternProperties;
     const dependents = [sub.dependentRequired, sub.dependentSchemas, sub.dependencies].filter(Boolean);
-    const required = [sub.required ?? []];
-    const keys = Object.keys(value);
     let count = 0;
     spend(NAME * keys.length);
     for (const key of keys) {
       const item = value[key];
       if (item === undefined) continue;
       count++;
-      let isKnown = this.#checkPart(key, lookUp(properties, key), item, own);
+      let isKnown = this.#checkPart(key, properties && lookUp(properties, key), item, own);
       for (const pattern in patternProperties) {
         if (this.#matches(pattern, key)) isKnown = this.#checkPart(key, patternProperties[pattern], item, own);
       }
@@ -261,8 +274,7 @@ class Validator {
         else this.#check(also, value, own);
       }
     }
-    this.#bound(count, " properties", sub.minProperties, sub.maxProperties);
-    this.#checkRequired(required, value);
+    return count;
   }
 
   #checkRequired(required: readonly (readonly string[])[], value: Named<unknown>): void {
@@ -278,15 +290,18 @@ class Validator {
   /** Checks `allOf`, `anyOf` and `oneOf`. */
   #checkForms(sub: Node, value: unknown, own: Set<Key> | undefined): void {
     sub.allOf?.forEach((part) => this.#check(part, value, own));
-    for (const forms of [sub.anyOf, sub.oneOf]) {
-      if (!forms || isObject(value) && this.#checkDiscriminated(forms, value, own)) continue;
-      const misfits = forms.flatMap((part) => this.#attempt(part, value, own) ?? []);
-      const fitting = forms.length - misfits.length;
-      if (!fitting) this.#fail(cut([...new Set(misfits)].join(" or "), 300));
-      else if (fitting > 1 && forms === sub.oneOf && !this.#inspected.isPartial) {
-        this.#expect("one form that fits", fitting);
-      }
-    }
+    if (sub.anyOf) this.#countFitting(sub.anyOf, value, own);
+    const fitting = sub.oneOf ? this.#countFitting(sub.oneOf, value, own) : 1;
+    if (fitting > 1 && !this.#inspected.isPartial) this.#expect("one form that fits", fitting);
+  }
+
+  /** Checks that a value matches at least one of several alternatives. Returns how many it matches. */
+  #countFitting(forms: readonly Sub[], value: unknown, own: Set<Key> | undefined): number {
+    if (isObject(value) && this.#checkDiscriminated(forms, value, own)) return 1;
+    const misfits = forms.flatMap((part) => this.#attempt(part, value, own) ?? []);
+    const fitting = forms.length - misfits.length;
+    if (!fitting) this.#fail(cut([...new Set(misfits)].join(" or "), 300));
+    return fitting;
   }
 
   /** Checks an object against the only alternative that it can match. Returns `false` if it may match several. */
@@ -320,17 +335,19 @@ class Validator {
 
   /** Checks `not` and `if`. */
   #checkConditions(sub: Node, value: unknown, own: Set<Key> | undefined): void {
-    if (sub.not !== undefined && this.#attempt(sub.not, value) === undefined) this.#fail("not allowed in this form");
+    if (sub.not !== undefined && this.#isMatch(sub.not, value)) this.#fail("not allowed in this form");
     if (sub.if === undefined) return;
-    this.#check(this.#attempt(sub.if, value, own) === undefined ? sub.then : sub.else, value, own);
+    this.#check(this.#isMatch(sub.if, value, own) ? sub.then : sub.else, value, own);
   }
 
   /** Checks the items or properties that no keyword has evaluated. */
   #checkUnevaluated(sub: Node, value: unknown, own: Set<Key>): void {
+    if (!isTracking(sub)) return;
     if (Array.isArray(value)) {
       value.forEach((item, i) => own.has(i) || this.#checkPart(i, sub.unevaluatedItems, item, own));
     } else if (isObject(value)) {
-      for (const [key, item] of Object.entries(value)) {
+      for (const key of Object.keys(value)) {
+        const item = value[key];
         if (item !== undefined && !own.has(key)) this.#checkPart(key, sub.unevaluatedProperties, item, own);
       }
     }
@@ -338,16 +355,27 @@ class Validator {
 
   /** Returns the first issue of a value under a subschema that it need not match, or `undefined` if it matches. */
   #attempt(sub: Sub, value: unknown, seen?: Set<Key>): string | undefined {
-    const [path, issues, limit] = [this.#path, this.#issues, this.#limit];
+    const path = this.#path;
+    const issues = this.#issues;
+    const limit = this.#limit;
     this.#path = [];
     this.#issues = [];
     this.#limit = 1;
     this.#check(sub, value, seen);
-    const [first] = this.#issues;
+    const first = this.#issues[0];
     this.#path = path;
     this.#issues = issues;
     this.#limit = limit;
     return first && toText(first);
+  }
+
+  /** Tests whether a value matches a subschema that it need not match. */
+  #isMatch(sub: Sub, value: unknown, seen?: Set<Key>): boolean {
+    const wasSilent = this.#isSilent;
+    this.#isSilent = true;
+    const issue = this.#attempt(sub, value, seen);
+    this.#isSilent = wasSilent;
+    return issue === undefined;
   }
 
   #matches(pattern: string, text: string): boolean {
@@ -365,15 +393,37 @@ class Validator {
     this.#fail(`expected ${what}, got ${got}`);
   }
 
-  #fail(message: string, ...keys: Key[]): void {
+  #fail(message: string, key?: Key): void {
     if (this.#isDone()) return;
+    if (this.#isSilent) return void this.#issues.push(SILENT);
     spend(FAILURE + 10 * this.#path.length);
-    this.#issues.push({ path: toPath([...this.#path, ...keys]), message });
+    this.#issues.push({ path: toPath(key === undefined ? this.#path : [...this.#path, key]), message });
   }
 
   #isDone(): boolean {
     return this.#issues.length >= this.#limit;
   }
+}
+
+/** An issue of which nobody reads the message. */
+const SILENT: Issue = { path: "", message: "no match" };
+
+/** The properties of an object, and their schema. */
+interface Properties {
+  readonly sub: Node;
+  readonly value: Named<unknown>;
+  readonly required: (readonly string[])[];
+  readonly own?: Set<Key>;
+}
+
+/** Tests whether a schema has a keyword that must know which parts of a value the other keywords have evaluated. */
+function isTracking(sub: Node): boolean {
+  return sub.unevaluatedProperties !== undefined || sub.unevaluatedItems !== undefined;
+}
+
+/** Tests for an object or an array that is not empty. */
+function hasParts(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Object.keys(value).length > 0;
 }
 
 /** Whether a value has a type that a schema lists. */

@@ -1,9 +1,67 @@
 // Bodies sent in ways that no well-behaved client uses.
-import { assert } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { serve } from "../peers/runtime.ts";
-import { any, pause, start } from "./attack.ts";
+import { any, pause, start, toCall, toLegacy } from "./attack.ts";
 import { connectRaw } from "./raw.ts";
+
+const { process } = globalThis as unknown as { process: { memoryUsage(): { external: number } } };
+
+Deno.test({
+  name: "the buffers of large bodies that are cut off are freed without a garbage collection",
+  ignore: typeof Deno === "undefined", // Bun counts freed buffers until its next collection
+  async fn() {
+    const held = await measureUnfinished();
+    assert(held < FEW, `unfinished bodies of 4 MB, one after the other, hold up to ${held}`);
+  },
+});
+
+const FEW = 4 * 1024 * 1024;
+
+/** The largest growth of the buffers of the process while 20 bodies are read. */
+async function measureUnfinished(): Promise<number> {
+  const server = start({ handlers: [] });
+  const piece = new Uint8Array(100_000);
+  const before = process.memoryUsage().external;
+  let most = 0;
+  for (let i = 0; i < 20; i++) {
+    let pieces = 0;
+    const pull = (controller: ReadableStreamDefaultController<Uint8Array>) =>
+      ++pieces < 40 ? controller.enqueue(piece) : controller.error(new Error("disconnected"));
+    const { url, headers } = toCall("any");
+    const streamed = { method: "POST", headers, body: new ReadableStream({ pull }), duplex: "half" };
+    const response = await server.fetch(new Request(url, streamed));
+    assertEquals(response.status, 400);
+    await response.text();
+    most = Math.max(most, process.memoryUsage().external - before);
+  }
+  await server.close();
+  return most;
+}
+
+Deno.test("the buffers of large bodies are detached once they are decoded", async () => {
+  const decoded: ArrayBuffer[] = [];
+  const { decode } = TextDecoder.prototype;
+  TextDecoder.prototype.decode = function (input, options) {
+    if (input instanceof ArrayBuffer && input.byteLength > 1_000_000) decoded.push(input);
+    return decode.call(this, input, options);
+  };
+  try {
+    const server = start({ handlers: [tool({ name: "size", input: any, run: ({ v }) => `${v}`.length })] });
+    for (const v of ["x", "é"]) {
+      const response = await server.fetch(toCall("size", { v: v.repeat(1_500_000) }));
+      assertEquals((await response.json()).result.structuredContent ?? 1_500_000, 1_500_000);
+    }
+    const rejected = await server.fetch(toLegacy(" ".repeat(1_500_000)));
+    assertEquals(rejected.status, 400, "a string is no message");
+    await rejected.text();
+    await pause(5);
+    assertEquals(decoded.map((buffer) => buffer.byteLength), [0, 0, 0]);
+    await server.close();
+  } finally {
+    TextDecoder.prototype.decode = decode;
+  }
+});
 
 Deno.test("a body in one-byte chunks uses memory in proportion to its length", async () => {
   // Other tests of the process allocate too: the least of several tries is an upper bound for this one.
@@ -15,7 +73,6 @@ Deno.test("a body in one-byte chunks uses memory in proportion to its length", a
 const MOST = 32 * 1024 * 1024;
 
 async function measure(): Promise<number> {
-  const { process } = globalThis as unknown as { process: { memoryUsage(): { external: number } } };
   const server = start({ handlers: [tool({ name: "quick", input: any, run: () => "" })] });
   await using port = serve(server);
   const connection = await connectRaw(Number(port.host.split(":")[1]));

@@ -547,6 +547,11 @@ Deno.test("json schema: hostile values cost bounded time and memory", () => {
   const { $defs, ...rest } = exploding;
   assertEquals(issues({ not: rest, $defs }, value), [": too large or too deeply nested to be checked"]);
 
+  // Nor may it change the next check.
+  const check = compileJsonSchema({ properties: { a: { not: rest }, b: { type: "number" } }, $defs });
+  assertEquals(check({ a: value }).length, 1);
+  assertEquals(check({ b: "" }), [{ path: "b", message: "expected number, got string" }]);
+
   let deep: unknown = {};
   for (let i = 0; i < 100_000; i++) deep = { a: deep };
   assertEquals(issues({ properties: { a: { $ref: "#" } } }, deep), [": too large or too deeply nested to be checked"]);

@@ -43,17 +43,22 @@ export class LargeBodies {
     this.#ticker = core.ticker;
   }
 
-  /** Returns the body, or the reason why it was not read. Throws if the client disconnects. */
+  /**
+   * Returns the body, or the reason why it was not read. Throws if the client disconnects.
+   *
+   * Decode the body in microtasks: if it is over {@linkcode HEAVY} bytes, it is detached with the next timer.
+   */
   async read(request: Request, account: Account): Promise<ArrayBuffer | Unread> {
     const { bodyBytes, bodyMs } = this.#limits;
+    const length = request.headers.get("content-length");
     // An invalid length counts as too large.
-    if (!(Number(request.headers.get("content-length")) <= bodyBytes)) return TOO_LARGE;
+    if (!(Number(length) <= bodyBytes)) return TOO_LARGE;
     const reader = request.body?.getReader();
     if (!reader) return new ArrayBuffer(0);
     const body: IncomingBody = { reader, account, size: 0, held: 0 };
     this.#reading.add(body);
     const deadline = this.#ticker.startTimeout(bodyMs, () => stop(body, tooSlow(bodyMs)));
-    let bytes = new Uint8Array(SMALL);
+    const buffer = new BodyBuffer(length === null ? bodyBytes : Number(length));
     let reads = 0;
     try {
       for (;;) {
@@ -61,15 +66,14 @@ export class LargeBodies {
         if (body.unread) return body.unread;
         if (done) {
           this.#ticker.cancel(deadline);
-          const whole = bytes.buffer.slice(0, body.size);
-          bytes = EMPTY; // It is up to twice as large.
+          buffer.trim(body.size);
           if (body.size > HEAVY) {
             body.turn = this.#turns.take(account.key ?? account);
             this.#charge(body);
             await body.turn.begun;
           }
           // There may have been no room for it, or it had to make room for others.
-          return body.unread ?? whole;
+          return body.unread ?? buffer.lend();
         }
         const from = body.size;
         this.#hold(body, value.length);
@@ -78,8 +82,7 @@ export class LargeBodies {
         // Each piece costs some microseconds, however small it is.
         if (++reads > MAX_READS && body.size / reads < SMALLEST_PIECE) return TOO_SMALL_PIECES;
         // Copied, because a runtime may keep a buffer of 64 KiB for a piece of one byte.
-        if (body.size > bytes.length) bytes = grow(bytes, body.size);
-        bytes.set(value, from);
+        buffer.write(value, from);
       }
     } catch (error) {
       // If reading is cancelled, one runtime reports the end of the body and another one an error.
@@ -88,6 +91,7 @@ export class LargeBodies {
     } finally {
       this.#ticker.cancel(deadline);
       this.#reading.delete(body);
+      buffer.close();
       this.#release(body);
       stop(body);
     }
@@ -140,13 +144,55 @@ export class LargeBodies {
   }
 }
 
-function grow(bytes: Uint8Array<ArrayBuffer>, size: number): Uint8Array<ArrayBuffer> {
-  const grown = new Uint8Array(Math.max(size, 2 * bytes.length));
-  grown.set(bytes);
-  return grown;
+/**
+ * The bytes of one body.
+ *
+ * Memory that is no longer needed is freed at once, by detaching its buffer. An engine frees other buffers only when it
+ * collects garbage, and many more bodies may arrive before that.
+ */
+class BodyBuffer {
+  #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(SMALL);
+  readonly #expected: number;
+  #isLent = false;
+
+  /** Creates a buffer for a body with this number of bytes. It may get more. */
+  constructor(expected: number) {
+    this.#expected = expected;
+  }
+
+  /** Writes a piece of the body. */
+  write(piece: Uint8Array, at: number): void {
+    const size = at + piece.length;
+    const { length, buffer } = this.#bytes;
+    if (size > length) {
+      const room = Math.max(size, Math.min(2 * length, this.#expected));
+      this.#bytes = new Uint8Array(buffer.transfer(room));
+    }
+    this.#bytes.set(piece, at);
+  }
+
+  /** Releases spare room. */
+  trim(size: number): void {
+    if (size < this.#bytes.length) this.#bytes = new Uint8Array(this.#bytes.buffer.transfer(size));
+  }
+
+  /** Returns all bytes. A large buffer is detached with the next timer. */
+  lend(): ArrayBuffer {
+    this.#isLent = true;
+    const { buffer } = this.#bytes;
+    if (buffer.byteLength > HEAVY) setTimeout(() => free(buffer));
+    return buffer;
+  }
+
+  /** Frees the memory, unless it is lent. */
+  close(): void {
+    if (!this.#isLent) free(this.#bytes.buffer);
+  }
 }
 
-const EMPTY = new Uint8Array();
+function free(buffer: ArrayBuffer): void {
+  buffer.transfer(0);
+}
 
 /** Number of pieces in which a body may arrive. Above it, the average piece must have a minimum size. */
 const MAX_READS = 10_000;

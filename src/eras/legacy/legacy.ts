@@ -75,6 +75,17 @@ type FoundSession =
   | { readonly sessions: Sessions; readonly session: HttpSession; readonly refusal?: undefined }
   | { readonly sessions?: undefined; readonly session?: undefined; readonly refusal: Reply };
 
+/** A session that is being opened. */
+interface Opening {
+  /** The response to `initialize`. */
+  readonly reply: Promise<Reply>;
+  /** Number of messages that wait for it. */
+  waiting: number;
+}
+
+/** Maximum number of messages that wait for the response to `initialize`. */
+const MAX_EARLY = 8;
+
 class LegacyEra implements Era {
   readonly #engine: Engine;
   /**
@@ -85,6 +96,8 @@ class LegacyEra implements Era {
   #loading?: Promise<Sessions>;
   /** Sessions on stdio and sockets. They end with their connection. */
   readonly #piped = new Map<InFlight, Session>();
+  /** Sessions on stdio and sockets that are being opened. */
+  readonly #opening = new Map<InFlight, Opening>();
   // Keyed by connection and not by call, because a weak map with an entry per call slows down garbage collection.
   readonly #sessionOf = new WeakMap<InFlight, Session>();
   readonly #made = new WeakMap<Call, OnceValues>();
@@ -128,7 +141,9 @@ class LegacyEra implements Era {
       return refuse(this.#engine.core, link, { message, version, status: 400, state, reason: "revision" });
     }
     const id = headers?.get("mcp-session-id");
-    if (message.kind === "request" && message.method === "initialize") return this.#initialize(message, link, id);
+    if (message.kind === "request" && message.method === "initialize") {
+      return http ? this.#initialize(message, link, id) : this.#initializePiped(message, link);
+    }
     if (!http) return this.#acceptPiped(message, link);
     if (typeof id !== "string") return this.#acceptBare(message, link);
     const session = this.#sessions?.find(id, link);
@@ -223,9 +238,30 @@ class LegacyEra implements Era {
       : refuse(this.#engine.core, link, { ...UNKNOWN_SESSION, message, version });
   }
 
+  #initializePiped(message: Request, link: Link): Promise<Reply> {
+    const { inFlight } = link;
+    const reply = this.#initialize(message, link, undefined).finally(() => {
+      if (this.#opening.get(inFlight) === opening) this.#opening.delete(inFlight);
+    });
+    const opening: Opening = { reply, waiting: 0 };
+    this.#opening.set(inFlight, opening);
+    return reply;
+  }
+
+  // Some clients send more before they have the response to `initialize`.
+  async #acceptAfter(opening: Opening, message: Readable, link: Link): Promise<Reply> {
+    opening.waiting++;
+    await opening.reply;
+    // The response is written first.
+    for (let turns = 8; turns; turns--) await undefined;
+    return await this.#acceptPiped(message, link);
+  }
+
   #acceptPiped(message: Readable, link: Link): Reply | Promise<Reply> {
     const session = this.#piped.get(link.inFlight);
     if (session) return this.#serve(session, message, link);
+    const opening = this.#opening.get(link.inFlight);
+    if (opening && opening.waiting < MAX_EARLY) return this.#acceptAfter(opening, message, link);
     // On stdio and sockets, a cancellation does not show which era it belongs to.
     if (message.kind === "notification") {
       this.#observe(message, link);

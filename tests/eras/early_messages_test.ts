@@ -1,0 +1,62 @@
+// Messages that a client sends before it has the response to `initialize`.
+import { assertEquals } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { openPipe } from "../../src/transports/channel.ts";
+
+const INITIALIZE = {
+  jsonrpc: "2.0",
+  id: "hello",
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "hasty", version: "1.0.0" } },
+};
+
+/** Sends messages at once, and returns the ids and codes of all responses in order. */
+async function send(messages: readonly object[], { delayMs = 0, count = messages.length } = {}): Promise<string[]> {
+  const server = createServer({
+    name: "t",
+    version: "1.0.0",
+    handlers: [tool({ name: "add", run: () => "3" })],
+    async admit(): Promise<true> {
+      if (delayMs) await new Promise((resolve) => setTimeout(resolve, delayMs));
+      return true;
+    },
+  });
+  const got: string[] = [];
+  const done = Promise.withResolvers<void>();
+  const pipe = openPipe(server, {
+    write(text) {
+      const { id, error } = JSON.parse(text);
+      got.push(error ? `${id} ${error.code}` : `${id}`);
+      if (got.length === count) done.resolve();
+      return undefined;
+    },
+  });
+  for (const message of messages) pipe.receive(JSON.stringify(message));
+  await done.promise;
+  pipe.close();
+  await server.close();
+  return got;
+}
+
+function call(id: number) {
+  return { jsonrpc: "2.0", id, method: "tools/call", params: { name: "add" } };
+}
+
+for (const delayMs of [0, 20]) {
+  Deno.test(`requests behind initialize are served after it, if it takes ${delayMs} ms`, async () => {
+    const messages = [INITIALIZE, { jsonrpc: "2.0", method: "notifications/initialized" }, call(1), call(2)];
+    assertEquals(await send(messages, { delayMs, count: 3 }), ["hello", "1", "2"]);
+  });
+}
+
+Deno.test("only some messages wait for initialize", async () => {
+  const messages = [INITIALIZE, ...Array.from({ length: 20 }, (_, i) => call(i))];
+  const got = await send(messages, { delayMs: 20 });
+  const refused = got.filter((each) => each.endsWith("-32600"));
+  assertEquals([got.length, refused.length], [21, 12]);
+});
+
+Deno.test("requests behind an initialize that fails are refused", async () => {
+  const messages = [{ ...INITIALIZE, params: {} }, call(1)];
+  assertEquals(await send(messages), ["hello -32602", "1 -32600"]);
+});

@@ -33,7 +33,9 @@ interface Modules {
   readonly "./inspector/serve.ts": typeof import("./inspector/serve.ts");
   readonly "./install.ts": typeof import("./install.ts");
   readonly "./install/jsonc_edit.ts": typeof import("./install/jsonc_edit.ts");
+  readonly "./load_error.ts": typeof import("./load_error.ts");
   readonly "./new.ts": typeof import("./new.ts");
+  readonly "./permissions.ts": typeof import("./permissions.ts");
   readonly "./prompt.ts": typeof import("./prompt.ts");
   readonly "./read.ts": typeof import("./read.ts");
   readonly "./serve_http.ts": typeof import("./serve_http.ts");

@@ -11,7 +11,6 @@ import type { ImportGraph } from "./import_graph.ts";
 import { platform } from "./platform.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError } from "./cli_error.ts";
-import { explainLoadError } from "./load_error.ts";
 import { findSuggestion } from "../core/suggestions.ts";
 
 /** The remedy for a file without a server. */
@@ -257,6 +256,7 @@ export async function importFile<T>(
       : url.startsWith("file:")
       ? "Fix the file."
       : "Check the name.";
+    const { explainLoadError } = await importModule("./load_error.ts");
     throw new CliError(`Cannot load ${target}: ${explainLoadError(error, remedy)}`);
   } finally {
     stopNotice();

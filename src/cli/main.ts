@@ -10,7 +10,6 @@ import { importModule } from "./lazy_modules.ts";
 import { platform } from "./platform.ts";
 import { hasErrorCode } from "./platform_files.ts";
 import { CliError, UsageError } from "./cli_error.ts";
-import { explainPermission } from "./permissions.ts";
 import { serve } from "./serve.ts";
 
 // Clients wait for `serve` to start, so it is imported statically. Every other command is loaded when it runs.
@@ -43,7 +42,7 @@ export async function main(): Promise<void> {
     platform.exit(await run(platform.args) ?? 0);
   } catch (error) {
     if (!(error instanceof CliError)) {
-      const missing = error instanceof Error ? explainPermission(error.message) : undefined;
+      const missing = error instanceof Error ? await explainPermission(error.message) : undefined;
       if (missing !== undefined) {
         console.error(toPrintable(`Cannot continue: ${missing}`));
         return platform.exit(2);
@@ -56,6 +55,14 @@ export async function main(): Promise<void> {
     // The message may contain names and text from a server, or from a file by another author.
     console.error(toPrintable(error.message) + (error instanceof UsageError ? await toHelpHint() : ""));
     platform.exit(error.exitCode);
+  }
+}
+
+async function explainPermission(message: string): Promise<string | undefined> {
+  try {
+    return (await importModule("./permissions.ts")).explainPermission(message);
+  } catch {
+    // The first error says more than the one of this import.
   }
 }
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { platform } from "./platform.ts";
+import { onImport } from "./platform_imports.ts";
 
 /** This library, which does not change while it runs. */
 const LIBRARY = [new URL("../", import.meta.url).href, new URL("../../mod.", import.meta.url).href];
@@ -17,7 +17,7 @@ export class ImportGraph {
 
   /** Starts to follow the imports of this process. */
   constructor() {
-    platform.onImport((file, importer) => {
+    onImport((file, importer) => {
       if (LIBRARY.some((start) => file.startsWith(start))) return 0;
       const imports = this.#imports.get(importer) ?? new Set();
       this.#imports.set(importer, imports.add(file));

@@ -1,6 +1,6 @@
 /**
- * The runtime as the command line uses it: arguments, exit, signals, the terminal, files, programs and HTTP. No other
- * file of the command line uses globals of Deno or Bun.
+ * The runtime as the command line uses it: arguments, exit, signals, the terminal, files and HTTP. Only the files whose
+ * names begin with `platform` use globals of Deno or Bun.
  *
  * @module
  */
@@ -16,8 +16,6 @@ import {
 import { createFiles, type Files, hasErrorCode } from "./platform_files.ts";
 import { createBunFileSystem } from "./platform_files_bun.ts";
 import { createDenoFileSystem } from "./platform_files_deno.ts";
-import { bunSpawn, denoSpawn, type Spawn } from "./platform_process.ts";
-import { onBunImport, onDenoImport, type ResolveImport } from "./platform_imports.ts";
 import { bunTerminal, denoTerminal, type Terminal } from "./platform_terminal.ts";
 
 /** The features of a runtime that the command line needs. */
@@ -52,7 +50,6 @@ export interface Platform {
   env(name: string): string | undefined;
   /** Runs code with an empty environment, so that packages that read variables for debugging need no permission. */
   withoutEnv<Value>(run: () => Value): Value;
-  readonly spawn: Spawn;
   /** Looks up the addresses of a host name. `port` is the one to connect to. Throws if there are none. */
   lookUp(name: string, port: number): Promise<readonly string[]>;
   /**
@@ -60,11 +57,6 @@ export interface Platform {
    * any Host header. Throws if there is no response.
    */
   sendAs(url: string, sent: SentAs): Promise<number>;
-  /**
-   * Calls `resolve` for each import of a local file from here on, with the URLs of both files. A version above 0 makes
-   * the runtime load the file once more for that version.
-   */
-  onImport(resolve: ResolveImport): void;
   /** Whether a file exists. Also `true` if it may not be read. */
   hasFile(url: string): Promise<boolean>;
   /** Serves HTTP. Throws if the address cannot be used. */
@@ -118,7 +110,6 @@ function denoPlatform(deno: DenoGlobal): Platform {
     mayRead: (path) => deno.permissions?.querySync({ name: "read", path }).state === "granted",
     env: (name) => deno.env.get(name),
     withoutEnv: (run) => withoutEnv(findProcess(), run),
-    spawn: denoSpawn(deno),
     async lookUp(hostname, port) {
       try {
         return await lookUp(findProcess(), hostname);
@@ -132,7 +123,6 @@ function denoPlatform(deno: DenoGlobal): Platform {
       }
     },
     sendAs: (url, sent) => sendAs(findProcess(), url, sent),
-    onImport: (resolve) => onDenoImport(findProcess().getBuiltinModule("module"), resolve),
     toRunner(permissions) {
       const program = isNpxCache(deno.execPath()) ? ["npx", "-y", `deno@${deno.version.deno}`] : ["deno"];
       return [...program, "run", ...(permissions === "all" ? ["-A"] : [])];
@@ -172,10 +162,8 @@ function bunPlatform(bun: BunGlobal, process: ProcessGlobal): Platform {
     mayRead: () => true,
     env: (name) => bun.env[name],
     withoutEnv: (run) => run(),
-    spawn: bunSpawn(bun),
     lookUp: (name) => lookUp(process, name),
     sendAs: (url, sent) => sendAs(process, url, sent),
-    onImport: (resolve) => onBunImport(bun, resolve),
     toRunner: () => isNpxCache(bun.argv[0]) ? ["npx", "-y", `bun@${bun.version}`] : ["bun"],
     exit: (code) => process.exit(code),
     onIdle: (listener) => process.on("beforeExit", listener),

@@ -3,13 +3,21 @@
  *
  * @module
  */
-import type { BunGlobal, ModuleModule } from "../runtime.ts";
+import { bun, type BunGlobal, findProcess, type ModuleModule } from "../runtime.ts";
 
 /** Returns the version of a file that another file imports. Both are URLs without a query. */
 export type ResolveImport = (file: string, importer: string) => number;
 
-/** Calls `resolve` for each import of a local file on Deno. */
-export function onDenoImport({ registerHooks }: ModuleModule, resolve: ResolveImport): void {
+/**
+ * Calls `resolve` for each import of a local file from here on, with the URLs of both files. A version above 0 makes the
+ * runtime load the file once more for that version.
+ */
+export function onImport(resolve: ResolveImport): void {
+  if (bun) onBunImport(bun, resolve);
+  else onDenoImport(findProcess().getBuiltinModule("module"), resolve);
+}
+
+function onDenoImport({ registerHooks }: ModuleModule, resolve: ResolveImport): void {
   registerHooks({
     resolve(specifier, context, next) {
       const found = next(specifier, context);
@@ -21,8 +29,7 @@ export function onDenoImport({ registerHooks }: ModuleModule, resolve: ResolveIm
   });
 }
 
-/** Calls `resolve` for each import of a local file by its path on Bun. */
-export function onBunImport(bun: BunGlobal, resolve: ResolveImport): void {
+function onBunImport(bun: BunGlobal, resolve: ResolveImport): void {
   // `resolveSync` calls the plugin again.
   let isResolving = false;
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { BunGlobal, DenoGlobal } from "../runtime.ts";
+import { bun, type BunGlobal, deno, type DenoGlobal } from "../runtime.ts";
 
 /** How to start a program. It does not inherit the environment of this process. */
 export interface SpawnOptions {
@@ -24,33 +24,28 @@ export interface Spawned {
 }
 
 /** Starts a program by its name or path, with arguments and without a shell. Throws if there is no such program. */
-export type Spawn = (words: readonly string[], options: SpawnOptions) => Spawned;
-
-/** Starts programs on Deno. */
-export function denoSpawn(deno: DenoGlobal): Spawn {
-  return ([program, ...args], { cwd, env, input }) => {
-    const stdin = input === undefined ? "null" : "piped";
-    const child = new deno.Command(program, {
-      args,
-      cwd,
-      clearEnv: true,
-      env,
-      stdin,
-      stdout: "piped",
-      stderr: "piped",
-    }).spawn();
-    if (input !== undefined) write(child.stdin, input);
-    return { stdout: child.stdout, stderr: child.stderr, ...toExit(child, child.status.then(({ code }) => code)) };
-  };
+export function spawn(words: readonly string[], options: SpawnOptions): Spawned {
+  if (deno) return denoSpawn(deno, words, options);
+  if (bun) return bunSpawn(bun, words, options);
+  throw new Error("Cannot start a program: this is neither Deno nor Bun");
 }
 
-/** Starts programs on Bun. */
-export function bunSpawn(bun: BunGlobal): Spawn {
-  return (words, { cwd, env, input }) => {
-    const stdin = input === undefined ? "ignore" : new TextEncoder().encode(input);
-    const child = bun.spawn(words, { cwd, env, stdin, stdout: "pipe", stderr: "pipe" });
-    return { stdout: child.stdout, stderr: child.stderr, ...toExit(child, child.exited) };
-  };
+function denoSpawn(
+  deno: DenoGlobal,
+  [program, ...args]: readonly string[],
+  { cwd, env, input }: SpawnOptions,
+): Spawned {
+  const stdin = input === undefined ? "null" : "piped";
+  const options = { args, cwd, clearEnv: true, env, stdin, stdout: "piped", stderr: "piped" } as const;
+  const child = new deno.Command(program, options).spawn();
+  if (input !== undefined) write(child.stdin, input);
+  return { stdout: child.stdout, stderr: child.stderr, ...toExit(child, child.status.then(({ code }) => code)) };
+}
+
+function bunSpawn(bun: BunGlobal, words: readonly string[], { cwd, env, input }: SpawnOptions): Spawned {
+  const stdin = input === undefined ? "ignore" : new TextEncoder().encode(input);
+  const child = bun.spawn(words, { cwd, env, stdin, stdout: "pipe", stderr: "pipe" });
+  return { stdout: child.stdout, stderr: child.stderr, ...toExit(child, child.exited) };
 }
 
 // Signals to a program that has exited throw on Deno, and on Bun they may reach another process with its id.

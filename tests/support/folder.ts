@@ -1,5 +1,6 @@
 // A folder of files outside of the project, and a server from a config file in it, on either runtime.
 import { platform } from "../../src/cli/platform.ts";
+import { spawn } from "../../src/cli/platform_process.ts";
 import { load } from "../../src/cli/load.ts";
 import { connect, type Connection } from "../../src/testing/testing.ts";
 
@@ -8,7 +9,7 @@ export const root: string = decodeURIComponent(new URL("../../", import.meta.url
 
 /** Runs a system program to its end; throws if it fails. */
 export async function system(...words: string[]): Promise<string> {
-  const child = platform.spawn(words, { cwd: "/", env: { PATH: platform.env("PATH") ?? "" } });
+  const child = spawn(words, { cwd: "/", env: { PATH: platform.env("PATH") ?? "" } });
   const [code, text] = await Promise.all([
     child.ended,
     new Response(child.stdout).text(),

@@ -4,8 +4,7 @@
  * @module
  */
 import { ToolError } from "../../library.ts";
-import { platform } from "../platform.ts";
-import type { Spawned } from "../platform_process.ts";
+import { spawn, type Spawned, type SpawnOptions } from "../platform_process.ts";
 import { toMessage } from "./source.ts";
 
 /** How long to wait for a program to end, and for its output to be closed, in milliseconds. */
@@ -34,7 +33,7 @@ export interface ProgramLimits {
  */
 export async function runProgram(
   words: readonly string[],
-  options: Parameters<typeof platform.spawn>[1],
+  options: SpawnOptions,
   { timeoutMs, maxBytes, signal }: ProgramLimits,
 ): Promise<ProgramResult> {
   const child = start(words, options);
@@ -66,9 +65,9 @@ export async function runProgram(
   return { stdout: stdout.trimEnd(), stderr: stderr.trimEnd(), code, killReason };
 }
 
-function start(words: readonly string[], options: Parameters<typeof platform.spawn>[1]): Spawned {
+function start(words: readonly string[], options: SpawnOptions): Spawned {
   try {
-    return platform.spawn(words, options);
+    return spawn(words, options);
   } catch (error) {
     throw new ToolError(`Cannot run ${words[0]}: ${toMessage(error)}`);
   }

@@ -9,7 +9,7 @@ import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { Ticker } from "./core/timers.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
-import { readPath } from "./transports/http/request_path.ts";
+import { toRequestPath } from "./transports/http/request_path.ts";
 import type { Server, ServerInternals } from "./server/server.ts";
 
 /** Handlers that several servers get. */
@@ -109,7 +109,7 @@ function createRouter(servers: readonly Server[]): (url: string) => Server | und
     }
   }
   return (url) => {
-    const path = normalize(readPath(url));
+    const path = normalize(toRequestPath(url));
     return byPath.get(path) ?? [...routes, ...patterns].find(({ pattern }) => pattern.test(path))?.server;
   };
 }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { isPromiseLike } from "../protocol/promise_like.ts";
+import { isPromiseLike } from "../protocol/promises.ts";
 import { type AuthRefusal, type Challenge, isRefusal, refuse } from "../core/auth.ts";
 import type { Principal } from "../core/context.ts";
 

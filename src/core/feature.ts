@@ -4,7 +4,7 @@
  * @module
  */
 import type { Notification, Params, Result } from "../protocol/jsonrpc.ts";
-import { isPromiseLike } from "../protocol/promise_like.ts";
+import { isPromiseLike } from "../protocol/promises.ts";
 import type { HeaderParam } from "../schema/header_params.ts";
 import type { Call, Carrier } from "./call.ts";
 import type { Binding } from "./container.ts";

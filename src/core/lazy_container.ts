@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { lazy } from "../protocol/lazy.ts";
+import { lazy } from "../protocol/promises.ts";
 import type { Container, ContainerParts, ServiceCall } from "./container.ts";
 import type { Service } from "./service.ts";
 import type { Injection, ServiceContainer } from "./service_container.ts";

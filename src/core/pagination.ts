@@ -5,7 +5,7 @@
  * @module
  */
 import type { Result } from "../protocol/jsonrpc.ts";
-import { lazy } from "../protocol/lazy.ts";
+import { lazy } from "../protocol/promises.ts";
 import type { Call } from "./call.ts";
 import type { Core } from "./core.ts";
 import type { Cursors } from "./cursors.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { BUSY, McpError, quote, toBusy } from "../protocol/errors.ts";
-import { isPromiseLike } from "../protocol/promise_like.ts";
+import { isPromiseLike } from "../protocol/promises.ts";
 import {
   type Container,
   type ContainerParts,

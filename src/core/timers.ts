@@ -98,6 +98,16 @@ export class Ticker {
     return timeout;
   }
 
+  /**
+   * Schedules `end` for the time at which credentials expire, in milliseconds since 1970. `undefined` means never. Returns
+   * a function that cancels it.
+   */
+  startExpiry(expiresAt: number | undefined, end: () => void): () => void {
+    if (expiresAt === undefined) return () => {};
+    const timeout = this.startTimeout(expiresAt - this.clock.date(), end);
+    return () => this.cancel(timeout);
+  }
+
   /** Cancels a timeout. */
   cancel(timeout: Timeout): void {
     this.#timeouts.delete(timeout);

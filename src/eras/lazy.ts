@@ -4,7 +4,7 @@
  * @module
  */
 import type { Incoming } from "../protocol/jsonrpc.ts";
-import { lazy } from "../protocol/lazy.ts";
+import { lazy } from "../protocol/promises.ts";
 import type { Era } from "../core/era.ts";
 import type { Link, Reply } from "../core/link.ts";
 

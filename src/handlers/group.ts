@@ -4,7 +4,7 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import { isPromiseLike } from "../protocol/promise_like.ts";
+import { isPromiseLike } from "../protocol/promises.ts";
 import type { Allow, Feature, GroupedAllow, GroupedOptions, Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Middleware } from "../core/middleware.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { lazy } from "../protocol/lazy.ts";
+import { lazy } from "../protocol/promises.ts";
 import { type Inspected, inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
 
 export type { JsonSchema };

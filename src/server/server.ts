@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { lazy } from "../protocol/lazy.ts";
+import { lazy } from "../protocol/promises.ts";
 import { compileSchema, type Schema } from "../schema/schema.ts";
 import { Accounts } from "../core/account.ts";
 import type { Authentication } from "../core/auth.ts";

@@ -10,9 +10,8 @@ export interface FakeClock extends Clock {
   /** How many jobs are waiting. */
   readonly waiting: number;
   /**
-   * Advances the clock by `ms` milliseconds and runs the jobs that become due, in order, each at its own time. Before the
-   * first job, calls that were just sent get some turns of the event loop to start. After each job, promises settle for
-   * one turn, so they may start jobs that are due within the same `ms`.
+   * Advances the clock by `ms` milliseconds and runs the jobs that become due, in order, each at its own time. After each
+   * job, promises settle for a turn of the event loop, so they may start jobs that are due within the same `ms`.
    */
   advance(ms: number): Promise<void>;
 }
@@ -60,8 +59,7 @@ export function fakeClock(date: number = Date.UTC(2026, 0)): FakeClock {
     },
     async advance(ms) {
       const end = now + ms;
-      // A call that has just been sent needs some turns of the event loop until it runs.
-      for (let turns = FIRST_TURNS; turns; turns--) await settle();
+      await settle();
       for (let next = findDue(end); next; next = findDue(end)) {
         jobs.delete(next);
         now = Math.max(now, next.due);
@@ -72,8 +70,6 @@ export function fakeClock(date: number = Date.UTC(2026, 0)): FakeClock {
     },
   };
 }
-
-const FIRST_TURNS = 5;
 
 function settle(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 0));

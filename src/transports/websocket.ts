@@ -16,7 +16,6 @@ import { toBusy } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
-import { startExpiry } from "../core/expiry.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { RETRY_AFTER } from "../core/link.ts";
 import type { RefusalReason } from "../core/observer.ts";
@@ -298,7 +297,7 @@ class SocketConnection {
       transport: "websocket",
     });
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
-    this.#stopExpiry = startExpiry(this.#pipe.ticker, principal, () => {
+    this.#stopExpiry = this.#pipe.ticker.startExpiry(principal?.expiresAt, () => {
       this.#socket.close(POLICY_VIOLATION, "the credentials have expired");
       this.close();
     });

@@ -5,13 +5,21 @@ import { connect, fakeClock } from "../../src/testing/testing.ts";
 
 Deno.test("a clock that advances finds the first call running", async () => {
   const clock = fakeClock();
-  const hang = tool({ name: "hang", run: () => new Promise<string>(() => {}) });
+  let started = Promise.withResolvers<void>();
+  const run = () => {
+    started.resolve();
+    return new Promise<string>(() => {});
+  };
+  const hang = tool({ name: "hang", run });
   const limits = { calls: { timeoutMs: 60_000 } };
   for (const transport of ["memory", "http", "pipe"] as const) {
     for (const era of ["modern", "legacy"] as const) {
       const server = createServer({ name: "slow", version: "1.0.0", handlers: [hang], clock, limits });
       await using client = await connect(server, { era, transport, timeoutMs: 3000 });
+      started = Promise.withResolvers();
       const call = client.callTool("hang").catch((error) => error.message);
+      // Over a real connection, the request takes any time to arrive.
+      if (transport === "http") await started.promise;
       await clock.advance(60_000);
       assertEquals(await call, "Cannot finish the call: it took longer than 60000 ms (calls.timeoutMs)");
       await server.close();

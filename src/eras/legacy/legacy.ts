@@ -25,12 +25,11 @@ import { Call, type Carrier, toTooLong } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { ClientFacts } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
-import { startExpiry } from "../../core/expiry.ts";
 import { type Method, type Outcome, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import { type Link, type Reply, toHints } from "../../core/link.ts";
 import { wantsLevel } from "../../core/log.ts";
-import { OnceValues } from "../../core/once.ts";
+import type { OnceValues } from "../../core/once.ts";
 import type { RequestReport } from "../../core/observer.ts";
 import { type Question, requireCapabilities } from "../../core/question.ts";
 import { readSessionData } from "./session_data.ts";
@@ -167,7 +166,7 @@ class LegacyEra implements Era {
       const problem = "open the stream: too many are open (streams.open, streams.openPerClient)";
       return refuseBusy(this.#engine.core, link, session.client, toBusy(problem));
     }
-    const stopExpiry = startExpiry(this.#engine.core.ticker, link.principal, () => link.release());
+    const stopExpiry = this.#engine.core.ticker.startExpiry(link.principal?.expiresAt, () => link.release());
     try {
       await session.streams.attach(link, link.headers?.get("last-event-id") ?? null);
       return {};
@@ -534,10 +533,12 @@ class LegacyEra implements Era {
     }
   }
 
-  #once(call: Call, key: string, make: () => unknown): Promise<unknown> {
+  // Loaded on demand, because few handlers keep values.
+  async #once(call: Call, key: string, make: () => unknown): Promise<unknown> {
+    const { OnceValues } = await import("../../core/once.ts");
     const values = this.#made.get(call) ?? new OnceValues();
     this.#made.set(call, values);
-    return values.get(key, make);
+    return await values.get(key, make);
   }
 
   // Subscribes to changes only once a client is connected, so that earlier changes start no timer.

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { isPromiseLike } from "../../protocol/promise_like.ts";
+import { isPromiseLike } from "../../protocol/promises.ts";
 import type { Call } from "../../core/call.ts";
 import type { Core } from "../../core/core.ts";
 

@@ -10,7 +10,6 @@ import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Engine } from "../../core/era.ts";
-import { startExpiry } from "../../core/expiry.ts";
 import type { ListenKey, Published, Runner } from "../../core/feature.ts";
 import { countSubscriber, createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
@@ -181,7 +180,7 @@ class Subscription {
     this.#call.onCancel = () => this.#end(this.#call.reason === SHUTDOWN ? {} : undefined);
     inFlight.add(this.#call);
     this.#announce("opened");
-    this.#stops.push(startExpiry(this.#engine.core.ticker, link.principal, () => this.#end({})));
+    this.#stops.push(this.#engine.core.ticker.startExpiry(link.principal?.expiresAt, () => this.#end({})));
     const start = () => {
       if (!this.#ended) return;
       this.#engine.changes.listeners.add(this.#onChange);

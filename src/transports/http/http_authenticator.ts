@@ -6,7 +6,7 @@
  */
 import { quote } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
-import { isPromiseLike } from "../../protocol/promise_like.ts";
+import { isPromiseLike } from "../../protocol/promises.ts";
 import {
   type Authentication,
   type AuthFacts,
@@ -33,7 +33,7 @@ import type { Admitted, Authenticator, AuthenticatorParts, EnterOptions, OpenRou
 import { AuthenticationLimits, CLOSED, TOO_SLOW } from "./authentication_limits.ts";
 import { toFault, toRefusal } from "./exchange.ts";
 import { PathTemplate } from "./path_template.ts";
-import { readPath } from "./request_path.ts";
+import { toRequestPath } from "./request_path.ts";
 
 /** Authenticates callers. */
 export class HttpAuthenticator implements Authenticator {
@@ -64,14 +64,14 @@ export class HttpAuthenticator implements Authenticator {
   }
 
   respond(request: Request): Promise<Response> | undefined {
-    const route = this.#routes.get(readPath(request.url));
+    const route = this.#routes.get(toRequestPath(request.url));
     return route && this.#serve(route, request, NO_ROUTE);
   }
 
   async respondAt(request: Request, open: OpenRoute): Promise<Response | undefined> {
     const fixed = this.respond(request);
     if (fixed) return await fixed;
-    const path = readPath(request.url);
+    const path = toRequestPath(request.url);
     if (path.length > MAX_PATH) return;
     for (const { route, template } of this.#templates) {
       const values = template.match(path);

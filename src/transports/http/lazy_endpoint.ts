@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { lazy } from "../../protocol/lazy.ts";
+import { lazy } from "../../protocol/promises.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import type { Endpoint, Fetch, HttpOptions } from "./fetch.ts";
 

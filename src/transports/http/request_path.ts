@@ -5,6 +5,6 @@
  */
 
 /** Returns the path of an absolute URL, as it was sent. Parsing the URL would cost more, and may throw on Bun. */
-export function readPath(url: string): string {
+export function toRequestPath(url: string): string {
   return url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, "");
 }

@@ -13,7 +13,6 @@
  * @module
  */
 import { toBusy } from "../../protocol/errors.ts";
-import { startExpiry } from "../../core/expiry.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { RETRY_AFTER } from "../../core/link.ts";
 import type { RefusalReason } from "../../core/observer.ts";
@@ -157,7 +156,7 @@ export function httpSse(
       account,
       transport: "http-sse",
     });
-    const stopExpiry = startExpiry(pipe.ticker, principal, () => {
+    const stopExpiry = pipe.ticker.startExpiry(principal?.expiresAt, () => {
       close();
       stream.end();
     });

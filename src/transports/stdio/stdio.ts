@@ -17,7 +17,6 @@ import { LineSplitter } from "./line_splitter.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import { findRoot } from "../../core/container.ts";
-import { startExpiry } from "../../core/expiry.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { enterServer, openPipe, type Pipe, type PipeServer, type Write } from "../channel.ts";
 import { Outbox } from "../outbox.ts";
@@ -79,7 +78,7 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
   signal?.addEventListener("abort", stop);
   if (signal?.aborted) stop();
   writer.lost.then(stop);
-  const stopExpiry = startExpiry(pipe.ticker, principal, stop);
+  const stopExpiry = pipe.ticker.startExpiry(principal?.expiresAt, stop);
   try {
     if (container) await Promise.race(signal ? [container.ready(), aborted(signal)] : [container.ready()]);
     while (true) {

@@ -1,5 +1,5 @@
 /**
- * What a server does in development only: it warns of repeated work, and of options that are ignored.
+ * Warnings for development: repeated work, and options that are ignored.
  *
  * @module
  */
@@ -13,10 +13,8 @@ import { findInHandlers, findInServer, toUnknownOption, type UnknownOption } fro
 const MAX_WARNINGS = 1000;
 
 /** Starts to print warnings, once for each server. Does nothing if the option `development` is `false`. */
-export function startDevelopment(
-  { core, host, registry }: Engine,
-  options: Pick<ServerOptions, "name" | "development">,
-): void {
+export function startDevelopment(engine: Engine, options: Pick<ServerOptions, "name" | "development">): void {
+  const { core, host } = engine;
   if (options.development === false || host.reruns) return;
   host.reruns = new RerunWatch(core.ticker.clock, (repeated) => console.warn(toWarning(repeated)));
   const printed = new Set<string>();
@@ -27,7 +25,7 @@ export function startDevelopment(
       console.warn(text);
     }
   };
-  warn([...findInServer(options), ...findInHandlers(registry.handlers)]);
+  warn(findUnknownOptions(engine, options));
   // The factories make all handlers.
   core.inspect = (added) => warn(findInHandlers(added as readonly Handler[]));
 }

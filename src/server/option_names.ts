@@ -106,29 +106,42 @@ const ANNOTATIONS: KnownOptions<keyof ToolAnnotations> = {
   },
 };
 
+/** Names that tools, prompts and resources share. */
+type Shared = keyof ToolOptions<Schema, Schema> & keyof PromptOptions<Schema> & keyof ResourceFixedOptions;
+
+/** Options of tools, prompts, resources and providers. */
+const HANDLER: Readonly<Record<Shared & keyof ResourceProviderOptions, true>> = {
+  name: true,
+  use: true,
+  services: true,
+  guards: true,
+  describeError: true,
+  tags: true,
+  allow: true,
+  scopes: true,
+  needs: true,
+  extensions: true,
+  limits: true,
+};
+
+/** Options that describe a handler to clients. */
+const DESCRIPTION = { title: true, description: true, icons: true, _meta: true } as const satisfies Partial<
+  Record<Shared, true>
+>;
+
+/** Options of resources and providers. */
+const RESOURCE = { ...HANDLER, mimeType: true, ttlMs: true, cacheScope: true, read: true } as const;
+
 /** Options of `tool`. */
 export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
   names: {
-    name: true,
-    title: true,
-    description: true,
+    ...HANDLER,
+    ...DESCRIPTION,
     input: true,
     lenientArguments: true,
     output: true,
     annotations: ANNOTATIONS,
-    icons: true,
-    _meta: true,
-    use: true,
-    services: true,
-    guards: true,
-    describeError: true,
-    tags: true,
     forCaller: true,
-    allow: true,
-    scopes: true,
-    needs: true,
-    extensions: true,
-    limits: true,
     run: true,
   },
   hints: {
@@ -155,23 +168,10 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
 /** Options of `prompt`. */
 export const PROMPT: KnownOptions<keyof PromptOptions<Schema>> = {
   names: {
-    name: true,
-    title: true,
-    description: true,
+    ...HANDLER,
+    ...DESCRIPTION,
     input: true,
     complete: true,
-    icons: true,
-    _meta: true,
-    use: true,
-    services: true,
-    guards: true,
-    describeError: true,
-    tags: true,
-    allow: true,
-    scopes: true,
-    needs: true,
-    extensions: true,
-    limits: true,
     run: true,
   },
   hints: {
@@ -206,28 +206,11 @@ const LISTED = "return it with each resource of list";
 /** Options of `resource` with a fixed URI. */
 export const FIXED_RESOURCE: KnownOptions<keyof ResourceFixedOptions> = {
   names: {
+    ...RESOURCE,
+    ...DESCRIPTION,
     uri: true,
-    name: true,
-    title: true,
-    description: true,
-    mimeType: true,
     size: true,
     annotations: true,
-    icons: true,
-    _meta: true,
-    use: true,
-    services: true,
-    guards: true,
-    describeError: true,
-    tags: true,
-    allow: true,
-    scopes: true,
-    needs: true,
-    extensions: true,
-    limits: true,
-    ttlMs: true,
-    cacheScope: true,
-    read: true,
   },
   hints: { ...RESOURCE_HINTS, uriTemplate: "uri" },
   elsewhere: {
@@ -242,30 +225,13 @@ export const FIXED_RESOURCE: KnownOptions<keyof ResourceFixedOptions> = {
 /** Options of `resource` with a URI template. */
 export const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText>> = {
   names: {
+    ...RESOURCE,
+    ...DESCRIPTION,
     uri: true,
-    name: true,
-    title: true,
-    description: true,
-    mimeType: true,
     annotations: true,
-    icons: true,
-    _meta: true,
-    use: true,
-    services: true,
-    guards: true,
-    describeError: true,
-    tags: true,
     params: true,
     complete: true,
     list: true,
-    allow: true,
-    scopes: true,
-    needs: true,
-    extensions: true,
-    limits: true,
-    ttlMs: true,
-    cacheScope: true,
-    read: true,
   },
   hints: { ...RESOURCE_HINTS, uriTemplate: "uri", arguments: "params", input: "params" },
   elsewhere: {
@@ -278,25 +244,11 @@ export const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText>>
 /** Options of `resourceProvider`. */
 export const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
   names: {
+    ...RESOURCE,
     scheme: true,
-    name: true,
-    mimeType: true,
-    use: true,
-    services: true,
-    guards: true,
-    describeError: true,
-    tags: true,
     list: true,
     subscribe: true,
     unsubscribe: true,
-    allow: true,
-    scopes: true,
-    needs: true,
-    extensions: true,
-    limits: true,
-    ttlMs: true,
-    cacheScope: true,
-    read: true,
   },
   hints: { ...MIDDLEWARE, handler: "read", execute: "read", callback: "read", load: "read", run: "read" },
   elsewhere: {

@@ -1,6 +1,6 @@
 /**
- * Finds options that are ignored, because no option has their name. Loaded in development and for `mcp check`: with a
- * type checker there are none, but a JavaScript file has none.
+ * Finds options that are ignored because of their names. A type checker rejects them, but JavaScript files have none.
+ * Loaded in development and for `mcp check`.
  *
  * @module
  */
@@ -58,7 +58,7 @@ export function findInHandlers(handlers: readonly Handler[]): readonly UnknownOp
   return [...all.flatMap(findInHandler), ...[...services].flatMap(findInService)];
 }
 
-/** What has options. */
+/** The server, handler or service that has an option. */
 type Place = Pick<UnknownOption, "kind" | "name">;
 
 function findInHandler({ [INTERNALS]: { feature, key: name, options } }: Handler): readonly UnknownOption[] {

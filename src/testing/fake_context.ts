@@ -124,7 +124,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   return Object.assign(call, { ...records, cancel });
 }
 
-/** What a context records. */
+/** Lists of what a handler did with its fake context. */
 type Records = {
   readonly [Name in "progressed" | "logged" | "announced" | "asked" | "deferred"]: FakeContext[Name][number][];
 };

@@ -5,23 +5,11 @@ import { type Context, createServer, prompt, resource, tool } from "../../mod.ts
 import { INTERNALS } from "../../src/core/internals.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
+import { collectWarnings } from "../support/warnings.ts";
 
 const schema = z.object({ ok: z.boolean() });
 const ask = (ctx: Context, key: string) => ctx.elicit(key, { message: "?", schema });
 const client = { onElicit: () => ({ action: "accept", content: { ok: true } }) as const, logLevel: "debug" } as const;
-
-/** Runs a function and returns the warnings. */
-async function collect(run: () => Promise<unknown>): Promise<string[]> {
-  const warnings: string[] = [];
-  const { warn } = console;
-  console.warn = (text: string) => void warnings.push(text);
-  try {
-    await run();
-  } finally {
-    console.warn = warn;
-  }
-  return warnings;
-}
 
 const noisy = tool({
   name: "noisy",
@@ -39,7 +27,7 @@ const noisy = tool({
 behaviour("work before a question is reported once, for each question and in every revision", async (join) => {
   const { client: connected } = await join({ handlers: [noisy] }, client);
   const call = () => connected.callTool("noisy", {}, { meta: { progressToken: 1 } });
-  const warnings = await collect(async () => void [await call(), await call()]);
+  const warnings = await collectWarnings(async () => void [await call(), await call()]);
   assertEquals(warnings, [
     'Cannot run tools/call "noisy" without repeating work: before the question "first" it logs a message, reports ' +
     "progress, and again when the answer comes; do this after the last question, or keep its value with " +
@@ -73,7 +61,9 @@ behaviour("a slow await before a question is reported, and work in ctx.once is n
     },
   });
   const { client: connected } = await join({ handlers: [slow, kept], clock }, client);
-  const warnings = await collect(async () => void [await connected.callTool("slow"), await connected.callTool("kept")]);
+  const warnings = await collectWarnings(async () =>
+    void [await connected.callTool("slow"), await connected.callTool("kept")]
+  );
   assertEquals(warnings.length, 1, warnings.join("\n"));
   assertStringIncludes(warnings[0], 'Cannot run tools/call "slow" without repeating work: before the question "sure"');
   assertStringIncludes(warnings[0], "it takes 150 ms, and again");
@@ -95,7 +85,7 @@ behaviour("a change that is announced before a question is reported, and one aft
   const quiet = tool({ name: "quiet", run: async (_input, ctx) => (await ask(ctx, "sure")).action });
   const { client: connected } = await join({ handlers: [announcing, quiet] }, client);
   const subscription = await connected.subscribe({ toolsListChanged: true });
-  const warnings = await collect(async () => {
+  const warnings = await collectWarnings(async () => {
     await connected.callTool("announcing");
     await connected.callTool("quiet");
   });
@@ -117,7 +107,7 @@ behaviour("prompts and resources are reported like tools", async (join) => {
       resource({ uri: "note://1", name: "note", read: (_uri, ctx) => work(ctx) }),
     ],
   }, client);
-  const warnings = await collect(async () => {
+  const warnings = await collectWarnings(async () => {
     await connected.getPrompt("words");
     await connected.readResource("note://1");
   });
@@ -131,7 +121,7 @@ Deno.test("development: true warns without a test kit, and false silences the te
   const warnOf = async (development: boolean) => {
     const server = createServer({ name: "s", version: "1.0.0", handlers: [noisy], development });
     if (development) await server[INTERNALS].develop();
-    return await collect(async () => {
+    return await collectWarnings(async () => {
       await using connected = await connect(server, client);
       await connected.callTool("noisy");
     });

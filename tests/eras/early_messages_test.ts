@@ -1,6 +1,6 @@
 // Messages that a client sends before it has the response to `initialize`.
 import { assertEquals } from "@std/assert";
-import { createServer, tool } from "../../mod.ts";
+import { createServer, type LimitOptions, tool } from "../../mod.ts";
 import { openPipe } from "../../src/transports/channel.ts";
 
 const INITIALIZE = {
@@ -11,8 +11,16 @@ const INITIALIZE = {
 };
 
 /** Sends messages at once, and returns the ids and codes of all responses in order. */
-async function send(messages: readonly object[], { delayMs = 0, count = messages.length } = {}): Promise<string[]> {
+async function send(
+  messages: readonly object[],
+  { delayMs = 0, count = messages.length, limits = {} }: {
+    readonly delayMs?: number;
+    readonly count?: number;
+    readonly limits?: LimitOptions;
+  } = {},
+): Promise<string[]> {
   const server = createServer({
+    limits,
     name: "t",
     version: "1.0.0",
     handlers: [tool({ name: "add", run: () => "3" })],
@@ -59,4 +67,14 @@ Deno.test("only some messages wait for initialize", async () => {
 Deno.test("requests behind an initialize that fails are refused", async () => {
   const messages = [{ ...INITIALIZE, params: {} }, call(1)];
   assertEquals(await send(messages), ["hello -32602", "1 -32600"]);
+});
+
+Deno.test("messages that wait for initialize are charged to their client", async () => {
+  const text = "x".repeat(100_000);
+  const large = (id: number) => ({ ...call(id), params: { name: "add", arguments: { text } } });
+  const note = { jsonrpc: "2.0", method: "notifications/initialized", params: { text } };
+  const options = { delayMs: 20, limits: { memory: { bytesPerClient: 500_000 } } };
+  // Each takes two bytes per character, so two of the four fit.
+  const got = await send([INITIALIZE, note, large(1), large(2), large(3)], { ...options, count: 4 });
+  assertEquals(got.filter((each) => each.endsWith("-31503")).length, 2);
 });

@@ -21,28 +21,16 @@ import { connect } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { runtimes, testProcesses, withFiles } from "../support/command_line.ts";
 import { run } from "../support/processes.ts";
+import { collectWarnings } from "../support/warnings.ts";
 
 /** Options that are not type-checked, as from JavaScript. */
 const wrong = (options: object) => options as never; // As above.
 
 const text = () => "";
 
-/** Runs a function and returns the warnings. */
-async function collect(run: () => unknown): Promise<string[]> {
-  const warnings: string[] = [];
-  const { warn } = console;
-  console.warn = (text: string) => void warnings.push(text);
-  try {
-    await run();
-  } finally {
-    console.warn = warn;
-  }
-  return warnings;
-}
-
 async function develop(options: Partial<ServerOptions>): Promise<string[]> {
   const server = createServer({ name: "s", version: "1.0.0", ...options });
-  const warnings = await collect(() => server[INTERNALS].develop());
+  const warnings = await collectWarnings(() => server[INTERNALS].develop());
   await server.close();
   return warnings.map((text) => text.replace(/^Cannot use the option /, ""));
 }
@@ -157,7 +145,7 @@ Deno.test("known options, and unknown ones that are undefined, are not reported"
 behaviour("each unknown option is reported once, also of a handler that is added later", async (join) => {
   const old = tool(wrong({ name: "old", handler: text, run: text }));
   const added = tool(wrong({ name: "new", handler: text, run: text }));
-  const warnings = await collect(async () => {
+  const warnings = await collectWarnings(async () => {
     const { client, server, join: again } = await join({ handlers: [old] });
     await again();
     server.handlers.add(added);
@@ -176,7 +164,7 @@ behaviour("each unknown option is reported once, also of a handler that is added
 Deno.test("handlers of a concrete path are reported when the path is first used", async () => {
   const handlers = () => [tool(wrong({ name: "t", handler: text, run: text }))];
   const server = createServer({ name: "s", version: "1.0.0", path: "/:tenant/mcp", handlers });
-  const warnings = await collect(async () => {
+  const warnings = await collectWarnings(async () => {
     for (const tenant of ["a", "b"]) await (await connect(server, { transport: "pipe", params: { tenant } })).close();
   });
   assertEquals(warnings.length, 1, warnings.join("\n"));
@@ -188,7 +176,7 @@ Deno.test("mounted servers are reported too, and development: false reports noth
   const make = (name: string, development?: boolean): Server =>
     createServer(wrong({ name, version: "1.0.0", path: `/${name}`, tools: [], development }));
   const mounted = mount([make("a"), make("b"), make("c", false)]);
-  const warnings = await collect(() => mounted[INTERNALS].develop());
+  const warnings = await collectWarnings(() => mounted[INTERNALS].develop());
   assertEquals(warnings.map((text) => text.slice(0, 41)), [
     'Cannot use the option tools of server "a"',
     'Cannot use the option tools of server "b"',

@@ -19,7 +19,7 @@ import {
   toNotification,
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
-import { isWithin } from "../../protocol/weight.ts";
+import { countIndexes, isWithin, toWeight } from "../../protocol/weight.ts";
 import { isScopeError, requireScopes } from "../../core/scopes.ts";
 import { Call, type Carrier, toTooLong } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
@@ -249,8 +249,18 @@ class LegacyEra implements Era {
 
   // Some clients send more before they have the response to `initialize`.
   async #acceptAfter(opening: Opening, message: Readable, link: Link): Promise<Reply> {
+    const { account } = link;
+    const bytes = weigh(message);
+    if (!account.hold(bytes)) {
+      const problem = "serve the request: too much memory is used (memory.bytesPerClient, memory.bytes)";
+      return refuseBusy(this.#engine.core, link, { message }, toBusy(problem));
+    }
     opening.waiting++;
-    await opening.reply;
+    try {
+      await opening.reply;
+    } finally {
+      account.free(bytes);
+    }
     // The response is written first.
     for (let turns = 8; turns; turns--) await undefined;
     return await this.#acceptPiped(message, link);
@@ -590,6 +600,13 @@ function toSilent(
 
 function toKnown(): McpError {
   return new McpError(INVALID_REQUEST, "Cannot initialize: this session is initialized already");
+}
+
+/** Returns the bytes of memory that a message takes. */
+function weigh(message: Readable): number {
+  if ("weight" in message) return message.weight;
+  const text = JSON.stringify(message);
+  return toWeight(text, { max: 0, indexes: countIndexes(text) });
 }
 
 function takeNotification(inFlight: InFlight, notification: Notification): Reply {

@@ -25,8 +25,8 @@ export interface Args {
  * Parses `--name`, `--name value` and `--name=value`, in any order with operands. Arguments after `--` are not parsed:
  * they belong to the served file or to the command that starts a server.
  *
- * @throws {UsageError} for an unknown option, a missing or empty value, a second value of an option that takes one, or a value of
- * an option that takes none.
+ * @throws {UsageError} for an unknown option, a missing or empty value, a second value of an option that takes one, or a
+ * value of an option that takes none.
  */
 export function readArgs(words: readonly string[], known: Flags): Args {
   const operands: string[] = [];
@@ -62,8 +62,8 @@ export function readArgs(words: readonly string[], known: Flags): Args {
 /** @throws {UsageError} if there are arguments after `--`, which the command `name` would ignore. */
 export function rejectRest({ rest }: Args, name: string): void {
   if (!rest) return;
-  const words = rest.join(" ") || "nothing";
-  throw new UsageError(`Cannot use ${words} after --: ${name} takes no such arguments; remove them`);
+  const words = ["--", ...rest].join(" ");
+  throw new UsageError(`Cannot use ${words}: ${name} takes no arguments after --; remove them`);
 }
 
 /** The name of an option without its dashes. Throws if the command has no such option. */

@@ -318,12 +318,8 @@ class Job {
     try {
       this.#send({ kind: "answer", id, ...answer });
     } catch (error) {
-      const wrong = new TypeError(
-        `Cannot use ctx.${name} in a worker thread: its value cannot be copied; return plain data`,
-        {
-          cause: error,
-        },
-      );
+      const state = `Cannot use ctx.${name} in a worker thread: its value cannot be copied; return plain data`;
+      const wrong = new TypeError(state, { cause: error });
       this.#send({ kind: "answer", id, error: toSentError(wrong) });
     }
   }

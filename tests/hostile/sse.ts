@@ -5,7 +5,7 @@ import { soon } from "./attack.ts";
 
 type Info = { readonly principal?: object };
 
-/** What a client sends with a request. */
+/** Headers and connection of a request. */
 export interface Sent {
   readonly headers?: Readonly<Record<string, string>>;
   readonly info?: Info;

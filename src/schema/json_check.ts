@@ -21,54 +21,11 @@ import {
 
 import { adaptInput } from "./adapt_input.ts";
 import { type Discriminator, findDiscriminator } from "./discriminator.ts";
+import { type Node, Nodes, type Sub, Types } from "./json_node.ts";
 import type { Checked } from "./schema.ts";
 
-type Sub = boolean | Node;
-type Named<T> = { readonly [name: string]: T };
 type Key = string | number;
-interface Node {
-  readonly $ref?: string;
-  readonly $dynamicRef?: string;
-  readonly type?: string | readonly string[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly exclusiveMaximum?: number;
-  readonly multipleOf?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly pattern?: string;
-  readonly items?: Sub | Sub[];
-  readonly additionalItems?: Sub;
-  readonly prefixItems?: Sub[];
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly uniqueItems?: boolean;
-  readonly contains?: Sub;
-  readonly minContains?: number;
-  readonly maxContains?: number;
-  readonly unevaluatedItems?: Sub;
-  readonly properties?: Named<Sub>;
-  readonly patternProperties?: Named<Sub>;
-  readonly additionalProperties?: Sub;
-  readonly propertyNames?: Sub;
-  readonly required?: string[];
-  readonly minProperties?: number;
-  readonly maxProperties?: number;
-  readonly dependentRequired?: Named<string[]>;
-  readonly dependentSchemas?: Named<Sub>;
-  readonly dependencies?: Named<Sub | string[]>;
-  readonly unevaluatedProperties?: Sub;
-  readonly allOf?: Sub[];
-  readonly anyOf?: Sub[];
-  readonly oneOf?: Sub[];
-  readonly not?: Sub;
-  readonly if?: Sub;
-  readonly then?: Sub;
-  readonly else?: Sub;
-}
+type Value = Readonly<Record<string, unknown>>;
 
 // The first issues are enough for a model to fix its call. Thousands would only fill its context.
 const MAX_ISSUES = 20;
@@ -80,6 +37,8 @@ const STEP = 10;
 const FAILURE = 60;
 // Cost of a property, measured on objects with very many of them.
 const NAME = 12;
+// Keys above which listing them takes longer than remembering them.
+const MANY_KEYS = 64;
 
 /** Inspects a schema and creates its validator. See {@linkcode inspectJsonSchema} and {@linkcode createCheck}. */
 export function compileJsonSchema(schema: JsonSchema, options?: InspectOptions): (value: unknown) => Issue[] {
@@ -119,25 +78,37 @@ function createCheck(inspected: Inspected): (value: unknown) => Issue[] {
 
 /** Validates one value after the other against a schema. Its fields are those of the value that it validates. */
 class Validator {
-  readonly #inspected: Inspected;
   readonly #refs: ReadonlyMap<unknown, Sub>;
+  readonly #patterns: ReadonlyMap<unknown, RegExp>;
+  readonly #tracks: boolean;
+  readonly #draft7: boolean;
+  readonly #isPartial: boolean;
+  readonly #nodes = new Nodes();
   readonly #choices = new WeakMap<Node, readonly Choices[]>();
   readonly #discriminators = new WeakMap<readonly Sub[], ShownDiscriminator | null>();
   #path: Key[] = [];
   #issues: Issue[] = [];
-  /** The number of issues after which nothing more is checked. */
+  /** The number of issues, and the one after which nothing more is checked. */
+  #found = 0;
   #limit = MAX_ISSUES;
   /** Whether only the number of issues counts. */
   #isSilent = false;
+  /** The latest large object, and its keys. */
+  #listed?: object;
+  #keys: readonly string[] = [];
 
-  constructor(inspected: Inspected) {
-    this.#inspected = inspected;
-    this.#refs = inspected.refs as ReadonlyMap<unknown, Sub>; // inspectJsonSchema() has checked that they are schemas.
+  constructor({ refs, patterns, tracks, draft7, isPartial }: Inspected) {
+    this.#patterns = patterns;
+    this.#tracks = tracks;
+    this.#draft7 = draft7;
+    this.#isPartial = isPartial;
+    this.#refs = new Map([...refs].map(([ref, schema]) => [ref, this.#nodes.find(schema)]));
   }
 
   validate(value: unknown): Issue[] {
     this.#path = [];
     this.#issues = [];
+    this.#found = 0;
     this.#limit = MAX_ISSUES;
     this.#isSilent = false;
     cost = 0;
@@ -147,6 +118,9 @@ class Validator {
     } catch (error) {
       if (error instanceof RangeError) return [{ path: "", message: "too large or too deeply nested to be checked" }];
       throw error;
+    } finally {
+      this.#listed = undefined;
+      this.#keys = [];
     }
   }
 
@@ -154,30 +128,30 @@ class Validator {
   #check(sub: Sub | undefined, value: unknown, seen?: Set<Key>): void {
     if (sub === false) this.#fail("not allowed");
     if (typeof sub !== "object" || this.#isDone()) return;
-    const { tracks, draft7, isPartial } = this.#inspected;
-    const before = this.#issues.length;
-    const own = tracks && (seen || isTracking(sub)) && hasParts(value) ? new Set<Key>() : undefined;
+    const before = this.#found;
+    const own = this.#tracks && (seen || sub.isTracking) && this.#hasParts(value) ? new Set<Key>() : undefined;
     spend(own ? 3 * STEP : STEP);
     if (sub.$ref !== undefined) {
       this.#check(this.#refs.get(sub.$ref), value, own);
-      if (draft7) return;
+      if (this.#draft7) return;
     }
     if (sub.$dynamicRef !== undefined) this.#check(this.#refs.get(sub.$dynamicRef), value, own);
-    const kind = toKind(value);
-    if (!isOfType(sub, value, kind)) return this.#expect(String(sub.type).replaceAll(",", " or "), kind);
-    this.#checkChoices(sub, value, kind);
+    if (sub.types && !(sub.types & toTypes(value))) {
+      return this.#expect(String(sub.schema.type).replaceAll(",", " or "), toKind(value));
+    }
+    if (sub.hasChoices) this.#checkChoices(sub, value);
     if (typeof value === "string") this.#checkText(sub, value);
     else if (typeof value === "number") this.#checkNumber(sub, value);
-    else if (Array.isArray(value)) this.#checkItems(sub, value, own);
+    else if (Array.isArray(value)) { if (sub.hasItems) this.#checkItems(sub, value, own); }
     else if (isObject(value)) this.#checkProperties(sub, value, own);
-    if (this.#isDone()) return;
+    if (!sub.hasForms && !own || this.#isDone()) return;
     this.#checkForms(sub, value, own);
     // A value may fit a schema only because its patterns are ignored, so keywords that forbid a fit prove nothing.
-    if (isPartial) return;
+    if (this.#isPartial) return;
     this.#checkConditions(sub, value, own);
     if (!own) return;
     this.#checkUnevaluated(sub, value, own);
-    if (this.#issues.length > before || !seen) return;
+    if (this.#found > before || !seen) return;
     spend(3 * own.size);
     own.forEach((key) => seen.add(key));
   }
@@ -192,11 +166,26 @@ class Validator {
     return true;
   }
 
+  /** Returns the keys of an object. They are kept for the next keyword, because listing many takes milliseconds. */
+  #listKeys(value: object): readonly string[] {
+    if (value === this.#listed) return this.#keys;
+    const keys = Object.keys(value);
+    if (keys.length < MANY_KEYS) return keys;
+    this.#listed = value;
+    return this.#keys = keys;
+  }
+
+  /** Tests for an object or an array that is not empty. */
+  #hasParts(value: unknown): boolean {
+    if (Array.isArray(value)) return value.length > 0;
+    return typeof value === "object" && value !== null && this.#listKeys(value).length > 0;
+  }
+
   /** Checks `enum` and `const`. */
-  #checkChoices(sub: Node, value: unknown, kind: string): void {
+  #checkChoices(sub: Node, value: unknown): void {
     for (const { values, keys, shown } of findChoices(sub, this.#choices)) {
       if (!values.has(value) && (typeof value !== "object" || !keys.size || !keys.has(toKey(value)))) {
-        this.#expect(shown, typeof value === "object" ? kind : show(value));
+        this.#expect(shown, typeof value === "object" ? toKind(value) : show(value));
       }
     }
   }
@@ -224,60 +213,79 @@ class Validator {
   }
 
   #checkItems(sub: Node, list: readonly unknown[], own: Set<Key> | undefined): void {
-    const { items, contains } = sub;
-    const [tuple = [], further] = Array.isArray(items) ? [items, sub.additionalItems] : [sub.prefixItems, items];
+    const { tuple = [], items, contains } = sub;
     spend(list.length / 9);
     this.#bound(list.length, " items", sub.minItems, sub.maxItems);
-    if ((items ?? sub.prefixItems) !== undefined) {
-      list.forEach((item, i) => this.#checkPart(i, i < tuple.length ? tuple[i] : further, item, own));
+    if (items !== undefined || tuple.length) {
+      list.some((item, i) => {
+        this.#checkPart(i, i < tuple.length ? tuple[i] : items, item, own);
+        return this.#isDone();
+      });
     }
     if (contains !== undefined) {
-      const found = list.filter((item, i) => this.#isMatch(contains, item) && (own?.add(i), true));
-      const max = this.#inspected.isPartial ? undefined : sub.maxContains;
-      this.#bound(found.length, " matching items", sub.minContains ?? 1, max);
+      let count = 0;
+      list.forEach((item, i) => {
+        if (!this.#isMatch(contains, item)) return;
+        count++;
+        own?.add(i);
+      });
+      const max = this.#isPartial ? undefined : sub.maxContains;
+      this.#bound(count, " matching items", sub.minContains ?? 1, max);
     }
-    if (sub.uniqueItems && new Set(list.map(toKey)).size < list.length) this.#fail("two items are equal");
+    if (sub.uniqueItems && hasEqual(list)) this.#fail("two items are equal");
   }
 
-  #checkProperties(sub: Node, value: Named<unknown>, own: Set<Key> | undefined): void {
-    const keys = Object.keys(value);
+  #checkProperties(sub: Node, value: Value, own: Set<Key> | undefined): void {
     const required = sub.required ? [sub.required] : [];
-    // A message can contain very many empty objects.
-    const count = keys.length && this.#checkEach(keys, { sub, value, required, own });
-    this.#bound(count, " properties", sub.minProperties, sub.maxProperties);
-    this.#checkRequired(required, value);
+    if (sub.hasNames) {
+      const keys = this.#listKeys(value);
+      // A message can contain very many empty objects.
+      const count = keys.length && this.#checkEach(keys, { sub, value, required, own });
+      this.#bound(count, " properties", sub.minProperties, sub.maxProperties);
+    } else if (sub.properties) this.#checkKnown(sub.properties, value, own);
+    if (required.length) this.#checkRequired(required, value);
+  }
+
+  // The names of the value are not listed, because it may have very many that the schema does not know.
+  #checkKnown(properties: ReadonlyMap<string, Sub>, value: Value, own: Set<Key> | undefined): void {
+    spend(properties.size);
+    for (const [key, sub] of properties) {
+      const item = lookUp(value, key);
+      if (item !== undefined) this.#checkPart(key, sub, item, own);
+    }
   }
 
   /** Checks each property, and adds the names that they require to `required`. Returns how many there are. */
   #checkEach(keys: readonly string[], { sub, value, required, own }: Properties): number {
-    const { properties, propertyNames } = sub;
+    const { properties, propertyNames, additionalProperties, dependents } = sub;
     // Any name may match a pattern that does not run, and then none of its schemas is known to apply.
-    const patternProperties = this.#inspected.isPartial ? undefined : sub.patternProperties;
+    const patternProperties = this.#isPartial ? undefined : sub.patternProperties;
     const isOpen = patternProperties !== sub.patternProperties;
-    const dependents = [sub.dependentRequired, sub.dependentSchemas, sub.dependencies].filter(Boolean);
     let count = 0;
     spend(NAME * keys.length);
     for (const key of keys) {
       const item = value[key];
       if (item === undefined) continue;
       count++;
-      let isKnown = this.#checkPart(key, properties && lookUp(properties, key), item, own);
-      for (const pattern in patternProperties) {
-        if (this.#matches(pattern, key)) isKnown = this.#checkPart(key, patternProperties[pattern], item, own);
+      let isKnown = !!properties && this.#checkPart(key, properties.get(key), item, own);
+      if (patternProperties) {
+        for (const [pattern, part] of patternProperties) {
+          if (this.#matches(pattern, key)) isKnown = this.#checkPart(key, part, item, own);
+        }
       }
-      if (!isKnown && !isOpen) this.#checkPart(key, sub.additionalProperties, item, own);
+      if (!isKnown && !isOpen) this.#checkPart(key, additionalProperties, item, own);
       const misfit = propertyNames !== undefined && this.#attempt(propertyNames, key);
       if (misfit) this.#fail(`not allowed as a name: ${misfit}`, key);
       for (const named of dependents) {
-        const also = named && lookUp<Sub | string[]>(named, key);
-        if (Array.isArray(also)) required.push(also);
+        const also = named.get(key);
+        if (typeof also === "object" && isList(also)) required.push(also);
         else this.#check(also, value, own);
       }
     }
     return count;
   }
 
-  #checkRequired(required: readonly (readonly string[])[], value: Named<unknown>): void {
+  #checkRequired(required: readonly (readonly string[])[], value: Value): void {
     for (const names of required) {
       for (const name of names) {
         spend(5);
@@ -288,45 +296,58 @@ class Validator {
   }
 
   /** Checks `allOf`, `anyOf` and `oneOf`. */
-  #checkForms(sub: Node, value: unknown, own: Set<Key> | undefined): void {
-    sub.allOf?.forEach((part) => this.#check(part, value, own));
-    if (sub.anyOf) this.#countFitting(sub.anyOf, value, own);
-    const fitting = sub.oneOf ? this.#countFitting(sub.oneOf, value, own) : 1;
-    if (fitting > 1 && !this.#inspected.isPartial) this.#expect("one form that fits", fitting);
+  #checkForms({ allOf, anyOf, oneOf, schema }: Node, value: unknown, own: Set<Key> | undefined): void {
+    if (allOf) { for (const part of allOf) this.#check(part, value, own); }
+    if (anyOf) this.#countFitting(anyOf, { given: schema.anyOf, value, own, isEnough: !own });
+    const fitting = oneOf ? this.#countFitting(oneOf, { given: schema.oneOf, value, own }) : 1;
+    if (fitting > 1 && !this.#isPartial) this.#expect("one form that fits", fitting);
   }
 
   /** Checks that a value matches at least one of several alternatives. Returns how many it matches. */
-  #countFitting(forms: readonly Sub[], value: unknown, own: Set<Key> | undefined): number {
-    if (isObject(value) && this.#checkDiscriminated(forms, value, own)) return 1;
-    const misfits = forms.flatMap((part) => this.#attempt(part, value, own) ?? []);
-    const fitting = forms.length - misfits.length;
-    if (!fitting) this.#fail(cut([...new Set(misfits)].join(" or "), 300));
-    return fitting;
+  #countFitting(forms: readonly Sub[], { given, value, own, isEnough }: Alternatives): number {
+    if (isObject(value) && this.#checkDiscriminated(forms, given, value, own)) return 1;
+    let fitting = 0;
+    for (const part of forms) {
+      if (this.#isMatch(part, value, own)) fitting++;
+      if (fitting && isEnough) break;
+    }
+    if (fitting) return fitting;
+    if (this.#isSilent) this.#fail("");
+    else {
+      const misfits = new Set(forms.flatMap((part) => this.#attempt(part, value) ?? []));
+      this.#fail(cut([...misfits].join(" or "), 300));
+    }
+    return 0;
   }
 
   /** Checks an object against the only alternative that it can match. Returns `false` if it may match several. */
-  #checkDiscriminated(forms: readonly Sub[], value: Named<unknown>, seen?: Set<Key>): boolean {
-    const known = this.#findDiscriminator(forms);
+  #checkDiscriminated(forms: readonly Sub[], all: unknown, value: Value, seen?: Set<Key>): boolean {
+    const known = this.#findDiscriminator(forms, all);
     const given = known && lookUp(value, known.name);
     if (given === undefined || !known) return false;
     spend(STEP);
     const form = known.forms.get(given);
-    if (form) this.#check(form, value, seen);
-    else {this.#fail(
-        `expected ${known.shown}, got ${typeof given === "object" ? toKind(given) : show(given)}`,
-        known.name,
-      );}
+    if (form) this.#check(this.#nodes.find(form), value, seen);
+    else if (this.#isSilent) this.#fail("");
+    else {
+      const kind = typeof given === "object" ? toKind(given) : show(given);
+      this.#fail(`expected ${known.shown}, got ${kind}`, known.name);
+    }
     return true;
   }
 
-  #findDiscriminator(forms: readonly Sub[]): ShownDiscriminator | undefined {
+  #findDiscriminator(forms: readonly Sub[], all: unknown): ShownDiscriminator | undefined {
     let known = this.#discriminators.get(forms);
     if (known === undefined) {
-      const toParts = (form: JsonSchema) => {
-        const target = this.#refs.get(form.$ref);
-        return this.#inspected.draft7 && target !== undefined ? [target] : [form, target];
+      const toTarget = (ref: unknown) => {
+        const target = this.#refs.get(ref);
+        return typeof target === "object" ? target.schema : target;
       };
-      const found = findDiscriminator(forms, toParts);
+      const toParts = (form: JsonSchema) => {
+        const target = toTarget(form.$ref);
+        return this.#draft7 && target !== undefined ? [target] : [form, target];
+      };
+      const found = Array.isArray(all) ? findDiscriminator(all, toParts) : undefined;
       known = found ? { ...found, shown: showChoices([...found.forms.keys()]) } : null;
       this.#discriminators.set(forms, known);
     }
@@ -342,11 +363,11 @@ class Validator {
 
   /** Checks the items or properties that no keyword has evaluated. */
   #checkUnevaluated(sub: Node, value: unknown, own: Set<Key>): void {
-    if (!isTracking(sub)) return;
+    if (!sub.isTracking) return;
     if (Array.isArray(value)) {
       value.forEach((item, i) => own.has(i) || this.#checkPart(i, sub.unevaluatedItems, item, own));
     } else if (isObject(value)) {
-      for (const key of Object.keys(value)) {
+      for (const key of this.#listKeys(value)) {
         const item = value[key];
         if (item !== undefined && !own.has(key)) this.#checkPart(key, sub.unevaluatedProperties, item, own);
       }
@@ -354,34 +375,45 @@ class Validator {
   }
 
   /** Returns the first issue of a value under a subschema that it need not match, or `undefined` if it matches. */
-  #attempt(sub: Sub, value: unknown, seen?: Set<Key>): string | undefined {
+  #attempt(sub: Sub, value: unknown): string | undefined {
     const path = this.#path;
     const issues = this.#issues;
+    const found = this.#found;
     const limit = this.#limit;
     this.#path = [];
     this.#issues = [];
+    this.#found = 0;
     this.#limit = 1;
-    this.#check(sub, value, seen);
-    const first = this.#issues[0];
+    this.#check(sub, value);
+    const isMatch = !this.#found;
+    const [first = SILENT] = this.#issues;
     this.#path = path;
     this.#issues = issues;
+    this.#found = found;
     this.#limit = limit;
-    return first && toText(first);
+    return isMatch ? undefined : toText(first);
   }
 
   /** Tests whether a value matches a subschema that it need not match. */
   #isMatch(sub: Sub, value: unknown, seen?: Set<Key>): boolean {
     const wasSilent = this.#isSilent;
+    const found = this.#found;
+    const limit = this.#limit;
     this.#isSilent = true;
-    const issue = this.#attempt(sub, value, seen);
+    this.#found = 0;
+    this.#limit = 1;
+    this.#check(sub, value, seen);
+    const isMatch = !this.#found;
     this.#isSilent = wasSilent;
-    return issue === undefined;
+    this.#found = found;
+    this.#limit = limit;
+    return isMatch;
   }
 
   #matches(pattern: string, text: string): boolean {
-    if (this.#inspected.isPartial) return true;
+    if (this.#isPartial) return true;
     spend(4 + text.length / 4);
-    return !!this.#inspected.patterns.get(pattern)?.test(text);
+    return !!this.#patterns.get(pattern)?.test(text);
   }
 
   #bound(count: number, unit: string, min = -Infinity, max = Infinity): void {
@@ -390,18 +422,19 @@ class Validator {
   }
 
   #expect(what: string, got: unknown): void {
-    this.#fail(`expected ${what}, got ${got}`);
+    this.#fail(this.#isSilent ? "" : `expected ${what}, got ${got}`);
   }
 
   #fail(message: string, key?: Key): void {
     if (this.#isDone()) return;
-    if (this.#isSilent) return void this.#issues.push(SILENT);
+    this.#found++;
+    if (this.#isSilent) return;
     spend(FAILURE + 10 * this.#path.length);
     this.#issues.push({ path: toPath(key === undefined ? this.#path : [...this.#path, key]), message });
   }
 
   #isDone(): boolean {
-    return this.#issues.length >= this.#limit;
+    return this.#found >= this.#limit;
   }
 }
 
@@ -411,25 +444,31 @@ const SILENT: Issue = { path: "", message: "no match" };
 /** The properties of an object, and their schema. */
 interface Properties {
   readonly sub: Node;
-  readonly value: Named<unknown>;
+  readonly value: Value;
   readonly required: (readonly string[])[];
   readonly own?: Set<Key>;
 }
 
-/** Tests whether a schema has a keyword that must know which parts of a value the other keywords have evaluated. */
-function isTracking(sub: Node): boolean {
-  return sub.unevaluatedProperties !== undefined || sub.unevaluatedItems !== undefined;
+/** A value and the alternatives for it, as the author of the schema wrote them. */
+interface Alternatives {
+  readonly given: unknown;
+  readonly value: unknown;
+  readonly own?: Set<Key>;
+  /** Whether it does not matter how many alternatives match, if one does. */
+  readonly isEnough?: boolean;
 }
 
-/** Tests for an object or an array that is not empty. */
-function hasParts(value: unknown): boolean {
-  return typeof value === "object" && value !== null && Object.keys(value).length > 0;
+/** Returns the bits of {@linkcode Types} for the type of a value. A value outside of JSON has none. */
+function toTypes(value: unknown): number {
+  if (typeof value === "number") {
+    return Number.isInteger(value) ? Types.number | Types.integer : Number.isFinite(value) ? Types.number : 0;
+  }
+  if (typeof value === "object") return value === null ? Types.null : Array.isArray(value) ? Types.array : Types.object;
+  return typeof value === "string" ? Types.string : typeof value === "boolean" ? Types.boolean : 0;
 }
 
-/** Whether a value has a type that a schema lists. */
-function isOfType({ type }: Node, value: unknown, kind: string): boolean {
-  // A substring test works for one type or several, because no type name contains another one.
-  return !type || type.includes(kind) || type.includes("integer") && Number.isInteger(value);
+function isList(also: object): also is readonly string[] {
+  return Array.isArray(also);
 }
 
 /** Returns the JSON type of a value. A value outside of JSON gets its own name, such as `NaN` or `undefined`. */
@@ -439,7 +478,7 @@ function toKind(value: unknown): string {
 }
 
 /** Returns an own property. Names in schemas and values may collide with inherited ones. */
-function lookUp<T>(named: Named<T>, name: string): T | undefined {
+function lookUp<T>(named: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(named, name) ? named[name] : undefined;
 }
 
@@ -455,20 +494,18 @@ interface Choices {
 
 /** Returns the values that `enum` and `const` allow. They are computed once per schema. */
 function findChoices(sub: Node, known: WeakMap<Node, readonly Choices[]>): readonly Choices[] {
-  if (sub.enum === undefined && sub.const === undefined) return NONE;
   let choices = known.get(sub);
   if (!choices) {
     // The schema's own values do not count towards the cost of a validation.
     const before = cost;
     cost = -Infinity;
-    const lists = [sub.enum, sub.const === undefined ? undefined : [sub.const]];
-    known.set(sub, choices = lists.flatMap((list) => list ? toChoices(list) : []));
+    const { enum: all, const: only } = sub.schema;
+    const lists = [all, only === undefined ? undefined : [only]];
+    known.set(sub, choices = lists.flatMap((list) => Array.isArray(list) ? toChoices(list) : []));
     cost = before;
   }
   return choices;
 }
-
-const NONE: readonly Choices[] = [];
 
 /** A discriminator with the first few of its values, for error messages. */
 interface ShownDiscriminator extends Discriminator {
@@ -519,10 +556,30 @@ function toKey(value: unknown): string {
   return text + "}";
 }
 
+/** Tests for two items that are equal in JSON. */
+function hasEqual(list: readonly unknown[]): boolean {
+  const texts = new Set<string>();
+  const keys = new Set<string>();
+  for (const item of list) {
+    if (typeof item !== "string") {
+      if (keys.size === keys.add(toKey(item)).size) return true;
+      continue;
+    }
+    spend(2 * STEP + item.length / 4);
+    // Most texts are their own key. Others get a character, as in toKey(), or because they begin with that one.
+    const first = item.charCodeAt(0);
+    const key = first >= 48 && first <= 57 || first === 61 ? "=" + item : item;
+    if (texts.size === texts.add(key).size) return true;
+  }
+  return false;
+}
+
 /** Counts code points, so that a surrogate pair counts once. */
 function countCharacters(text: string): number {
-  spend(text.length / 2);
-  let count = 0;
-  for (const _ of text) count++;
+  spend(text.length / 4);
+  let count = text.length;
+  for (let i = 1; i < text.length; i++) {
+    if ((text.charCodeAt(i) & 0xfc00) === 0xdc00 && (text.charCodeAt(i - 1) & 0xfc00) === 0xd800) count--;
+  }
   return count;
 }

@@ -1,0 +1,204 @@
+/**
+ * Schemas in the form in which the validator reads them.
+ *
+ * @module
+ */
+import { isObject } from "../protocol/jsonrpc.ts";
+import type { JsonSchema } from "./json_schema.ts";
+
+/** A schema: a node, or whether any value is valid. */
+export type Sub = boolean | Node;
+
+/** Schemas by name. A map, because a name may be that of an inherited property. */
+export type Named<T> = ReadonlyMap<string, T>;
+
+/** The keywords of one schema. Absent ones are `undefined`. */
+export interface Node {
+  /** The schema as its author wrote it. */
+  readonly schema: JsonSchema;
+  readonly $ref: unknown;
+  readonly $dynamicRef: unknown;
+  /** Allowed types as bits of {@linkcode Types}. 0 allows all of them. */
+  readonly types: number;
+  /** Whether there is an `enum` or a `const`. */
+  readonly hasChoices: boolean;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly exclusiveMaximum?: number;
+  readonly multipleOf?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  /** Whether any keyword applies to an array. */
+  readonly hasItems: boolean;
+  /** The schemas of the first items. */
+  readonly tuple?: readonly Sub[];
+  /** The schema of the other items. */
+  readonly items?: Sub;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly uniqueItems: boolean;
+  readonly contains?: Sub;
+  readonly minContains?: number;
+  readonly maxContains?: number;
+  /** Whether a keyword looks at each name of an object, known or not. */
+  readonly hasNames: boolean;
+  readonly properties?: Named<Sub>;
+  readonly patternProperties?: Named<Sub>;
+  readonly additionalProperties?: Sub;
+  readonly propertyNames?: Sub;
+  readonly required?: readonly string[];
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  /** `dependentRequired`, `dependentSchemas` and `dependencies`. */
+  readonly dependents: readonly Named<Sub | readonly string[]>[];
+  /** Whether any keyword applies a schema to the value itself. */
+  readonly hasForms: boolean;
+  readonly allOf?: readonly Sub[];
+  readonly anyOf?: readonly Sub[];
+  readonly oneOf?: readonly Sub[];
+  readonly not?: Sub;
+  readonly if?: Sub;
+  readonly then?: Sub;
+  readonly else?: Sub;
+  /** Whether a keyword must know which parts of a value the other keywords have evaluated. */
+  readonly isTracking: boolean;
+  readonly unevaluatedItems?: Sub;
+  readonly unevaluatedProperties?: Sub;
+}
+
+/** A bit for each JSON type. A number without a fraction has two of them. */
+export const Types: Readonly<Record<string, number>> = {
+  null: 1,
+  boolean: 2,
+  object: 4,
+  array: 8,
+  number: 16,
+  integer: 32,
+  string: 64,
+};
+
+/** A node while its subschemas are being added. */
+type Draft = { -readonly [Key in keyof Node]: Node[Key] };
+
+/**
+ * Makes nodes of inspected schemas. All nodes have the same fields, because engines read those several times faster
+ * than the fields of objects of many forms.
+ */
+export class Nodes {
+  readonly #known = new Map<unknown, Draft>();
+
+  /** Returns the node of a schema. The same schema always has the same node. */
+  find(schema: unknown): Sub {
+    if (!isObject(schema)) return schema !== false;
+    let node = this.#known.get(schema);
+    if (!node) {
+      this.#known.set(schema, node = toDraft(schema));
+      this.#addParts(node, schema);
+    }
+    return node;
+  }
+
+  #addParts(node: Draft, schema: JsonSchema): void {
+    const one = (key: string) => schema[key] === undefined ? undefined : this.find(schema[key]);
+    const list = (given: unknown) => Array.isArray(given) ? given.map((each) => this.find(each)) : undefined;
+    const isList = Array.isArray(schema.items);
+    node.tuple = list(isList ? schema.items : schema.prefixItems);
+    node.items = one(isList ? "additionalItems" : "items");
+    node.contains = one("contains");
+    node.properties = this.#toNamed(schema.properties);
+    node.patternProperties = this.#toNamed(schema.patternProperties);
+    node.additionalProperties = one("additionalProperties");
+    node.propertyNames = one("propertyNames");
+    node.dependents = [schema.dependentRequired, schema.dependentSchemas, schema.dependencies]
+      .flatMap((named) => this.#toNamed(named) ?? []);
+    node.allOf = list(schema.allOf);
+    node.anyOf = list(schema.anyOf);
+    node.oneOf = list(schema.oneOf);
+    node.not = one("not");
+    node.if = one("if");
+    node.then = one("then");
+    node.else = one("else");
+    node.unevaluatedItems = one("unevaluatedItems");
+    node.unevaluatedProperties = one("unevaluatedProperties");
+  }
+
+  // A list in `dependentRequired` or `dependencies` contains names and not schemas.
+  #toNamed(given: unknown): Named<never> | undefined {
+    if (!isObject(given)) return;
+    const entries = Object.entries(given).map(([name, part]) => [name, Array.isArray(part) ? part : this.find(part)]);
+    return new Map(entries as [string, never][]); // what a keyword contains, the inspection has checked
+  }
+}
+
+function toDraft(schema: JsonSchema): Draft {
+  const has = (...keys: readonly string[]) => keys.some((key) => schema[key] !== undefined);
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, minLength, maxLength, pattern }: Known =
+    schema;
+  const { minItems, maxItems, minContains, maxContains, required, minProperties, maxProperties }: Known = schema;
+  return {
+    schema,
+    $ref: schema.$ref,
+    $dynamicRef: schema.$dynamicRef,
+    types: toBits(schema.type),
+    hasChoices: has("enum", "const"),
+    ...{ minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, minLength, maxLength, pattern },
+    hasItems: has("items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems"),
+    tuple: undefined,
+    items: undefined,
+    ...{ minItems, maxItems },
+    uniqueItems: !!schema.uniqueItems,
+    contains: undefined,
+    ...{ minContains, maxContains },
+    hasNames: has(
+      ...["patternProperties", "additionalProperties", "propertyNames", "minProperties", "maxProperties"],
+      ...["dependentRequired", "dependentSchemas", "dependencies"],
+    ),
+    properties: undefined,
+    patternProperties: undefined,
+    additionalProperties: undefined,
+    propertyNames: undefined,
+    ...{ required, minProperties, maxProperties },
+    dependents: [],
+    hasForms: has("allOf", "anyOf", "oneOf", "not", "if"),
+    allOf: undefined,
+    anyOf: undefined,
+    oneOf: undefined,
+    not: undefined,
+    if: undefined,
+    then: undefined,
+    else: undefined,
+    isTracking: has("unevaluatedItems", "unevaluatedProperties"),
+    unevaluatedItems: undefined,
+    unevaluatedProperties: undefined,
+  };
+}
+
+function toBits(type: unknown): number {
+  let bits = 0;
+  for (const one of type === undefined ? [] : [type].flat()) bits |= Types[String(one)];
+  return bits;
+}
+
+/** Keywords with values of their own. The inspection does not check them: a wrong value has no effect or fails. */
+type Known = Partial<
+  Pick<
+    Node,
+    | "minimum"
+    | "maximum"
+    | "exclusiveMinimum"
+    | "exclusiveMaximum"
+    | "multipleOf"
+    | "minLength"
+    | "maxLength"
+    | "pattern"
+    | "minItems"
+    | "maxItems"
+    | "minContains"
+    | "maxContains"
+    | "required"
+    | "minProperties"
+    | "maxProperties"
+  >
+>;

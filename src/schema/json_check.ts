@@ -544,7 +544,7 @@ function toKey(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(toKey)}]`;
   if (!isObject(value)) {
     if (typeof value === "string") spend(value.length);
-    return "=" + JSON.stringify(value);
+    return "=" + (Number.isFinite(value) ? value : JSON.stringify(value));
   }
   if (typeof value.toJSON === "function") return toKey(value.toJSON());
   const names = Object.keys(value).sort();
@@ -560,18 +560,30 @@ function toKey(value: unknown): string {
 function hasEqual(list: readonly unknown[]): boolean {
   const texts = new Set<string>();
   const keys = new Set<string>();
+  const numbers: number[] = [];
+  const digits: number[] = [];
   for (const item of list) {
-    if (typeof item !== "string") {
+    spend(2 * STEP);
+    if (typeof item === "number" && Number.isFinite(item)) numbers.push(item);
+    else if (typeof item !== "string") {
       if (keys.size === keys.add(toKey(item)).size) return true;
-      continue;
+    } else if (DIGITS.test(item)) digits.push(Number(item));
+    else {
+      spend(item.length / 4);
+      // Most texts are their own key. Others get a character, as in toKey(), or because they begin with it.
+      const key = /^[\d=]/.test(item) ? "=" + item : item;
+      if (texts.size === texts.add(key).size) return true;
     }
-    spend(2 * STEP + item.length / 4);
-    // Most texts are their own key. Others get a character, as in toKey(), or because they begin with that one.
-    const first = item.charCodeAt(0);
-    const key = first >= 48 && first <= 57 || first === 61 ? "=" + item : item;
-    if (texts.size === texts.add(key).size) return true;
   }
-  return false;
+  return hasTwice(numbers) || hasTwice(digits);
+}
+
+/** Texts that differ as much as their numbers. */
+const DIGITS = /^[1-9]\d{0,14}$/;
+
+// Sorted, because sets of numbers can be made to collide too.
+function hasTwice(numbers: readonly number[]): boolean {
+  return numbers.length > 1 && Float64Array.from(numbers).sort().some((value, i, all) => i > 0 && value === all[i - 1]);
 }
 
 /** Counts code points, so that a surrogate pair counts once. */

@@ -15,6 +15,8 @@ export interface JsonLimits {
 /** The size of a JSON text, up to the first limit that it exceeds. */
 export interface JsonSize {
   readonly values: number;
+  /** Empty objects and arrays among the values. */
+  readonly empty: number;
   readonly excess?: keyof JsonLimits;
 }
 
@@ -23,6 +25,7 @@ export function measureJson(text: string, { depth: maxLevels, values: maxValues 
   let depth = 0;
   // Each comma precedes one more value. Each bracket that is not closed at once precedes its first value.
   let values = 1;
+  let empty = 0;
   let opened = -1;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
@@ -30,21 +33,24 @@ export function measureJson(text: string, { depth: maxLevels, values: maxValues 
     if (code < 34 || code > 44 && code < 91) continue;
     if (code === 34) {
       i = findQuote(text, i + 1);
-      if (i < 0) return { values }; // The text ends within a string.
+      if (i < 0) return { values, empty }; // The text ends within a string.
     } else if (code === 44) {
       // A bracket may still close at once and take its value back, so only a comma decides.
       if (++values > maxValues) break;
     } else if (code === 123 || code === 91) {
-      if (++depth > maxLevels) return { values, excess: "depth" };
+      if (++depth > maxLevels) return { values, empty, excess: "depth" };
       values++;
       opened = i;
     } else if (code === 125 || code === 93) {
       depth--;
-      if (opened >= 0 && !text.slice(opened + 1, i).trim()) values--;
+      if (opened >= 0 && (opened === i - 1 || !text.slice(opened + 1, i).trim())) {
+        values--;
+        empty++;
+      }
       opened = -1;
     }
   }
-  return values > maxValues ? { values, excess: "values" } : { values };
+  return values > maxValues ? { values, empty, excess: "values" } : { values, empty };
 }
 
 /** Returns the position of the quote that ends a string, or -1. Such a quote follows an even number of backslashes. */

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic (Messages)
  * @module
  */
-import { measureJson } from "./json_size.ts";
+import { type JsonSize, measureJson } from "./json_size.ts";
 import { INVALID_PARAMS, INVALID_REQUEST, type McpError, PARSE_ERROR } from "./errors.ts";
 import { countIndexes, KEY_LENGTH, MAX_BYTES, SHORT, toWeight } from "./weight.ts";
 
@@ -96,9 +96,10 @@ export interface MessageLimits {
 
 /** Parses one message. Never throws: an invalid message becomes a {@linkcode Broken}. */
 export function parseMessage(text: string, limits: MessageLimits): Incoming {
-  const excess = findExcess(text, limits);
-  if (excess) return broken(INVALID_REQUEST, excess);
   const isShort = text.length <= SHORT && text.length / KEY_LENGTH <= limits.values / 50;
+  const size = isShort ? undefined : measureJson(text, limits);
+  const excess = size ? toExcess(size, limits) : findExcess(text, limits);
+  if (excess) return broken(INVALID_REQUEST, excess);
   const indexes = isShort ? 0 : countIndexes(text);
   if (indexes > limits.values / 50) {
     return broken(INVALID_REQUEST, `more than ${limits.values / 50} keys are small numbers (request.values)`);
@@ -109,11 +110,13 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
   } catch {
     return broken(PARSE_ERROR, "it is not valid JSON");
   }
+  // An empty object takes as much as two values.
+  const max = size ? Math.min(size.values + size.empty, limits.values) : 0;
   if (Array.isArray(value)) {
-    const weight = toWeight(text, { max: limits.values, indexes: countIndexes(text) });
+    const weight = toWeight(text, { max, indexes: countIndexes(text) });
     return { kind: "batch", items: value, weight };
   }
-  const weight = isShort ? text.length * MAX_BYTES : toWeight(text, { max: limits.values, indexes });
+  const weight = isShort ? text.length * MAX_BYTES : toWeight(text, { max, indexes });
   return toMessage(value, limits, { weight, text: isShort ? text : undefined });
 }
 
@@ -205,7 +208,7 @@ function broken(code: number, state: string, id?: Id): Broken {
   return { kind: "broken", id, code, message: `Cannot read the message: ${state}` };
 }
 
-/** Returns the limit that a text exceeds. It runs before JSON.parse, so that millions of brackets take no memory. */
+/** Returns the limit that a short text exceeds. It runs before JSON.parse, so that millions of brackets take no memory. */
 function findExcess(text: string, limits: MessageLimits): string | undefined {
   const { depth, values } = limits;
   // A value takes at least two characters, and a nested object about four. So most messages are too short to exceed a
@@ -213,7 +216,10 @@ function findExcess(text: string, limits: MessageLimits): string | undefined {
   const arrays = count(text, "[", depth);
   const isFlat = arrays + text.length / 4 <= depth || arrays + count(text, "{", depth) <= depth;
   if (isFlat && text.length < 2 * values) return;
-  const { excess } = measureJson(text, limits);
+  return toExcess(measureJson(text, limits), limits);
+}
+
+function toExcess({ excess }: JsonSize, { depth, values }: MessageLimits): string | undefined {
   if (excess === "depth") return `nested deeper than ${depth} levels (request.depth)`;
   if (excess === "values") return `more than ${values} values (request.values)`;
 }

@@ -23,10 +23,7 @@ export function isWithin(text: string, max: number): boolean {
  */
 export function toWeight(text: string, { max, indexes }: { readonly max: number; readonly indexes: number }): number {
   if (text.length <= SHORT) return text.length * SHORT_BYTES + indexes * INDEX_BYTES;
-  // Each value follows a comma, or is the first of its level. Commas and brackets within strings count too, which is
-  // harmless.
-  const values = 1 + count(text, ",") + count(text, "{") + count(text, "[");
-  return toBytes(text) + VALUE_BYTES * Math.min(values, max) + indexes * INDEX_BYTES;
+  return toBytes(text) + VALUE_BYTES * max + indexes * INDEX_BYTES;
 }
 
 /**
@@ -50,9 +47,3 @@ const VALUE_BYTES = 140;
 const SHORT_BYTES = Math.ceil(VALUE_BYTES / 3) + 2;
 /** Bytes per character of the worst short message, whose keys are all small integers. */
 export const MAX_BYTES = SHORT_BYTES + Math.ceil(INDEX_BYTES / KEY_LENGTH);
-
-function count(text: string, character: string): number {
-  let found = 0;
-  for (let at = text.indexOf(character); at >= 0; at = text.indexOf(character, at + 1)) found++;
-  return found;
-}

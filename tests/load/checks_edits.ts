@@ -59,7 +59,7 @@ export const EDITS: readonly Edit[] = [
   {
     path: JSONRPC,
     what: "depth and number of values",
-    from: "const excess = findExcess(text, limits);",
+    from: "const excess = size ? toExcess(size, limits) : findExcess(text, limits);",
     to: "const excess = undefined;",
   },
   {

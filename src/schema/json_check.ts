@@ -214,7 +214,7 @@ class Validator {
 
   #checkItems(sub: Node, list: readonly unknown[], own: Set<Key> | undefined): void {
     const { tuple = [], items, contains } = sub;
-    spend(list.length / 9);
+    spend(list.length >> 3);
     this.#bound(list.length, " items", sub.minItems, sub.maxItems);
     if (items !== undefined || tuple.length) {
       list.some((item, i) => {
@@ -236,14 +236,15 @@ class Validator {
   }
 
   #checkProperties(sub: Node, value: Value, own: Set<Key> | undefined): void {
-    const required = sub.required ? [sub.required] : [];
+    // Allocated only if needed, because a message can contain very many small objects.
+    const required: (readonly string[])[] | undefined = sub.dependents.length ? [] : undefined;
     if (sub.hasNames) {
       const keys = this.#listKeys(value);
-      // A message can contain very many empty objects.
       const count = keys.length && this.#checkEach(keys, { sub, value, required, own });
       this.#bound(count, " properties", sub.minProperties, sub.maxProperties);
     } else if (sub.properties) this.#checkKnown(sub.properties, value, own);
-    if (required.length) this.#checkRequired(required, value);
+    if (sub.required) this.#checkRequired(sub.required, value);
+    required?.forEach((names) => this.#checkRequired(names, value));
   }
 
   // The names of the value are not listed, because it may have very many that the schema does not know.
@@ -278,20 +279,18 @@ class Validator {
       if (misfit) this.#fail(`not allowed as a name: ${misfit}`, key);
       for (const named of dependents) {
         const also = named.get(key);
-        if (typeof also === "object" && isList(also)) required.push(also);
+        if (typeof also === "object" && isList(also)) required?.push(also);
         else this.#check(also, value, own);
       }
     }
     return count;
   }
 
-  #checkRequired(required: readonly (readonly string[])[], value: Value): void {
-    for (const names of required) {
-      for (const name of names) {
-        spend(5);
-        if (lookUp(value, name) === undefined) this.#fail("required", name);
-        if (this.#isDone()) return;
-      }
+  #checkRequired(names: readonly string[], value: Value): void {
+    for (const name of names) {
+      spend(5);
+      if (lookUp(value, name) === undefined) this.#fail("required", name);
+      if (this.#isDone()) return;
     }
   }
 
@@ -412,7 +411,7 @@ class Validator {
 
   #matches(pattern: string, text: string): boolean {
     if (this.#isPartial) return true;
-    spend(4 + text.length / 4);
+    spend(4 + (text.length >> 2));
     return !!this.#patterns.get(pattern)?.test(text);
   }
 
@@ -445,7 +444,7 @@ const SILENT: Issue = { path: "", message: "no match" };
 interface Properties {
   readonly sub: Node;
   readonly value: Value;
-  readonly required: (readonly string[])[];
+  readonly required?: (readonly string[])[];
   readonly own?: Set<Key>;
 }
 
@@ -498,7 +497,7 @@ function findChoices(sub: Node, known: WeakMap<Node, readonly Choices[]>): reado
   if (!choices) {
     // The schema's own values do not count towards the cost of a validation.
     const before = cost;
-    cost = -Infinity;
+    cost = -FREE;
     const { enum: all, const: only } = sub.schema;
     const lists = [all, only === undefined ? undefined : [only]];
     known.set(sub, choices = lists.flatMap((list) => Array.isArray(list) ? toChoices(list) : []));
@@ -525,8 +524,10 @@ function showChoices(list: readonly unknown[]): string {
   return cut(list.slice(0, 50).map(show).join(" or "), 200);
 }
 
-// Cost of the current validation. Validations are synchronous, so they never overlap.
+// Cost of the current validation. Validations are synchronous, so they never overlap. Always a small integer, because
+// V8 allocates any other number anew with each change.
 let cost = 0;
+const FREE = 1_000_000_000;
 
 function spend(units: number): void {
   cost += units;
@@ -541,17 +542,23 @@ function spend(units: number): void {
  */
 function toKey(value: unknown): string {
   spend(2 * STEP);
-  if (Array.isArray(value)) return `[${value.map(toKey)}]`;
+  if (Array.isArray(value)) {
+    let text = "[";
+    for (const item of value) text += toKey(item) + ",";
+    return text + "]";
+  }
   if (!isObject(value)) {
     if (typeof value === "string") spend(value.length);
     return "=" + (Number.isFinite(value) ? value : JSON.stringify(value));
   }
   if (typeof value.toJSON === "function") return toKey(value.toJSON());
-  const names = Object.keys(value).sort();
+  const names = Object.keys(value);
+  if (names.length > 1) names.sort();
   spend(2 * NAME * names.length);
   let text = "{";
   for (const name of names) {
-    if (value[name] !== undefined) text += `${JSON.stringify(name)}${toKey(value[name])},`;
+    // With its length before it, a name needs no quotes.
+    if (value[name] !== undefined) text += `${name.length}:${name}${toKey(value[name])}`;
   }
   return text + "}";
 }
@@ -569,7 +576,7 @@ function hasEqual(list: readonly unknown[]): boolean {
       if (keys.size === keys.add(toKey(item)).size) return true;
     } else if (DIGITS.test(item)) digits.push(Number(item));
     else {
-      spend(item.length / 4);
+      spend(item.length >> 2);
       // Most texts are their own key. Others get a character, as in toKey(), or because they begin with it.
       const key = /^[\d=]/.test(item) ? "=" + item : item;
       if (texts.size === texts.add(key).size) return true;
@@ -588,7 +595,7 @@ function hasTwice(numbers: readonly number[]): boolean {
 
 /** Counts code points, so that a surrogate pair counts once. */
 function countCharacters(text: string): number {
-  spend(text.length / 4);
+  spend(text.length >> 2);
   let count = text.length;
   for (let i = 1; i < text.length; i++) {
     if ((text.charCodeAt(i) & 0xfc00) === 0xdc00 && (text.charCodeAt(i - 1) & 0xfc00) === 0xd800) count--;

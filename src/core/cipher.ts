@@ -44,10 +44,12 @@ export class Cipher {
   }
 
   #key(index: number): Promise<CryptoKey> {
-    // Created only when needed, because Workers forbid randomness while a module loads.
-    const secret = this.#secrets[index];
-    const bytes = secret === undefined ? crypto.getRandomValues(new Uint8Array(32)) : new TextEncoder().encode(secret);
-    return this.#keys[index] ??= toKey(bytes);
+    return this.#keys[index] ??= toKey(this.#toBytes(this.#secrets[index]));
+  }
+
+  // Called only when needed, because Workers forbid randomness while a module loads.
+  #toBytes(secret: string | undefined): Uint8Array<ArrayBuffer> {
+    return secret === undefined ? crypto.getRandomValues(new Uint8Array(32)) : new TextEncoder().encode(secret);
   }
 
   // JSON separates realm and purpose, so that no two pairs have the same text.

@@ -10,6 +10,7 @@ import type { Call } from "../../core/call.ts";
 import { OnceValues } from "../../core/once.ts";
 import type { Question } from "../../core/question.ts";
 import type { Core } from "../../core/core.ts";
+import { openState, sealState } from "./request_state.ts";
 
 /** How many unusable answers to one question the server accepts. A client that repeats them would ask its user forever. */
 const MAX_MISFITS = 3;
@@ -43,7 +44,6 @@ export class InputRequests {
 
   /** Restores the state that the client returned. Throws if it is not a state from this server. */
   async restore(): Promise<void> {
-    const { openState } = await import("./request_state.ts");
     const opened = await openState(this.#core, this.#call);
     if (!opened) return;
     const { answers, before } = opened;
@@ -89,7 +89,6 @@ export class InputRequests {
 
   /** Returns the result that asks the client. */
   async toResult(): Promise<Result> {
-    const { sealState } = await import("./request_state.ts");
     const questions = [...this.#open].map(([key, { method, params }]) => [key, { method, params }] as const);
     const requestState = await sealState(this.#core, this.#call, {
       round: this.#round + 1,

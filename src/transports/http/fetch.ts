@@ -5,7 +5,7 @@
  * @module
  */
 import { INVALID_REQUEST } from "../../protocol/errors.ts";
-import { NOT_UTF8, parseMessage, toFailure } from "../../protocol/jsonrpc.ts";
+import { type Incoming, NOT_UTF8, parseMessage, toFailure } from "../../protocol/jsonrpc.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
@@ -25,7 +25,7 @@ import {
 import type { Authenticator, EnterOptions, LoadAuthenticator } from "./authenticator.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts, toFault, toRefusal } from "./exchange.ts";
-import { INCOMPLETE, RequestBodies, type Unread } from "./request_body.ts";
+import { HEAVY, INCOMPLETE, RequestBodies, type Unread } from "./request_body.ts";
 import type { HttpParts } from "./upgrades.ts";
 
 /** Options of the HTTP transport. */
@@ -210,7 +210,19 @@ export class Endpoint {
       return this.#era.accept(NOT_UTF8, exchange);
     }
     observing?.message("in", exchange, text);
-    return this.#era.accept(parseMessage(text, limits.request), exchange);
+    const message = parseMessage(text, limits.request);
+    return body.byteLength > HEAVY ? this.#acceptLater(message, exchange) : this.#era.accept(message, exchange);
+  }
+
+  // Parsing and running a large message may each take long, so the event loop serves small requests between them.
+  async #acceptLater(message: Incoming, exchange: Exchange): Promise<Reply> {
+    const { turns } = this.#bodies;
+    await turns.pause();
+    try {
+      return this.#era.accept(message, exchange);
+    } finally {
+      turns.end();
+    }
   }
 
   #checkFirst(request: Request, info?: ConnectionInfo): Promise<Response> | undefined {

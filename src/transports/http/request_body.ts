@@ -16,7 +16,7 @@ import { type Turn, Turns } from "./turns.ts";
 export const SMALL = 65_536;
 
 /** Bytes above which a body waits for its turn, because parsing and validating it may take milliseconds. */
-export const HEAVY = 32_768;
+export const HEAVY = 16_384;
 
 /** Milliseconds after which a small body counts as slow, and gets a timeout. */
 const SLOW_MS = 25;
@@ -54,7 +54,8 @@ export class RequestBodies {
   readonly #small: number;
   readonly #arriving: Aging<Receiver>;
   readonly #slow = new Map<Receiver, Slow>();
-  readonly #turns = new Turns();
+  /** The turns of bodies over {@linkcode HEAVY} bytes. Their reader reports the end of each step. */
+  readonly turns: Turns;
   /** Awaited bodies that need a turn. Those that have arrived have a place in the queue. */
   readonly #heavy = new Map<Receiver, Turn | undefined>();
   #large?: LargeBodies;
@@ -69,6 +70,7 @@ export class RequestBodies {
     this.#ticker = ticker;
     this.#small = Math.min(SMALL, request.bodyBytes);
     this.#arriving = new Aging(ticker, SLOW_MS, (receiver) => this.#setDeadline(receiver));
+    this.turns = new Turns(() => this.#arriving.size > this.#heavy.size);
   }
 
   /**
@@ -83,7 +85,9 @@ export class RequestBodies {
     // The runtime enforces the declared length of a small body, but no timeout.
     if (length === null || !(Number(length) <= this.#small)) return this.#readLarge(request, receiver.account);
     this.#arriving.add(receiver);
-    return Number(length) > HEAVY ? this.#readInTurn(request, receiver) : request.arrayBuffer();
+    if (Number(length) > HEAVY) return this.#readInTurn(request, receiver);
+    this.turns.hasSmall = true;
+    return request.arrayBuffer();
   }
 
   // It counts as arriving while it waits for its turn, so it is charged after a while.
@@ -92,7 +96,7 @@ export class RequestBodies {
     const body = await request.arrayBuffer();
     if (!this.#heavy.has(receiver)) return body;
     const { account } = receiver;
-    const turn = this.#turns.take(account.key ?? account);
+    const turn = this.turns.take(account.key ?? account);
     this.#heavy.set(receiver, turn);
     await turn.begun;
     return body;
@@ -144,7 +148,7 @@ export class RequestBodies {
   async #readLarge(request: Request, account: Account): Promise<ArrayBuffer | Unread> {
     const { LargeBodies } = await import("./large_body.ts");
     if (this.#closed) return this.#closed;
-    this.#large ??= new LargeBodies(this.#core, this.#turns);
+    this.#large ??= new LargeBodies(this.#core, this.turns);
     return await this.#large.read(request, account);
   }
 }

@@ -9,16 +9,41 @@ import { bun, deno } from "../../runtime.ts";
 
 /** A place in the queue. */
 export interface Turn {
-  /** Settles when the turn begins, or when it is given up. The turn ends by itself with the turn of the event loop. */
+  /** Settles when the turn begins, or when it is given up. */
   readonly begun: Promise<void>;
   /** Gives up a turn that has not begun. */
   readonly leave: () => void;
 }
 
-/** The turns of large requests. */
+/**
+ * The turns of large requests.
+ *
+ * A turn has steps, such as parsing and running. Report the end of each with {@linkcode Turns.pause} or
+ * {@linkcode Turns.end}. After a long step the event loop serves small requests. Short turns follow one another at once.
+ */
 export class Turns {
+  /** Whether a small request has arrived. Set by the reader of bodies, and cleared here. */
+  hasSmall = false;
   readonly #waiting = new FairQueue<() => void>();
+  readonly #isReading: () => boolean;
+  readonly #tick = () => this.#goOn();
+  /** Whether a timer runs that lets in the next request. */
   #isTaken = false;
+  /** Whether a turn has begun and not ended. */
+  #isRunning = false;
+  /** Whether the event loop was idle since the last step. */
+  #hasRested = false;
+  /** Begin and end of the latest step or of several short ones, in milliseconds. */
+  #since = 0;
+  #until = 0;
+  /** Until when small requests are expected. */
+  #expected = 0;
+  #resume?: () => void;
+
+  /** Creates an empty queue. `isReading` tells whether small requests are being read. */
+  constructor(isReading: () => boolean) {
+    this.#isReading = isReading;
+  }
 
   /** Waits for a turn. Clients take turns. */
   take(client: unknown): Turn {
@@ -26,8 +51,26 @@ export class Turns {
     // On Workers, a timer ends with its request, and no request can wait for another one.
     if (!deno && !bun) resolve();
     else if (!this.#isTaken) this.#begin(resolve);
-    else return this.#wait(client, promise, resolve);
+    else if (!this.#isRunning && this.#waiting.isEmpty && performance.now() - this.#since < SHORT_MS) {
+      this.#run(resolve);
+    } else return this.#wait(client, promise, resolve);
     return { begun: promise, leave: () => {} };
+  }
+
+  /** Ends a step of the turn. Returns a promise for the next one, if small requests come first. */
+  pause(): Promise<void> | undefined {
+    if (!this.#isRunning || this.#isShort()) return;
+    return new Promise((resolve) => {
+      this.#resume = resolve;
+    });
+  }
+
+  /** Ends the turn. If nobody calls this, it ends with the turn of the event loop. */
+  end(): void {
+    if (!this.#isRunning) return;
+    this.#isRunning = false;
+    const next = this.#isShort() ? this.#waiting.take() : undefined;
+    if (next) this.#run(next);
   }
 
   #wait(client: unknown, begun: Promise<void>, resolve: () => void): Turn {
@@ -39,26 +82,55 @@ export class Turns {
     return { begun, leave };
   }
 
+  /** Tests whether the steps since the last rest were short, and notes that one has ended. */
+  #isShort(): boolean {
+    this.#until = performance.now();
+    return this.#until - this.#since < SHORT_MS;
+  }
+
   #begin(resolve: () => void): void {
     this.#isTaken = true;
-    const since = performance.now();
-    setTimeout(() => {
-      // A small request needs several turns of the event loop: it arrives, its body is read, and it is answered.
-      const took = performance.now() - since;
-      if (took > LONG_MS && !this.#waiting.isEmpty) setTimeout(() => this.#next(), Math.min(took / 2, MAX_REST_MS));
-      else this.#next();
-    });
+    this.#hasRested = false;
+    this.#since = this.#until = performance.now();
+    setTimeout(this.#tick);
+    this.#run(resolve);
+  }
+
+  #run(resolve: () => void): void {
+    this.#isRunning = true;
     resolve();
   }
 
+  // A small request needs several turns of the event loop: it arrives, its body is read, and it is answered. The timer
+  // was set before the step, so it may be due as soon as the step ends.
+  #goOn(): void {
+    const now = performance.now();
+    if (this.#isRunning && !this.#resume) this.#until = now;
+    const took = this.#until - this.#since;
+    if (this.hasSmall) this.#expected = now + EXPECTED_MS;
+    this.hasSmall = false;
+    const isLong = took > LONG_MS;
+    if (!this.#hasRested && (isLong || took > SHORT_MS && now < this.#expected)) {
+      this.#hasRested = true;
+      const isQueue = isLong && !this.#waiting.isEmpty;
+      setTimeout(this.#tick, isQueue ? Math.min(took / 2, MAX_REST_MS) : 0);
+    } else if (this.#isReading() && now - this.#until < Math.min(took, MAX_REST_MS)) setTimeout(this.#tick);
+    else this.#next();
+  }
+
   #next(): void {
-    this.#isTaken = false;
-    const next = this.#waiting.take();
+    const next = this.#resume ?? this.#waiting.take();
+    this.#isTaken = this.#isRunning = false;
+    this.#resume = undefined;
     if (next) this.#begin(next);
   }
 }
 
-/** Milliseconds above which a turn is long. */
+/** Milliseconds below which one turn may follow another one in the same turn of the event loop. */
+const SHORT_MS = 0.5;
+/** Milliseconds above which a step is long. */
 const LONG_MS = 5;
 /** Maximum milliseconds between two turns. A handler that blocks the process makes a turn longer than its body does. */
 const MAX_REST_MS = 100;
+/** Milliseconds for which more small requests are expected after one. Without them, most steps need no rest. */
+const EXPECTED_MS = 250;

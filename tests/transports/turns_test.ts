@@ -89,3 +89,58 @@ Deno.test("bodies of any size are charged to their client while they wait for th
   assert(statuses.includes(503) && statuses.includes(200), statuses.join());
   await server.close();
 });
+
+Deno.test("a small request that arrives while a large one is parsed is answered before that one runs", async () => {
+  const order: string[] = [];
+  const note = tool({
+    name: "note",
+    input: { type: "object" },
+    run({ as }) {
+      order.push(`${as} runs`);
+      return "";
+    },
+  });
+  const send = async (as: string, list: readonly object[]) => {
+    const { url, headers, body } = toRequest("tools/call", { name: "note", arguments: { as, list } });
+    const text = await new Response(body).text();
+    headers.set("content-length", `${new TextEncoder().encode(text).length}`);
+    await (await server.fetch(new Request(url, { method: "POST", headers, body: text }))).text();
+    order.push(`${as} is answered`);
+  };
+  let small: Promise<void> | undefined;
+  let isWarm = false;
+  const observer = {
+    // Called right before a message is parsed.
+    message({ direction, text }: { readonly direction: string; readonly text: string }) {
+      if (!isWarm || direction !== "in" || !text.includes("large")) return;
+      setTimeout(() => small = send("small", []));
+    },
+  };
+  const server = createServer({ name: "turns", version: "1.0.0", handlers: [note], observer });
+  const list = Array.from({ length: 15_000 }, (_, i) => ({ [`key ${i}`]: {} }));
+  await send("small", []);
+  await send("large", list);
+  isWarm = true;
+  order.length = 0;
+  await send("large", list);
+  await small;
+  assertEquals(order, ["small runs", "small is answered", "large runs", "large is answered"]);
+  await server.close();
+});
+
+Deno.test("large requests of many clients are all answered, whether their turns are short, long or given up", async () => {
+  const server = createEcho();
+  const send = async (kib: number, isBroken: boolean) => {
+    const { url, headers, body } = ask(kib);
+    const text = await new Response(body).text();
+    headers.set("content-length", `${text.length}`);
+    const request = new Request(url, { method: "POST", headers, body: isBroken ? text.replaceAll("{", "[") : text });
+    const response = await server.fetch(request);
+    await response.text();
+    return response.status;
+  };
+  const sizes = Array.from({ length: 60 }, (_, i) => [2, 20, 60, 17, 64][i % 5]);
+  const statuses = await Promise.all(sizes.map((kib, i) => send(kib, i % 7 === 0)));
+  assertEquals(statuses, sizes.map((_, i) => i % 7 === 0 ? 400 : 200));
+  await server.close();
+});

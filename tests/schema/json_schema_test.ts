@@ -636,3 +636,44 @@ Deno.test("json schema: invariants hold for random schemas and values", () => {
     for (const { message } of found) assert(message.length > 0 && message.length < 400, message);
   }
 });
+
+Deno.test("uniqueItems compares values as JSON does", () => {
+  const all = ["1", 1, "01", "=1", "==1", "1e0", "1.0", "", "a", true, null, {}, [], [1], ["1"], ["1,2"], [1, 2], 0];
+  const more = [
+    { a: 1, b: 2 },
+    { a: "1", b: 2 },
+    { "a:1": 1 },
+    [[], []],
+    [[[]]],
+    "9".repeat(15),
+    "9".repeat(16),
+    1e300,
+  ];
+  const different = [...all, ...more];
+  const unique = { uniqueItems: true };
+  assertEquals(issues(unique, different), []);
+  const copies = [...structuredClone(different), -0, { b: 2, a: 1 }, 1.0];
+  for (const copy of copies) {
+    assertEquals(issues(unique, [...different, copy]), [": two items are equal"], JSON.stringify(copy));
+    assertEquals(issues({ items: unique }, [[copy, copy]]), ["[0]: two items are equal"], JSON.stringify(copy));
+  }
+  const texts = Array.from({ length: 1000 }, (_, i) => `${i % 999}`);
+  assertEquals(issues(unique, texts), [": two items are equal"]);
+  assertEquals(issues(unique, texts.slice(1)), []);
+});
+
+Deno.test("an object with very many keys is checked by every keyword, and again after it has changed", () => {
+  const many: Record<string, unknown> = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`k${i}`, i]));
+  const schema = {
+    allOf: [{ properties: { k0: {} } }, { minProperties: 200, maxProperties: 200 }],
+    properties: { k1: { type: "number" } },
+    unevaluatedProperties: { type: "number" },
+  };
+  const check = compileJsonSchema(schema);
+  assertEquals(check(many), []);
+  many.k7 = "text";
+  assertEquals(check(many), [{ path: "k7", message: "expected number, got string" }]);
+  delete many.k7;
+  many.more = many.again = 1;
+  assertEquals(check(many), [{ path: "", message: "expected at most 200 properties, got 201" }]);
+});

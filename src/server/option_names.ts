@@ -13,7 +13,6 @@ import type {
   ExtensionNotification,
   ExtensionOptions,
 } from "../handlers/extension.ts";
-import type { GroupOptions } from "../handlers/group.ts";
 import type { PromptOptions } from "../handlers/prompt.ts";
 import type {
   ResourceFixedOptions,
@@ -78,7 +77,6 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     resourceTemplates: "handlers",
     prompts: "handlers",
     extensions: "handlers",
-    authenticate: "auth",
     allowedHosts: "hosts",
     allowedOrigins: "origins",
     onError: "observer",
@@ -253,12 +251,6 @@ export const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
     icons: LISTED,
     _meta: LISTED,
   },
-};
-
-/** Options of `group`. */
-export const GROUP: KnownOptions<keyof GroupOptions> = {
-  names: { use: true, tags: true, allow: true },
-  hints: MIDDLEWARE,
 };
 
 /** Options of `extension`. */

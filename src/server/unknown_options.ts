@@ -16,7 +16,6 @@ import {
   EXTENSION,
   EXTENSION_PARTS,
   FIXED_RESOURCE,
-  GROUP,
   KEYED_SERVICE,
   PROMPT,
   PROVIDER,
@@ -66,7 +65,6 @@ function findInHandler({ [INTERNALS]: { feature, key: name, options } }: Handler
 const KINDS: Readonly<Record<string, KnownOptions>> = {
   tools: TOOL,
   prompts: PROMPT,
-  groups: GROUP,
   extensions: EXTENSION,
 };
 

@@ -1,10 +1,13 @@
 // Bundles programs for either runtime, as a user would for a short start.
 import type { Runtime } from "./machine.ts";
 
-/** Where code goes that is loaded on demand: into the one file of the bundle, or into files of its own. */
-export type Layout = "single" | "split";
+/**
+ * Where code goes that is loaded on demand: into the one file of the bundle, or into files of its own. An executable of
+ * Bun contains the runtime and compiled code.
+ */
+export type Layout = "single" | "split" | "executable";
 
-/** Packs a program and its imports into a folder, and returns the path of its file. */
+/** Packs a program and its imports into a folder, and returns the path of its file. Only Bun makes executables. */
 export async function bundle(
   file: string,
   folder: string,
@@ -12,9 +15,15 @@ export async function bundle(
 ): Promise<string> {
   // Deno runs bundles for Node.
   const target = runtime === "bun" ? "bun" : "node";
-  const splitting = layout === "split" ? ["--splitting"] : [];
-  const options = ["--minify", `--target=${target}`, ...splitting, `--outdir=${folder}`, "--entry-naming=main.mjs"];
+  const options = ["--minify", `--target=${target}`, ...toOutput(layout, folder)];
   const { success, stderr } = await new Deno.Command("bun", { args: ["build", ...options, file] }).output();
   if (!success) throw new Error(`Cannot bundle ${file}: ${new TextDecoder().decode(stderr)}`);
-  return `${folder}/main.mjs`;
+  return layout === "executable" ? `${folder}/main` : `${folder}/main.mjs`;
+}
+
+function toOutput(layout: Layout, folder: string): readonly string[] {
+  if (layout === "executable") {
+    return ["--compile", "--bytecode", "--format=esm", `--outfile=${folder}/main`];
+  }
+  return [...layout === "split" ? ["--splitting"] : [], `--outdir=${folder}`, "--entry-naming=main.mjs"];
 }

@@ -12,6 +12,7 @@ const root = new URL("../", import.meta.url).pathname;
 const ENTRIES = { library: `${root}mod.ts`, stdio: `${root}src/transports/stdio/stdio.ts` };
 const FLOOR = "floor: bare loop that loads zod";
 const BUNDLED_FLOOR = "floor, bundled";
+const EXECUTABLE_FLOOR = "floor, as an executable";
 const FILE = "(a) file with serveStdio";
 
 /** The program to start, its reference, and the highest ratio that meets the target. */
@@ -36,12 +37,21 @@ async function listStarts(runtime: Runtime, folder: string, answer: string): Pro
     base,
     aim,
   });
-  return [
+  const starts = [
     toStart(FLOOR, floor, [answer], FLOOR),
     toStart(FILE, `${folder}/file.ts`, [], FLOOR, runtime === "deno" ? 1.6 : 1.3),
     toStart("(b) through the command line", ENTRIES.library, [`${folder}/server.ts`], FILE, 1.2),
     toStart(BUNDLED_FLOOR, bundledFloor, [answer], BUNDLED_FLOOR),
     toStart("(c) file with serveStdio, bundled", bundledFile, [], BUNDLED_FLOOR, 1.5),
+  ];
+  // Only Bun compiles a program when it makes an executable.
+  if (runtime === "deno") return starts;
+  const compile = (file: string, name: string) => bundle(file, `${folder}/${name}`, { runtime, layout: "executable" });
+  const [base, name] = [EXECUTABLE_FLOOR, "(d) the same as an executable"];
+  return [
+    ...starts,
+    { name: base, words: [await compile(floor, "executable_floor"), answer], base },
+    { name, words: [await compile(`${folder}/file.ts`, "executable")], base, aim: 1.5 },
   ];
 }
 

@@ -51,7 +51,10 @@ export interface Mount extends Server {
  *
  * @throws {TypeError} if two servers have the same path, a server is mounted already, or a name is unknown.
  */
-export function mount(servers: readonly Server[], { handlers = [] }: MountOptions = {}): Mount {
+export function mount(servers: readonly Server[], { handlers = [], ...others }: MountOptions = {}): Mount {
+  const unknown = Object.entries(others).find(([, value]) => value !== undefined);
+  // Ignoring an option such as `auth` would open what it should close.
+  if (unknown) throw new TypeError(`Cannot mount: there is no option ${unknown[0]}; give it to each server`);
   const find = createRouter(servers);
   checkUnmounted(servers);
   const shared = handlers.map(({ handlers, to }) => ({ handlers, of: pick(servers, to) }));

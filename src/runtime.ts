@@ -158,10 +158,11 @@ export interface BunGlobal {
   readonly isMainThread: boolean;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  readonly stdin: { stream(): Bytes };
+  readonly stdin: { stream(): Bytes; stat(): Promise<FsFacts> };
   /** Can be replaced. */
   stdout: unknown;
   readonly stderr: unknown;
+  file(path: string): { stat(): Promise<FsFacts> };
   write(to: unknown, bytes: Uint8Array): Promise<number>;
   /** Adds a plugin to the module loader of this process. */
   plugin(plugin: { readonly name: string; setup(build: BunPluginBuild): void }): void;
@@ -269,7 +270,7 @@ export interface FsModule {
     options: { readonly recursive: boolean; readonly persistent: boolean },
     listener: (kind: string, name: string | null) => void,
   ): { close(): void; on(event: "error", listener: (error: unknown) => void): void };
-  fstatSync(file: number): { isCharacterDevice(): boolean };
+  fstatSync(file: number): FsKinds;
 }
 
 /** Metadata of a file. */
@@ -298,6 +299,7 @@ export interface FsKinds {
   isFile(): boolean;
   isDirectory(): boolean;
   isSymbolicLink(): boolean;
+  isCharacterDevice(): boolean;
 }
 
 /** The built-in `module` module. Bun has no `registerHooks`. */

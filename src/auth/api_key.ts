@@ -6,6 +6,7 @@
 import { quote } from "../protocol/errors.ts";
 import type { Authenticate, Authentication, AuthFacts, Challenge } from "../core/auth.ts";
 import type { Principal } from "../core/context.ts";
+import { type KnownOptions, rejectUnknown } from "../core/known_options.ts";
 import { KnownSecrets, LastAccepted } from "./compare.ts";
 import { type Places, readCredential, readHeader, toCaller, toUnknown } from "./credentials.ts";
 import { type CallerFacts, checkSecrets, toPrincipal } from "./principal.ts";
@@ -45,6 +46,11 @@ export interface ApiKeyOptions {
   readonly realm?: string;
 }
 
+const OPTIONS: KnownOptions<keyof ApiKeyOptions> = {
+  names: { keys: true, header: true, cookie: true, query: true, realm: true },
+  hints: { key: "keys", apiKeys: "keys", headerName: "header", cookies: "cookie", queryParameter: "query" },
+};
+
 /**
  * Authenticates callers by API keys. The id of a principal is `apikey:` and the caller's id.
  *
@@ -57,9 +63,10 @@ export interface ApiKeyOptions {
  * export default createServer({ name: "notes", version: "1.0.0", auth });
  * ```
  *
- * @throws {TypeError} if a key is too short, or two callers have the same.
+ * @throws {TypeError} if a key is too short, two callers have the same, or an option is unknown.
  */
 export function apiKey(options: ApiKeyOptions): Authentication {
+  rejectUnknown("apiKey()", options, OPTIONS);
   const { keys, header = "authorization", cookie, query, realm } = options;
   checkSecrets(keys, 'Cannot use the API keys: keys is not an object such as { ada: "…" } or a function');
   const isBearer = header.toLowerCase() === "authorization";

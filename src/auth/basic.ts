@@ -5,6 +5,7 @@
  */
 import { quote } from "../protocol/errors.ts";
 import type { Authentication, AuthFacts, Challenge } from "../core/auth.ts";
+import { type KnownOptions, rejectUnknown } from "../core/known_options.ts";
 import { KnownSecrets } from "./compare.ts";
 import { readCredential, toCaller, toUnknown } from "./credentials.ts";
 import { type CallerFacts, checkSecrets, toPrincipal } from "./principal.ts";
@@ -36,6 +37,11 @@ export interface BasicOptions {
   readonly realm?: string;
 }
 
+const OPTIONS: KnownOptions<keyof BasicOptions> = {
+  names: { users: true, realm: true },
+  hints: { passwords: "users", verify: "users" },
+};
+
 /**
  * Authenticates callers by name and password. The id of a principal is `basic:` and the user's name.
  *
@@ -48,9 +54,11 @@ export interface BasicOptions {
  * export default createServer({ name: "notes", version: "1.0.0", auth });
  * ```
  *
- * @throws {TypeError} if a name contains a colon, or a password is empty.
+ * @throws {TypeError} if a name contains a colon, a password is empty, or an option is unknown.
  */
-export function basic({ users, realm = "mcp" }: BasicOptions): Authentication {
+export function basic(options: BasicOptions): Authentication {
+  rejectUnknown("basic()", options, OPTIONS);
+  const { users, realm = "mcp" } = options;
   checkSecrets(users, 'Cannot use the passwords: users is not an object such as { ada: "…" } or a function');
   const challenge: Challenge = { scheme: "Basic", params: { realm, charset: "UTF-8" } };
   const verify = typeof users === "function" ? toVerifier(users, challenge) : toFinder(users, challenge);

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Authenticate, Authentication, Credentials } from "../core/auth.ts";
+import { type KnownOptions, rejectUnknown } from "../core/known_options.ts";
 
 /** Options of {@linkcode custom}. */
 export interface CustomOptions extends Credentials {
@@ -13,6 +14,11 @@ export interface CustomOptions extends Credentials {
    */
   readonly challenge?: Authentication["challenge"];
 }
+
+const OPTIONS: KnownOptions<keyof CustomOptions> = {
+  names: { challenge: true, headers: true, cookies: true, query: true },
+  hints: { header: "headers", cookie: "cookies" },
+};
 
 /**
  * Authenticates callers by a function, and names where their credentials are. Choose ids that no other scheme uses.
@@ -29,8 +35,11 @@ export interface CustomOptions extends Credentials {
  *
  * export default createServer({ name: "notes", version: "1.0.0", auth });
  * ```
+ *
+ * @throws {TypeError} if an option is unknown. Handlers could see credentials that it should have named.
  */
 export function custom(verify: Authenticate, options: CustomOptions = {}): Authentication {
+  rejectUnknown("custom()", options, OPTIONS);
   const { challenge, headers, cookies, query } = options;
   return { authenticate: verify, credentials: { headers, cookies, query }, challenge };
 }

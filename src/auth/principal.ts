@@ -5,6 +5,7 @@
  */
 import { McpError, quote, UNAUTHENTICATED } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
+import { LACKS_SCOPES, lacksScopes } from "../core/auth.ts";
 import type { Context, Principal } from "../core/context.ts";
 
 /** Permissions of a caller and other facts about it. */
@@ -26,10 +27,11 @@ export function checkSecrets(secrets: unknown, message: string): void {
 /**
  * Creates the principal of a caller. The prefix keeps callers of different schemes apart.
  *
- * @throws {TypeError} if the scopes are no list.
+ * @throws {TypeError} if the scopes are no list, or `scope` stands in their place.
  */
 export function toPrincipal(prefix: string, id: string, facts: CallerFacts = {}): Principal {
   const { scopes } = facts;
+  if (lacksScopes(facts)) throw new TypeError(`Cannot make the caller ${quote(id)}: ${LACKS_SCOPES}`);
   if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string"))) {
     throw new TypeError(`Cannot make the caller ${quote(id)}: scopes must be a list of names like ["notes:read"]`);
   }

@@ -5,6 +5,7 @@
  * @module
  */
 import type { Context } from "../core/context.ts";
+import { type KnownOptions, rejectUnknown } from "../core/known_options.ts";
 import { Sealer } from "../core/sealer.ts";
 import { requirePrincipal } from "./principal.ts";
 
@@ -18,6 +19,11 @@ export interface UserLinksOptions {
   /** Time for which a link can be used, in milliseconds. Defaults to 600,000. */
   readonly ttlMs?: number;
 }
+
+const OPTIONS: KnownOptions<keyof UserLinksOptions> = {
+  names: { secret: true, ttlMs: true },
+  hints: { secrets: "secret", ttl: "ttlMs", expiresIn: "ttlMs" },
+};
 
 /** A link for an elicitation. */
 export interface UserLinkOptions {
@@ -80,7 +86,9 @@ const PARAMETER = "state";
  *
  * @throws {TypeError} if the secret is too short, or if `ttlMs` is negative or not finite.
  */
-export function userLinks({ secret, ttlMs = 600_000 }: UserLinksOptions = {}): UserLinks {
+export function userLinks(options: UserLinksOptions = {}): UserLinks {
+  rejectUnknown("userLinks()", options, OPTIONS);
+  const { secret, ttlMs = 600_000 } = options;
   // JSON would seal any other number as `null`, and the link would never open.
   if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
     throw new TypeError(`Cannot make user links: ttlMs is ${ttlMs}; it must be a number of milliseconds, 0 or more`);

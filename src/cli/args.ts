@@ -4,7 +4,7 @@
  * @module
  */
 import { UsageError } from "./cli_error.ts";
-import { findSuggestion } from "../core/suggestions.ts";
+import { importModule } from "./lazy_modules.ts";
 
 /** The options of a command by name: `true` if the option takes a value, `"repeatable"` if it takes several. */
 export type Flags = Readonly<Record<string, boolean | "repeatable">>;
@@ -28,7 +28,7 @@ export interface Args {
  * @throws {UsageError} for an unknown option, a missing or empty value, a second value of an option that takes one, or a
  * value of an option that takes none.
  */
-export function readArgs(words: readonly string[], known: Flags): Args {
+export async function readArgs(words: readonly string[], known: Flags): Promise<Args> {
   const operands: string[] = [];
   const flags: Record<string, string> = {};
   const all: Record<string, string[]> = {};
@@ -40,7 +40,8 @@ export function readArgs(words: readonly string[], known: Flags): Args {
       continue;
     }
     const [flag, ...rest] = word.split("=");
-    const name = checkName(flag, known);
+    const name = toKnownName(flag, known);
+    if (name === undefined) return (await importModule("./help.ts")).rejectOption(flag, Object.keys(known));
     if (!known[name] && rest.length) {
       throw new UsageError(`Cannot read ${word}: ${flag} takes no value; remove the value`);
     }
@@ -66,12 +67,8 @@ export function rejectRest({ rest }: Args, name: string): void {
   throw new UsageError(`Cannot use ${words}: ${name} takes no arguments after --; remove them`);
 }
 
-/** The name of an option without its dashes. Throws if the command has no such option. */
-function checkName(flag: string, known: Flags): string {
+/** The name of an option without its dashes. Returns `undefined` if the command has no such option. */
+function toKnownName(flag: string, known: Flags): string | undefined {
   const name = flag.slice(2);
-  if (flag.startsWith("--") && Object.hasOwn(known, name)) return name;
-  const suggestion = findSuggestion(name, Object.keys(known));
-  const names = Object.keys(known).map((each) => `--${each}`).join(", ");
-  const remedy = suggestion === undefined ? `the options are ${names}` : `did you mean --${suggestion}?`;
-  throw new UsageError(`Cannot read ${flag}: there is no such option; ${remedy}`);
+  return flag.startsWith("--") && Object.hasOwn(known, name) ? name : undefined;
 }

@@ -22,6 +22,7 @@ export async function loadAll(): Promise<void> {
     import("./config/source.ts"),
     import("./demo.ts"),
     import("./doctor.ts"),
+    import("./endpoint_paths.ts"),
     import("./handler_files.ts"),
     import("./help.ts"),
     import("./import_graph.ts"),

@@ -46,6 +46,14 @@ export function rejectTopic(word: string, commands: readonly string[]): never {
   throw new UsageError(`Cannot print the help of ${word}: there is no such command; ${remedy}`);
 }
 
+/** @throws {UsageError} for an option that the command does not have. `names` are those that it has. */
+export function rejectOption(flag: string, names: readonly string[]): never {
+  const suggestion = findSuggestion(flag.slice(2), names);
+  const listed = names.map((each) => `--${each}`).join(", ");
+  const remedy = suggestion === undefined ? `the options are ${listed}` : `did you mean --${suggestion}?`;
+  throw new UsageError(`Cannot read ${flag}: there is no such option; ${remedy}`);
+}
+
 /** The help of a command, no wider than `columns`. `commands` are the commands to list, if any. */
 export function toHelp(
   command: Command,

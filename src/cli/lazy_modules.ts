@@ -25,6 +25,7 @@ interface Modules {
   readonly "./config/source.ts": typeof import("./config/source.ts");
   readonly "./demo.ts": typeof import("./demo.ts");
   readonly "./doctor.ts": typeof import("./doctor.ts");
+  readonly "./endpoint_paths.ts": typeof import("./endpoint_paths.ts");
   readonly "./handler_files.ts": typeof import("./handler_files.ts");
   readonly "./help.ts": typeof import("./help.ts");
   readonly "./import_graph.ts": typeof import("./import_graph.ts");

@@ -11,7 +11,6 @@ import type { ImportGraph } from "./import_graph.ts";
 import { platform } from "./platform.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError } from "./cli_error.ts";
-import { findSuggestion } from "../core/suggestions.ts";
 
 /** The remedy for a file without a server. */
 const REMEDY = "end the file with `export default createServer({ name, version, handlers })`, or with " +
@@ -121,6 +120,7 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
     if ((await platform.files.stat(path).catch(() => undefined))?.kind === "other") {
       throw new CliError(`Cannot serve ${target}: it is neither a file nor a folder; check the path`);
     }
+    const { suggestFile } = await importModule("./load_error.ts");
     throw new CliError(`Cannot serve ${target}: there is no file ${path}; ${await suggestFile(target, path)}`);
   }
   const server = toServer(target, await importDefault(target, url));
@@ -144,18 +144,6 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
   }
 
   return { server, files: listFiles(), reload };
-}
-
-/** Suggests a similarly named source file in the same folder. */
-async function suggestFile(target: string, path: string): Promise<string> {
-  const at = path.lastIndexOf("/") + 1;
-  const folder = path.slice(0, at);
-  // Do not trigger a permission prompt just for a suggestion.
-  const entries = platform.mayRead(folder) ? await platform.files.list(folder).catch(() => []) : [];
-  const names = entries.flatMap(({ name, kind }) => kind === "file" && /\.[cm]?[jt]sx?$/i.test(name) ? [name] : []);
-  const suggestion = findSuggestion(path.slice(at), names);
-  if (suggestion === undefined) return "check the path";
-  return `did you mean ${target.slice(0, target.lastIndexOf("/") + 1)}${suggestion}?`;
 }
 
 /** The path of a file URL. */

@@ -1,12 +1,27 @@
 /**
  * Explains why a file could not be loaded: first the message, then the lines of the user's own files, then the others.
+ * Suggests another file if there is none.
  *
  * @module
  */
+import { findSuggestion } from "../core/suggestions.ts";
 import { explainPermission } from "./permissions.ts";
+import { platform } from "./platform.ts";
 
 /** The length of an error's message, and of its stack, in characters. */
 const MAX_LENGTH = 2000;
+
+/** Suggests a similarly named source file in the same folder. */
+export async function suggestFile(target: string, path: string): Promise<string> {
+  const at = path.lastIndexOf("/") + 1;
+  const folder = path.slice(0, at);
+  // Do not trigger a permission prompt just for a suggestion.
+  const entries = platform.mayRead(folder) ? await platform.files.list(folder).catch(() => []) : [];
+  const names = entries.flatMap(({ name, kind }) => kind === "file" && /\.[cm]?[jt]sx?$/i.test(name) ? [name] : []);
+  const suggestion = findSuggestion(path.slice(at), names);
+  if (suggestion === undefined) return "check the path";
+  return `did you mean ${target.slice(0, target.lastIndexOf("/") + 1)}${suggestion}?`;
+}
 
 /** Explains an error that importing a file threw, and adds a remedy. */
 export function explainLoadError(error: unknown, remedy: string): string {

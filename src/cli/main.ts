@@ -79,7 +79,8 @@ async function run(words: readonly string[]): Promise<number | void> {
     await (await importModule("./help.ts")).rejectMisspelling(words[0], [...commands.keys(), "help"]);
   }
   const command = load ? await load() : serve;
-  const args = readArgs(load ? words.slice(1) : words, { help: false, version: false, ...toFlags(command.options) });
+  const flags = { help: false, version: false, ...toFlags(command.options) };
+  const args = await readArgs(load ? words.slice(1) : words, flags);
   if ("help" in args.flags || "version" in args.flags) {
     const { toHelp, VERSION } = await importModule("./help.ts");
     if ("version" in args.flags && !("help" in args.flags)) return console.log(VERSION);

@@ -10,7 +10,7 @@ import {
   deno,
   type DenoGlobal,
   findProcess,
-  type FsModule,
+  type FsKinds,
   type ProcessGlobal,
 } from "../runtime.ts";
 import { createFiles, type Files, hasErrorCode } from "./platform_files.ts";
@@ -147,11 +147,18 @@ function bunPlatform(bun: BunGlobal, process: ProcessGlobal): Platform {
   const os = process.platform === "win32" ? "windows" : process.platform;
   const toPath = (path: string) => toAbsolute(path, process.cwd, os === "windows");
   // Bun has no API of its own for folders, links and watching.
-  const fs = process.getBuiltinModule("fs");
-  const files = createFiles(createBunFileSystem(fs));
+  const loadFs = () => process.getBuiltinModule("fs");
+  const files = createFiles(createBunFileSystem(bun, loadFs));
   // The module `tty` takes 14 ms to load. A pipe is not a device, so stdio servers do not load it.
-  const isTerminal = (descriptor: number) =>
-    isDevice(fs, descriptor) && process.getBuiltinModule("tty").isatty(descriptor);
+  const isTerminalDevice = (facts: FsKinds, descriptor: number) =>
+    facts.isCharacterDevice() && process.getBuiltinModule("tty").isatty(descriptor);
+  const isTerminal = (descriptor: number) => {
+    try {
+      return isTerminalDevice(loadFs().fstatSync(descriptor), descriptor);
+    } catch {
+      return false; // The descriptor is closed.
+    }
+  };
   return {
     args: bun.argv.slice(2),
     runtime: "bun",
@@ -171,21 +178,13 @@ function bunPlatform(bun: BunGlobal, process: ProcessGlobal): Platform {
       for (const [name, code] of signals) process.on(name, () => listener(code));
     },
     // Not `process.stdin.isTTY`: the getter starts to read, and the stdio server needs the input.
-    isTerminal: () => Promise.resolve(isTerminal(0)),
+    isTerminal: () => bun.stdin.stat().then((facts) => isTerminalDevice(facts, 0), () => false),
     terminal: bunTerminal(bun, { isTerminal, toStreams: () => process }),
     toFileUrl: (path) => toUrl(toPath(path)),
     hasFile: (url) => hasFile(files, url),
     // Bun's default of 10 seconds would disconnect clients without streams during longer calls.
     serve: (options) => bun.serve({ ...options, idleTimeout: 255 }),
   };
-}
-
-function isDevice(fs: FsModule, descriptor: number): boolean {
-  try {
-    return fs.fstatSync(descriptor).isCharacterDevice();
-  } catch {
-    return false; // The descriptor is closed.
-  }
 }
 
 /** Whether a program is in the cache of npx, where shells do not find it by its name. */

@@ -1,32 +1,34 @@
 /**
- * The file system on Bun, which is that of `node:fs`.
+ * The file system on Bun, which is that of `node:fs`. It takes 2 ms to load and its first call as long again, so it loads
+ * when it is first needed.
  *
  * @module
  */
-import type { FsFacts, FsFile, FsKinds, FsModule } from "../runtime.ts";
+import type { BunGlobal, FsFacts, FsFile, FsKinds, FsModule } from "../runtime.ts";
 import { type FileHandle, type FileKind, type FileMetadata, type FileSystem, toFileKind } from "./platform_files.ts";
 
 /** The file system on Bun. */
-export function createBunFileSystem({ promises: fs, watch }: FsModule): FileSystem {
+export function createBunFileSystem(bun: BunGlobal, loadFs: () => FsModule): FileSystem {
+  const fs = () => loadFs().promises;
   return {
     changeTickMs: 1,
-    stat: (path) => fs.stat(path).then(toMetadata),
-    lstat: (path) => fs.lstat(path).then(toMetadata),
-    realPath: (path) => fs.realpath(path),
+    stat: (path) => bun.file(path).stat().then(toMetadata),
+    lstat: (path) => fs().lstat(path).then(toMetadata),
+    realPath: (path) => fs().realpath(path),
     async list(path) {
-      const entries = await fs.readdir(path, { withFileTypes: true });
+      const entries = await fs().readdir(path, { withFileTypes: true });
       return entries.map((entry) => ({ name: entry.name, kind: toKind(entry) }));
     },
-    open: async (path) => toHandle(await fs.open(path)),
-    openNew: async (path, mode) => toHandle(await fs.open(path, "wx", mode)),
-    writeFile: (path, bytes, isNew) => fs.writeFile(path, bytes, { flag: isNew ? "wx" : "w" }),
-    rename: (from, to) => fs.rename(from, to),
-    remove: (path) => fs.unlink(path),
-    chmod: (path, mode) => fs.chmod(path, mode),
-    chown: (path, uid, gid) => fs.chown(path, uid, gid),
-    makeFolder: async (path) => void await fs.mkdir(path, { recursive: true }),
+    open: async (path) => toHandle(await fs().open(path)),
+    openNew: async (path, mode) => toHandle(await fs().open(path, "wx", mode)),
+    writeFile: (path, bytes, isNew) => fs().writeFile(path, bytes, { flag: isNew ? "wx" : "w" }),
+    rename: (from, to) => fs().rename(from, to),
+    remove: (path) => fs().unlink(path),
+    chmod: (path, mode) => fs().chmod(path, mode),
+    chown: (path, uid, gid) => fs().chown(path, uid, gid),
+    makeFolder: async (path) => void await fs().mkdir(path, { recursive: true }),
     watch(path, listener, failed) {
-      const watcher = watch(
+      const watcher = loadFs().watch(
         path,
         { recursive: true, persistent: false },
         (_, name) => listener(name === null ? path : `${path}/${name}`),

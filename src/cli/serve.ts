@@ -9,15 +9,7 @@ import { guardConsole } from "../transports/stdio/stdout_guard.ts";
 import { serveStdio, type StdioOptions } from "../transports/stdio/stdio.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
-import {
-  checkParams,
-  type Choice,
-  chooseServer,
-  chooseServers,
-  ENDPOINT_OPTIONS,
-  readParams,
-  toEndpointOptions,
-} from "./endpoint_options.ts";
+import { type Choice, chooseServer, chooseServers, ENDPOINT_OPTIONS, readParams } from "./endpoint_options.ts";
 import { platform } from "./platform.ts";
 import { findTarget, load, type Loaded } from "./load.ts";
 import { importModule } from "./lazy_modules.ts";
@@ -88,8 +80,10 @@ async function serveTarget(args: Args): Promise<void> {
   const servers = chooseServers(whole, flags.server, choice);
   const server = isHttp && servers.length > 1 ? whole : chooseServer(whole, flags.server, choice);
   const isChosen = flags.server !== undefined;
-  if (servers.length === 1 && (!isHttp || params || "inspect" in flags)) {
-    checkParams(server, params, choice);
+  // Most paths have no parameters, and clients wait for a stdio server to start.
+  const mayNeedParams = server[INTERNALS].enter && (!isHttp || "inspect" in flags);
+  if (servers.length === 1 && (params || mayNeedParams)) {
+    (await importModule("./endpoint_paths.ts")).checkParams(server, params, choice);
   }
   // Warnings for development, because both options are for authors of servers.
   if ("watch" in flags || "inspect" in flags) await whole[INTERNALS].develop();
@@ -105,6 +99,7 @@ async function serveTarget(args: Args): Promise<void> {
     return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, STOP_MS))]);
   }
   if (isTerminal) {
+    const { toEndpointOptions } = await importModule("./endpoint_paths.ts");
     const options = toEndpointOptions(server, { isChosen, params });
     console.error(await (await importModule("./stdio_notice.ts")).toStdioNotice(target, options));
   }

@@ -9,7 +9,7 @@ import { isLoopbackHost } from "../transports/http/access.ts";
 import { isPlainPath } from "../transports/http/access_options.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
-import { listParams, toConcretePath, toEndpointOptions, toExampleParams } from "./endpoint_options.ts";
+import { listParams, toConcretePath, toEndpointOptions, toExampleParams } from "./endpoint_paths.ts";
 import { platform, type Served, type ServeOptions } from "./platform.ts";
 import { hasErrorCode } from "./platform_files.ts";
 import type { Inspector } from "./inspector/inspector.ts";

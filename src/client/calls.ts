@@ -93,23 +93,91 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
 
 /** Makes a client of a protocol. */
 export function toClient(rpc: Rpc, protocol: Protocol): Client {
+  const requests = new Requests(rpc, protocol);
   const outputs = new OutputChecks();
-  let closing: Promise<void> | undefined;
   rpc.listeners.add(({ method }) => {
     if (method === "notifications/tools/list_changed") outputs.forget();
   });
+  const close = () => requests.close();
+  return {
+    get server() {
+      return protocol.server;
+    },
+    ...toLists(requests, outputs),
+    async callTool(name, args = {}, options) {
+      const result = await requests.send("tools/call", { name, arguments: args }, options);
+      // Only a final result has content.
+      if (result.resultType === undefined || result.resultType === "complete") {
+        readObjects(result, "content");
+        await outputs.check(name, result);
+      }
+      return result as Awaited<ReturnType<Client["callTool"]>>; // `content` is checked; its items are as the server sent them.
+    },
+    async readResource(uri, options) {
+      const result = await requests.send("resources/read", { uri }, options);
+      readObjects(result, "contents");
+      return result as Awaited<ReturnType<Client["readResource"]>>; // As above.
+    },
+    async getPrompt(name, args = {}, options) {
+      const result = await requests.send("prompts/get", { name, arguments: args }, options);
+      readObjects(result, "messages");
+      return result as Awaited<ReturnType<Client["getPrompt"]>>; // As above.
+    },
+    complete: (ref, argument, options) => complete(requests, { ref, argument }, options),
+    request: (method, params, options) => requests.send(method, params, options),
+    notify: (method, params) => protocol.notify(method, params),
+    subscribe: (filter) => toSubscription((onChange) => protocol.watch(filter, onChange)),
+    setLogLevel: (level) => protocol.setLogLevel(level),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
 
-  async function request(method: string, params: Params = {}, options?: RequestOptions): Promise<Result> {
-    if (closing) throw new DOMException(`Cannot request ${method}: the client was closed`, "InvalidStateError");
-    return (await protocol.request(method, params, options)).result;
+/** The methods that list what a server has. */
+type Lists = Pick<Client, "listTools" | "listResources" | "listResourceTemplates" | "listPrompts">;
+
+// Only the presence of the lists is checked. Their items are as the server sent them.
+function toLists(requests: Requests, outputs: OutputChecks): Lists {
+  return {
+    async listTools(options) {
+      const tools = await requests.list("tools/list", "tools", options);
+      outputs.learn(tools);
+      return tools as Awaited<ReturnType<Client["listTools"]>>; // As above.
+    },
+    listResources: (options) =>
+      requests.list("resources/list", "resources", options) as ReturnType<Client["listResources"]>, // As above.
+    listResourceTemplates(options) {
+      const listed = requests.list("resources/templates/list", "resourceTemplates", options);
+      return listed as ReturnType<Client["listResourceTemplates"]>; // As above.
+    },
+    listPrompts: (options) => requests.list("prompts/list", "prompts", options) as ReturnType<Client["listPrompts"]>, // As above.
+  };
+}
+
+/** The requests of a client. */
+class Requests {
+  readonly #rpc: Rpc;
+  readonly #protocol: Protocol;
+  #closing?: Promise<void>;
+
+  constructor(rpc: Rpc, protocol: Protocol) {
+    this.#rpc = rpc;
+    this.#protocol = protocol;
   }
 
-  async function list(method: string, key: string, options?: RequestOptions): Promise<readonly Params[]> {
+  /** Sends a request. Throws an `InvalidStateError` if the client was closed. */
+  async send(method: string, params: Params = {}, options?: RequestOptions): Promise<Result> {
+    if (this.#closing) throw new DOMException(`Cannot request ${method}: the client was closed`, "InvalidStateError");
+    return (await this.#protocol.request(method, params, options)).result;
+  }
+
+  /** Lists the items of all pages. */
+  async list(method: string, key: string, options?: RequestOptions): Promise<readonly Params[]> {
     const items: Params[] = [];
     const pages = readPages({
       what: key,
-      timeoutMs: options?.timeoutMs ?? rpc.timeoutMs,
-      request: (params, timeoutMs) => ask(method, params, { ...options, timeoutMs }),
+      timeoutMs: options?.timeoutMs ?? this.#rpc.timeoutMs,
+      request: (params, timeoutMs) => this.#ask(method, params, { ...options, timeoutMs }),
     });
     for await (const page of pages) {
       // Not spread, because a page may have more items than a call may have arguments.
@@ -119,82 +187,51 @@ export function toClient(rpc: Rpc, protocol: Protocol): Client {
     return items;
   }
 
+  /** Ends the connection, once. */
+  close(): Promise<void> {
+    return this.#closing ??= this.#end();
+  }
+
   // Returns `undefined` if the server lacks the feature and did not declare it.
-  async function ask(method: string, params: Params, options?: RequestOptions): Promise<Result | undefined> {
+  async #ask(method: string, params: Params, options?: RequestOptions): Promise<Result | undefined> {
     try {
-      return await request(method, params, options);
+      return await this.send(method, params, options);
     } catch (error) {
       const [feature] = method.split("/");
       const isMissing = error instanceof RpcError && error.code === METHOD_NOT_FOUND;
-      if (!isMissing || (feature in protocol.server.capabilities && method !== "resources/templates/list")) throw error;
+      const isDeclared = feature in this.#protocol.server.capabilities && method !== "resources/templates/list";
+      if (!isMissing || isDeclared) throw error;
     }
   }
 
-  async function complete(
-    ref: CompletionRef,
-    argument: { readonly name: string; readonly value: string },
-    { arguments: chosen, ...options }: CompleteOptions = {},
-  ): Promise<Completion> {
-    const params = { ref, argument, ...chosen && { context: { arguments: chosen } } };
-    const { completion } = await request("completion/complete", params, options);
-    if (!isObject(completion) || !Array.isArray(completion.values)) throw toMisfit("completion/complete", "values");
-    const { values, total, hasMore } = completion;
-    return {
-      values: values.map(String),
-      ...typeof total === "number" && { total },
-      ...typeof hasMore === "boolean" && { hasMore },
-    };
-  }
-
-  async function end(): Promise<void> {
+  async #end(): Promise<void> {
     // Messages that are being sent when the program ends would be lost.
-    await rpc.settle();
-    await protocol.close();
-    rpc.abort();
-    await rpc.channel.close();
+    await this.#rpc.settle();
+    await this.#protocol.close();
+    this.#rpc.abort();
+    await this.#rpc.channel.close();
   }
+}
 
-  const close = () => closing ??= end();
+/** What a completion is for. */
+interface Completed {
+  readonly ref: CompletionRef;
+  readonly argument: { readonly name: string; readonly value: string };
+}
+
+async function complete(
+  requests: Requests,
+  { ref, argument }: Completed,
+  { arguments: chosen, ...options }: CompleteOptions = {},
+): Promise<Completion> {
+  const params = { ref, argument, ...chosen && { context: { arguments: chosen } } };
+  const { completion } = await requests.send("completion/complete", params, options);
+  if (!isObject(completion) || !Array.isArray(completion.values)) throw toMisfit("completion/complete", "values");
+  const { values, total, hasMore } = completion;
   return {
-    get server() {
-      return protocol.server;
-    },
-    // Only the presence of the lists is checked below. Their items are as the server sent them.
-    async listTools(options) {
-      const tools = await list("tools/list", "tools", options);
-      outputs.learn(tools);
-      return tools as Awaited<ReturnType<Client["listTools"]>>; // As above.
-    },
-    listResources: (options) => list("resources/list", "resources", options) as ReturnType<Client["listResources"]>, // As above.
-    listResourceTemplates: (options) =>
-      list("resources/templates/list", "resourceTemplates", options) as ReturnType<Client["listResourceTemplates"]>, // As above.
-    listPrompts: (options) => list("prompts/list", "prompts", options) as ReturnType<Client["listPrompts"]>, // As above.
-    async callTool(name, args = {}, options) {
-      const result = await request("tools/call", { name, arguments: args }, options);
-      // Only a final result has content.
-      if (result.resultType === undefined || result.resultType === "complete") {
-        readObjects(result, "content");
-        await outputs.check(name, result);
-      }
-      return result as Awaited<ReturnType<Client["callTool"]>>; // As above.
-    },
-    async readResource(uri, options) {
-      const result = await request("resources/read", { uri }, options);
-      readObjects(result, "contents");
-      return result as Awaited<ReturnType<Client["readResource"]>>; // As above.
-    },
-    async getPrompt(name, args = {}, options) {
-      const result = await request("prompts/get", { name, arguments: args }, options);
-      readObjects(result, "messages");
-      return result as Awaited<ReturnType<Client["getPrompt"]>>; // As above.
-    },
-    complete,
-    request,
-    notify: (method, params) => protocol.notify(method, params),
-    subscribe: (filter) => toSubscription((onChange) => protocol.watch(filter, onChange)),
-    setLogLevel: (level) => protocol.setLogLevel(level),
-    close,
-    [Symbol.asyncDispose]: close,
+    values: values.map(String),
+    ...typeof total === "number" && { total },
+    ...typeof hasMore === "boolean" && { hasMore },
   };
 }
 

@@ -50,6 +50,17 @@ export type Authenticate = (
   facts: AuthFacts,
 ) => Principal | AuthRefusal | undefined | Promise<Principal | AuthRefusal | undefined>;
 
+/**
+ * Whether a principal has the claim `scope` of a token and no `scopes`. It would have all scopes, which nobody wants who
+ * passes a claim on.
+ */
+export function lacksScopes({ scope, scopes }: { readonly scope?: unknown; readonly scopes?: unknown }): boolean {
+  return scopes === undefined && scope !== undefined;
+}
+
+/** What is wrong with a principal that {@linkcode lacksScopes}. */
+export const LACKS_SCOPES = "it has scope but no scopes, so it would have all; name scopes as a list";
+
 /** Facts about the path of a request. */
 export interface PathFacts {
   /**

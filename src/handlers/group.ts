@@ -40,13 +40,20 @@ export interface Group extends Handler {
  * export default createServer({ name: "desk", version: "1.0.0", handlers: [notes] });
  * ```
  *
- * @throws {TypeError} if the name is invalid, or one of the handlers cannot be in a group, as an extension.
+ * @throws {TypeError} if the name or an option is invalid, or one of the handlers cannot be in a group, as an extension.
  */
 export function group(name: string, handlers: readonly Handler[], options: GroupOptions = {}): Group {
   if (typeof name !== "string" || !/^[\w.-]{1,64}$/.test(name)) {
     throw new TypeError(`Cannot make group ${quote(name)}: a name is 1 to 64 letters, digits, "_", "-" and "."`);
   }
-  const { use = [], tags = [], allow } = options;
+  const { use = [], tags = [], allow, ...others } = options;
+  const unknown = Object.entries(others).find(([, value]) => value !== undefined);
+  // Ignoring an option such as `scopes` would open what it should close.
+  if (unknown) {
+    throw new TypeError(
+      `Cannot make group ${quote(name)}: there is no option ${unknown[0]}; a group has use, tags and allow`,
+    );
+  }
   const change = <O extends GroupedOptions>(own: O): O => ({
     ...own,
     name: own.uri === undefined && own.scheme === undefined ? `${name}_${own.name}` : own.name,

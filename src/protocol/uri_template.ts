@@ -57,6 +57,29 @@ type Values = Readonly<Record<string, string | undefined>>;
 // Limits the searches that one URI can cause. Real templates have far fewer variables.
 const MAX_VARIABLES = 50;
 
+/** Parameters at the end of a template. */
+interface Parameters {
+  readonly operator: string;
+  readonly names: readonly string[];
+  /** Number of the operators in a URI with which they begin. Values cannot contain it, but the text before may. */
+  readonly skip: number;
+}
+
+/** The parts of a template. */
+interface Parts {
+  readonly template: string;
+  /** Writes the pieces of a URI, in order. */
+  readonly writers: ((values: Values) => string)[];
+  readonly variables: string[];
+  /** The last ones first. */
+  readonly parameters: Parameters[];
+  /** Texts around the variables of the path, which is literals[0] path[0] literals[1] path[1] … and ends with a text. */
+  readonly literals: string[];
+  readonly path: string[];
+  /** The variable that may contain slashes. */
+  wide?: string;
+}
+
 /**
  * Parses a template: `{a}`, `{+a}`, `{#a}`, `{.a}`, `{/a}`, lists such as `{a,b}`, and at the end `{;a,b}`, then
  * `{?a,b}` or `{&a}`.
@@ -65,132 +88,181 @@ const MAX_VARIABLES = 50;
  * second `{+a}` or `{#a}`), and more than 50 variables.
  */
 export function parseTemplate(template: string): UriTemplate {
-  const refuse = (state: string) => new TypeError(`Cannot parse URI template ${JSON.stringify(template)}: ${state}`);
-  const writers: ((values: Values) => string)[] = [];
-  const variables: string[] = [];
-  const parameters: { readonly operator: string; readonly names: readonly string[]; readonly skip: number }[] = [];
-  // The path is literals[0] path[0] literals[1] path[1] … and ends with a literal.
-  const literals = [""];
-  const path: string[] = [];
-  let wide: string | undefined;
-
+  const parts: Parts = { template, writers: [], variables: [], parameters: [], literals: [""], path: [] };
   template.split(/\{([^{}]*)\}/).forEach((piece, index) => {
-    const operator = index % 2 ? /^[+#./;?&]/.exec(piece)?.[0] ?? "" : piece;
-    if (parameters[0] && piece && (parameters[0].operator !== ";" || !/^[?&]$/.test(operator))) {
-      throw refuse(`"${piece}" follows the parameters; end with one {;…}, then one {?…} or {&…}`);
-    }
-    if (index % 2 === 0) {
-      if (/[{}]/.test(piece)) throw refuse("a brace is unbalanced; write variables as {name}");
-      literals[path.length] += piece;
-      writers.push(() => piece);
-      return;
-    }
-    const names = piece.slice(operator.length).split(",");
-    for (const name of names) {
-      if (/[*:]/.test(name)) throw refuse(`{${piece}} cannot be matched; leave out * and :length`);
-      if (!/^\w+(\.\w+)*$/.test(name)) throw refuse(`{${piece}} lacks a name; use letters, digits and _`);
-      if (variables.includes(name)) throw refuse(`"${name}" is used twice; rename one`);
-      if (variables.push(name) > MAX_VARIABLES) throw refuse(`more than ${MAX_VARIABLES} variables; use fewer`);
-    }
-    const open = /[+#]/.test(operator);
-    const named = /[;?&]/.test(operator);
-    const first = operator === "+" ? "" : operator;
-    const next = operator === "?" ? "&" : open || !operator ? "," : operator;
-    writers.push((values) => {
-      const written = names.flatMap((name) => {
-        const value = Object.hasOwn(values, name) ? values[name] : undefined;
-        if (value === undefined) return [];
-        const text = encode(value, open);
-        return named ? name + (text || operator !== ";" ? "=" : "") + text : text;
-      });
-      return written.length ? first + written.join(next) : "";
-    });
-    if (named) {
-      // Values cannot contain the operator, so the parameters begin after as many operators as the literals contain.
-      parameters.unshift({ operator, names, skip: literals.join("").split(operator).length });
-      return;
-    }
-    names.forEach((name, i) => {
-      literals[path.length] += i ? next : first;
-      const other = open && wide || !literals[path.length] && path.at(-1);
-      if (other) throw refuse(`"${other}" and "${name}" cannot be told apart; put text between them, keep one {+…}`);
-      if (open) wide = name;
-      literals[path.push(name)] = "";
-    });
+    if (index % 2) addExpression(parts, piece);
+    else if (piece) addText(parts, piece);
   });
-  // This variable takes the rest, after the others have been matched from both ends.
+  return {
+    template,
+    variables: parts.variables,
+    match: (uri) => match(parts, uri),
+    expand: (values) => expand(parts, values),
+    build: (values, name) => build(parts, values, name),
+  };
+}
+
+function refuse({ template }: Parts, state: string): TypeError {
+  return new TypeError(`Cannot parse URI template ${JSON.stringify(template)}: ${state}`);
+}
+
+function refuseLate(parts: Parts, piece: string): TypeError {
+  return refuse(parts, `"${piece}" follows the parameters; end with one {;…}, then one {?…} or {&…}`);
+}
+
+function addText(parts: Parts, text: string): void {
+  if (parts.parameters.length) throw refuseLate(parts, text);
+  if (/[{}]/.test(text)) throw refuse(parts, "a brace is unbalanced; write variables as {name}");
+  parts.literals[parts.path.length] += text;
+  parts.writers.push(() => text);
+}
+
+function addExpression(parts: Parts, expression: string): void {
+  const operator = /^[+#./;?&]/.exec(expression)?.[0] ?? "";
+  const names = expression.slice(operator.length).split(",");
+  const [last] = parts.parameters;
+  if (last && (last.operator !== ";" || !/^[?&]$/.test(operator))) throw refuseLate(parts, expression);
+  addVariables(parts, names, expression);
+  parts.writers.push(toWriter(names, operator));
+  if (!/[;?&]/.test(operator)) return addToPath(parts, names, operator);
+  const skip = parts.literals.join("").split(operator).length;
+  parts.parameters.unshift({ operator, names, skip });
+}
+
+function addVariables(parts: Parts, names: readonly string[], expression: string): void {
+  const { variables } = parts;
+  for (const name of names) {
+    if (/[*:]/.test(name)) throw refuse(parts, `{${expression}} cannot be matched; leave out * and :length`);
+    if (!/^\w+(\.\w+)*$/.test(name)) {
+      throw refuse(parts, `{${expression}} lacks a name; use letters, digits and _`);
+    }
+    if (variables.includes(name)) throw refuse(parts, `"${name}" is used twice; rename one`);
+    if (variables.push(name) > MAX_VARIABLES) throw refuse(parts, `more than ${MAX_VARIABLES} variables; use fewer`);
+  }
+}
+
+function addToPath(parts: Parts, names: readonly string[], operator: string): void {
+  const { literals, path } = parts;
+  const isOpen = /[+#]/.test(operator);
+  const { first, next } = toSeparators(operator);
+  names.forEach((name, i) => {
+    literals[path.length] += i ? next : first;
+    const other = isOpen && parts.wide || !literals[path.length] && path.at(-1);
+    if (other) {
+      throw refuse(parts, `"${other}" and "${name}" cannot be told apart; put text between them, keep one {+…}`);
+    }
+    if (isOpen) parts.wide = name;
+    literals[path.push(name)] = "";
+  });
+}
+
+/** The text before the first value of an expression, and before each of the others. */
+function toSeparators(operator: string): { readonly first: string; readonly next: string } {
+  const first = operator === "+" ? "" : operator;
+  return { first, next: operator === "?" ? "&" : !operator || /[+#]/.test(operator) ? "," : operator };
+}
+
+function toWriter(names: readonly string[], operator: string): (values: Values) => string {
+  const isOpen = /[+#]/.test(operator);
+  const isNamed = /[;?&]/.test(operator);
+  const { first, next } = toSeparators(operator);
+  return (values) => {
+    const written = names.flatMap((name) => {
+      const value = Object.hasOwn(values, name) ? values[name] : undefined;
+      if (value === undefined) return [];
+      const text = encode(value, isOpen);
+      return isNamed ? name + (text || operator !== ";" ? "=" : "") + text : text;
+    });
+    return written.length ? first + written.join(next) : "";
+  };
+}
+
+function match(parts: Parts, uri: string): Record<string, string> | undefined {
+  const values: Record<string, string> = Object.create(null);
+  const start = matchParameters(parts, uri, values);
+  return start !== undefined && matchPath(parts, start, values) ? values : undefined;
+}
+
+/** Reads the parameters. Returns the rest of the URI, or `undefined` if it does not match. */
+function matchParameters(
+  { parameters }: Parts,
+  uri: string,
+  values: Record<string, string>,
+): string | undefined {
+  let rest = uri;
+  for (const { operator, names, skip } of parameters) {
+    let at = -1;
+    for (let n = skip; n && (at = rest.indexOf(operator, at + 1)) >= 0; n--);
+    if (at < 0) continue;
+    // Splitting stops one past the number of names, because a URI may have millions of parameters. The extra one is
+    // unknown or a duplicate.
+    for (const pair of rest.slice(at + 1).split(operator === ";" ? ";" : "&", names.length + 1)) {
+      const end = pair.includes("=") ? pair.indexOf("=") : pair.length;
+      const name = pair.slice(0, end);
+      if (!names.includes(name) || name in values) return;
+      if (!read(values, name, pair.slice(end + 1), operator === ";" ? PLAIN : QUERY)) return;
+    }
+    rest = rest.slice(0, at);
+  }
+  return rest;
+}
+
+/** Reads the variables of the path. One of them takes the rest, after the others have been matched from both ends. */
+function matchPath({ literals, path, wide }: Parts, uri: string, values: Record<string, string>): boolean {
   const middle = wide ? path.indexOf(wide) : path.length - 1;
-
-  function match(uri: string): Record<string, string> | undefined {
-    const values: Record<string, string> = Object.create(null);
-    const put = (name: string, raw: string, kind: Kind) => {
-      try {
-        values[name] = decodeURIComponent(raw);
-        return !kind[0].test(raw) && !kind[1].test(values[name]);
-      } catch {
-        return false; // A % without two digits, or bytes that are not UTF-8.
-      }
-    };
-    for (const { operator, names, skip } of parameters) {
-      let at = -1;
-      for (let n = skip; n && (at = uri.indexOf(operator, at + 1)) >= 0; n--);
-      if (at < 0) continue;
-      // Splitting stops one past the number of names, because a URI may have millions of parameters. The extra one is
-      // unknown or a duplicate.
-      for (const pair of uri.slice(at + 1).split(operator === ";" ? ";" : "&", names.length + 1)) {
-        const end = pair.includes("=") ? pair.indexOf("=") : pair.length;
-        const name = pair.slice(0, end);
-        if (!names.includes(name) || name in values) return;
-        if (!put(name, pair.slice(end + 1), operator === ";" ? PLAIN : QUERY)) return;
-      }
-      uri = uri.slice(0, at);
-    }
-    let start = literals[0].length;
-    let end = uri.length - literals[path.length].length;
-    if (!uri.startsWith(literals[0]) || !uri.endsWith(literals[path.length])) return;
-    if (!path[0]) return start === uri.length ? values : undefined;
-    for (let i = 0; i < middle; i++) {
-      const at = uri.indexOf(literals[i + 1], start + 1);
-      if (at < 0 || !put(path[i], uri.slice(start, at), PLAIN)) return;
-      start = at + literals[i + 1].length;
-    }
-    for (let i = path.length - 1; i > middle; i--) {
-      const { length } = literals[i];
-      // lastIndexOf() treats a negative position as 0.
-      const at = end <= length ? -1 : uri.lastIndexOf(literals[i], end - length - 1);
-      if (at < 0 || !put(path[i], uri.slice(at + length, end), PLAIN)) return;
-      end = at;
-    }
-    return start < end && put(path[middle], uri.slice(start, end), wide ? WIDE : PLAIN) ? values : undefined;
+  let start = literals[0].length;
+  let end = uri.length - literals[path.length].length;
+  if (!uri.startsWith(literals[0]) || !uri.endsWith(literals[path.length])) return false;
+  if (!path[0]) return start === uri.length;
+  for (let i = 0; i < middle; i++) {
+    const at = uri.indexOf(literals[i + 1], start + 1);
+    if (at < 0 || !read(values, path[i], uri.slice(start, at), PLAIN)) return false;
+    start = at + literals[i + 1].length;
   }
-
-  const expand = (values: Values) => writers.map((write) => write(values)).join("");
-
-  function build(values: Values, name: string): string {
-    const refuse = (state: string) => new TypeError(`Cannot build a URI of ${JSON.stringify(name)}: ${state}`);
-    const given = Object.entries(values).filter(([, value]) => value !== undefined);
-    const missing = path.find((name) => !given.some(([key]) => key === name));
-    if (missing !== undefined) throw refuse(`${missing} is missing; ${template} needs it`);
-    for (const [key, value] of given) {
-      if (!variables.includes(key)) throw refuse(`${template} has no variable ${key}; give ${variables.join(", ")}`);
-      if (typeof value !== "string") throw refuse(`${key} is of type ${typeof value}; give a string`);
-      // encodeURIComponent() throws for such a value.
-      if (!value.isWellFormed()) throw refuse(`${key} has half of a surrogate pair; give a well-formed string`);
-      if (value === "" && path.includes(key)) throw refuse(`${key} is empty; give at least one character`);
-    }
-    const uri = expand(values);
-    const read = match(uri);
-    const wrong = given.find(([key, value]) => read?.[key] !== value);
-    if (!wrong) return uri;
-    const [key, value] = wrong;
-    throw refuse(
-      `${key} is ${JSON.stringify(value)}, which would not be read back from ${
-        JSON.stringify(uri)
-      }; give another value`,
-    );
+  for (let i = path.length - 1; i > middle; i--) {
+    const { length } = literals[i];
+    // lastIndexOf() treats a negative position as 0.
+    const at = end <= length ? -1 : uri.lastIndexOf(literals[i], end - length - 1);
+    if (at < 0 || !read(values, path[i], uri.slice(at + length, end), PLAIN)) return false;
+    end = at;
   }
+  return start < end && read(values, path[middle], uri.slice(start, end), wide ? WIDE : PLAIN);
+}
 
-  return { template, variables, match, expand, build };
+/** Decodes a value. Returns `false` if it may not be one. */
+function read(values: Record<string, string>, name: string, raw: string, kind: Kind): boolean {
+  try {
+    values[name] = decodeURIComponent(raw);
+    return !kind[0].test(raw) && !kind[1].test(values[name]);
+  } catch {
+    return false; // A % without two digits, or bytes that are not UTF-8.
+  }
+}
+
+function expand({ writers }: Parts, values: Values): string {
+  return writers.map((write) => write(values)).join("");
+}
+
+function build(parts: Parts, values: Values, resource: string): string {
+  const { template, variables, path } = parts;
+  const refuse = (state: string) => new TypeError(`Cannot build a URI of ${JSON.stringify(resource)}: ${state}`);
+  const given = Object.entries(values).filter(([, value]) => value !== undefined);
+  const missing = path.find((name) => !given.some(([key]) => key === name));
+  if (missing !== undefined) throw refuse(`${missing} is missing; ${template} needs it`);
+  for (const [key, value] of given) {
+    if (!variables.includes(key)) throw refuse(`${template} has no variable ${key}; give ${variables.join(", ")}`);
+    if (typeof value !== "string") throw refuse(`${key} is of type ${typeof value}; give a string`);
+    // encodeURIComponent() throws for such a value.
+    if (!value.isWellFormed()) throw refuse(`${key} has half of a surrogate pair; give a well-formed string`);
+    if (value === "" && path.includes(key)) throw refuse(`${key} is empty; give at least one character`);
+  }
+  const uri = expand(parts, values);
+  const found = match(parts, uri);
+  const wrong = given.find(([key, value]) => found?.[key] !== value);
+  if (!wrong) return uri;
+  const [key, value] = wrong;
+  const state = `${key} is ${JSON.stringify(value)}, which would not be read back from ${JSON.stringify(uri)}`;
+  throw refuse(`${state}; give another value`);
 }
 
 /** Patterns that a kind of variable rejects, in its raw and its decoded text. */

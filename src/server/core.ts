@@ -28,7 +28,7 @@ export function createCore(
   const { name, version, title, description, websiteUrl, icons, instructions, ttlMs = 0, admit: decide } = options;
   const limits = readLimits(options.limits);
   const observer = combineObservers(options.observer);
-  const auth = readAuth(options.auth);
+  const auth = readAuth(options);
   const core: Core = {
     ...own,
     identity: { name, version, title, description, websiteUrl, icons },
@@ -64,8 +64,15 @@ function readFilters({ guards, encoders }: Pick<ServerOptions, "guards" | "encod
   if (guards || encoders) return { guards: readGuards(guards, "the server"), encoders };
 }
 
-/** Reads the option `auth`. Throws if it cannot authenticate. The authenticator checks its other parts. */
-function readAuth(auth: ServerOptions["auth"]): Authentication | undefined {
+/**
+ * Reads the option `auth`. Throws if it cannot authenticate, or has another name: then everybody could call. The
+ * authenticator checks its other parts.
+ */
+function readAuth({ auth, ...others }: CommonOptions): Authentication | undefined {
+  const misnamed = Object.entries(others).find(([name, value]) =>
+    name === "authenticate" && value || typeof Object(value).authenticate === "function"
+  );
+  if (misnamed) throw new TypeError(`Cannot create a server: ${misnamed[0]} is ignored; write auth instead`);
   const read = typeof auth === "function" ? { authenticate: auth } : auth;
   if (read === undefined || typeof read?.authenticate === "function") return read;
   throw new TypeError("Cannot create a server: auth has no authenticate(); use a function, apiKey() or such");

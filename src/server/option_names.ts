@@ -5,6 +5,7 @@
  * @module
  */
 import type { AttributeOptions } from "../core/extension.ts";
+import type { KnownOptions } from "../core/known_options.ts";
 import type { KeyedServiceOptions, ServiceOptions } from "../core/service_factory.ts";
 import type {
   ExtensionListen,
@@ -12,7 +13,6 @@ import type {
   ExtensionNotification,
   ExtensionOptions,
 } from "../handlers/extension.ts";
-import type { GroupOptions } from "../handlers/group.ts";
 import type { PromptOptions } from "../handlers/prompt.ts";
 import type {
   ResourceFixedOptions,
@@ -25,16 +25,6 @@ import type { ToolAnnotations } from "../protocol/types.ts";
 import type { Schema } from "../schema/schema.ts";
 import type { CorsOptions } from "../transports/http/cors.ts";
 import type { RouteServerOptions } from "./options.ts";
-
-/** The options of one kind. `K` are their names. */
-export interface KnownOptions<K extends string = string> {
-  /** All names. The value of an option may be an object with options of its own. */
-  readonly names: Readonly<Record<K, true | KnownOptions>>;
-  /** Names that other libraries use, and the options that mean the same. */
-  readonly hints?: Readonly<Record<string, K | `${K}.${string}`>>;
-  /** Other names, such as options of related kinds, and the remedies. */
-  readonly elsewhere?: Readonly<Record<string, string>>;
-}
 
 const MIDDLEWARE = { middleware: "use", middlewares: "use" } as const;
 
@@ -87,7 +77,6 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     resourceTemplates: "handlers",
     prompts: "handlers",
     extensions: "handlers",
-    authenticate: "auth",
     allowedHosts: "hosts",
     allowedOrigins: "origins",
     onError: "observer",
@@ -262,12 +251,6 @@ export const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
     icons: LISTED,
     _meta: LISTED,
   },
-};
-
-/** Options of `group`. */
-export const GROUP: KnownOptions<keyof GroupOptions> = {
-  names: { use: true, tags: true, allow: true },
-  hints: MIDDLEWARE,
 };
 
 /** Options of `extension`. */

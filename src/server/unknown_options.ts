@@ -5,21 +5,18 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import { isObject } from "../protocol/jsonrpc.ts";
 import type { Attribute } from "../core/extension.ts";
 import type { Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Service } from "../core/service.ts";
 import { toDefinition } from "../core/container.ts";
-import { findSuggestion } from "../core/suggestions.ts";
+import { findUnknown, type KnownOptions, toEntries, type Unknown } from "../core/known_options.ts";
 import {
   ATTRIBUTE,
   EXTENSION,
   EXTENSION_PARTS,
   FIXED_RESOURCE,
-  GROUP,
   KEYED_SERVICE,
-  type KnownOptions,
   PROMPT,
   PROVIDER,
   SERVER,
@@ -29,16 +26,11 @@ import {
 } from "./option_names.ts";
 
 /** An option that is ignored. */
-export interface UnknownOption {
+export interface UnknownOption extends Unknown {
   /** The kind of what has the option, such as `tool`. */
   readonly kind: string;
   /** Its name, such as `add`. */
   readonly name: string;
-  /** Path of the option, such as `annotations.readOnly`. */
-  readonly option: string;
-  readonly remedy: string;
-  /** Whether the option seems to be another name of a known one. */
-  readonly hasSuggestion: boolean;
 }
 
 /** Formats the warning with its remedy. */
@@ -73,7 +65,6 @@ function findInHandler({ [INTERNALS]: { feature, key: name, options } }: Handler
 const KINDS: Readonly<Record<string, KnownOptions>> = {
   tools: TOOL,
   prompts: PROMPT,
-  groups: GROUP,
   extensions: EXTENSION,
 };
 
@@ -109,27 +100,6 @@ function findInService(service: Service): readonly UnknownOption[] {
   return find({ kind: "service", name: service.name }, options, key ? KEYED_SERVICE : SERVICE);
 }
 
-/** Finds unknown options in an object. `path` comes before their names. */
-function find(place: Place, given: unknown, known: KnownOptions, path = ""): readonly UnknownOption[] {
-  const { names } = known;
-  return toEntries(given).flatMap(([name, value]) => {
-    // An option that was computed, and is not set.
-    if (value === undefined) return [];
-    if (!Object.hasOwn(names, name)) return [{ ...place, option: path + name, ...explain(name, known, path) }];
-    const nested = names[name];
-    return nested === true ? [] : find(place, value, nested, `${path}${name}.`);
-  });
-}
-
-function explain(name: string, { names, hints = {}, elsewhere = {} }: KnownOptions, path: string) {
-  if (Object.hasOwn(hints, name)) return { remedy: `write ${path}${hints[name]} instead`, hasSuggestion: true };
-  if (Object.hasOwn(elsewhere, name)) return { remedy: elsewhere[name], hasSuggestion: true };
-  const suggestion = findSuggestion(name, Object.keys(names));
-  return suggestion === undefined
-    ? { remedy: "remove it", hasSuggestion: false }
-    : { remedy: `did you mean ${path}${suggestion}?`, hasSuggestion: true };
-}
-
-function toEntries(value: unknown): readonly [name: string, value: unknown][] {
-  return isObject(value) ? Object.entries(value) : [];
+function find(place: Place, given: unknown, known: KnownOptions, path?: string): readonly UnknownOption[] {
+  return findUnknown(given, known, path).map((unknown) => ({ ...place, ...unknown }));
 }

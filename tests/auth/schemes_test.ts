@@ -1,7 +1,8 @@
 // The schemes of @x/mcp/auth: which requests they accept, and what they answer to others.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Authentication, createServer, type Server, tool } from "../../mod.ts";
-import { apiKey, basic, custom, refuse, requirePrincipal } from "../../src/auth/auth.ts";
+import { apiKey, basic, custom, refuse, requirePrincipal, userLinks } from "../../src/auth/auth.ts";
+import { clientCredentials, oauth } from "../../src/auth/oauth/oauth.ts";
 import { LastAccepted } from "../../src/auth/compare.ts";
 import { toRequest } from "../support/requests.ts";
 
@@ -200,6 +201,62 @@ Deno.test("options that cannot be used are refused without their secrets", () =>
   for (const auth of ["key", {}, null, 5]) {
     assertThrows(() => createServer({ ...options, auth: auth as never }), TypeError, "auth has no authenticate()");
   }
+});
+
+Deno.test("an unknown option of an authentication is refused", () => {
+  const verify = () => undefined;
+  const client = { clientId: "x", clientSecret: "y" };
+  const place = { resource: "https://a.example/mcp", issuers: ["https://login.example"] };
+  const mistakes: readonly (readonly [make: () => unknown, message: string])[] = [
+    [
+      () => apiKey({ keys: { ada: ADA }, headerName: "x-key" } as never),
+      "apiKey(): there is no option headerName; write header",
+    ],
+    [
+      () => basic({ users: { ada: "x" }, relam: "me" } as never),
+      "basic(): there is no option relam; did you mean realm?",
+    ],
+    [() => custom(verify, { cookie: ["sid"] } as never), "custom(): there is no option cookie; write cookies"],
+    [() => userLinks({ ttl: 5 } as never), "userLinks(): there is no option ttl; write ttlMs"],
+    [
+      () => oauth({ ...place, requiredScopes: ["a"] } as never),
+      "oauth(): there is no option requiredScopes; demand scopes",
+    ],
+    [
+      () => oauth({ resource: place.resource, issuer: "x" } as never),
+      "oauth(): there is no option issuer; write issuers",
+    ],
+    [
+      () => oauth({ ...place, introspection: { ...client, url: "x" } } as never),
+      "oauth(): there is no option introspection.url; write introspection.endpoint",
+    ],
+    [
+      () => clientCredentials({ ...client, issuer: "https://login.example", scope: "a" } as never),
+      "write scopes instead",
+    ],
+  ];
+  for (const [make, message] of mistakes) assertThrows(make, TypeError, message);
+  // An option that was computed, and is not set.
+  apiKey({ keys: { ada: ADA }, headerName: undefined } as never);
+});
+
+Deno.test("a caller with the claim scope instead of scopes does not get all scopes", async () => {
+  const bot = { key: BOB, scope: ["notes:read"] };
+  assertThrows(
+    () => apiKey({ keys: { bot } }),
+    TypeError,
+    "it has scope but no scopes, so it would have all; name scopes",
+  );
+  const found = start(apiKey({ keys: () => ({ id: "bot", scope: "notes:read" }) }));
+  assertEquals((await send(found, bearer(BOB))).status, 500);
+  await found.close();
+  const own = start(custom(() => ({ id: "site:bot", scope: "notes:read" })));
+  assertEquals((await send(own, {})).status, 500);
+  await own.close();
+  // Both together are the facts of a token and what was read from them.
+  const both = start(custom(() => ({ id: "site:bot", scope: "a b", scopes: ["a"] })));
+  assertEquals((await send(both, {})).status, 200);
+  await both.close();
 });
 
 Deno.test("a name and a password stand for their user", async () => {

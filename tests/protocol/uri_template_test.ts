@@ -214,6 +214,8 @@ Deno.test("template: an ambiguous template is refused with the reason", () => {
     ["x{?a}{;b}", "follows the parameters"],
     ["x{;a}{;b}", "follows the parameters"],
     ["x{;a}/y", "follows the parameters"],
+    ["x{;a}?", "follows the parameters"],
+    ["x{;a}&{?b}", "follows the parameters"],
     ["x/" + Array.from({ length: 51 }, (_, i) => `{v${i}}`).join("/"), "more than 50 variables"],
   ];
   for (const [template, reason] of cases) {

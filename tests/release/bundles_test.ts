@@ -15,7 +15,46 @@ const bundlers: Readonly<Record<string, (output: string) => readonly string[]>> 
   "bun build --target=browser": (output) => ["bun", "build", "--target=browser", `--outfile=${output}`],
   esbuild: (output) => ["deno", "run", "-A", "--quiet", config.imports.esbuild, ...ESBUILD, `--outfile=${output}`],
 };
+const CLIENT = { name: "test", version: "1.0.0" };
 const ESBUILD = ["--bundle", "--format=esm", "--target=esnext", "--log-level=error"];
+
+const STDIO = `import { createServer, tool } from "${root}mod.ts";
+import { serveStdio } from "${root}src/transports/stdio/stdio.ts";
+const input = { type: "object", properties: { a: { type: "integer" } } };
+const add = tool({ name: "add", input, run: ({ a }) => new Map([["sum", a + 1]]) });
+await serveStdio(createServer({ name: "compiled", version: "1.0.0", handlers: [add] }));
+`;
+
+Deno.test({
+  name: "an executable of Bun serves stdio, with the code that it loads on demand",
+  ignore,
+  async fn() {
+    const folder = await Deno.makeTempDir({ prefix: "mcp-executable-" });
+    try {
+      await Deno.writeTextFile(`${folder}/stdio.ts`, STDIO);
+      const options = ["--compile", "--bytecode", "--format=esm", "--minify", `--outfile=${folder}/calc`];
+      const args = ["build", ...options, `${folder}/stdio.ts`];
+      const built = await new Deno.Command("bun", { args, cwd: root }).output();
+      assert(built.success, new TextDecoder().decode(built.stderr));
+      const text = ask("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: CLIENT }) +
+        ask("tools/call", { name: "add", arguments: { a: 1 } }) +
+        ask("tools/call", { name: "add", arguments: { a: "x" } });
+      const { code, stdout, stderr } = await run([`${folder}/calc`], { cwd: folder, input: text });
+      assertEquals({ code, stderr }, { code: 0, stderr: "" });
+      assertStringIncludes(stdout, '"serverInfo":{"name":"compiled"');
+      assertStringIncludes(stdout, '"structuredContent":{"sum":2}');
+      assertStringIncludes(stdout, "a: expected integer, got string");
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+});
+
+let id = 0;
+
+function ask(method: string, params: object): string {
+  return JSON.stringify({ jsonrpc: "2.0", id: ++id, method, params }) + "\n";
+}
 
 for (const [name, toWords] of Object.entries(bundlers)) {
   // The package's entry has this name, so that a bundle of this name looks like it.

@@ -15,8 +15,10 @@ import {
   service,
   tool,
 } from "../../mod.ts";
+import { apiKey } from "../../src/auth/auth.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { limits } from "../../src/limits/limits.ts";
+import { createServer as createModernServer } from "../../src/modern.ts";
 import { connect } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { runtimes, testProcesses, withFiles } from "../support/command_line.ts";
@@ -90,8 +92,7 @@ const handlers: readonly (readonly [handler: Handler, reported: readonly string[
     'max of service "tx": there is no such option; set per to a function that returns a key',
   ]],
   [serviceOf({ per: () => "k", max: 3, idle: 5 }), ['idle of service "tx": there is no such option; remove it']],
-  [group("g", [group("h", [tool(wrong({ name: "t", args: {}, run: text }))])], wrong({ middleware: [] })), [
-    'middleware of group "g": there is no such option; write use instead',
+  [group("g", [group("h", [tool(wrong({ name: "t", args: {}, run: text }))])]), [
     'args of tool "g_h_t": there is no such option; write input instead',
   ]],
   [audit, [
@@ -118,6 +119,30 @@ Deno.test("development reports unknown options of a server", async () => {
     'port of server "s": there is no such option; remove it',
     'cors.credential of server "s": there is no such option; did you mean cors.credentials?',
   ]);
+});
+
+Deno.test("an unknown option that would leave a server open is refused at once", () => {
+  const about = { name: "s", version: "1.0.0" };
+  const auth = apiKey({ keys: { ada: "ada-2f6c1e0b9d4a7853" } });
+  const one = createServer(about);
+  const mistakes: readonly (readonly [make: () => unknown, message: string])[] = [
+    [() => createServer(wrong({ ...about, authentication: auth })), "server: authentication is ignored; write auth"],
+    [
+      () => createServer(wrong({ ...about, authenticate: () => undefined })),
+      "server: authenticate is ignored; write auth",
+    ],
+    [() => createModernServer(wrong({ ...about, security: auth })), "server: security is ignored; write auth"],
+    [() => mount([one], wrong({ auth })), "Cannot mount: there is no option auth; give it to each server"],
+    [
+      () => group("g", [], wrong({ scopes: ["a"] })),
+      'group "g": there is no option scopes; a group has use, tags and allow',
+    ],
+  ];
+  for (const [make, message] of mistakes) assertThrows(make, TypeError, message);
+  // Options that were computed, and are not set.
+  createServer(wrong({ ...about, authenticate: undefined, auth }));
+  group("g", [], wrong({ scopes: undefined }));
+  mount([one], wrong({ auth: undefined }));
 });
 
 Deno.test("known options, and unknown ones that are undefined, are not reported", async () => {

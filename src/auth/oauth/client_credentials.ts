@@ -3,9 +3,10 @@
  *
  * @module
  */
+import { type KnownOptions, rejectUnknown } from "../../core/known_options.ts";
 import type { Send } from "./http.ts";
 import { Issuer } from "./issuer.ts";
-import { type AccessToken, checkClient, type OAuthClient, requestToken, ReusedToken } from "./oauth_client.ts";
+import { type AccessToken, checkClient, CLIENT, type OAuthClient, requestToken, ReusedToken } from "./oauth_client.ts";
 
 /** Options of {@linkcode clientCredentials}. */
 export interface ClientCredentialsOptions extends OAuthClient {
@@ -20,6 +21,11 @@ export interface ClientCredentialsOptions extends OAuthClient {
   /** Sends the requests. Defaults to the global `fetch`. */
   readonly fetch?: Send;
 }
+
+const OPTIONS: KnownOptions<keyof ClientCredentialsOptions> = {
+  names: { ...CLIENT.names, issuer: true, resource: true, audience: true, scopes: true, fetch: true },
+  hints: { ...CLIENT.hints, scope: "scopes" },
+};
 
 /**
  * Returns a function that gets an access token by client credentials. The token stands for this server and for no
@@ -44,6 +50,7 @@ export interface ClientCredentialsOptions extends OAuthClient {
  * @throws {TypeError} if an option cannot be used.
  */
 export function clientCredentials(options: ClientCredentialsOptions): () => Promise<AccessToken> {
+  rejectUnknown("clientCredentials()", options, OPTIONS);
   const { resource, audience, scopes, fetch: send = (url, init) => fetch(url, init), issuer: name, ...client } =
     options;
   checkClient(client, "clientCredentials()");

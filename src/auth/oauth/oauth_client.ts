@@ -4,6 +4,7 @@
  * @module
  */
 import { importJWK, SignJWT } from "jose";
+import type { KnownOptions } from "../../core/known_options.ts";
 import { readSecureUrl, type Send, sendJson } from "./http.ts";
 import type { Issuer } from "./issuer.ts";
 
@@ -20,6 +21,19 @@ export interface OAuthClient {
   /** Signature algorithm of the private key. Defaults to `alg` of the key, else `ES256`. */
   readonly algorithm?: string;
 }
+
+/** The names of the options of an {@linkcode OAuthClient}. */
+export const CLIENT: KnownOptions<keyof OAuthClient> = {
+  names: { clientId: true, clientSecret: true, secretIn: true, privateKey: true, algorithm: true },
+  hints: {
+    client_id: "clientId",
+    client_secret: "clientSecret",
+    secret: "clientSecret",
+    tokenEndpointAuthMethod: "secretIn",
+    jwk: "privateKey",
+    alg: "algorithm",
+  },
+};
 
 /** A private key as JSON. */
 export interface PrivateJwk extends JsonWebKey {

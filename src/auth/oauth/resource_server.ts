@@ -14,6 +14,7 @@ import {
   refuse,
 } from "../../core/auth.ts";
 import type { Principal } from "../../core/context.ts";
+import { type KnownOptions, rejectUnknown } from "../../core/known_options.ts";
 import { readScopes as checkScopes } from "../../core/scopes.ts";
 import { type Bearer, PREFIX, QUERY, readBearer } from "./bearer.ts";
 import { type Claims, type OAuthPrincipal, readGranted, type ReadScopes, toOAuthPrincipal } from "./caller.ts";
@@ -30,6 +31,7 @@ import { Issuer, type IssuerKeys } from "./issuer.ts";
 import { ALGORITHMS, type JwtRules, readJwtHeader, verifyJwt } from "./jwt.ts";
 import { Unavailable } from "./loaded.ts";
 import type { MetadataRoute } from "./metadata.ts";
+import { CLIENT } from "./oauth_client.ts";
 import { type ByPath, readResources, type Resource, type Resources } from "./resource.ts";
 import { TokenCache } from "./token_cache.ts";
 import { type ExchangeOptions, shareExchange, TokenExchange } from "./token_exchange.ts";
@@ -100,6 +102,47 @@ export interface OAuthOptions {
   /** Sends the requests to issuers, for example through a proxy. Defaults to the global `fetch`. */
   readonly fetch?: Send;
 }
+
+const INTROSPECTION: KnownOptions<keyof IntrospectionOptions> = {
+  names: { ...CLIENT.names, issuer: true, endpoint: true },
+  hints: { ...CLIENT.hints, introspectionEndpoint: "endpoint", url: "endpoint" },
+};
+
+const EXCHANGE: KnownOptions<keyof ExchangeOptions> = {
+  names: { ...CLIENT.names, issuer: true },
+  hints: CLIENT.hints,
+};
+
+const DEMANDED = "demand scopes with the option scopes of handlers";
+
+const OPTIONS: KnownOptions<keyof OAuthOptions> = {
+  names: {
+    resource: true,
+    issuers: true,
+    audience: true,
+    scopes: true,
+    satisfies: true,
+    readScopes: true,
+    algorithms: true,
+    type: true,
+    skewMs: true,
+    metadata: true,
+    rootMetadata: true,
+    introspection: INTROSPECTION,
+    exchange: EXCHANGE,
+    fetch: true,
+  },
+  hints: {
+    issuer: "issuers",
+    authorizationServers: "issuers",
+    audiences: "audience",
+    algs: "algorithms",
+    scopesSupported: "scopes",
+    clockSkew: "skewMs",
+    clockTolerance: "skewMs",
+  },
+  elsewhere: { requiredScopes: DEMANDED, requireScopes: DEMANDED },
+};
 
 /** The authentication of a server with a single resource, for `auth` of `createServer`. */
 export interface OAuthAuthentication extends Authentication {
@@ -193,6 +236,7 @@ class ResourceServer implements Authentication {
   readonly #running = new Map<string, Promise<Principal | AuthRefusal>>();
 
   constructor(options: OAuthOptions) {
+    rejectUnknown("oauth()", options, OPTIONS);
     const { scopes = [], skewMs = 5000, algorithms = ALGORITHMS, type } = options;
     const send: Send = options.fetch ?? ((url, init) => fetch(url, init));
     if (!Array.isArray(options.issuers) || !options.issuers.length) {

@@ -7,7 +7,7 @@ import type { Target } from "../../client/target.ts";
 import { guardConsole } from "../../transports/stdio/stdout_guard.ts";
 import type { Args } from "../args.ts";
 import { toShell } from "../command.ts";
-import { enterEndpoint } from "../endpoint_options.ts";
+import { enterEndpoint } from "../endpoint_paths.ts";
 import { demo } from "../demo.ts";
 import { findTarget, load } from "../load.ts";
 import { platform } from "../platform.ts";

@@ -18,6 +18,8 @@ import {
   isChallenge,
   isRefusal,
   isToken,
+  LACKS_SCOPES,
+  lacksScopes,
   NO_ROUTE,
   type PathFacts,
   readChallenge,
@@ -143,6 +145,9 @@ export class HttpAuthenticator implements Authenticator {
     if (!isPrincipal(found)) {
       const state = "authenticate() returned neither a principal with an id nor refuse()";
       return toFault(this.#core, new TypeError(`Cannot authenticate a caller: ${state}`));
+    }
+    if (lacksScopes(found)) {
+      return toFault(this.#core, new TypeError(`Cannot authenticate a caller: ${LACKS_SCOPES}`));
     }
     if (found.expiresAt !== undefined && found.expiresAt <= entry.now) return this.#refuse(entry, EXPIRED);
     const { request, info, transport } = entry;

@@ -66,6 +66,21 @@ const NOT_OPEN: Refused = {
   message: "Cannot accept the message: the stream is not open",
   reason: "session",
 };
+const NOT_JSON: Refused = {
+  status: 415,
+  message: "Cannot accept the message: Content-Type must be application/json",
+  reason: "content_type",
+};
+const UNREADABLE: Refused = {
+  status: 400,
+  message: "Cannot read the message: it is incomplete or not UTF-8",
+  reason: "body",
+};
+const STREAM_HEADERS = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no",
+};
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** A server that can be served over HTTP+SSE, created by `createServer`. */
@@ -97,125 +112,150 @@ export function httpSse(
   options: HttpSseOptions = {},
 ): { readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response> } {
   const { path = "/sse", messages = "/messages" } = options;
-  const { find, http: { core, ended, endpoint, path: ownPath } } = server[INTERNALS];
-  for (const each of [path, messages]) find ? checkTemplate(each, ownPath) : readPath(each);
-  const isAt = (template: string, pathname: string | undefined) =>
-    pathname !== undefined && (find ? new PathTemplate(template).match(pathname) !== undefined : pathname === template);
-  // A pipe is found by an id that nobody can guess, and lives as long as its stream.
-  const pipes = new Map<string, OpenStream>();
-  ended.then(() => pipes.forEach(({ close }) => close()));
+  const { find, http } = server[INTERNALS];
+  for (const each of [path, messages]) find ? checkTemplate(each, http.path) : readPath(each);
+  const streams = new SseStreams(server, { path, messages });
+  http.ended.then(() => streams.close());
+  return { fetch: (request, info) => streams.fetch(request, info) };
+}
 
-  async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
-    await core.prepare?.();
-    const { pathname, searchParams } = URL.parse(request.url) ?? {};
-    const opens = request.method === "GET" && isAt(path, pathname);
-    const posts = request.method === "POST" && isAt(messages, pathname);
-    if (!opens && !posts) return await server.fetch(request, info);
-    const parts = (await endpoint.load()).parts;
-    const refusal = parts.check(request, info);
-    if (refusal) return await refusal;
+/** The streams of a server, and the messages to them. */
+class SseStreams {
+  readonly #server: SseServer;
+  readonly #http: HttpEntry;
+  readonly #find?: FindSpot;
+  readonly #path: string;
+  readonly #messages: string;
+  /** By an id that nobody can guess. A stream lives as long as its connection. */
+  readonly #open = new Map<string, OpenStream>();
+
+  constructor(server: SseServer, { path, messages }: Required<HttpSseOptions>) {
+    const { find, http } = server[INTERNALS];
+    this.#server = server;
+    this.#http = http;
+    this.#find = find;
+    this.#path = path;
+    this.#messages = messages;
+  }
+
+  /** Answers a request. Those for other paths go to the server. */
+  async fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
+    await this.#http.core.prepare?.();
+    const pathname = URL.parse(request.url)?.pathname;
+    const opens = request.method === "GET" && this.#isAt(this.#path, pathname);
+    const posts = request.method === "POST" && this.#isAt(this.#messages, pathname);
+    if (!opens && !posts) return await this.#server.fetch(request, info);
+    const { parts } = await this.#http.endpoint.load();
+    return await parts.check(request, info) ?? await this.#admit(request, info, { opens, parts });
+  }
+
+  /** Ends all channels. */
+  close(): void {
+    this.#open.forEach(({ close }) => close());
+  }
+
+  #isAt(template: string, pathname: string | undefined): boolean {
+    if (pathname === undefined) return false;
+    return this.#find ? new PathTemplate(template).match(pathname) !== undefined : pathname === template;
+  }
+
+  async #admit(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    { opens, parts }: { readonly opens: boolean; readonly parts: HttpParts },
+  ): Promise<Response> {
+    const { core, endpoint } = this.#http;
     let principal: Principal | undefined;
     try {
-      const spot = await find?.({ template: opens ? path : messages, request, info });
-      if (find && !spot) return refuseWith(request, NOT_FOUND);
+      const spot = await this.#find?.({ template: opens ? this.#path : this.#messages, request, info });
+      if (this.#find && !spot) return this.#refuse(request, NOT_FOUND);
       const entered = await enterCaller(endpoint, request, info, { transport: "http-sse", route: spot?.route });
       if (entered instanceof Response) return entered;
       principal = readPrincipal(entered);
-      if (posts) return await take(request, searchParams?.get("sessionId") ?? "", { principal, parts, spot });
-      const served = spot ? await spot.open() : server;
-      if (!served) return refuseWith(request, NOT_FOUND, principal);
+      if (!opens) return await this.#take(request, { principal, parts, spot });
+      const served = spot ? await spot.open() : this.#server;
+      if (!served) return this.#refuse(request, NOT_FOUND, principal);
       // Meanwhile the server may have closed, which would never end this stream.
       const late = parts.check(request, info);
       if (late) return await late;
-      return open(request, { principal, account: parts.account(request, info, principal), parts, spot, served });
+      return this.#start(request, {
+        principal,
+        account: parts.account(request, info, principal),
+        parts,
+        spot,
+        served,
+      });
     } catch (error) {
       const fault = await toEntryFault(core, error);
-      if (fault instanceof Response) return fault;
-      return refuseWith(request, { status: 503, message: fault, headers: RETRY_AFTER, reason: "limit" }, principal);
+      return fault instanceof Response ? fault : this.#refuse(request, toOverload(fault), principal);
     }
   }
 
-  function open(request: Request, { principal, account, parts, spot, served }: Opening): Response {
+  #start(request: Request, { principal, account, parts, spot, served }: Opening): Response {
     if (!account.openStream()) {
       const { message } = toBusy("open the stream: too many are open (streams.open, streams.openPerClient)");
-      return refuseWith(request, { status: 503, message, headers: RETRY_AFTER, reason: "limit" }, principal);
+      return this.#refuse(request, toOverload(message), principal);
     }
     const id = crypto.randomUUID();
     const close = () => {
-      if (!pipes.delete(id)) return;
+      if (!this.#open.delete(id)) return;
       stopExpiry();
       account.closeStream();
       pipe.close();
     };
     const stream = parts.streams.create({ account: () => account, onLost: close });
-    const address = spot ? new PathTemplate(messages).build(spot.values) : messages;
+    const address = spot ? new PathTemplate(this.#messages).build(spot.values) : this.#messages;
     stream.write(`${address}?sessionId=${id}`, { event: "endpoint" });
-    const pipe = openPipe(served, {
-      write: (text) => stream.write(text),
-      principal,
-      account,
-      transport: "http-sse",
-    });
+    const pipe = openPipe(served, { write: (text) => stream.write(text), principal, account, transport: "http-sse" });
     const stopExpiry = pipe.ticker.startExpiry(principal?.expiresAt, () => {
       close();
       stream.end();
     });
-    pipes.set(id, { pipe, close, owner: principal?.id, place: spot?.path });
-    return new Response(stream.toBody(), {
-      headers: {
-        "content-type": "text/event-stream",
-        "cache-control": "no-cache, no-transform",
-        "x-accel-buffering": "no",
-      },
-    });
+    this.#open.set(id, { pipe, close, owner: principal?.id, place: spot?.path });
+    return new Response(stream.toBody(), { headers: STREAM_HEADERS });
   }
 
-  function refuseWith(http: Request, refusal: Refused, principal?: Principal): Response {
-    const { status, message, headers, reason } = refusal;
-    core.observing?.refuse({ transport: "http-sse", http, principal }, {
-      status,
-      reason,
-      message,
-    });
-    return new Response(message, { status, headers });
-  }
-
-  async function take(request: Request, id: string, { principal, parts, spot }: Caller): Promise<Response> {
-    const open = pipes.get(id);
+  async #take(request: Request, { principal, parts, spot }: Caller): Promise<Response> {
+    const id = URL.parse(request.url)?.searchParams.get("sessionId") ?? "";
+    const open = this.#open.get(id);
     if (!open || open.owner !== principal?.id || open.place !== spot?.path) {
-      return refuseWith(request, NOT_OPEN, principal);
+      return this.#refuse(request, NOT_OPEN, principal);
     }
-    if (!isJsonType(request.headers.get("content-type"))) {
-      const message = "Cannot accept the message: Content-Type must be application/json";
-      return refuseWith(request, { status: 415, message, reason: "content_type" }, principal);
-    }
+    if (!isJsonType(request.headers.get("content-type"))) return this.#refuse(request, NOT_JSON, principal);
     let text;
     try {
-      const body = await read(request, open.pipe, parts);
-      if ("status" in body) return refuseWith(request, { ...body, reason: "body" }, principal);
+      const body = await readBody(request, open.pipe, parts);
+      if ("status" in body) return this.#refuse(request, { ...body, reason: "body" }, principal);
       text = utf8.decode(body);
     } catch {
-      const message = "Cannot read the message: it is incomplete or not UTF-8";
-      return refuseWith(request, { status: 400, message, reason: "body" }, principal);
+      return this.#refuse(request, UNREADABLE, principal);
     }
     // The stream may have ended while the body arrived.
-    if (pipes.get(id) !== open) return refuseWith(request, NOT_OPEN, principal);
+    if (this.#open.get(id) !== open) return this.#refuse(request, NOT_OPEN, principal);
     // Backpressure: the response waits until the server has room for another message.
     await open.pipe.receive(text, principal);
     return new Response("Accepted", { status: 202 });
   }
 
-  function read(request: Request, pipe: Pipe, { bodies }: HttpParts): Promise<ArrayBuffer | Unread> {
-    const { promise, resolve } = Promise.withResolvers<Unread>();
-    const receiver: Receiver = {
-      get account() {
-        return pipe.account;
-      },
-      abort: resolve,
-    };
-    const body = bodies.read(request, receiver).finally(() => bodies.end(receiver));
-    return Promise.race([body, promise]);
+  #refuse(http: Request, { status, message, headers, reason }: Refused, principal?: Principal): Response {
+    const link = { transport: "http-sse", http, principal } as const;
+    this.#http.core.observing?.refuse(link, { status, reason, message });
+    return new Response(message, { status, headers });
   }
+}
 
-  return { fetch };
+function toOverload(message: string): Refused {
+  return { status: 503, message, headers: RETRY_AFTER, reason: "limit" };
+}
+
+function readBody(request: Request, pipe: Pipe, { bodies }: HttpParts): Promise<ArrayBuffer | Unread> {
+  const { promise, resolve } = Promise.withResolvers<Unread>();
+  const receiver: Receiver = {
+    get account() {
+      return pipe.account;
+    },
+    abort: resolve,
+  };
+  const body = bodies.read(request, receiver).finally(() => bodies.end(receiver));
+  return Promise.race([body, promise]);
 }

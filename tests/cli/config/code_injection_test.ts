@@ -426,7 +426,10 @@ Deno.test("a config file with an argument read as code is rejected with its posi
       let printed = "";
       console.log = (text: unknown) => void (printed += text);
       try {
-        return { code: await check.run(readArgs([`${folder}/${file}`, ...flags], toFlags(check.options))), printed };
+        return {
+          code: await check.run(await readArgs([`${folder}/${file}`, ...flags], toFlags(check.options))),
+          printed,
+        };
       } finally {
         console.log = log;
       }

@@ -112,8 +112,8 @@ export class Turns {
     const isLong = took > LONG_MS;
     if (!this.#hasRested && (isLong || took > SHORT_MS && now < this.#expected)) {
       this.#hasRested = true;
-      const isQueue = isLong && !this.#waiting.isEmpty;
-      setTimeout(this.#tick, isQueue ? Math.min(took / 2, MAX_REST_MS) : 0);
+      // With nothing in the queue, a short rest suffices, and a client that is alone loses less.
+      setTimeout(this.#tick, isLong ? Math.min(took / (this.#waiting.isEmpty ? 10 : 2), MAX_REST_MS) : 0);
     } else if (this.#isReading() && now - this.#until < Math.min(took, MAX_REST_MS)) setTimeout(this.#tick);
     else this.#next();
   }

@@ -59,7 +59,8 @@ export class Turns {
 
   /** Ends a step of the turn. Returns a promise for the next one, if small requests come first. */
   pause(): Promise<void> | undefined {
-    if (!this.#isRunning || this.#isShort()) return;
+    // A turn that waited for something else may end after the next one has begun.
+    if (!this.#isRunning || this.#resume || this.#isShort()) return;
     return new Promise((resolve) => {
       this.#resume = resolve;
     });

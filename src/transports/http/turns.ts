@@ -59,7 +59,8 @@ export class Turns {
 
   /** Ends a step of the turn. Returns a promise for the next one, if small requests come first. */
   pause(): Promise<void> | undefined {
-    if (!this.#isRunning || this.#isShort()) return;
+    // A message whose declared length was too small has no turn, and must not take the place of another one.
+    if (!this.#isRunning || this.#resume || this.#isShort()) return;
     return new Promise((resolve) => {
       this.#resume = resolve;
     });
@@ -67,7 +68,7 @@ export class Turns {
 
   /** Ends the turn. If nobody calls this, it ends with the turn of the event loop. */
   end(): void {
-    if (!this.#isRunning) return;
+    if (!this.#isRunning || this.#resume) return;
     this.#isRunning = false;
     const next = this.#isShort() ? this.#waiting.take() : undefined;
     if (next) this.#run(next);
@@ -105,7 +106,11 @@ export class Turns {
   // was set before the step, so it may be due as soon as the step ends.
   #goOn(): void {
     const now = performance.now();
-    if (this.#isRunning && !this.#resume) this.#until = now;
+    if (this.#isRunning && !this.#resume) {
+      // Nobody has reported its end. Measured once: otherwise it would seem to last for as long as small bodies arrive.
+      this.#isRunning = false;
+      this.#until = now;
+    }
     const took = this.#until - this.#since;
     if (this.hasSmall) this.#expected = now + EXPECTED_MS;
     this.hasSmall = false;

@@ -136,7 +136,7 @@ class Validator {
       if (this.#draft7) return;
     }
     if (sub.$dynamicRef !== undefined) this.#check(this.#refs.get(sub.$dynamicRef), value, own);
-    if (sub.types && !(sub.types & toTypes(value))) {
+    if (sub.types !== undefined && !(sub.types & toTypes(value))) {
       return this.#expect(String(sub.schema.type).replaceAll(",", " or "), toKind(value));
     }
     if (sub.hasChoices) this.#checkChoices(sub, value);

@@ -29,6 +29,7 @@ const CASES: Record<string, readonly Case[]> = {
     [{ type: "object" }, [{}, { a: 1 }], [[], null, "x"]],
     [{ type: ["string", "null"] }, ["x", null], [1, {}, []]],
     [{ type: ["integer", "array"] }, [1, []], [1.5, {}]],
+    [{ type: [] }, [], [1, "x", null, [], {}]],
     [{}, [1, "x", null, [], {}], []],
   ],
   "enum and const": [
@@ -357,6 +358,7 @@ const CASES: Record<string, readonly Case[]> = {
       [1],
       [],
     ],
+    [{ properties: { a: [] }, patternProperties: { b: ["x"] } }, [{ a: { x: 1 }, b: { y: [] } }, { a: 1 }], []],
     [{ properties: { enum: { type: "string" }, const: { pattern: "^a" }, default: { minimum: 1 } } }, [{
       enum: "x",
       const: "a",

@@ -569,8 +569,9 @@ function hasEqual(list: readonly unknown[]): boolean {
   const keys = new Set<string>();
   const numbers: number[] = [];
   const digits: number[] = [];
-  for (const item of list) {
+  for (const given of list) {
     spend(2 * STEP);
+    const item = isObject(given) && typeof given.toJSON === "function" ? given.toJSON() : given;
     if (typeof item === "number" && Number.isFinite(item)) numbers.push(item);
     else if (typeof item !== "string") {
       if (keys.size === keys.add(toKey(item)).size) return true;

@@ -659,6 +659,11 @@ Deno.test("uniqueItems compares values as JSON does", () => {
     assertEquals(issues(unique, [...different, copy]), [": two items are equal"], JSON.stringify(copy));
     assertEquals(issues({ items: unique }, [[copy, copy]]), ["[0]: two items are equal"], JSON.stringify(copy));
   }
+  const date = new Date(0);
+  for (const twice of [[date, date], [date, date.toJSON()], [{ toJSON: () => 1 }, 1], [{ toJSON: () => "1" }, "1"]]) {
+    assertEquals(issues(unique, [...twice, {}]), [": two items are equal"], JSON.stringify(twice));
+  }
+  assertEquals(issues(unique, [date, { toJSON: () => 1 }, { toJSON: () => "1" }]), []);
   const texts = Array.from({ length: 1000 }, (_, i) => `${i % 999}`);
   assertEquals(issues(unique, texts), [": two items are equal"]);
   assertEquals(issues(unique, texts.slice(1)), []);

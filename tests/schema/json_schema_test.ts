@@ -562,6 +562,18 @@ Deno.test("json schema: hostile values cost bounded time and memory", () => {
   assert(fits({ items: { required: ["i"] }, uniqueItems: true }, numbers));
 });
 
+Deno.test("json schema: very many anchors are found in bounded time", () => {
+  const names = Array.from({ length: 4000 }, (_, i) => `a${i}`);
+  const schema = {
+    properties: Object.fromEntries(names.map((name) => [name, { $ref: `#${name}` }])),
+    $defs: Object.fromEntries(names.map((name, i) => [name, { $anchor: name, type: i % 2 ? "string" : "number" }])),
+  };
+  const since = performance.now();
+  assertEquals(issues(schema, { a1: "x", a2: 2, a3998: "x", a3999: "x" }), ["a3998: expected number, got string"]);
+  assertLess(performance.now() - since, 1500);
+  assertThrows(() => compileJsonSchema({ $ref: "#undefined" }), TypeError, "is not a schema");
+});
+
 Deno.test("json schema: the schema is not modified", () => {
   const schema = json('{"properties":{"a":{"enum":[{"b":1,"a":2}]}},"$defs":{"x":{"$anchor":"y"}}}');
   const before = JSON.stringify(schema);

@@ -64,22 +64,21 @@ function readFilters({ guards, encoders }: Pick<ServerOptions, "guards" | "encod
   if (guards || encoders) return { guards: readGuards(guards, "the server"), encoders };
 }
 
-/** Names that contain `auth`, but not `author`. */
-const LIKE_AUTH = /auth(?!or(?!i))/i;
-
 /**
  * Reads the option `auth`. Throws if it cannot authenticate, or has another name: then everybody could call. The
  * authenticator checks its other parts.
  */
 function readAuth({ auth, ...others }: CommonOptions): Authentication | undefined {
-  // With `auth`, the server is closed, and the same object may well serve as an observer.
-  const misnamed = auth === undefined && Object.entries(others).find(([name, value]) =>
-    value && (LIKE_AUTH.test(name) || typeof Object(value).authenticate === "function")
-  );
-  if (misnamed) throw new TypeError(`Cannot create a server: ${misnamed[0]} is ignored; write auth instead`);
+  const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
+  // With `auth`, the server is closed, and the same object may well be its observer. Only an author is no authentication.
+  const misnamed = auth === undefined &&
+    Object.entries(others).find(([name, value]) =>
+      value && (/auth(?!or(?!i))/i.test(name) || typeof Object(value).authenticate === "function")
+    );
+  if (misnamed) throw refuse(`${misnamed[0]} is ignored; write auth instead`);
   const read = typeof auth === "function" ? { authenticate: auth } : auth;
   if (read === undefined || typeof read?.authenticate === "function") return read;
-  throw new TypeError("Cannot create a server: auth has no authenticate(); use a function, apiKey() or such");
+  throw refuse("auth has no authenticate(); use a function, apiKey() or such");
 }
 
 /** Makes messages wait until something is loaded. A server that cannot load it still serves. */

@@ -29,7 +29,10 @@ export class Turns {
   readonly #tick = () => this.#goOn();
   /** Whether a timer runs that lets in the next request. */
   #isTaken = false;
-  /** Whether a turn has begun and not ended. */
+  /**
+   * Whether a turn has begun, and has neither paused nor ended. A message whose declared length was too small has no
+   * turn, and must not pause or end one that has paused.
+   */
   #isRunning = false;
   /** Whether the event loop was idle since the last step. */
   #hasRested = false;
@@ -59,8 +62,8 @@ export class Turns {
 
   /** Ends a step of the turn. Returns a promise for the next one, if small requests come first. */
   pause(): Promise<void> | undefined {
-    // A message whose declared length was too small has no turn, and must not take the place of another one.
-    if (!this.#isRunning || this.#resume || this.#isShort()) return;
+    if (!this.#isRunning || this.#isShort()) return;
+    this.#isRunning = false;
     return new Promise((resolve) => {
       this.#resume = resolve;
     });
@@ -68,7 +71,7 @@ export class Turns {
 
   /** Ends the turn. If nobody calls this, it ends with the turn of the event loop. */
   end(): void {
-    if (!this.#isRunning || this.#resume) return;
+    if (!this.#isRunning) return;
     this.#isRunning = false;
     const next = this.#isShort() ? this.#waiting.take() : undefined;
     if (next) this.#run(next);
@@ -106,11 +109,9 @@ export class Turns {
   // was set before the step, so it may be due as soon as the step ends.
   #goOn(): void {
     const now = performance.now();
-    if (this.#isRunning && !this.#resume) {
-      // Nobody has reported its end. Measured once: otherwise it would seem to last for as long as small bodies arrive.
-      this.#isRunning = false;
-      this.#until = now;
-    }
+    // Nobody has reported its end. Measured once: otherwise it would seem to last for as long as small bodies arrive.
+    if (this.#isRunning) this.#until = now;
+    this.#isRunning = false;
     const took = this.#until - this.#since;
     if (this.hasSmall) this.#expected = now + EXPECTED_MS;
     this.hasSmall = false;
@@ -125,7 +126,7 @@ export class Turns {
 
   #next(): void {
     const next = this.#resume ?? this.#waiting.take();
-    this.#isTaken = this.#isRunning = false;
+    this.#isTaken = false;
     this.#resume = undefined;
     if (next) this.#begin(next);
   }

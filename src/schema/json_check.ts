@@ -136,7 +136,7 @@ class Validator {
       if (this.#draft7) return;
     }
     if (sub.$dynamicRef !== undefined) this.#check(this.#refs.get(sub.$dynamicRef), value, own);
-    if (sub.types && !(sub.types & toTypes(value))) {
+    if (sub.types !== undefined && !(sub.types & toTypes(value))) {
       return this.#expect(String(sub.schema.type).replaceAll(",", " or "), toKind(value));
     }
     if (sub.hasChoices) this.#checkChoices(sub, value);
@@ -569,8 +569,9 @@ function hasEqual(list: readonly unknown[]): boolean {
   const keys = new Set<string>();
   const numbers: number[] = [];
   const digits: number[] = [];
-  for (const item of list) {
+  for (const given of list) {
     spend(2 * STEP);
+    const item = isObject(given) && typeof given.toJSON === "function" ? given.toJSON() : given;
     if (typeof item === "number" && Number.isFinite(item)) numbers.push(item);
     else if (typeof item !== "string") {
       if (keys.size === keys.add(toKey(item)).size) return true;

@@ -18,8 +18,8 @@ export interface Node {
   readonly schema: JsonSchema;
   readonly $ref: unknown;
   readonly $dynamicRef: unknown;
-  /** Allowed types as bits of {@linkcode Types}. 0 allows all of them. */
-  readonly types: number;
+  /** Allowed types as bits of {@linkcode Types}. 0 allows none of them. */
+  readonly types?: number;
   /** Whether there is an `enum` or a `const`. */
   readonly hasChoices: boolean;
   readonly minimum?: number;
@@ -107,12 +107,14 @@ export class Nodes {
     node.tuple = list(isList ? schema.items : schema.prefixItems);
     node.items = one(isList ? "additionalItems" : "items");
     node.contains = one("contains");
-    node.properties = this.#toNamed(schema.properties);
-    node.patternProperties = this.#toNamed(schema.patternProperties);
+    node.properties = toNamed(schema.properties, (part) => this.find(part));
+    node.patternProperties = toNamed(schema.patternProperties, (part) => this.find(part));
     node.additionalProperties = one("additionalProperties");
     node.propertyNames = one("propertyNames");
+    // A list in `dependentRequired` or `dependencies` contains names and not schemas. Elsewhere, it has no effect.
+    const toDependent = (part: unknown) => Array.isArray(part) ? part : this.find(part);
     node.dependents = [schema.dependentRequired, schema.dependentSchemas, schema.dependencies]
-      .flatMap((named) => this.#toNamed(named) ?? []);
+      .flatMap((named) => toNamed(named, toDependent) ?? []);
     node.allOf = list(schema.allOf);
     node.anyOf = list(schema.anyOf);
     node.oneOf = list(schema.oneOf);
@@ -123,13 +125,10 @@ export class Nodes {
     node.unevaluatedItems = one("unevaluatedItems");
     node.unevaluatedProperties = one("unevaluatedProperties");
   }
+}
 
-  // A list in `dependentRequired` or `dependencies` contains names and not schemas.
-  #toNamed(given: unknown): Named<never> | undefined {
-    if (!isObject(given)) return;
-    const entries = Object.entries(given).map(([name, part]) => [name, Array.isArray(part) ? part : this.find(part)]);
-    return new Map(entries as [string, never][]); // what a keyword contains, the inspection has checked
-  }
+function toNamed<T>(given: unknown, toPart: (part: unknown) => T): Named<T> | undefined {
+  if (isObject(given)) return new Map(Object.entries(given).map(([name, part]) => [name, toPart(part)]));
 }
 
 function toDraft(schema: JsonSchema): Draft {
@@ -141,7 +140,7 @@ function toDraft(schema: JsonSchema): Draft {
     schema,
     $ref: schema.$ref,
     $dynamicRef: schema.$dynamicRef,
-    types: toBits(schema.type),
+    types: schema.type === undefined ? undefined : toBits(schema.type),
     hasChoices: has("enum", "const"),
     ...{ minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, minLength, maxLength, pattern },
     hasItems: has("items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems"),
@@ -177,7 +176,7 @@ function toDraft(schema: JsonSchema): Draft {
 
 function toBits(type: unknown): number {
   let bits = 0;
-  for (const one of type === undefined ? [] : [type].flat()) bits |= Types[String(one)];
+  for (const one of [type].flat()) bits |= Types[String(one)];
   return bits;
 }
 

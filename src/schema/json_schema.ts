@@ -97,6 +97,7 @@ export function inspectJsonSchema(
   const open = new Map<JsonSchema, boolean>();
   const refs = new Map<unknown, unknown>([["#", schema]]);
   const patterns = new Map<unknown, RegExp>();
+  let anchors: ReadonlyMap<string, JsonSchema> | undefined;
   let tracks = false;
   let isPartial = false;
 
@@ -144,7 +145,7 @@ export function inspectJsonSchema(
 
   function follow(ref: string): unknown {
     if (ref[0] !== "#") throw refuse(`$ref ${show(ref)} is never fetched; copy its target to $defs`);
-    if (/^#[^/]/.test(ref)) return findAnchor(schema, ref);
+    if (/^#[^/]/.test(ref)) return (anchors ??= listAnchors(schema)).get(ref);
     return decodeURIComponent(ref).split("/").slice(1).reduce((target: unknown, token) => {
       const key = token.replaceAll("~1", "/").replaceAll("~0", "~");
       return Object.getOwnPropertyDescriptor(Object(target), key)?.value;
@@ -158,12 +159,20 @@ export function inspectJsonSchema(
   return { refs, patterns, tracks, draft7, isPartial };
 }
 
-/** Returns the schema with the anchor that a reference such as `#name` names. */
-function findAnchor(schema: JsonSchema, ref: string): unknown {
-  if ("#" + schema.$anchor === ref || "#" + schema.$dynamicAnchor === ref) return schema;
-  let found: unknown;
-  eachSubschema(schema, (sub) => found ??= isObject(sub) ? findAnchor(sub, ref) : undefined);
-  return found;
+/** Lists the first schema with each anchor by the reference that names it, such as `#name`. */
+function listAnchors(schema: JsonSchema): ReadonlyMap<string, JsonSchema> {
+  const anchors = new Map<string, JsonSchema>();
+  const seen = new Set<JsonSchema>();
+  const visit = (sub: unknown) => {
+    if (!isObject(sub) || seen.has(sub)) return;
+    seen.add(sub);
+    for (const name of [sub.$anchor, sub.$dynamicAnchor]) {
+      if (name !== undefined && !anchors.has(`#${name}`)) anchors.set(`#${name}`, sub);
+    }
+    eachSubschema(sub, visit);
+  };
+  visit(schema);
+  return anchors;
 }
 
 /** Truncates a text to a length. */

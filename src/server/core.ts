@@ -69,13 +69,16 @@ function readFilters({ guards, encoders }: Pick<ServerOptions, "guards" | "encod
  * authenticator checks its other parts.
  */
 function readAuth({ auth, ...others }: CommonOptions): Authentication | undefined {
-  const misnamed = Object.entries(others).find(([name, value]) =>
-    name === "authenticate" && value || typeof Object(value).authenticate === "function"
-  );
-  if (misnamed) throw new TypeError(`Cannot create a server: ${misnamed[0]} is ignored; write auth instead`);
+  const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
+  // With `auth`, the server is closed, and the same object may well be its observer. Only an author is no authentication.
+  const misnamed = auth === undefined &&
+    Object.entries(others).find(([name, value]) =>
+      value && (/auth(?!or(?!i))/i.test(name) || typeof Object(value).authenticate === "function")
+    );
+  if (misnamed) throw refuse(`${misnamed[0]} is ignored; write auth instead`);
   const read = typeof auth === "function" ? { authenticate: auth } : auth;
   if (read === undefined || typeof read?.authenticate === "function") return read;
-  throw new TypeError("Cannot create a server: auth has no authenticate(); use a function, apiKey() or such");
+  throw refuse("auth has no authenticate(); use a function, apiKey() or such");
 }
 
 /** Makes messages wait until something is loaded. A server that cannot load it still serves. */

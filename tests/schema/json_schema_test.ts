@@ -29,6 +29,7 @@ const CASES: Record<string, readonly Case[]> = {
     [{ type: "object" }, [{}, { a: 1 }], [[], null, "x"]],
     [{ type: ["string", "null"] }, ["x", null], [1, {}, []]],
     [{ type: ["integer", "array"] }, [1, []], [1.5, {}]],
+    [{ type: [] }, [], [1, "x", null, [], {}]],
     [{}, [1, "x", null, [], {}], []],
   ],
   "enum and const": [
@@ -357,6 +358,7 @@ const CASES: Record<string, readonly Case[]> = {
       [1],
       [],
     ],
+    [{ properties: { a: [] }, patternProperties: { b: ["x"] } }, [{ a: { x: 1 }, b: { y: [] } }, { a: 1 }], []],
     [{ properties: { enum: { type: "string" }, const: { pattern: "^a" }, default: { minimum: 1 } } }, [{
       enum: "x",
       const: "a",
@@ -560,6 +562,18 @@ Deno.test("json schema: hostile values cost bounded time and memory", () => {
   assert(fits({ items: { required: ["i"] }, uniqueItems: true }, numbers));
 });
 
+Deno.test("json schema: very many anchors are found in bounded time", () => {
+  const names = Array.from({ length: 4000 }, (_, i) => `a${i}`);
+  const schema = {
+    properties: Object.fromEntries(names.map((name) => [name, { $ref: `#${name}` }])),
+    $defs: Object.fromEntries(names.map((name, i) => [name, { $anchor: name, type: i % 2 ? "string" : "number" }])),
+  };
+  const since = performance.now();
+  assertEquals(issues(schema, { a1: "x", a2: 2, a3998: "x", a3999: "x" }), ["a3998: expected number, got string"]);
+  assertLess(performance.now() - since, 1500);
+  assertThrows(() => compileJsonSchema({ $ref: "#undefined" }), TypeError, "is not a schema");
+});
+
 Deno.test("json schema: the schema is not modified", () => {
   const schema = json('{"properties":{"a":{"enum":[{"b":1,"a":2}]}},"$defs":{"x":{"$anchor":"y"}}}');
   const before = JSON.stringify(schema);
@@ -657,6 +671,11 @@ Deno.test("uniqueItems compares values as JSON does", () => {
     assertEquals(issues(unique, [...different, copy]), [": two items are equal"], JSON.stringify(copy));
     assertEquals(issues({ items: unique }, [[copy, copy]]), ["[0]: two items are equal"], JSON.stringify(copy));
   }
+  const date = new Date(0);
+  for (const twice of [[date, date], [date, date.toJSON()], [{ toJSON: () => 1 }, 1], [{ toJSON: () => "1" }, "1"]]) {
+    assertEquals(issues(unique, [...twice, {}]), [": two items are equal"], JSON.stringify(twice));
+  }
+  assertEquals(issues(unique, [date, { toJSON: () => 1 }, { toJSON: () => "1" }]), []);
   const texts = Array.from({ length: 1000 }, (_, i) => `${i % 999}`);
   assertEquals(issues(unique, texts), [": two items are equal"]);
   assertEquals(issues(unique, texts.slice(1)), []);

@@ -131,6 +131,9 @@ Deno.test("an unknown option that would leave a server open is refused at once",
       () => createServer(wrong({ ...about, authenticate: () => undefined })),
       "server: authenticate is ignored; write auth",
     ],
+    [() => createServer(wrong({ ...about, authorization: () => undefined })), "authorization is ignored; write auth"],
+    [() => createServer(wrong({ ...about, oauth: { issuer: "https://a.example" } })), "oauth is ignored; write auth"],
+    [() => createServer(wrong({ ...about, authToken: "ada-2f6c1e0b9d4a7853" })), "authToken is ignored; write auth"],
     [() => createModernServer(wrong({ ...about, security: auth })), "server: security is ignored; write auth"],
     [() => mount([one], wrong({ auth })), "Cannot mount: there is no option auth; give it to each server"],
     [
@@ -141,6 +144,10 @@ Deno.test("an unknown option that would leave a server open is refused at once",
   for (const [make, message] of mistakes) assertThrows(make, TypeError, message);
   // Options that were computed, and are not set.
   createServer(wrong({ ...about, authenticate: undefined, auth }));
+  createServer(wrong({ ...about, author: "Ada", authors: ["Ada"], requireAuth: false }));
+  // An object with several jobs, which is used as what it is.
+  const gate = Object.create({ authenticate: () => undefined });
+  createServer({ ...about, auth: gate, observer: gate });
   group("g", [], wrong({ scopes: undefined }));
   mount([one], wrong({ auth: undefined }));
 });

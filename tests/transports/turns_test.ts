@@ -144,3 +144,59 @@ Deno.test("large requests of many clients are all answered, whether their turns 
   assertEquals(statuses, sizes.map((_, i) => i % 7 === 0 ? 400 : 200));
   await server.close();
 });
+
+Deno.test("a large body that is not UTF-8 does not keep others from their turn while small bodies arrive", async () => {
+  const server = createEcho();
+  const post = (body: BodyInit, length: number) => {
+    const { url, headers } = ask(1);
+    headers.set("content-length", `${length}`);
+    return server.fetch(new Request(url, { method: "POST", headers, body, duplex: "half" } as RequestInit));
+  };
+  await (await server.fetch(ask(60))).text();
+  const slow: ReadableStreamDefaultController<Uint8Array>[] = [];
+  const unread: Promise<Response>[] = [];
+  const drip = setInterval(() => {
+    unread.push(post(new ReadableStream({ start: (controller) => void slow.push(controller) }), 100));
+  }, 5);
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  const broken = post(new Uint8Array(60_000).fill(0xff), 60_000);
+  let isAnswered = false;
+  const large = Promise.all([broken, server.fetch(ask(60))]).then(async (responses) => {
+    isAnswered = true;
+    for (const response of responses) await response.text();
+  });
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  clearInterval(drip);
+  assert(isAnswered, "the other large request waits for as long as small bodies arrive");
+  slow.forEach((controller) => controller.close());
+  await large;
+  for (const response of await Promise.all(unread)) await response.text();
+  await server.close();
+});
+
+Deno.test("a large message whose length was understated does not take the place of one that waits to run", async () => {
+  const big = { list: Array.from({ length: 15_000 }, (_, i) => ({ [`key ${i}`]: {} })) };
+  const count = tool({ name: "count", input: { type: "object" }, run: ({ list }) => Object(list).length });
+  let understated: Promise<number> | undefined;
+  const send = async (length?: number) => {
+    const { url, headers, body } = toRequest("tools/call", { name: "count", arguments: big });
+    const text = await new Response(body).text();
+    headers.set("content-length", `${length ?? text.length}`);
+    const response = await server.fetch(new Request(url, { method: "POST", headers, body: text }));
+    return (await response.json()).result.content[0].text;
+  };
+  const toStale = toRequest("tools/call", { name: "count", arguments: big });
+  toStale.headers.set("content-length", "100");
+  let isWarm = false;
+  const observer = {
+    message({ direction }: { readonly direction: string }) {
+      if (direction !== "in" || !isWarm || understated) return;
+      understated = server.fetch(toStale).then(async (response) => (await response.json()).result.content[0].text);
+    },
+  };
+  const server = createServer({ name: "turns", version: "1.0.0", handlers: [count], observer });
+  await send();
+  isWarm = true;
+  assertEquals([await send(), await understated], ["15000", "15000"]);
+  await server.close();
+});

@@ -58,6 +58,8 @@ export class RequestBodies {
   readonly turns: Turns;
   /** Awaited bodies that need a turn. Those that have arrived have a place in the queue. */
   readonly #heavy = new Map<Receiver, Turn | undefined>();
+  /** Number of those that are not slow yet. */
+  #heavyArriving = 0;
   #large?: LargeBodies;
   /** Why no body is read any more. */
   #closed?: Unread;
@@ -70,7 +72,7 @@ export class RequestBodies {
     this.#ticker = ticker;
     this.#small = Math.min(SMALL, request.bodyBytes);
     this.#arriving = new Aging(ticker, SLOW_MS, (receiver) => this.#setDeadline(receiver));
-    this.turns = new Turns(() => this.#arriving.size > this.#heavy.size);
+    this.turns = new Turns(() => this.#arriving.size > this.#heavyArriving);
   }
 
   /**
@@ -93,6 +95,7 @@ export class RequestBodies {
   // It counts as arriving while it waits for its turn, so it is charged after a while.
   async #readInTurn(request: Request, receiver: Receiver): Promise<ArrayBuffer> {
     this.#heavy.set(receiver, undefined);
+    this.#heavyArriving++;
     const body = await request.arrayBuffer();
     if (!this.#heavy.has(receiver)) return body;
     const { account } = receiver;
@@ -115,7 +118,7 @@ export class RequestBodies {
   /** Call this when reading has ended. */
   end(receiver: Receiver): void {
     this.#arriving.delete(receiver);
-    if (this.#heavy.size) this.#heavy.delete(receiver);
+    if (this.#heavy.size && this.#heavy.delete(receiver) && !this.#slow.has(receiver)) this.#heavyArriving--;
     if (this.#slow.size) this.#endSlow(receiver);
   }
 
@@ -128,6 +131,7 @@ export class RequestBodies {
   }
 
   #setDeadline(receiver: Receiver): void {
+    if (this.#heavy.has(receiver)) this.#heavyArriving--;
     if (this.#closed) return this.#abort(receiver, this.#closed);
     const { bodyMs } = this.#limits;
     const { account } = receiver;

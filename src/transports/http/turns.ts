@@ -27,15 +27,18 @@ export class Turns {
   readonly #waiting = new FairQueue<() => void>();
   readonly #isReading: () => boolean;
   readonly #tick = () => this.#goOn();
-  /** Whether a timer runs that lets in the next request. */
-  #isTaken = false;
-  /** Whether a turn has begun and not ended. */
+  /** Lets in the next request. It runs while a turn does, and while requests wait. */
+  #timer?: ReturnType<typeof setTimeout>;
+  /**
+   * Whether a turn has begun, and has neither paused nor ended. A message whose declared length was too small has no
+   * turn, and must not pause or end one that has paused.
+   */
   #isRunning = false;
   /** Whether the event loop was idle since the last step. */
   #hasRested = false;
   /** Begin and end of the latest step or of several short ones, in milliseconds. */
   #since = 0;
-  #until = 0;
+  #until = -Infinity;
   /** Until when small requests are expected. */
   #expected = 0;
   #resume?: () => void;
@@ -50,17 +53,15 @@ export class Turns {
     const { promise, resolve } = Promise.withResolvers<void>();
     // On Workers, a timer ends with its request, and no request can wait for another one.
     if (!deno && !bun) resolve();
-    else if (!this.#isTaken) this.#begin(resolve);
-    else if (!this.#isRunning && this.#waiting.isEmpty && performance.now() - this.#since < SHORT_MS) {
-      this.#run(resolve);
-    } else return this.#wait(client, promise, resolve);
+    else if (this.#timer === undefined && !this.#mustRest()) this.#begin(resolve);
+    else return this.#wait(client, promise, resolve);
     return { begun: promise, leave: () => {} };
   }
 
   /** Ends a step of the turn. Returns a promise for the next one, if small requests come first. */
   pause(): Promise<void> | undefined {
-    // A turn that waited for something else may end after the next one has begun.
-    if (!this.#isRunning || this.#resume || this.#isShort()) return;
+    if (!this.#isRunning || this.#isShort()) return;
+    this.#isRunning = false;
     return new Promise((resolve) => {
       this.#resume = resolve;
     });
@@ -72,10 +73,12 @@ export class Turns {
     this.#isRunning = false;
     const next = this.#isShort() ? this.#waiting.take() : undefined;
     if (next) this.#run(next);
+    else if (this.#waiting.isEmpty) this.#stop();
   }
 
   #wait(client: unknown, begun: Promise<void>, resolve: () => void): Turn {
     this.#waiting.add(client, resolve);
+    this.#timer ??= setTimeout(this.#tick);
     const leave = () => {
       this.#waiting.delete(client, resolve);
       resolve();
@@ -89,11 +92,18 @@ export class Turns {
     return this.#until - this.#since < SHORT_MS;
   }
 
+  /** Tests whether the last steps were long and have just ended, so that small requests come first. */
+  #mustRest(): boolean {
+    const took = this.#until - this.#since;
+    return took > SHORT_MS && performance.now() - this.#until < Math.max(GAP_MS, Math.min(took / 10, MAX_REST_MS));
+  }
+
   #begin(resolve: () => void): void {
-    this.#isTaken = true;
+    const now = performance.now();
+    // Steps that follow one another at once count as one.
+    if (now - this.#until > GAP_MS) this.#since = now;
     this.#hasRested = false;
-    this.#since = this.#until = performance.now();
-    setTimeout(this.#tick);
+    this.#timer = setTimeout(this.#tick);
     this.#run(resolve);
   }
 
@@ -102,11 +112,19 @@ export class Turns {
     resolve();
   }
 
+  // No timer outlives the requests, because it would keep a process alive, and a test would report it.
+  #stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
   // A small request needs several turns of the event loop: it arrives, its body is read, and it is answered. The timer
   // was set before the step, so it may be due as soon as the step ends.
   #goOn(): void {
     const now = performance.now();
-    if (this.#isRunning && !this.#resume) this.#until = now;
+    // Nobody has reported its end. Measured once: otherwise it would seem to last for as long as small bodies arrive.
+    if (this.#isRunning) this.#until = now;
+    this.#isRunning = false;
     const took = this.#until - this.#since;
     if (this.hasSmall) this.#expected = now + EXPECTED_MS;
     this.hasSmall = false;
@@ -114,21 +132,25 @@ export class Turns {
     if (!this.#hasRested && (isLong || took > SHORT_MS && now < this.#expected)) {
       this.#hasRested = true;
       // With nothing in the queue, a short rest suffices, and a client that is alone loses less.
-      setTimeout(this.#tick, isLong ? Math.min(took / (this.#waiting.isEmpty ? 10 : 2), MAX_REST_MS) : 0);
-    } else if (this.#isReading() && now - this.#until < Math.min(took, MAX_REST_MS)) setTimeout(this.#tick);
-    else this.#next();
+      const rest = isLong ? Math.min(took / (this.#waiting.isEmpty ? 10 : 2), MAX_REST_MS) : 0;
+      this.#timer = setTimeout(this.#tick, rest);
+    } else if (this.#isReading() && now - this.#until < Math.min(took, MAX_REST_MS)) {
+      this.#timer = setTimeout(this.#tick);
+    } else this.#next();
   }
 
   #next(): void {
     const next = this.#resume ?? this.#waiting.take();
-    this.#isTaken = this.#isRunning = false;
-    this.#resume = undefined;
+    this.#timer = this.#resume = undefined;
+    this.#until = -Infinity;
     if (next) this.#begin(next);
   }
 }
 
 /** Milliseconds below which one turn may follow another one in the same turn of the event loop. */
 const SHORT_MS = 0.5;
+/** Milliseconds after which the event loop has probably served other requests. */
+const GAP_MS = 1;
 /** Milliseconds above which a step is long. */
 const LONG_MS = 5;
 /** Maximum milliseconds between two turns. A handler that blocks the process makes a turn longer than its body does. */

@@ -133,7 +133,7 @@ export class Turns {
       this.#hasRested = true;
       // With nothing in the queue, a short rest suffices, and a client that is alone loses less.
       const rest = isLong ? Math.min(took / (this.#waiting.isEmpty ? 10 : 2), MAX_REST_MS) : 0;
-      this.#timer = setTimeout(this.#tick, rest);
+      this.#timer = setTimeout(this.#tick, Math.max(0, rest - (now - this.#until)));
     } else if (this.#isReading() && now - this.#until < Math.min(took, MAX_REST_MS)) {
       this.#timer = setTimeout(this.#tick);
     } else this.#next();

@@ -26,14 +26,12 @@ const TYPES: readonly HeaderParam["type"][] = ["string", "integer", "boolean"];
  * ignoring case. The property must be a string, an integer or a boolean, and reachable through `properties` alone.
  */
 export function findHeaderParams(schema: JsonSchema): readonly HeaderParam[] {
-  // Few schemas have one, and writing the text costs a fraction of the walk below. Clients do not see a value that is
-  // `undefined`.
-  if (!JSON.stringify(schema).includes('"x-mcp-header"')) return [];
   const found: HeaderParam[] = [];
 
   // `path` is `undefined` below the first step that is not a property.
   function visit(node: JsonSchema, name: string, path: readonly string[] | undefined): void {
     const header = node["x-mcp-header"];
+    // Clients do not see a value that is `undefined`.
     if (header !== undefined) {
       const refuse = (state: string) => new TypeError(`Cannot use the x-mcp-header of "${name}": ${state}`);
       const type = TYPES.find((type) => type === node.type);

@@ -5,7 +5,7 @@
  */
 import { McpError, quote, UNAUTHENTICATED } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import { LACKS_SCOPES, lacksScopes } from "../core/auth.ts";
+import { findScopeClaim } from "../core/auth.ts";
 import type { Context, Principal } from "../core/context.ts";
 
 /** Permissions of a caller and other facts about it. */
@@ -31,11 +31,13 @@ export function checkSecrets(secrets: unknown, message: string): void {
  */
 export function toPrincipal(prefix: string, id: string, facts: CallerFacts = {}): Principal {
   const { scopes } = facts;
-  if (lacksScopes(facts)) throw new TypeError(`Cannot make the caller ${quote(id)}: ${LACKS_SCOPES}`);
   if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string"))) {
     throw new TypeError(`Cannot make the caller ${quote(id)}: scopes must be a list of names like ["notes:read"]`);
   }
-  return Object.freeze({ ...facts, id: `${prefix}:${id}` });
+  const principal = Object.freeze({ ...facts, id: `${prefix}:${id}` });
+  const claim = findScopeClaim(principal);
+  if (claim) throw claim;
+  return principal;
 }
 
 /**

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
-import type { McpError } from "../protocol/errors.ts";
+import { type McpError, quote } from "../protocol/errors.ts";
 import type { Principal, ReadRoute } from "./context.ts";
 import type { Core } from "./core.ts";
 import type { Reply } from "./link.ts";
@@ -51,15 +51,14 @@ export type Authenticate = (
 ) => Principal | AuthRefusal | undefined | Promise<Principal | AuthRefusal | undefined>;
 
 /**
- * Whether a principal has the claim `scope` of a token and no `scopes`. It would have all scopes, which nobody wants who
- * passes a claim on.
+ * Returns an error for a principal with the claim `scope` of a token in place of `scopes`. Without `scopes` it would have
+ * all of them.
  */
-export function lacksScopes({ scope, scopes }: { readonly scope?: unknown; readonly scopes?: unknown }): boolean {
-  return scopes === undefined && scope !== undefined;
+export function findScopeClaim({ id, scope, scopes }: Principal): TypeError | undefined {
+  if (scope === undefined || scopes !== undefined) return;
+  const state = "it has scope but no scopes, so it would have all; name scopes as a list";
+  return new TypeError(`Cannot use the principal ${quote(id)}: ${state}`);
 }
-
-/** What is wrong with a principal that {@linkcode lacksScopes}. */
-export const LACKS_SCOPES = "it has scope but no scopes, so it would have all; name scopes as a list";
 
 /** Facts about the path of a request. */
 export interface PathFacts {

@@ -245,6 +245,12 @@ Deno.test("code in front may pass a principal, but only a valid one", async () =
   for (const principal of [null, "ada", 5, {}, { id: 5 }, ["ada"]]) {
     await assertRejects(() => visit({ host: "localhost", info: { principal } }), TypeError, "info.principal");
   }
+  const claims = { id: "ada", scope: "notes:read" };
+  await assertRejects(
+    () => visit({ host: "localhost", info: { principal: claims } }),
+    TypeError,
+    "name scopes as a list",
+  );
 });
 
 Deno.test("only application/json in UTF-8 is JSON", () => {

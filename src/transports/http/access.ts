@@ -5,6 +5,7 @@
  * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
+import { findScopeClaim } from "../../core/auth.ts";
 import type { Principal } from "../../core/context.ts";
 import { findDeno } from "../../runtime.ts";
 import { type Authority, parseAuthority, quoted, toAddress, toOrigin } from "./access_options.ts";
@@ -123,7 +124,10 @@ export function readPrincipal(info: ConnectionInfo | undefined): Principal | und
   if (!isObject(given) || typeof given.id !== "string") {
     throw new TypeError("Cannot serve the request: info.principal must be an object with a string id");
   }
-  return { ...given, id: given.id };
+  const principal = { ...given, id: given.id };
+  const claim = findScopeClaim(principal);
+  if (claim) throw claim;
+  return principal;
 }
 
 /**

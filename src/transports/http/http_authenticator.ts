@@ -15,11 +15,10 @@ import {
   CHALLENGE,
   type Challenge,
   type Credentials,
+  findScopeClaim,
   isChallenge,
   isRefusal,
   isToken,
-  LACKS_SCOPES,
-  lacksScopes,
   NO_ROUTE,
   type PathFacts,
   readChallenge,
@@ -146,9 +145,8 @@ export class HttpAuthenticator implements Authenticator {
       const state = "authenticate() returned neither a principal with an id nor refuse()";
       return toFault(this.#core, new TypeError(`Cannot authenticate a caller: ${state}`));
     }
-    if (lacksScopes(found)) {
-      return toFault(this.#core, new TypeError(`Cannot authenticate a caller: ${LACKS_SCOPES}`));
-    }
+    const claim = findScopeClaim(found);
+    if (claim) return toFault(this.#core, claim);
     if (found.expiresAt !== undefined && found.expiresAt <= entry.now) return this.#refuse(entry, EXPIRED);
     const { request, info, transport } = entry;
     this.#core.observer.auth?.({ state: "accepted", transport, principal: found.id });

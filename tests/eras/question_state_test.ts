@@ -83,7 +83,9 @@ async function call({ server, path }: Held, name: string, more: Json = {}, princ
       "mcp-method": "tools/call",
       "mcp-name": name,
     },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, ...more, _meta } }),
+    // A text such as "raw 1e400" stands for a number that JSON.stringify cannot write.
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, ...more, _meta } })
+      .replaceAll(/"raw ([^"]*)"/g, "$1"),
   });
   const response = await server.fetch(request, principal === undefined ? undefined : { principal: { id: principal } });
   const { result, error } = await response.json();
@@ -163,6 +165,26 @@ Deno.test("consent to one price does not pay another", async () => {
   await refuse(held, "buy", { arguments: { price: 12 }, inputResponses, requestState: state });
   const paid = await call(held, "buy", { arguments: { price: 10 }, inputResponses, requestState: state });
   assertEquals(paid.text, "paid 10");
+  await held.server.close();
+});
+
+Deno.test("consent to one number does not hold for another that JSON cannot tell from it", async () => {
+  const pay = tool({
+    name: "pay",
+    input: { type: "object" },
+    run: async (_input, ctx) => (await ctx.elicit("sure", { message: "Pay?", schema: yes })).action,
+  });
+  const held = start({ handlers: [pay] });
+  const inputResponses = { sure: accept({ ok: true }) };
+  const numbers = [null, 0, "raw -0", "raw 1e400", "raw -1e400", "Infinity", "-0"];
+  for (const asked of numbers) {
+    const { state } = await call(held, "pay", { arguments: { list: [asked] } });
+    for (const given of numbers) {
+      const more = { arguments: { list: [given] }, inputResponses, requestState: state };
+      if (given === asked) assertEquals((await call(held, "pay", more)).text, "accept");
+      else await refuse(held, "pay", more);
+    }
+  }
   await held.server.close();
 });
 

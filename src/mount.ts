@@ -49,7 +49,7 @@ export interface Mount extends Server {
  * export default mount([notes, admin], { handlers: [{ handlers: [ping], to: ["admin"] }] });
  * ```
  *
- * @throws {TypeError} if two servers have the same path, a server is mounted already, or a name is unknown.
+ * @throws {TypeError} if two servers have the same path, a server is mounted already, or a name or an option is unknown.
  */
 export function mount(servers: readonly Server[], { handlers = [], ...others }: MountOptions = {}): Mount {
   const unknown = Object.entries(others).find(([, value]) => value !== undefined);

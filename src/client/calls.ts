@@ -213,7 +213,7 @@ class Requests {
   }
 }
 
-/** What a completion is for. */
+/** An argument to complete, and where it belongs. */
 interface Completed {
   readonly ref: CompletionRef;
   readonly argument: { readonly name: string; readonly value: string };

@@ -12,16 +12,8 @@ export type Sub = boolean | Node;
 /** Schemas by name. A map, because a name may be that of an inherited property. */
 export type Named<T> = ReadonlyMap<string, T>;
 
-/** The keywords of one schema. Absent ones are `undefined`. */
-export interface Node {
-  /** The schema as its author wrote it. */
-  readonly schema: JsonSchema;
-  readonly $ref: unknown;
-  readonly $dynamicRef: unknown;
-  /** Allowed types as bits of {@linkcode Types}. 0 allows none of them. */
-  readonly types?: number;
-  /** Whether there is an `enum` or a `const`. */
-  readonly hasChoices: boolean;
+/** Keywords with values of their own. The inspection does not check them: a wrong value has no effect or fails. */
+interface Keywords {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly exclusiveMinimum?: number;
@@ -30,27 +22,39 @@ export interface Node {
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly pattern?: string;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly minContains?: number;
+  readonly maxContains?: number;
+  readonly required?: readonly string[];
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+}
+
+/** The keywords of one schema. Absent ones are `undefined`. */
+export interface Node extends Keywords {
+  /** The schema as its author wrote it. */
+  readonly schema: JsonSchema;
+  readonly $ref: unknown;
+  readonly $dynamicRef: unknown;
+  /** Allowed types as bits of {@linkcode Types}. 0 allows none of them. */
+  readonly types?: number;
+  /** Whether there is an `enum` or a `const`. */
+  readonly hasChoices: boolean;
   /** Whether any keyword applies to an array. */
   readonly hasItems: boolean;
   /** The schemas of the first items. */
   readonly tuple?: readonly Sub[];
   /** The schema of the other items. */
   readonly items?: Sub;
-  readonly minItems?: number;
-  readonly maxItems?: number;
   readonly uniqueItems: boolean;
   readonly contains?: Sub;
-  readonly minContains?: number;
-  readonly maxContains?: number;
   /** Whether a keyword looks at each name of an object, known or not. */
   readonly hasNames: boolean;
   readonly properties?: Named<Sub>;
   readonly patternProperties?: Named<Sub>;
   readonly additionalProperties?: Sub;
   readonly propertyNames?: Sub;
-  readonly required?: readonly string[];
-  readonly minProperties?: number;
-  readonly maxProperties?: number;
   /** `dependentRequired`, `dependentSchemas` and `dependencies`. */
   readonly dependents: readonly Named<Sub | readonly string[]>[];
   /** Whether any keyword applies a schema to the value itself. */
@@ -133,9 +137,9 @@ function toNamed<T>(given: unknown, toPart: (part: unknown) => T): Named<T> | un
 
 function toDraft(schema: JsonSchema): Draft {
   const has = (...keys: readonly string[]) => keys.some((key) => schema[key] !== undefined);
-  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, minLength, maxLength, pattern }: Known =
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, minLength, maxLength, pattern }: Keywords =
     schema;
-  const { minItems, maxItems, minContains, maxContains, required, minProperties, maxProperties }: Known = schema;
+  const { minItems, maxItems, minContains, maxContains, required, minProperties, maxProperties }: Keywords = schema;
   return {
     schema,
     $ref: schema.$ref,
@@ -151,8 +155,14 @@ function toDraft(schema: JsonSchema): Draft {
     contains: undefined,
     ...{ minContains, maxContains },
     hasNames: has(
-      ...["patternProperties", "additionalProperties", "propertyNames", "minProperties", "maxProperties"],
-      ...["dependentRequired", "dependentSchemas", "dependencies"],
+      "patternProperties",
+      "additionalProperties",
+      "propertyNames",
+      "minProperties",
+      "maxProperties",
+      "dependentRequired",
+      "dependentSchemas",
+      "dependencies",
     ),
     properties: undefined,
     patternProperties: undefined,
@@ -179,25 +189,3 @@ function toBits(type: unknown): number {
   for (const one of [type].flat()) bits |= Types[String(one)];
   return bits;
 }
-
-/** Keywords with values of their own. The inspection does not check them: a wrong value has no effect or fails. */
-type Known = Partial<
-  Pick<
-    Node,
-    | "minimum"
-    | "maximum"
-    | "exclusiveMinimum"
-    | "exclusiveMaximum"
-    | "multipleOf"
-    | "minLength"
-    | "maxLength"
-    | "pattern"
-    | "minItems"
-    | "maxItems"
-    | "minContains"
-    | "maxContains"
-    | "required"
-    | "minProperties"
-    | "maxProperties"
-  >
->;

@@ -70,7 +70,7 @@ function readFilters({ guards, encoders }: Pick<ServerOptions, "guards" | "encod
  */
 function readAuth({ auth, ...others }: CommonOptions): Authentication | undefined {
   const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
-  // With `auth`, the server is closed, and the same object may well be its observer. Only an author is no authentication.
+  // With `auth`, the server is closed, and another option may hold the same object. A name such as `author` is fine.
   const misnamed = auth === undefined &&
     Object.entries(others).find(([name, value]) =>
       value && (/auth(?!or(?!i))/i.test(name) || typeof Object(value).authenticate === "function")

@@ -10,7 +10,7 @@ import { type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { Aging } from "../../core/aging.ts";
 import type { Ticker, Timeout } from "../../core/timers.ts";
 import type { LargeBodies } from "./large_body.ts";
-import { type Turn, Turns } from "./turns.ts";
+import { type SmallRequests, type Turn, Turns } from "./turns.ts";
 
 /** Maximum bytes of a small body. Even thousands of them take little memory. */
 export const SMALL = 65_536;
@@ -47,13 +47,14 @@ interface Slow {
 }
 
 /** Reads request bodies. */
-export class RequestBodies {
+export class RequestBodies implements SmallRequests {
   readonly #core: Core;
   readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
   readonly #small: number;
   readonly #arriving: Aging<Receiver>;
   readonly #slow = new Map<Receiver, Slow>();
+  #arrived = 0;
   /** The turns of bodies over {@linkcode HEAVY} bytes. Their reader reports the end of each step. */
   readonly turns: Turns;
   /** Awaited bodies that need a turn. Those that have arrived have a place in the queue. */
@@ -72,7 +73,15 @@ export class RequestBodies {
     this.#ticker = ticker;
     this.#small = Math.min(SMALL, request.bodyBytes);
     this.#arriving = new Aging(ticker, SLOW_MS, (receiver) => this.#setDeadline(receiver));
-    this.turns = new Turns(() => this.#arriving.size > this.#heavyArriving);
+    this.turns = new Turns(this);
+  }
+
+  get arrived(): number {
+    return this.#arrived;
+  }
+
+  get areArriving(): boolean {
+    return this.#arriving.size > this.#heavyArriving;
   }
 
   /**
@@ -88,7 +97,7 @@ export class RequestBodies {
     if (length === null || !(Number(length) <= this.#small)) return this.#readLarge(request, receiver.account);
     this.#arriving.add(receiver);
     if (Number(length) > HEAVY) return this.#readInTurn(request, receiver);
-    this.turns.hasSmall = true;
+    this.#arrived++;
     return request.arrayBuffer();
   }
 

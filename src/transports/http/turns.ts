@@ -15,6 +15,14 @@ export interface Turn {
   readonly leave: () => void;
 }
 
+/** The small requests that come between turns. */
+export interface SmallRequests {
+  /** Number of those that have arrived so far. */
+  readonly arrived: number;
+  /** Whether the bodies of some are being read. */
+  readonly areArriving: boolean;
+}
+
 /**
  * The turns of large requests.
  *
@@ -22,10 +30,10 @@ export interface Turn {
  * {@linkcode Turns.end}. After a long step the event loop serves small requests. Short turns follow one another at once.
  */
 export class Turns {
-  /** Whether a small request has arrived. Set by the reader of bodies, and cleared here. */
-  hasSmall = false;
   readonly #waiting = new FairQueue<() => void>();
-  readonly #isReading: () => boolean;
+  readonly #small: SmallRequests;
+  /** Number of small requests that had arrived before. */
+  #known = 0;
   readonly #tick = () => this.#goOn();
   /** Lets in the next request. It runs while a turn does, and while requests wait. */
   #timer?: ReturnType<typeof setTimeout>;
@@ -43,9 +51,9 @@ export class Turns {
   #expected = 0;
   #resume?: () => void;
 
-  /** Creates an empty queue. `isReading` tells whether small requests are being read. */
-  constructor(isReading: () => boolean) {
-    this.#isReading = isReading;
+  /** Creates an empty queue. */
+  constructor(small: SmallRequests) {
+    this.#small = small;
   }
 
   /** Waits for a turn. Clients take turns. */
@@ -126,15 +134,16 @@ export class Turns {
     if (this.#isRunning) this.#until = now;
     this.#isRunning = false;
     const took = this.#until - this.#since;
-    if (this.hasSmall) this.#expected = now + EXPECTED_MS;
-    this.hasSmall = false;
+    const { arrived, areArriving } = this.#small;
+    if (arrived > this.#known) this.#expected = now + EXPECTED_MS;
+    this.#known = arrived;
     const isLong = took > LONG_MS;
     if (!this.#hasRested && (isLong || took > SHORT_MS && now < this.#expected)) {
       this.#hasRested = true;
       // With nothing in the queue, a short rest suffices, and a client that is alone loses less.
       const rest = isLong ? Math.min(took / (this.#waiting.isEmpty ? 10 : 2), MAX_REST_MS) : 0;
       this.#timer = setTimeout(this.#tick, Math.max(0, rest - (now - this.#until)));
-    } else if (this.#isReading() && now - this.#until < Math.min(took, MAX_REST_MS)) {
+    } else if (areArriving && now - this.#until < Math.min(took, MAX_REST_MS)) {
       this.#timer = setTimeout(this.#tick);
     } else this.#next();
   }

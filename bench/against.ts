@@ -1,13 +1,23 @@
-// The working tree against a git revision, in interleaved pairs: calls in one process, and starts of processes. Also
-// counts the functions that one call runs on each.
+// The working tree against a git revision, in interleaved pairs: calls in one process, pipelined calls over the pipes of
+// two processes, and starts of processes. Also counts the functions that one call runs on each.
 import { listCalledFunctions, PATHS } from "../tests/architecture/budget_calls.ts";
 import { type Manner, readAnswer, type Subject, toModernAsk } from "./asks.ts";
 import { load } from "./load.ts";
-import { measure, pinned, type Runtime, type Server, SERVER_CORE, startServer, toWords } from "./machine.ts";
+import {
+  measure,
+  pinned,
+  readRunTime,
+  type Runtime,
+  type Server,
+  SERVER_CORE,
+  startServer,
+  toWords,
+} from "./machine.ts";
 import { KEYED } from "./programs/using.ts";
 import { type Ratios, toRatios, toSpread } from "./ratios.ts";
 import { toServerFile, toStdioFile } from "./server_file.ts";
 import { timeStarts } from "./start.ts";
+import { open as openPiped, sendAll, startPiped, toCalls } from "./stdio.ts";
 import { type Row, toTable } from "./table.ts";
 import { copyTrees, type Tree, type Trees } from "./trees.ts";
 
@@ -24,10 +34,17 @@ const PROCESSES = 10;
 const workloads: Readonly<Record<string, readonly [Subject, Manner, "http" | "stdio"]>> = {
   "W1 tools/call, fetch": ["add", "modern", "http"],
   "W2 tools/call in a session, fetch": ["add", "session", "http"],
+  "W3 list of 100 tools, fetch": ["list", "modern", "http"],
+  "W3 list of 100 tools in a session, fetch": ["list", "session", "http"],
   "W4 call with 10 progress notifications, fetch": ["count", "modern", "http"],
   "W1 tools/call, stdio": ["add", "modern", "stdio"],
   "W2 tools/call in a session, stdio": ["add", "session", "stdio"],
   "W4 call with 10 progress notifications, stdio": ["count", "modern", "stdio"],
+};
+
+const pipelined: Readonly<Record<string, Manner>> = {
+  "W5 pipelined tools/call, stdio": "modern",
+  "W5 pipelined tools/call in a session, stdio": "session",
 };
 
 const program = new URL("programs/pairs.ts", import.meta.url).pathname;
@@ -80,6 +97,43 @@ async function compareStarts({ own, other }: Trees, runtime: Runtime, pairs: num
     ["start, file with serveStdio, CPU", toRatios(ownFile, otherFile)],
     ["start, through the command line, CPU", toRatios(ownCommand, otherCommand)],
   ]);
+}
+
+/** Processes of each copy that serve pipelined calls, because equal processes differ by some percent. */
+const PIPED_PROCESSES = 4;
+/** Pipelined calls in one turn. */
+const PIPED_CALLS = 20_000;
+
+/** Sends calls through the pipes of two processes in turns, without waiting for results. */
+async function comparePiped(
+  { own, other }: Trees,
+  runtime: Runtime,
+  manner: Manner,
+  pairs: number,
+): Promise<Ratios> {
+  const file = "bench_piped.ts";
+  for (const tree of [own, other]) await Deno.writeTextFile(tree.folder + file, toStdioFile(tree));
+  const micros: { readonly own: number[]; readonly other: number[] } = { own: [], other: [] };
+  for (let i = 0; i < PIPED_PROCESSES; i++) {
+    const order = i % 2 ? [other, own] : [own, other];
+    const servers = order.map(({ folder }) => startPiped(toWords(runtime, folder + file, [])));
+    try {
+      for (const server of servers) await openPiped(server, manner);
+      for (let turn = -3; turn < pairs / PIPED_PROCESSES; turn++) {
+        for (const at of turn % 2 ? [1, 0] : [0, 1]) {
+          const calls = toCalls(manner, PIPED_CALLS);
+          const before = readRunTime(servers[at].pid);
+          await sendAll(servers[at], calls, PIPED_CALLS);
+          // The first turns compile the code.
+          const used = readRunTime(servers[at].pid) - before;
+          if (turn >= 0) micros[order[at] === own ? "own" : "other"].push(used / PIPED_CALLS * 1e6);
+        }
+      }
+    } finally {
+      for (const server of servers) await server.stop();
+    }
+  }
+  return toRatios(micros.own, micros.other);
 }
 
 /** Functions run by one asynchronous call with one progress notification, on both copies; a Markdown table. */
@@ -180,7 +234,12 @@ export async function measureUses(runtimes: readonly Runtime[], pairs: number): 
  * Compares the working tree with a revision. Prints Markdown tables; returns whether nothing is slower or runs more
  * functions.
  */
-export async function measureAgainst(revision: string, runtimes: readonly Runtime[], pairs: number): Promise<boolean> {
+export async function measureAgainst(
+  revision: string,
+  runtimes: readonly Runtime[],
+  { pairs, only }: { readonly pairs: number; readonly only: readonly string[] },
+): Promise<boolean> {
+  const isWanted = (name: string) => !only.length || only.includes(name.split(" ")[0]);
   const trees = await copyTrees(revision);
   const rows = new Map<string, Row>();
   let isGood = true;
@@ -197,11 +256,22 @@ export async function measureAgainst(revision: string, runtimes: readonly Runtim
   try {
     for (const runtime of runtimes) {
       for (const [name, workload] of Object.entries(workloads)) {
+        if (!isWanted(name)) continue;
         console.error(`comparing ${name} on ${runtime} …`);
         add(name, runtime, await compareCalls(trees, runtime, workload, { pairs }));
       }
+      for (const [name, manner] of Object.entries(pipelined)) {
+        if (!isWanted(name)) continue;
+        console.error(`comparing ${name} on ${runtime} …`);
+        add(name, runtime, await comparePiped(trees, runtime, manner, pairs));
+      }
+      if (!isWanted("W6")) continue;
       console.error(`comparing starts on ${runtime} …`);
       for (const [name, ratios] of await compareStarts(trees, runtime, pairs)) add(name, runtime, ratios);
+    }
+    if (only.length) {
+      console.log(toTable(`this / ${revision}, ${pairs} interleaved pairs`, rows));
+      return isGood;
     }
     console.error("counting functions …");
     const { table, isMore } = await countFunctions(trees);

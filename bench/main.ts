@@ -85,7 +85,7 @@ async function measureParts(): Promise<void> {
 await pinSelf();
 console.log(`${await describeMachine()}${hasWrk ? "" : "; without wrk"}\n`);
 if (revision !== undefined) {
-  if (!await measureAgainst(revision, runtimes, pairs)) Deno.exitCode = 1;
+  if (!await measureAgainst(revision, runtimes, { pairs, only })) Deno.exitCode = 1;
 } else if (options.has("--uses")) {
   if (!await measureUses(runtimes, pairs)) Deno.exitCode = 1;
 } else if (options.has("--starts")) {

@@ -14,7 +14,7 @@ import {
   toSessionHeaders,
 } from "../asks.ts";
 import { args, bun } from "./serve.ts";
-import { pair, STEPS, sum } from "./shapes.ts";
+import { names, pair, query, STEPS, sum, toDescription } from "./shapes.ts";
 import { createUsingServer, heard, KEYED, type Library } from "./using.ts";
 
 type Stdio = typeof import("../../src/transports/stdio/stdio.ts");
@@ -31,7 +31,10 @@ const STDIO_TURN = 64;
 /** Calls in flight at a time over stdio, within the default limits of one client. */
 const LINES = 8;
 
-function createBenchServer({ createServer, tool }: Library): Server {
+function createBenchServer({ createServer, tool }: Library, subject: Subject): Server {
+  const searches = names.map((name) =>
+    tool({ name, description: toDescription(name), input: query, run: () => "nothing found" })
+  );
   const add = tool({ name: "add", input: pair, output: sum, run: ({ a, b }) => ({ sum: a + b }) });
   const count = tool({
     name: "count",
@@ -40,7 +43,7 @@ function createBenchServer({ createServer, tool }: Library): Server {
       return "counted";
     },
   });
-  return createServer({ name: "bench", version: "1.0.0", handlers: [add, count] });
+  return createServer({ name: "bench", version: "1.0.0", handlers: subject === "list" ? searches : [add, count] });
 }
 
 function readCpu(): number {
@@ -49,16 +52,14 @@ function readCpu(): number {
 }
 
 function check(text: string, subject: Subject): void {
-  if (text.includes(subject === "add" ? '"sum":3' : '"counted"')) return;
+  const isGood = subject === "list"
+    ? text.split('"name":"search_').length === names.length + 1
+    : text.includes(subject === "add" ? '"sum":3' : '"counted"');
+  if (isGood) return;
   throw new Error(`Cannot measure: the server answered ${text.slice(0, 500)}`);
 }
 
-async function driveHttp(
-  server: Server,
-  subject: Subject,
-  manner: Manner,
-  own: Readonly<Record<string, string>>,
-): Promise<Drive> {
+async function driveHttp(server: Server, own: Readonly<Record<string, string>>): Promise<Drive> {
   const post = (headers: Readonly<Record<string, string>>, body: string) =>
     new Request(URL_OF_SERVER, {
       method: "POST",
@@ -66,7 +67,7 @@ async function driveHttp(
       body,
     });
   const headers = manner === "modern"
-    ? toModernAsk("tools/call", { name: subject }).headers
+    ? subject === "list" ? toModernAsk("tools/list").headers : toModernAsk("tools/call", { name: subject }).headers
     : await openSession(server, post);
   const body = toMessage(subject, manner);
   check(await (await server.fetch(post(headers, body))).text(), subject);
@@ -76,8 +77,8 @@ async function driveHttp(
     const before = readCpu();
     for (const request of requests) {
       const response = await server.fetch(request);
-      // A response in one piece is ready; a stream ends when the call does.
-      if (subject === "count") await response.arrayBuffer();
+      // A short response in one piece is ready. A stream ends when the call does, and a long response may be one.
+      if (subject !== "add") await response.arrayBuffer();
     }
     return readCpu() - before;
   };
@@ -95,7 +96,7 @@ async function openSession(
   return headers;
 }
 
-async function driveStdio(server: Server, { serveStdio }: Stdio, subject: Subject, manner: Manner): Promise<Drive> {
+async function driveStdio(server: Server, { serveStdio }: Stdio): Promise<Drive> {
   const encoder = new TextEncoder();
   const decoder = new TextDecoder();
   let send: (text: string) => void = () => {};
@@ -130,7 +131,7 @@ async function driveStdio(server: Server, { serveStdio }: Stdio, subject: Subjec
 
   return async () => {
     const before = readCpu();
-    for (let sent = 0; sent < STDIO_TURN; sent += LINES) await exchange(lines, LINES * frames);
+    for (let sent = 0; sent < calls; sent += LINES) await exchange(lines, LINES * frames);
     return readCpu() - before;
   };
 }
@@ -142,20 +143,19 @@ function collectGarbage(): void {
 
 const [workload, pairs, slice, ...entries] = args;
 const [subject, manner, way]: readonly [Subject, Manner, "http" | "stdio"] = JSON.parse(workload);
+const calls = way === "http" ? HTTP_TURN : STDIO_TURN;
 const drives: Drive[] = [];
 for (let i = 0; i < entries.length; i += 4) {
   const library: Library = await import(entries[i]);
   const stdio: Stdio = await import(entries[i + 1]);
   const uses = entries[i + 3];
-  const server = uses ? createUsingServer(library, await import(entries[i + 2]), uses) : createBenchServer(library);
+  const server = uses
+    ? createUsingServer(library, await import(entries[i + 2]), uses)
+    : createBenchServer(library, subject);
   drives.push(
-    way === "http"
-      ? await driveHttp(server, subject, manner, uses.includes("key") ? KEYED : {})
-      : await driveStdio(server, stdio, subject, manner),
+    way === "http" ? await driveHttp(server, uses.includes("key") ? KEYED : {}) : await driveStdio(server, stdio),
   );
 }
-
-const calls = way === "http" ? HTTP_TURN : STDIO_TURN;
 
 function toMiddle(values: readonly number[]): number {
   const middle = values.toSorted((a, b) => a - b).slice(values.length >> 2, Math.ceil(values.length * 0.75));

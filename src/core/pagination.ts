@@ -22,9 +22,12 @@ export interface Entry {
   readonly vary?: (call: Call, core: Core) => Promise<Entry | undefined>;
 }
 
+/** Number of different selections of one list that are kept. */
+const MAX_SELECTIONS = 16;
+
 /**
- * Creates the method of a list. Each page is built once, and is the same object until handlers change. A list with
- * entries that some callers may not see is built for each call.
+ * Creates the method of a list. Each page is built once, and is the same object until handlers change, so that it is
+ * encoded once. Callers who may see the same entries of a list on one page get the same object too.
  */
 export function createList(
   name: string,
@@ -35,6 +38,8 @@ export function createList(
   const cursors = openCursors(core, name, hasPrivateCursors);
   const places = new Map(entries.map(({ key }, place) => [key, place]));
   const pages = new Map<number, Result | Promise<Result>>();
+  /** Whole lists by the entries on them, the least recently requested first. */
+  const selections = new Map<string, Result>();
   const isPublic = !isPrivate(entries);
   const scope = isPublic ? core.cacheScope : "private";
 
@@ -54,7 +59,17 @@ export function createList(
         if (await isAllowed(allow, call, core)) return vary ? await vary(call, core) : entry;
       }),
     );
-    return toPage(0, shown.filter((entry) => entry !== undefined), call);
+    const visible = shown.filter((entry) => entry !== undefined);
+    // A page with a cursor belongs to one caller, a varied entry may differ each time, and middleware changes pages.
+    const isSingle = from > 0 || visible.length > core.limits.calls.pageItems || core.hasMiddleware;
+    if (isSingle || entries.some(({ vary }) => vary)) return toPage(0, visible, call);
+    const key = shown.map((entry) => entry ? "1" : "0").join("");
+    const page = selections.get(key) ?? await toPage(0, visible, call);
+    selections.delete(key);
+    selections.set(key, page);
+    const [oldest] = selections.size > MAX_SELECTIONS ? selections.keys() : [];
+    if (oldest !== undefined) selections.delete(oldest);
+    return page;
   }
 
   function toPublicPage(from: number, call: Call): Result | Promise<Result> {

@@ -27,6 +27,32 @@ behaviour("a list is sent in pages, in order of registration", async (connect) =
   }
 });
 
+behaviour("callers share the page of a list only if they may see the same entries", async (connect) => {
+  const sees = new Map([["ada", "abc"], ["bob", "abc"], ["eve", "b"], ["mel", "abcd"]]);
+  const handlers = [..."abcde"].map((name) =>
+    tool({ name, allow: ({ principal }) => !!sees.get(principal?.id ?? "")?.includes(name), run: () => name })
+  );
+  const { server, join } = await connect({ handlers });
+  const clients = new Map<string, Connection>();
+  for (const id of sees.keys()) clients.set(id, await join({ principal: { id } }));
+  const list = async (id: string) => (await clients.get(id)?.listTools() ?? []).map(({ name }) => name).join("");
+  for (let round = 0; round < 3; round++) {
+    for (const [id, names] of sees) assertEquals(await list(id), names, `${id}, round ${round}`);
+  }
+  sees.set("ada", "");
+  sees.set("eve", "acde");
+  for (const [id, names] of sees) assertEquals(await list(id), names, `${id}, after a change`);
+  server.handlers.remove(handlers[2]);
+  for (const [id, names] of sees) assertEquals(await list(id), names.replace("c", ""), `${id}, after a removal`);
+});
+
+behaviour("answers in the request of a list change nothing for other callers", async (connect) => {
+  const { client } = await connect({ handlers: five, ttlMs: 5000 });
+  await client.request("tools/list", { inputResponses: {} }).catch(() => {});
+  assertEquals((await client.request("tools/list")).ttlMs, 5000);
+  assertEquals((await client.request("tools/list", { inputResponses: {} })).ttlMs, 0);
+}, { eras: ["modern"] });
+
 behaviour("an invalid cursor is -32602", async (connect) => {
   const { client, server } = await connect({ handlers: five, limits: { calls: { pageItems: 2 } } });
   const { nextCursor } = await client.request("tools/list");

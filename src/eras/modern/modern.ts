@@ -66,8 +66,8 @@ class ModernEra implements Era {
   readonly #own: ReadonlyMap<string, Method>;
   readonly #inputs = new WeakMap<Call, InputRequests>();
   #asking?: Asking;
-  /** Cached JSON of results that stay the same object. */
-  readonly #texts = new WeakMap<Result, string>();
+  /** Cached JSON of results that stay the same object, for callers with and without a principal. */
+  readonly #texts = [new WeakMap<Result, string>(), new WeakMap<Result, string>()] as const;
   /** Beginning of every result, with the fields that are always the same. */
   readonly #head: string;
   readonly #carrier: Carrier;
@@ -173,15 +173,12 @@ class ModernEra implements Era {
 
   // Until here, each error has its own HTTP status. From here on, the response may be a stream.
   #prepare(found: Found, isChecked = false): Reply | Promise<Reply> {
-    const { call: { client, link, params }, method, runner } = found;
+    const { call: { client, link }, method, runner } = found;
     if (!isChecked && runner.headers && link.headers) return this.#checkParams(found, runner.headers, link.headers);
     if (runner.scopes) requireScopes(this.#engine.core, found.call, runner.scopes);
     if (runner.needs) requireCapabilities(client.capabilities, runner.needs, "run the call");
     runner.check?.(found.call);
-    if (!method.asks || params.requestState === undefined && params.inputResponses === undefined) {
-      return this.#run(found);
-    }
-    return this.#restore(found);
+    return !method.asks || isPlain(found.call) ? this.#run(found) : this.#restore(found);
   }
 
   async #checkParams(found: Found, wanted: readonly HeaderParam[], headers: HeaderReader): Promise<Reply> {
@@ -236,12 +233,13 @@ class ModernEra implements Era {
     }
     const { result, error } = outcome;
     if (error) throw error;
-    // Not shared if middleware may change the result, or if the caller affects its cache scope.
-    const isShared = method.stable && !this.#engine.core.hasMiddleware && !call.link.principal;
-    let text = isShared ? this.#texts.get(result) : undefined;
-    if (!text) {
+    // Not shared if middleware may change the result, or if the call brings answers, which affect its hints.
+    const isShared = method.stable && !this.#engine.core.hasMiddleware && isPlain(call);
+    const texts = isShared ? this.#texts[call.link.principal ? 1 : 0] : undefined;
+    let text = texts?.get(result);
+    if (text === undefined) {
       text = this.#stamp(found, result);
-      if (isShared) this.#texts.set(result, text);
+      texts?.set(result, text);
     }
     call.observed?.succeed(result);
     return { text: toSuccess(call.id, text) };
@@ -249,7 +247,7 @@ class ModernEra implements Era {
 
   // The common fields are spliced into the JSON text, so that no call copies its result.
   #stamp({ call, runner: { cache } }: Found, result: Result): string {
-    const { params, link: { principal } } = call;
+    const { link: { principal } } = call;
     const { core } = this.#engine;
     const { resultBytes } = core.limits.calls;
     let text = JSON.stringify(result);
@@ -259,7 +257,7 @@ class ModernEra implements Era {
     let hints = "";
     if (cache) {
       // Results that depend on answers must not be cached, because answers are not part of the cache key.
-      const isKept = params.requestState === undefined && params.inputResponses === undefined;
+      const isKept = isPlain(call);
       const isPublic = cache.scope === "public" || cache.scope === "anonymous" && !principal;
       hints = `,"ttlMs":${isKept ? cache.ttlMs : 0},"cacheScope":"${isKept && isPublic ? "public" : "private"}"`;
     }
@@ -277,6 +275,11 @@ class ModernEra implements Era {
     });
     return `${text.slice(0, -1)}${resultType === undefined ? hints : ""}}`;
   }
+}
+
+/** Tests whether a call brings no answers to questions. */
+function isPlain({ params }: Call): boolean {
+  return params.requestState === undefined && params.inputResponses === undefined;
 }
 
 /** Computes a value for each call once. */

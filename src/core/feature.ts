@@ -4,7 +4,6 @@
  * @module
  */
 import type { Notification, Params, Result } from "../protocol/jsonrpc.ts";
-import { isPromiseLike } from "../protocol/promises.ts";
 import type { HeaderParam } from "../schema/header_params.ts";
 import type { Call, Carrier } from "./call.ts";
 import type { Binding } from "./container.ts";
@@ -18,6 +17,7 @@ import { INTERNALS } from "./internals.ts";
 import type { Middleware } from "./middleware.ts";
 import type { SubscriptionHooks } from "./subscribers.ts";
 import type { NoServices } from "./service.ts";
+import { readVerdict } from "./verdict.ts";
 
 /** Decides whether a caller may see and use a handler. `S` has the services of the handler. */
 export type Allow<S = NoServices> = (call: Context<S>) => boolean | Promise<boolean>;
@@ -247,7 +247,7 @@ export function toMethod(runner: Runner, options: Omit<Method, "find"> = {}): Me
   return { ...options, find: () => runner };
 }
 
-/** Tests whether a caller may see something. If `allow` fails, reports the error and returns `false`. */
+/** Tests whether a caller may see something. If `allow` fails or returns no boolean, reports it and returns `false`. */
 export function isAllowed(allow: Allow | undefined, call: Call, core: Core): boolean | Promise<boolean> {
   if (!allow) return true;
   const fail = (error: unknown) => {
@@ -255,8 +255,8 @@ export function isAllowed(allow: Allow | undefined, call: Call, core: Core): boo
     return false;
   };
   try {
-    const allowed: unknown = allow(call);
-    return isPromiseLike(allowed) ? Promise.resolve(allowed).then(Boolean, fail) : Boolean(allowed);
+    const allowed = readVerdict(allow(call), "allow");
+    return typeof allowed === "boolean" ? allowed : allowed.catch(fail);
   } catch (error) {
     return fail(error);
   }

@@ -6,6 +6,7 @@
  */
 import type { ClientFacts, Principal } from "./context.ts";
 import { LOG_LEVELS, type LogLevel } from "../protocol/types.ts";
+import { readSyncVerdict } from "./verdict.ts";
 
 /** Options of a log message. */
 export interface LogOptions {
@@ -58,6 +59,20 @@ export type ServerLogMethod = (data: unknown, options?: ServerLogOptions) => voi
 
 /** Sends log messages outside of a call, with one method for each level. */
 export type ServerLog = { readonly [level in LogLevel]: ServerLogMethod };
+
+/**
+ * Returns a filter that never fails: a client gets the message only if `to` returns `true`. `report` gets other errors.
+ */
+export function toSafeFilter(to: LogFilter, report: (error: unknown) => unknown): LogFilter {
+  return (receiver) => {
+    try {
+      return readSyncVerdict(to(receiver), "to of a log message");
+    } catch (error) {
+      report(error);
+      return false;
+    }
+  };
+}
 
 /** Tests whether a client wants messages of a level. */
 export function wantsLevel({ logLevel }: ClientFacts, level: LogLevel): boolean {

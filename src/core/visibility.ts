@@ -8,6 +8,7 @@ import type { Context, HandlerSelector } from "./context.ts";
 import type { Allow, BoundAllow, Handler } from "./feature.ts";
 import { INTERNALS } from "./internals.ts";
 import { type Registry, toName, toSelectionKey, withAlso } from "./registry.ts";
+import { readVerdict } from "./verdict.ts";
 
 /** Enables or disables handlers. */
 interface Rule {
@@ -91,14 +92,15 @@ function applyRules(handler: Handler, rules: readonly Rule[]): Handler {
   const { [INTERNALS]: internals } = handler;
   // An `allow` of resources also decides on a single one.
   const { allow: own }: { readonly allow?: BoundAllow } = handler;
+  const decideAlone = (call: Context, subject: unknown) => own ? readVerdict(own(call, subject), "allow") : true;
   const decide = (call: Context, subject: unknown, at: number): boolean | Promise<boolean> => {
     const rule = rules[at];
-    if (!rule) return own?.(call, subject) ?? true;
+    if (!rule) return decideAlone(call, subject);
     const { isShown, callers } = rule;
-    const apply = (applies: boolean) =>
-      applies ? isShown && (own?.(call, subject) ?? true) : decide(call, subject, at - 1);
-    const applies = callers ? callers(call) : true;
-    return typeof applies === "boolean" ? apply(applies) : Promise.resolve(applies).then(apply);
+    const apply = (applies: boolean) => applies ? isShown && decideAlone(call, subject) : decide(call, subject, at - 1);
+    // A failure hides the handler, whether the rule enables or disables it.
+    const applies = callers ? readVerdict(callers(call), isShown ? "enable" : "disable") : true;
+    return typeof applies === "boolean" ? apply(applies) : applies.then(apply);
   };
   const allow: BoundAllow = (call, subject) => decide(call, subject, rules.length - 1);
   // A resource that is not for all callers is private to caches.

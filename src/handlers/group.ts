@@ -4,10 +4,10 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import { isPromiseLike } from "../protocol/promises.ts";
 import type { Allow, Feature, GroupedAllow, GroupedOptions, Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Middleware } from "../core/middleware.ts";
+import { readVerdict } from "../core/verdict.ts";
 
 /** Options of a group. All are optional. */
 export interface GroupOptions {
@@ -92,9 +92,9 @@ function toGroup(name: string, members: readonly Handler[], options: GroupOption
 function both(first: GroupedAllow, second: GroupedAllow | undefined): GroupedAllow {
   if (!second) return first;
   return (call, subject) => {
-    const allowed: unknown = first(call);
-    const decide = (allowed: unknown) => allowed ? second(call, subject) : false;
-    return isPromiseLike(allowed) ? Promise.resolve(allowed).then(decide) : decide(allowed);
+    const allowed = readVerdict(first(call), "allow of a group");
+    const decide = (allowed: boolean) => allowed && second(call, subject);
+    return typeof allowed === "boolean" ? decide(allowed) : allowed.then(decide);
   };
 }
 

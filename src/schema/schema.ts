@@ -3,10 +3,11 @@
  *
  * @module
  */
-import { lazy } from "../protocol/promises.ts";
+import { isPromiseLike, lazy } from "../protocol/promises.ts";
 import { type Inspected, inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
+import { checkResult, type StandardIssue, type StandardResult } from "./standard_result.ts";
 
-export type { JsonSchema };
+export type { JsonSchema, StandardIssue, StandardResult };
 
 /**
  * A schema, in one of three forms:
@@ -45,19 +46,6 @@ export interface StandardProps<Output = unknown, Input = unknown> {
   } | undefined;
   /** Types for inference only. Never set at runtime. */
   readonly types?: { readonly input: Input; readonly output: Output } | undefined;
-}
-
-/** The validated, possibly transformed value, or the issues. */
-export type StandardResult<Output = unknown> =
-  | { readonly value: Output; readonly issues?: undefined }
-  | { readonly issues: readonly StandardIssue[] };
-
-/** An issue of validation. */
-export interface StandardIssue {
-  /** Description for people. */
-  readonly message: string;
-  /** Path to the invalid value. */
-  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
 /** The output type of a schema. A raw JSON Schema that is not a literal has the type of any object. */
@@ -185,7 +173,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
       json: () => json ??= toRoot(write(schema)),
       validate(value) {
         const result = standard.validate(value);
-        return result instanceof Promise ? result.then(toChecked) : toChecked(result);
+        return isPromiseLike(result) ? Promise.resolve(result).then(toChecked) : toChecked(result);
       },
     };
   } else {
@@ -244,6 +232,7 @@ function isStandard(schema: unknown): schema is StandardSchema {
 }
 
 function toChecked(result: StandardResult): Checked {
+  checkResult(result);
   return result.issues ? { problem: toProblem(result.issues) } : result;
 }
 

@@ -3,7 +3,9 @@
  *
  * @module
  */
-import type { Shape, StandardResult } from "./schema.ts";
+import { isPromiseLike } from "../protocol/promises.ts";
+import type { Shape } from "./schema.ts";
+import { checkResult, type StandardResult } from "./standard_result.ts";
 
 /** Checks an object property by property. Properties that the shape does not name are left out. */
 export function validateShape(shape: Shape, value: unknown): StandardResult | Promise<StandardResult> {
@@ -14,11 +16,14 @@ export function validateShape(shape: Shape, value: unknown): StandardResult | Pr
   const names = Object.keys(shape);
   const results = names.map((name) => {
     const result = shape[name]["~standard"].validate(own.get(name));
+    if (!isPromiseLike(result)) return result;
+    const promise = Promise.resolve(result);
     // If a later one throws, nobody waits for this one.
-    if (result instanceof Promise) result.catch(() => {});
-    return result;
+    promise.catch(() => {});
+    return promise;
   });
   const join = (results: readonly StandardResult[]): StandardResult => {
+    results.forEach(checkResult);
     const issues = results.flatMap(({ issues = [] }, i) =>
       issues.map(({ message, path = [] }) => ({ message, path: [names[i], ...path] }))
     );

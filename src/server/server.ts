@@ -15,7 +15,7 @@ import type { CreateEra, Engine } from "../core/era.ts";
 import type { Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { checkLists } from "../core/lists.ts";
-import { createServerLog, type ServerLog, toLoggable } from "../core/log.ts";
+import { createServerLog, type ServerLog, toLoggable, toSafeFilter } from "../core/log.ts";
 import { Registry } from "../core/registry.ts";
 import { Scheduler } from "../core/scheduler.ts";
 import { Sealer } from "../core/sealer.ts";
@@ -156,7 +156,8 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
     ...host.server,
     handlers: set,
     log: createServerLog((level, data, { logger, to = () => true }) => {
-      if (!site.closed && core.can.logging) changes.log({ level, logger, data: toLoggable(data) }, to);
+      if (site.closed || !core.can.logging) return;
+      changes.log({ level, logger, data: toLoggable(data) }, toSafeFilter(to, core.report));
     }),
     ready: async () => {
       await endpoint.options.loadAuth?.();

@@ -384,12 +384,17 @@ Deno.test("a rule that throws refuses the page, and shows nothing", async () => 
   }
 });
 
-Deno.test("a rule that returns a promise refuses the page", async () => {
+Deno.test("a rule that returns anything but a boolean or a grant refuses the page and is reported", async () => {
+  let granted: unknown;
   // The types forbid it, but plain JavaScript does not.
-  const cors = (() => Promise.resolve(false)) as unknown as (origin: string) => boolean;
+  const cors = (() => granted) as unknown as (origin: string) => boolean;
   await using fixture = await startFixture({ server: { cors } });
-  for (const request of [{ headers: { origin: EVIL } }, preflight(EVIL, ASKED[0])]) {
-    await fixture.check({ name: "a request of a page", ...request, ...refused });
+  for (granted of [Promise.resolve(false), Promise.resolve(true), undefined, null, 1, EVIL, { credentials: "false" }]) {
+    for (const request of [{ headers: { origin: EVIL } }, preflight(EVIL, ASKED[0])]) {
+      const answer = await fixture.send(request);
+      assertEquals(answer?.status, refused.status);
+      assert(fixture.faults.splice(0).length > 0, "the error was not reported");
+    }
   }
 });
 

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
  */
+import { isPromiseLike } from "../../protocol/promises.ts";
 import { readOrigins, toOrigin } from "./access_options.ts";
 
 /** Options for cross-origin access. */
@@ -34,8 +35,10 @@ export function corsRule(
       try {
         const granted = cors(origin);
         if (granted === true) return { credentials: false };
-        // A promise has no such field, so an async function does not allow every origin by mistake.
-        if (granted && typeof granted.credentials === "boolean") return granted;
+        if (granted === false) return;
+        if (typeof Object(granted).credentials === "boolean") return { credentials: granted.credentials };
+        const state = isPromiseLike(granted) ? "a promise" : "neither a boolean nor { credentials }";
+        throw new TypeError(`Cannot decide by cors: it returned ${state}; return true or false`);
       } catch (error) {
         report(error);
       }

@@ -71,8 +71,8 @@ export interface ExtensionListen<F extends Schema = Schema> {
   /** Schema of the value of the key. */
   readonly filter: F;
   /**
-   * Decides what a caller gets. Returns the granted part of the value, which the client is told, or `undefined` for
-   * nothing. Defaults to the whole value.
+   * Decides what a caller gets. Returns the granted part of the value, which the server sends to the client. Returns
+   * `undefined`, `null` or `false` to grant nothing. Defaults to the whole value.
    *
    * A granted array of strings subscribes to these topics, and any other value to the topic `""`.
    */
@@ -304,7 +304,7 @@ function toListenKey(id: string, key: string, { filter, grant }: FormListen, top
       }
       // The schema has validated the value, so it has the type of the parameter.
       const granted = grant ? await grant(checked.value as never, call) : checked.value;
-      return granted === undefined ? undefined : toGranted(granted, key);
+      return granted === undefined || granted === null || granted === false ? undefined : toGranted(granted, key);
     },
     subscribe: (names, deliver) => topics.subscribe(names, deliver),
   };

@@ -460,6 +460,18 @@ behaviour("a subscription is granted per caller, and gets what is published for 
   assertEquals([mine.received.length, nothing.received.length], [2, 0]);
 }, modern);
 
+behaviour("a grant of undefined, null or false subscribes to nothing", async (connect) => {
+  for (const grant of [undefined, null, false, Promise.resolve(false)]) {
+    const feed = extension({ id: ID, listen: { feed: { filter: z.boolean(), grant: () => grant } } });
+    const { client } = await connect({ handlers: [feed] }, declares);
+    const nothing = await client.subscribe({ toolsListChanged: true, extensions: { feed: true } });
+    assertEquals(nothing.granted.extensions, undefined);
+    feed.publish("feed", { method: "notifications/feed" });
+    await nothing.close();
+    assertEquals(nothing.received, []);
+  }
+}, modern);
+
 Deno.test("a client warns about a notification whose function fails later", async () => {
   const { audit } = watched();
   const method = "notifications/audit";

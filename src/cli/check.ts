@@ -54,10 +54,9 @@ async function checkTarget(args: Args): Promise<number> {
   }
   const target = named ?? await findTarget();
   const offer = await prepareSchema(target, "write-schema" in flags);
-  const { server, warnings = [] } = target === undefined ? { server: demo() } : await load(target);
+  const { server } = target === undefined ? { server: demo() } : await load(target);
   const name = target ?? "demonstration";
   const choice = { target: name, verb: "check" };
-  const loadWarnings: readonly Finding[] = warnings.map((warning) => ({ level: "warning", ...warning }));
   const limits = { maxTokens: Number(maxTokens), isTrusted: true };
   const servers = "json" in flags
     ? [chooseServer(server, flags.server, choice)]
@@ -70,7 +69,7 @@ async function checkTarget(args: Args): Promise<number> {
       const endpoint = await enterEndpoint(each, hasParams ? args : { ...args, all }, choice);
       const { listing, failures } = await listServer(endpoint);
       const ignored = await checkOptions(endpoint);
-      const findings = [...failures, ...loadWarnings, ...ignored, ...checkListing(listing, limits)];
+      const findings = [...failures, ...ignored, ...checkListing(listing, limits)];
       const title = servers.length > 1 ? `${name}, server ${each[INTERNALS].name}` : name;
       console.log("json" in flags ? toJson(listing, findings) : toReport(title, listing, findings));
       hasFailed ||= findings.some(({ level }) => level === "error" || "strict" in flags);

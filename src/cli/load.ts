@@ -25,20 +25,11 @@ export function toTargetUrl(target: string): string {
   return /^[a-z][a-z\d+.-]+:/i.test(target) ? target : platform.toFileUrl(target);
 }
 
-/** A warning about a target that can be served. */
-export interface LoadWarning {
-  /** The item, such as `tool add`. */
-  readonly place: string;
-  readonly state: string;
-}
-
 /** A loaded target. */
 export interface Loaded {
   readonly server: Server;
   /** The files it was read from, as far as known. */
   readonly files: readonly string[];
-  /** Warnings for `mcp check`. */
-  readonly warnings?: readonly LoadWarning[];
   /** Watches the files that the server offers, and notifies clients of changes. Returns a function that stops this. */
   watch?(): () => void;
   /**

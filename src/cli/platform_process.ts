@@ -48,11 +48,19 @@ function bunSpawn(bun: BunGlobal, words: readonly string[], { cwd, env, input }:
   return { stdout: child.stdout, stderr: child.stderr, ...toExit(child, child.exited) };
 }
 
-// Signals to a program that has exited throw on Deno, and on Bun they may reach another process with its id.
+// On Bun, signals to a program that has exited may reach another process with its id.
 function toExit(child: { kill(signal: string): void }, exited: Promise<number>): Pick<Spawned, "ended" | "kill"> {
   let hasExited = false;
   const ended = exited.finally(() => hasExited = true);
-  return { ended, kill: (signal) => hasExited ? undefined : child.kill(signal) };
+  const kill = (signal: string) => {
+    if (hasExited) return;
+    try {
+      child.kill(signal);
+    } catch {
+      // Deno throws if the program exited and its exit was not reported yet.
+    }
+  };
+  return { ended, kill };
 }
 
 async function write(stdin: WritableStream<Uint8Array>, input: string): Promise<void> {

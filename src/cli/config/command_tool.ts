@@ -5,14 +5,13 @@
  */
 import { type Context, type Handler, tool, type ToolResult } from "../../library.ts";
 import {
-  checkCodeRisks,
+  checkArguments,
   fillWords,
   type ParsedCommand,
   parseStdin,
   parseWords,
   readVariables,
 } from "./command_words.ts";
-import type { KeyPath } from "./jsonc.ts";
 import { runProgram } from "./program_run.ts";
 import type { CommandTool } from "./schema.ts";
 import type { ToProblem } from "./source.ts";
@@ -25,17 +24,17 @@ export interface CommandToolOptions {
   readonly tool: CommandTool;
   /** The program, as an absolute path if the config file gives a path. */
   readonly program: string;
+  /** Further names of the program, such as the target of a symbolic link. */
+  readonly programNames?: readonly string[];
   readonly cwd: string;
   readonly readEnv: ReadEnv;
   readonly toProblem: ToProblem;
-  /** Called for a value that may be unsafe. */
-  readonly onWarning?: (path: KeyPath, state: string) => void;
 }
 
 /** Makes a tool that runs a program, with the arguments of a call in some of its words. */
 export function commandTool(options: CommandToolOptions): Handler {
-  const { name, tool: config, program, cwd, readEnv, toProblem, onWarning } = options;
-  const { run, title, description, annotations, output, stdin, format = "text" } = config;
+  const { name, tool: config, program, programNames, cwd, readEnv, toProblem } = options;
+  const { run, title, description, annotations, output, stdin, format = "text", unsafe = false } = config;
   const { timeoutMs = 30_000, maxBytes = 262_144, okExitCodes = [0] } = config;
   const input = readToolInput(config.input);
   const parseOptions = { readEnv, input, toProblem };
@@ -43,8 +42,9 @@ export function commandTool(options: CommandToolOptions): Handler {
     program,
     words: parseWords(run, parseOptions),
     stdin: stdin === undefined ? undefined : parseStdin(stdin, parseOptions),
+    input,
   };
-  checkCodeRisks(command, { toProblem, onWarning });
+  if (!unsafe) checkArguments(command, { toProblem, programNames });
   if (output && format === "text") {
     throw toProblem(["output"], 'it needs a result that is JSON; add "format": "json"');
   }

@@ -5,8 +5,7 @@
  */
 import { ToolError } from "../../library.ts";
 import { platform } from "../platform.ts";
-import { findCodeRisks } from "./code_injection.ts";
-import { ARGUMENT } from "./command_word.ts";
+import { findViolation, type WordArgument } from "./argument_rules.ts";
 import type { KeyPath } from "./jsonc.ts";
 import type { CommandTool } from "./schema.ts";
 import { type Source, toMessage, type ToProblem } from "./source.ts";
@@ -79,48 +78,53 @@ export interface ParsedCommand {
   readonly program: string;
   readonly words: readonly WordTemplate[];
   readonly stdin?: Template;
+  readonly input: ToolInput;
 }
 
-/** Rejects a command through which calls could run code of their own, and warns if they may be able to. */
-export function checkCodeRisks(
-  { program, words, stdin }: ParsedCommand,
-  { toProblem, onWarning }: {
-    readonly toProblem: ToProblem;
-    readonly onWarning?: (path: KeyPath, state: string) => void;
-  },
+/**
+ * Rejects a command through which calls could set options or run code of their own.
+ *
+ * @param programNames Further names of the program, such as the target of a symbolic link.
+ */
+export function checkArguments(
+  { program, words, stdin, input }: ParsedCommand,
+  { toProblem, programNames }: { readonly toProblem: ToProblem; readonly programNames?: readonly string[] },
 ): void {
-  const markArguments = (template: Template) => template.fill(() => ARGUMENT);
-  const marked = words.map(({ template, condition }) => ({
-    text: markArguments(template),
-    isOptional: condition !== undefined,
-  }));
-  const risks = findCodeRisks([{ text: program, isOptional: false }, ...marked], stdin && markArguments(stdin));
-  for (const { level, word, state } of risks) {
-    const path = word === undefined ? ["stdin"] : words[word - 1].path;
-    if (level === "error") throw toProblem(path, state);
-    onWarning?.(path, state);
-  }
+  const rest = words.map(({ template, condition }) => {
+    if (!template.names.length) return { text: template.fill(() => ""), condition };
+    return { argument: toWordArgument(template, input), condition };
+  });
+  const inputHasArgument = Boolean(stdin?.names.length);
+  const violation = findViolation([{ text: program }, ...rest], { inputHasArgument, programNames });
+  if (violation) throw toProblem(violation.word ? words[violation.word - 1].path : ["stdin"], violation.state);
+}
+
+function toWordArgument({ names: [name], onlyArgument }: Template, input: ToolInput): WordArgument {
+  return { name, isPartial: onlyArgument === undefined, ...input.readKind(name) };
 }
 
 /**
  * Fills the words after the program with the arguments of a call.
  *
- * @throws {ToolError} if an argument would become an option, or has a NUL character.
+ * @throws {ToolError} if a text would become an option, or has a NUL character.
  */
-export function fillWords({ words, program }: ParsedCommand, args: Arguments): string[] {
+export function fillWords({ words, program, input }: ParsedCommand, args: Arguments): string[] {
   let optionsEnded = false;
   return words.flatMap(({ template, condition }) => {
     if (condition !== undefined && (args[condition] === undefined || args[condition] === false)) return [];
     const texts = fillWord(template, args);
+    const { onlyArgument, startsWithArgument, names } = template;
+    // A word between "--" and the argument may be a program, which reads the options after it.
+    if (!names.length) optionsEnded = texts[0] === "--";
+    const canBeOption = startsWithArgument && !optionsEnded &&
+      (onlyArgument === undefined || input.readKind(onlyArgument).isText);
     for (const text of texts) {
       if (text.includes("\0")) throw new ToolError("Cannot run the program: an argument has a NUL character");
       // Otherwise a call could set options that the config file does not offer.
-      if (template.startsWithArgument && !optionsEnded && text.startsWith("-")) {
-        const [name] = template.names;
-        throw new ToolError(`Cannot run ${program}: ${name} begins with "-", which would make it an option`);
+      if (canBeOption && text.startsWith("-")) {
+        throw new ToolError(`Cannot run ${program}: ${names[0]} begins with "-", which would make it an option`);
       }
     }
-    if (!template.names.length && texts[0] === "--") optionsEnded = true;
     return texts;
   });
 }
@@ -143,9 +147,13 @@ export function readVariables(
     const at = entry.indexOf("=");
     const name = at < 0 ? entry : entry.slice(0, at);
     // A name without a value passes the variable on.
-    const value = at < 0
-      ? readEnv(name)
-      : withPath(() => parseTemplate(entry.slice(at + 1), readEnv), toProblem, ["env", i]).fill(() => "");
+    const template = at < 0
+      ? undefined
+      : withPath(() => parseTemplate(entry.slice(at + 1), readEnv), toProblem, ["env", i]);
+    if (template?.names.length) {
+      throw toProblem(["env", i], "a call may not choose it; set a fixed value, or pass the argument through stdin");
+    }
+    const value = template ? template.fill(() => "") : readEnv(name);
     if (value !== undefined) variables[name] = value;
   }
   return variables;

@@ -43,7 +43,9 @@ const word = z.union([
     if: text.describe("The argument that includes the words: they are left out if it is missing or false"),
     words: z.array(z.string()).min(1).describe("The words"),
   }),
-]).describe('A word such as "--count={{count}}", or optional words such as { "if": "all", "words": ["--all"] }');
+]).describe(
+  'A word such as "log", an argument such as "{{count}}", or optional words such as { "if": "all", "words": ["--all"] }',
+);
 
 const commandTool = z.strictObject({
   ...toolCommon,
@@ -63,6 +65,9 @@ const commandTool = z.strictObject({
     "Exit codes that mean success. Defaults to [0]",
   ),
   format: z.enum(["text", "json"]).optional().describe("The format of the output. Defaults to text"),
+  unsafe: z.boolean().optional().describe(
+    "Whether arguments may be part of a word, follow an option, or be read as code. Defaults to false",
+  ),
 });
 
 const request = {

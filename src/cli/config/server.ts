@@ -25,8 +25,7 @@ export async function loadConfig(file: string, path: string, imports?: ImportGra
     importModule("./config/server_definition.ts"),
   ]);
   const readDefinition = async () => await defineServer(await readSources(file, path), imports);
-  const first = await readDefinition();
-  let { options, parts, files } = first;
+  let { options, parts, files } = await readDefinition();
   const server = createOrThrow(file, { ...options, handlers: toHandlers(parts) });
   let stop = () => {};
   let isWatched = false;
@@ -51,7 +50,7 @@ export async function loadConfig(file: string, path: string, imports?: ImportGra
     return files;
   }
 
-  return { server, files, warnings: first.warnings, watch, reload };
+  return { server, files, watch, reload };
 }
 
 /** Makes a server that serves the files of a folder. */

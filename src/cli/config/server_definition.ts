@@ -4,7 +4,7 @@
  * @module
  */
 import type { Handler, ServerOptions } from "../../library.ts";
-import { importDefault, type LoadWarning, toFilePath } from "../load.ts";
+import { importDefault, toFilePath } from "../load.ts";
 import { isHandler } from "../../discovery/exported_handlers.ts";
 import type { ImportGraph } from "../import_graph.ts";
 import { platform } from "../platform.ts";
@@ -16,7 +16,7 @@ import { readEnv, toProgram } from "./command_words.ts";
 import { openFolder } from "./folder.ts";
 import { isPattern, toBaseFolder, toMatcher, toRelativePattern } from "./glob.ts";
 import { httpTool } from "./http_tool.ts";
-import { formatKeyPath, type KeyPath } from "./jsonc.ts";
+import type { KeyPath } from "./jsonc.ts";
 import { buildResource } from "./resource_definition.ts";
 import type { ConfigFile } from "./schema.ts";
 import type { ServerPart } from "./server_part.ts";
@@ -30,7 +30,6 @@ export interface ServerDefinition {
   readonly parts: readonly ServerPart[];
   /** The files it was read from. */
   readonly files: readonly string[];
-  readonly warnings: readonly LoadWarning[];
 }
 
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -50,9 +49,9 @@ export async function defineServer(
   const [main] = sources;
   const builder = new DefinitionBuilder(main, imports);
   for (const source of sources) await builder.add(source);
-  const { parts, warnings } = builder;
+  const { parts } = builder;
   const files = [...sources.map(({ path }) => path), ...builder.files];
-  return { options: await readOptions(main), parts, files, warnings };
+  return { options: await readOptions(main), parts, files };
 }
 
 /** Collects the parts of a server from one config file after the other. */
@@ -60,7 +59,6 @@ class DefinitionBuilder {
   /** The files beside the config files. */
   readonly files: string[] = [];
   readonly parts: ServerPart[] = [];
-  readonly warnings: LoadWarning[] = [];
   /** The file of each tool, by name. */
   readonly #toolFiles = new Map<string, string>();
   readonly #main: Source;
@@ -89,7 +87,7 @@ class DefinitionBuilder {
         throw source.toProblem(key, `${other} has a tool ${name} too; rename one of the two`);
       }
       this.#toolFiles.set(name, source.file);
-      const handler = await withKey(source, key, () => buildTool(name, tool, { source, warnings: this.warnings }));
+      const handler = await withKey(source, key, () => buildTool(name, tool, source));
       this.parts.push({ handlers: [handler] });
     }
   }
@@ -142,11 +140,7 @@ async function readInstructions(main: Source, file: string): Promise<string> {
   return await withKey(main, key, async () => decode(await platform.files.read(path, MAX_FILE_BYTES)));
 }
 
-async function buildTool(
-  name: string,
-  tool: ToolConfig,
-  { source, warnings }: { readonly source: Source; readonly warnings: LoadWarning[] },
-): Promise<Handler> {
+async function buildTool(name: string, tool: ToolConfig, source: Source): Promise<Handler> {
   const key = ["tools", name];
   const toProblem = (path: KeyPath, state: string) => source.toProblem([...key, ...path], state);
   if ("fetch" in tool) return httpTool(name, tool, { readEnv, toProblem });
@@ -154,9 +148,11 @@ async function buildTool(
   // Without read permission, a missing folder is reported when the program starts.
   if (tool.cwd !== undefined && platform.mayRead(cwd)) await findFile(source, [...key, "cwd"], cwd, "folder");
   const program = toProgram(source, name, tool.run[0]);
-  const onWarning = (path: KeyPath, state: string) =>
-    void warnings.push({ place: `tool ${name}`, state: `${formatKeyPath(path)}: ${state}` });
-  return commandTool({ name, tool, program, cwd, readEnv, toProblem, onWarning });
+  const target = isAbsolute(program) && platform.mayRead(program)
+    ? await platform.files.resolve(program).catch(() => undefined)
+    : undefined;
+  const programNames = target === undefined ? [] : [target];
+  return commandTool({ name, tool, program, programNames, cwd, readEnv, toProblem });
 }
 
 async function importHandlers(name: string, path: string): Promise<readonly Handler[]> {

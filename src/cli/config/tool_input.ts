@@ -10,6 +10,16 @@ import type { Template } from "./template.ts";
 /** The arguments of a call, by name. */
 export type Arguments = Readonly<Record<string, unknown>>;
 
+/** What an argument can be, by its schema. */
+export interface ArgumentKind {
+  /** Whether it can be any text, rather than a number, a boolean or one of listed values. */
+  readonly isText: boolean;
+  /** Whether it can be a list. */
+  readonly isList: boolean;
+  /** Whether one of its listed values begins with `-`. */
+  readonly namesOption: boolean;
+}
+
 /** The input of a tool. */
 export interface ToolInput {
   readonly schema: JsonSchema | undefined;
@@ -17,6 +27,8 @@ export interface ToolInput {
   readonly names: readonly string[];
   /** The names of properties that are required or have a default. */
   readonly alwaysPresent: readonly string[];
+  /** What the argument of this name can be. */
+  readKind(name: string): ArgumentKind;
   /** Adds the defaults of missing arguments. */
   addDefaults(args: Arguments): Arguments;
 }
@@ -34,9 +46,30 @@ export function readToolInput(declared: JsonSchema | undefined): ToolInput {
     schema,
     names: Object.keys(properties),
     alwaysPresent: [...required, ...defaults.map(([name]) => name)],
+    readKind: (name) => readKind(Object.hasOwn(properties, name) ? properties[name] : undefined),
     addDefaults: (args) => ({ ...Object.fromEntries(defaults), ...args }),
   };
 }
+
+/** What a value can be by its schema. A schema that cannot be told permits any text. */
+function readKind(schema: unknown): ArgumentKind {
+  // Older drafts ignore what stands beside a reference.
+  if (!isObject(schema) || "$ref" in schema) return { isText: true, isList: true, namesOption: false };
+  const listed = Array.isArray(schema.enum) ? schema.enum : "const" in schema ? [schema.const] : undefined;
+  if (listed) {
+    const namesOption = listed.flat().some((value) => typeof value === "string" && value.startsWith("-"));
+    return { isText: false, isList: listed.some(Array.isArray), namesOption };
+  }
+  const types = Array.isArray(schema.type) ? schema.type : [schema.type];
+  const isList = types.some((type) => type === "array" || type === undefined);
+  if (types.every((type) => type === "array") && !("prefixItems" in schema)) {
+    return { ...readKind(schema.items), isList };
+  }
+  return { isText: !types.every((type) => LIMITED_TYPES.has(type)), isList, namesOption: false };
+}
+
+/** Types whose values are not text of the caller. */
+const LIMITED_TYPES = new Set<unknown>(["number", "integer", "boolean", "null"]);
 
 /**
  * The reason why a template cannot always be filled from the input. Returns `undefined` if it can.

@@ -12,7 +12,8 @@ const text = { type: "string" };
 const print = ["printf", "[%s]"];
 
 Deno.test("an argument stays one word, whatever a shell would make of it", async () => {
-  const files = withTool({ run: [...print, "{{a}}", "x{{a}}y"], input: { properties: { a: text }, required: ["a"] } });
+  const input = { properties: { a: text }, required: ["a"] };
+  const files = withTool({ run: [...print, "{{a}}", "x{{a}}y"], unsafe: true, input });
   await withServer(files, async (client, folder) => {
     for (
       const a of [
@@ -56,9 +57,9 @@ Deno.test("an argument cannot become an option unless -- ends the options", asyn
     assertEquals(toOutcome(await client.callTool("it", { list: ["a", "b c"] })).text, "[a][b c]");
     assert(toOutcome(await client.callTool("it", { list: ["a", "-b"] })).isError);
   });
-  const safe = withTool({ run: [...print, "--", "--a={{a}}", "{{a}}"], input: { ...input, required: ["a"] } });
+  const safe = withTool({ run: [...print, "--", "{{a}}", "{{a}}"], input: { ...input, required: ["a"] } });
   await withServer(safe, async (client) => {
-    assertEquals(toOutcome(await client.callTool("it", { a: "-x" })).text, "[--][--a=-x][-x]");
+    assertEquals(toOutcome(await client.callTool("it", { a: "-x" })).text, "[--][-x][-x]");
   });
 });
 
@@ -75,17 +76,17 @@ Deno.test("optional words depend on their argument, defaults apply, and numbers 
     ...print,
     "{{count}}",
     { if: "all", words: ["--all"] },
-    { if: "by", words: ["--by", "{{by}}"] },
-    { if: "more", words: ["{{more}}"] },
+    { if: "by", words: ["by", "{{by}}"] },
+    { if: "more", words: ["more", "{{more}}"] },
   ];
   await withServer(withTool({ run, input }), async (client) => {
     for (
       const [args, words] of [
         [{}, "[5]"],
         [{ count: 7, all: true }, "[7][--all]"],
-        [{ all: false, by: "ada" }, "[5][--by][ada]"],
-        [{ by: "" }, "[5][--by][]"],
-        [{ more: { a: [1] } }, '[5][{"a":[1]}]'],
+        [{ all: false, by: "ada" }, "[5][by][ada]"],
+        [{ by: "" }, "[5][by][]"],
+        [{ more: { a: [1] } }, '[5][more][{"a":[1]}]'],
       ] as const
     ) assertEquals(toOutcome(await client.callTool("it", args)).text, words);
   });
@@ -243,31 +244,6 @@ Deno.test("a JSON result is structured and validated against output", async () =
 for (
   const { title, tool, message } of [
     { title: "an argument as the program", tool: { run: ["{{a}}"] }, message: "tools.it.run[0]: it is the program" },
-    {
-      title: "an argument in shell code",
-      tool: { run: ["sh", "-c", "echo {{a}}"] },
-      message: "tools.it.run[2]: the program reads",
-    },
-    {
-      title: "an argument in shell code",
-      tool: { run: ["bash", "-ec", "{{a}}"] },
-      message: "tools.it.run[2]: the program reads",
-    },
-    {
-      title: "an argument in shell code after env",
-      tool: { run: ["env", "sh", "-c", "{{a}}"] },
-      message: "tools.it.run[3]: the program reads",
-    },
-    {
-      title: "an argument in Python code",
-      tool: { run: ["python3", "-c", "{{a}}"] },
-      message: "tools.it.run[2]: the program reads",
-    },
-    {
-      title: "an argument in Deno code",
-      tool: { run: ["deno", "eval", "{{a}}"] },
-      message: "tools.it.run[2]: the program reads",
-    },
     {
       title: "an unknown argument",
       tool: { run: ["x", "{{b}}"] },

@@ -1,0 +1,148 @@
+/**
+ * Rules that a command with arguments follows, so that a call chooses values and not what runs.
+ *
+ * Programs get their words unchanged, and no shell interprets them. But a program may read a word as an option or as
+ * code, and no table can list where each program does. So the rules are about words: an argument is a whole word, a text
+ * is no option and no option's value, and programs that are known to read code get no argument before their script.
+ *
+ * @module
+ */
+import { findCodeProgram } from "./code_programs.ts";
+
+/** A word of a command. */
+export interface CommandWord {
+  /** The text; `undefined` if the word has an argument. */
+  readonly text?: string;
+  readonly argument?: WordArgument;
+  /** The argument without which the word is left out. */
+  readonly condition?: string;
+}
+
+/** The argument in a word. */
+export interface WordArgument {
+  readonly name: string;
+  /** Whether the word has other text too. */
+  readonly isPartial: boolean;
+  /** Whether its values are any text, rather than numbers, booleans or listed values. */
+  readonly isText: boolean;
+  /** Whether it can become no word at all, because it is a list. */
+  readonly isList: boolean;
+  /** Whether one of its listed values is an option. */
+  readonly namesOption: boolean;
+}
+
+/** A word that breaks a rule. */
+export interface RuleViolation {
+  /** The index of the word; `undefined` for standard input. */
+  readonly word?: number;
+  readonly state: string;
+}
+
+const UNSAFE = 'set "unsafe": true if no value of it can do harm';
+
+/**
+ * Finds the first word of a command that breaks a rule.
+ *
+ * @param words All words, beginning with the program.
+ * @param programNames Further names of the program, such as the target of a symbolic link.
+ */
+export function findViolation(
+  words: readonly CommandWord[],
+  { inputHasArgument = false, programNames = [] }: {
+    readonly inputHasArgument?: boolean;
+    readonly programNames?: readonly string[];
+  } = {},
+): RuleViolation | undefined {
+  const scan = new CodeScan(words);
+  for (const name of programNames) scan.readProgram(name, true);
+  for (const [i, word] of words.entries()) {
+    const state = word.argument ? explainArgument(words, i, word.argument) ?? scan.explainArgument() : undefined;
+    if (state !== undefined) return { word: i, state };
+    scan.readWord(i);
+  }
+  const program = inputHasArgument ? scan.program : undefined;
+  return program === undefined ? undefined : {
+    state: `${program} reads its standard input as code, so a call could run anything; pass the argument to a script ` +
+      `file, or ${UNSAFE}`,
+  };
+}
+
+/** Explains why an argument cannot stand in its word. */
+function explainArgument(words: readonly CommandWord[], at: number, argument: WordArgument): string | undefined {
+  if (argument.isPartial) {
+    return `the argument ${argument.name} is only part of this word; give it a word of its own, or ${UNSAFE}`;
+  }
+  if (!argument.isText) return;
+  const option = findOptionBefore(words, at);
+  if (option === undefined) return;
+  return `the text ${argument.name} follows the option ${option} and may become its value; put "--" between them, ` +
+    `limit ${argument.name} with enum, or ${UNSAFE}`;
+}
+
+/** The option that may come directly before a word. */
+function findOptionBefore(words: readonly CommandWord[], at: number): string | undefined {
+  for (const { text, argument } of listWordsBefore(words, at)) {
+    if (text !== undefined && isOption(text)) return text;
+    if (argument?.namesOption) return `in ${argument.name}`;
+  }
+}
+
+/** The words that may come directly before a word, because optional words and lists can be left out. */
+function* listWordsBefore(words: readonly CommandWord[], at: number): Generator<CommandWord> {
+  for (let i = at - 1; i >= 0; i--) {
+    yield words[i];
+    const { condition, argument } = words[i];
+    const canBeMissing = condition !== undefined && condition !== words[at].condition || argument?.isList;
+    if (!canBeMissing) return;
+  }
+}
+
+function isOption(text: string): boolean {
+  return /^-./s.test(text) && text !== "--";
+}
+
+/** Options that never take the next word as their value, so that a script file may follow them. */
+const OPTION_WITHOUT_VALUE = /^(-A|-q|--quiet|--(allow|deny|no|unstable)(-[\w-]+)?|--[\w-]+=.*)$/s;
+
+/** Follows the words of a command, and whether a program reads the next one as code. */
+class CodeScan {
+  /** The program that reads the next word as code. */
+  program?: string;
+  #runsScript = false;
+  readonly #words: readonly CommandWord[];
+
+  constructor(words: readonly CommandWord[]) {
+    this.#words = words;
+  }
+
+  /** Explains why no argument can come next. */
+  explainArgument(): string | undefined {
+    if (this.program === undefined) return;
+    const remedy = this.#runsScript ? "put it after a script file, such as ./script" : "call a script file instead";
+    return `${this.program} may read this word as code, so a call could run anything; ${remedy}, or ${UNSAFE}`;
+  }
+
+  readProgram(word: string, isFirst: boolean): void {
+    // A program that reads all of its words as code stays what it is.
+    if (this.program !== undefined && !this.#runsScript) return;
+    const found = findCodeProgram(word, isFirst);
+    if (!found) return;
+    this.program = found.name;
+    this.#runsScript = found.runsScript;
+  }
+
+  readWord(at: number): void {
+    const { text } = this.#words[at];
+    if (text === undefined) return;
+    if (this.#isScript(at, text)) this.program = undefined;
+    // Any word may name a program, because many programs run what their words name.
+    else this.readProgram(text, at === 0);
+  }
+
+  /** Whether a word is the script file of the program, which every call runs. */
+  #isScript(at: number, text: string): boolean {
+    return at > 0 && this.program !== undefined && this.#runsScript && this.#words[at].condition === undefined &&
+      /^[^-\s]\S*$/.test(text) && /[./\\]/.test(text) && !findCodeProgram(text, false) &&
+      listWordsBefore(this.#words, at).every(({ text = "" }) => !isOption(text) || OPTION_WITHOUT_VALUE.test(text));
+  }
+}

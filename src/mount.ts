@@ -7,6 +7,7 @@ import { createServerLog } from "./core/log.ts";
 import { type ContainerHost, type ContainerParts, findRoot } from "./core/container.ts";
 import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
+import { checkOptions, type KnownOptions } from "./core/known_options.ts";
 import { Ticker } from "./core/timers.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
 import { toRequestPath } from "./transports/http/request_path.ts";
@@ -25,6 +26,13 @@ export interface MountOptions {
   /** Handlers that are added to several servers. */
   readonly handlers?: readonly MountedHandlers[];
 }
+
+const EACH = "give it to each server";
+
+const OPTIONS: KnownOptions<keyof MountOptions> = {
+  names: { handlers: { each: { names: { handlers: "list", to: "texts" } } } },
+  elsewhere: { auth: EACH, hosts: EACH, origins: EACH, cors: EACH, limits: EACH, use: EACH, admit: EACH },
+};
 
 /**
  * Several servers on one port. Its methods apply to all of them. For a transport other than HTTP, such as stdio, use one
@@ -51,10 +59,10 @@ export interface Mount extends Server {
  *
  * @throws {TypeError} if two servers have the same path, a server is mounted already, or a name or an option is unknown.
  */
-export function mount(servers: readonly Server[], { handlers = [], ...others }: MountOptions = {}): Mount {
-  const unknown = Object.entries(others).find(([, value]) => value !== undefined);
-  // Ignoring an option such as `auth` would open what it should close.
-  if (unknown) throw new TypeError(`Cannot mount: there is no option ${unknown[0]}; give it to each server`);
+export function mount(servers: readonly Server[], options: MountOptions = {}): Mount {
+  checkOptions("mount", options, OPTIONS);
+  if (!Array.isArray(servers)) throw new TypeError("Cannot mount: the servers must be a list; write it in brackets");
+  const { handlers = [] } = options;
   const find = createRouter(servers);
   checkUnmounted(servers);
   const shared = handlers.map(({ handlers, to }) => ({ handlers, of: pick(servers, to) }));
@@ -211,8 +219,6 @@ function toInternals(servers: readonly Server[]): ServerInternals {
     },
     load: async () => void await Promise.all(servers.map((server) => server[INTERNALS].load())),
     develop: async () => void await Promise.all(servers.map((server) => server[INTERNALS].develop())),
-    findUnknownOptions: async () =>
-      (await Promise.all(servers.map((server) => server[INTERNALS].findUnknownOptions()))).flat(),
     servers,
   };
 }

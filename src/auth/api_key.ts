@@ -6,7 +6,7 @@
 import { quote } from "../protocol/errors.ts";
 import type { Authenticate, Authentication, AuthFacts, Challenge } from "../core/auth.ts";
 import type { Principal } from "../core/context.ts";
-import { type KnownOptions, rejectUnknown } from "../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { KnownSecrets, LastAccepted } from "./compare.ts";
 import { type Places, readCredential, readHeader, toCaller, toUnknown } from "./credentials.ts";
 import { type CallerFacts, checkSecrets, toPrincipal } from "./principal.ts";
@@ -66,7 +66,7 @@ const OPTIONS: KnownOptions<keyof ApiKeyOptions> = {
  * @throws {TypeError} if a key is too short, two callers have the same, or an option is unknown.
  */
 export function apiKey(options: ApiKeyOptions): Authentication {
-  rejectUnknown("apiKey()", options, OPTIONS);
+  checkOptions("use apiKey()", options, OPTIONS);
   const { keys, header = "authorization", cookie, query, realm } = options;
   checkSecrets(keys, 'Cannot use the API keys: keys is not an object such as { ada: "…" } or a function');
   const isBearer = header.toLowerCase() === "authorization";

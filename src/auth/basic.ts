@@ -5,7 +5,7 @@
  */
 import { quote } from "../protocol/errors.ts";
 import type { Authentication, AuthFacts, Challenge } from "../core/auth.ts";
-import { type KnownOptions, rejectUnknown } from "../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { KnownSecrets } from "./compare.ts";
 import { readCredential, toCaller, toUnknown } from "./credentials.ts";
 import { type CallerFacts, checkSecrets, toPrincipal } from "./principal.ts";
@@ -57,7 +57,7 @@ const OPTIONS: KnownOptions<keyof BasicOptions> = {
  * @throws {TypeError} if a name contains a colon, a password is empty, or an option is unknown.
  */
 export function basic(options: BasicOptions): Authentication {
-  rejectUnknown("basic()", options, OPTIONS);
+  checkOptions("use basic()", options, OPTIONS);
   const { users, realm = "mcp" } = options;
   checkSecrets(users, 'Cannot use the passwords: users is not an object such as { ada: "…" } or a function');
   const challenge: Challenge = { scheme: "Basic", params: { realm, charset: "UTF-8" } };

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Authenticate, Authentication, Credentials } from "../core/auth.ts";
-import { type KnownOptions, rejectUnknown } from "../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 
 /** Options of {@linkcode custom}. */
 export interface CustomOptions extends Credentials {
@@ -16,7 +16,7 @@ export interface CustomOptions extends Credentials {
 }
 
 const OPTIONS: KnownOptions<keyof CustomOptions> = {
-  names: { challenge: true, headers: true, cookies: true, query: true },
+  names: { challenge: true, headers: "texts", cookies: "texts", query: "texts" },
   hints: { header: "headers", cookie: "cookies" },
 };
 
@@ -39,7 +39,8 @@ const OPTIONS: KnownOptions<keyof CustomOptions> = {
  * @throws {TypeError} if an option is unknown. Handlers could see credentials that it should have named.
  */
 export function custom(verify: Authenticate, options: CustomOptions = {}): Authentication {
-  rejectUnknown("custom()", options, OPTIONS);
+  checkOptions("use custom()", options, OPTIONS);
+  if (typeof verify !== "function") throw new TypeError("Cannot use custom(): its first parameter is not a function");
   const { challenge, headers, cookies, query } = options;
   return { authenticate: verify, credentials: { headers, cookies, query }, challenge };
 }

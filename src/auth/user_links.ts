@@ -5,7 +5,7 @@
  * @module
  */
 import type { Context } from "../core/context.ts";
-import { type KnownOptions, rejectUnknown } from "../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { Sealer } from "../core/sealer.ts";
 import { requirePrincipal } from "./principal.ts";
 
@@ -34,6 +34,8 @@ export interface UserLinkOptions {
   /** A JSON value for the page. The client cannot read it. */
   readonly data?: unknown;
 }
+
+const LINK: KnownOptions<keyof UserLinkOptions> = { names: { message: true, url: true, data: true } };
 
 /** Makes and opens links of users. */
 export interface UserLinks {
@@ -87,7 +89,7 @@ const PARAMETER = "state";
  * @throws {TypeError} if the secret is too short, or if `ttlMs` is negative or not finite.
  */
 export function userLinks(options: UserLinksOptions = {}): UserLinks {
-  rejectUnknown("userLinks()", options, OPTIONS);
+  checkOptions("use userLinks()", options, OPTIONS);
   const { secret, ttlMs = 600_000 } = options;
   // JSON would seal any other number as `null`, and the link would never open.
   if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
@@ -95,7 +97,9 @@ export function userLinks(options: UserLinksOptions = {}): UserLinks {
   }
   const sealer = new Sealer({ secret, realm: "mcp user links" });
   return {
-    async elicit(ctx, key, { message, url, data = null }) {
+    async elicit(ctx, key, options) {
+      checkOptions(`ask for a visit to a page`, options, LINK);
+      const { message, url, data = null } = options;
       const { id: principal } = requirePrincipal(ctx);
       // A handler that runs again must ask the same question, and each sealed text is new.
       const link = await ctx.once(`link of ${key}`, async () => {

@@ -9,7 +9,6 @@ import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
 import { INTERNALS } from "../core/internals.ts";
-import type { ServerInternals } from "../server/server.ts";
 import type { PipeServer } from "../transports/channel.ts";
 import { chooseServer, chooseServers, ENDPOINT_OPTIONS } from "./endpoint_options.ts";
 import { enterEndpoint } from "./endpoint_paths.ts";
@@ -68,8 +67,7 @@ async function checkTarget(args: Args): Promise<number> {
       const hasParams = servers.length === 1 || each[INTERNALS].enter;
       const endpoint = await enterEndpoint(each, hasParams ? args : { ...args, all }, choice);
       const { listing, failures } = await listServer(endpoint);
-      const ignored = await checkOptions(endpoint);
-      const findings = [...failures, ...ignored, ...checkListing(listing, limits)];
+      const findings = [...failures, ...checkListing(listing, limits)];
       const title = servers.length > 1 ? `${name}, server ${each[INTERNALS].name}` : name;
       console.log("json" in flags ? toJson(listing, findings) : toReport(title, listing, findings));
       hasFailed ||= findings.some(({ level }) => level === "error" || "strict" in flags);
@@ -89,18 +87,6 @@ async function listServer(server: PipeServer): Promise<ListResult> {
   } finally {
     await client.close();
   }
-}
-
-/** Checks the names of options, which are ignored if they are unknown. */
-async function checkOptions(server: PipeServer): Promise<readonly Finding[]> {
-  // `createServer` made it, but perhaps that of an older copy of this library, which cannot find them.
-  const { findUnknownOptions } = server[INTERNALS] as Partial<ServerInternals>;
-  const unknown = await findUnknownOptions?.() ?? [];
-  return unknown.map(({ kind, name, option, remedy, hasSuggestion }) => ({
-    level: hasSuggestion ? "error" : "warning",
-    place: `${kind} ${name}`,
-    state: `there is no option ${option}; ${remedy}`,
-  }));
 }
 
 /**

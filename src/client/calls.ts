@@ -6,11 +6,12 @@
  */
 import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./listed.ts";
 import { OutputChecks } from "./output_check.ts";
 import { MAX_ITEMS, readPages } from "./pagination.ts";
-import type { RequestOptions, Rpc } from "./rpc.ts";
+import { REQUEST, type RequestOptions, type Rpc } from "./rpc.ts";
 import { RpcError } from "./rpc_error.ts";
 import type { Protocol, ServerFacts } from "./protocol.ts";
 import { type Subscription, type SubscriptionFilter, toSubscription } from "./subscription.ts";
@@ -91,9 +92,9 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   close(): Promise<void>;
 }
 
-/** Makes a client of a protocol. */
-export function toClient(rpc: Rpc, protocol: Protocol): Client {
-  const requests = new Requests(rpc, protocol);
+/** Makes a client of a protocol. `known` are the options of its requests. */
+export function toClient(rpc: Rpc, protocol: Protocol, known: KnownOptions = REQUEST): Client {
+  const requests = new Requests(rpc, protocol, known);
   const outputs = new OutputChecks();
   rpc.listeners.add(({ method }) => {
     if (method === "notifications/tools/list_changed") outputs.forget();
@@ -158,15 +159,18 @@ function toLists(requests: Requests, outputs: OutputChecks): Lists {
 class Requests {
   readonly #rpc: Rpc;
   readonly #protocol: Protocol;
+  readonly #known: KnownOptions;
   #closing?: Promise<void>;
 
-  constructor(rpc: Rpc, protocol: Protocol) {
+  constructor(rpc: Rpc, protocol: Protocol, known: KnownOptions) {
     this.#rpc = rpc;
+    this.#known = known;
     this.#protocol = protocol;
   }
 
   /** Sends a request. Throws an `InvalidStateError` if the client was closed. */
   async send(method: string, params: Params = {}, options?: RequestOptions): Promise<Result> {
+    if (options !== undefined) checkOptions(`request ${method}`, options, this.#known);
     if (this.#closing) throw new DOMException(`Cannot request ${method}: the client was closed`, "InvalidStateError");
     return (await this.#protocol.request(method, params, options)).result;
   }

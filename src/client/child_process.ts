@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { KnownOptions } from "../core/known_options.ts";
 import { bun, deno, findProcess } from "../runtime.ts";
 
 /** The command that starts a server over stdio. */
@@ -21,6 +22,12 @@ export interface CommandTarget {
   /** Milliseconds that it may take to exit after its input ends, and again after SIGTERM. Defaults to 2000. */
   readonly exitMs?: number;
 }
+
+/** The names of {@linkcode CommandTarget}. */
+export const COMMAND: KnownOptions<keyof CommandTarget> = {
+  names: { command: true, args: "texts", env: true, cwd: true, exitMs: true },
+  hints: { arguments: "args", directory: "cwd", environment: "env" },
+};
 
 /** A child process. */
 export interface Child {

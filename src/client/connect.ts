@@ -4,10 +4,11 @@
  * @module
  */
 import { INTERNALS } from "../core/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { enterServer } from "../transports/channel.ts";
 import { toPrintable } from "../protocol/printable.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
-import { type AnswerOptions, createRequestHandler, toCapabilities } from "./server_requests.ts";
+import { ANSWER, type AnswerOptions, createRequestHandler, toCapabilities } from "./server_requests.ts";
 import { type Client, toClient } from "./calls.ts";
 import { detectEra, isModern, VERSIONS } from "./detect_era.ts";
 import { LegacyCodec } from "./legacy.ts";
@@ -39,6 +40,29 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
   readonly probeMs?: number;
 }
 
+const OPTIONS: KnownOptions<keyof ConnectOptions> = {
+  names: {
+    ...ANSWER,
+    fetch: "function",
+    headers: true,
+    onStderr: "function",
+    params: true,
+    signal: true,
+    timeoutMs: true,
+    trace: true,
+    info: true,
+    capabilities: true,
+    extensions: "list",
+    onNotification: "function",
+    onWarning: "function",
+    logLevel: true,
+    era: ["modern", "legacy"],
+    versions: "texts",
+    probeMs: true,
+  },
+  hints: { timeout: "timeoutMs", name: "info", version: "versions" },
+};
+
 /**
  * Connects to a server and detects its era. The client sends a modern request first. If the response is not a modern
  * one, the client shakes hands, over HTTP at last with the transport of revision 2024-11-05.
@@ -60,6 +84,7 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
  * @throws {Error} if there is no server, or the two have no protocol revision in common.
  */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
+  checkOptions("connect", options, OPTIONS);
   if (typeof target === "object" && INTERNALS in target && (options.params || target[INTERNALS].enter)) {
     const { params, ...rest } = options;
     return await connect(await enterServer(target, params), rest);

@@ -6,6 +6,7 @@
  */
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities } from "../protocol/types.ts";
+import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
 import { type Checked, compileSchema, type Infer, type Schema } from "../schema/schema.ts";
 import type { Notification } from "./message.ts";
 import type { RequestOptions, ServerRequest } from "./rpc.ts";
@@ -61,6 +62,20 @@ export interface ClientExtensionOptions<R extends Schemas, N extends Schemas> {
   readonly subjects?: Readonly<Record<string, string>>;
 }
 
+const RESULT: KnownOptions<keyof ExtensionResult> = { names: { schema: true, finish: "function" } };
+
+const NOTIFICATION: KnownOptions<keyof ReceivedNotification> = { names: { params: true, receive: "function" } };
+
+const OPTIONS: KnownOptions<keyof ClientExtensionOptions<Record<never, Schema>, Record<never, Schema>>> = {
+  names: {
+    id: true,
+    settings: true,
+    results: { each: RESULT },
+    notifications: { each: NOTIFICATION },
+    subjects: true,
+  },
+};
+
 /** An extension for the option `extensions` of `connect`. */
 export interface ClientExtension {
   /** Id of the extension. */
@@ -98,7 +113,9 @@ export interface ClientExtension {
 export function clientExtension<
   const R extends Schemas = Record<never, Schema>,
   const N extends Schemas = Record<never, Schema>,
->({ id, settings = {}, results, notifications, subjects = {} }: ClientExtensionOptions<R, N>): ClientExtension {
+>(options: ClientExtensionOptions<R, N>): ClientExtension {
+  checkOptions(`make ${toPlace("extension", options, "id")}`, options, OPTIONS);
+  const { id, settings = {}, results, notifications, subjects = {} } = options;
   if (typeof id !== "string" || !/^[^/\s]+\/[^/\s]+$/.test(id)) {
     throw new TypeError(`Cannot make the extension ${id}: an id is a prefix and a name, such as com.example/audit`);
   }

@@ -5,6 +5,7 @@
  */
 import { INTERNAL_ERROR } from "../protocol/errors.ts";
 import { type Id, isId, isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import type { KnownOptions } from "../core/known_options.ts";
 import type { Channel } from "./channel.ts";
 import type { Message, Notification } from "./message.ts";
 import { checkTimeout, startTimer } from "./delay.ts";
@@ -40,6 +41,20 @@ export interface RequestOptions {
    */
   readonly finish?: boolean;
 }
+
+/** The names of {@linkcode RequestOptions}. */
+export const REQUEST: KnownOptions<keyof RequestOptions> = {
+  names: {
+    onProgress: "function",
+    onNotification: "function",
+    signal: true,
+    timeoutMs: true,
+    headers: true,
+    meta: true,
+    finish: "boolean",
+  },
+  hints: { timeout: "timeoutMs", _meta: "meta", progress: "onProgress" },
+};
 
 /** The options of a request of a test. */
 export interface TestRequestOptions extends RequestOptions {

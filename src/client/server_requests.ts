@@ -8,6 +8,7 @@
  */
 import { INVALID_PARAMS, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
+import type { KnownOptions } from "../core/known_options.ts";
 import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../protocol/types.ts";
 import { findFormMisfit } from "./form_answer.ts";
 import type { RequestHandler } from "./rpc.ts";
@@ -68,6 +69,15 @@ export interface AnswerOptions {
   /** The directories and files that the server may use, as `file://` URIs, or a function that lists them. */
   readonly roots?: readonly Root[] | (() => readonly Root[] | Promise<readonly Root[]>);
 }
+
+/** The names of {@linkcode AnswerOptions}. */
+export const ANSWER: KnownOptions<keyof AnswerOptions>["names"] = {
+  onElicit: "function",
+  onElicitUrl: "function",
+  sampling: { names: { tools: "boolean", context: "boolean" } },
+  onSample: "function",
+  roots: true,
+};
 
 /** Returns the capabilities of a client with these functions. */
 export function toCapabilities(

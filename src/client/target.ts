@@ -4,9 +4,10 @@
  * @module
  */
 import { INTERNALS } from "../core/internals.ts";
+import { checkOptions } from "../core/known_options.ts";
 import type { PipeServer } from "../transports/channel.ts";
 import type { Channel, Trace } from "./channel.ts";
-import { type CommandTarget, startChild } from "./child_process.ts";
+import { COMMAND, type CommandTarget, startChild } from "./child_process.ts";
 import { isModernRefusal } from "./detect_era.ts";
 import { httpChannel, type HttpChannelOptions } from "./http_channel.ts";
 import { lineChannel, type OpenLineTransport } from "./line_channel.ts";
@@ -61,6 +62,7 @@ export function openTarget(target: Target, options: TargetOptions): Open {
   if (typeof target.command !== "string") {
     throw new TypeError("Cannot connect: give a URL, { command, args }, or a server made by createServer");
   }
+  checkOptions("start the command", target, COMMAND);
   return (hooks) => openLines(openCommand(target, options, hooks.onBroken), trace)(hooks);
 }
 

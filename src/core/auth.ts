@@ -7,6 +7,7 @@
 import { type McpError, quote } from "../protocol/errors.ts";
 import type { Principal, ReadRoute } from "./context.ts";
 import type { Core } from "./core.ts";
+import { checkOptions, type KnownOptions } from "./known_options.ts";
 import type { Reply } from "./link.ts";
 import type { TransportName } from "./observer.ts";
 
@@ -143,8 +144,14 @@ export interface RefuseOptions {
 
 const REFUSAL: unique symbol = Symbol.for("mcp.refusal");
 
+const REFUSE: KnownOptions<keyof RefuseOptions> = {
+  names: { challenge: true, reason: true, cause: true, retryAfterMs: true },
+  hints: { message: "reason", challenges: "challenge" },
+};
+
 /** Creates the refusal of a request, for `authenticate` to return. */
 export function refuse(status: AuthRefusal["status"], options: RefuseOptions = {}): AuthRefusal {
+  checkOptions("refuse a request", options, REFUSE);
   const { challenge, reason, cause, retryAfterMs } = options;
   const challenges = challenge && [challenge].flat();
   if (![400, 401, 403, 429, 503].includes(status)) {

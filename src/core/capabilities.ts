@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { KnownOptions } from "./known_options.ts";
 
 /** The optional capabilities of a server. */
 export interface Capabilities {
@@ -19,14 +20,14 @@ export interface Capabilities {
 /** Any part of {@linkcode Capabilities}. Others are on. */
 export type CapabilityOptions = Partial<Capabilities>;
 
+/** The names of {@linkcode CapabilityOptions}. */
+export const CAPABILITIES: KnownOptions<keyof Capabilities> = {
+  names: { listChanged: "boolean", subscribe: "boolean", completions: "boolean", logging: "boolean" },
+};
+
 /** Merges the user's switches into the defaults. */
-export function readCapabilities(options: CapabilityOptions = {}): Capabilities {
-  const can = { listChanged: true, subscribe: true, completions: true, logging: true };
-  for (const [name, value] of Object.entries(options)) {
-    if (name in can && typeof value === "boolean") continue;
-    throw new TypeError(
-      `Cannot create a server: capabilities.${name} is ${value}; set any of ${Object.keys(can).join(", ")} to false`,
-    );
-  }
-  return { ...can, ...options };
+export function readCapabilities(
+  { listChanged = true, subscribe = true, completions = true, logging = true }: CapabilityOptions = {},
+): Capabilities {
+  return { listChanged, subscribe, completions, logging };
 }

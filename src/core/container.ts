@@ -108,8 +108,6 @@ export interface Definition extends ServiceInternals {
   readonly dispose?: (value: unknown, end: ServiceEnd) => unknown;
   readonly idleMs: number;
   readonly max: number;
-  /** The options that its factory got, to find unknown ones in development. */
-  readonly options?: object;
 }
 
 /** Returns what a service was made of. */

@@ -9,7 +9,7 @@ import type { JsonSchema } from "../schema/schema.ts";
 import type { Authentication } from "./auth.ts";
 import type { Call } from "./call.ts";
 import type { Capabilities } from "./capabilities.ts";
-import type { AnyHandler, ClientFacts, Context, ReadRoute } from "./context.ts";
+import type { ClientFacts, Context, ReadRoute } from "./context.ts";
 import type { Filters } from "./guards.ts";
 import type { Link } from "./link.ts";
 import type { Limits } from "./limits.ts";
@@ -91,8 +91,6 @@ export interface Core {
   observing?: Observing;
   /** Loads `observing`. Messages wait for it. `undefined` once it is loaded, and without an observer. */
   prepare?: () => Promise<void>;
-  /** Warns of mistakes in handlers that are added. Set in development. */
-  inspect?(added: readonly AnyHandler[]): void;
   /** State that all instances share, if the server has a store. */
   readonly shared?: SharedState;
   /** Passes an unexpected error to the observer, and returns what the client may know of it. */

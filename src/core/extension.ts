@@ -9,7 +9,6 @@ import type { LogLevel, Meta } from "../protocol/types.ts";
 import type { Context, ProgressOptions } from "./context.ts";
 import type { HandlerExtensions } from "./feature.ts";
 import { INTERNALS } from "./internals.ts";
-import { checkLists } from "./lists.ts";
 import { type Need, readNeeds } from "./question.ts";
 
 /** Additions of an extension to one handler: an entry of `extensions` of a tool, a resource or a prompt. */
@@ -166,7 +165,7 @@ export interface Extended {
 /**
  * Reads the options of a handler that extensions can add to. `place` names the handler.
  *
- * @throws {TypeError} if an option is no list, if a need is unknown, or if an item of `extensions` is no attribute.
+ * @throws {TypeError} if a need is unknown, or if an item of `extensions` is no attribute.
  */
 export function readExtensions(
   options: {
@@ -176,7 +175,6 @@ export function readExtensions(
   },
   place: string,
 ): Extended {
-  checkLists(options, `make ${place}`, LISTS);
   const { needs, _meta, extensions } = options;
   const own = { needs: readNeeds(needs, place), _meta };
   if (extensions === undefined || Array.isArray(extensions) && !extensions.length) return own;
@@ -185,9 +183,6 @@ export function readExtensions(
   const combined = combine(extensions, { ...own, place });
   return { ...combined, extensions: combined };
 }
-
-/** The options of handlers that are lists. `scopes` and `extensions` have errors of their own. */
-const LISTS = ["needs", "use", "tags", "icons"];
 
 /** State of a handler with something else in `extensions`. */
 export const NO_ATTRIBUTE = "make its extensions with extension.attribute()";

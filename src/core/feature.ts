@@ -58,8 +58,6 @@ export interface HandlerInternals<Definition = unknown> {
   readonly services?: Binding;
   /** Additions of extensions to the handler. */
   readonly extensions?: HandlerExtensions;
-  /** The options that its factory got, to find unknown ones in development. */
-  readonly options?: object;
   /** Makes the handler again with changed options. Groups need it. */
   readonly remake?: Remake;
 }

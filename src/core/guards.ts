@@ -5,6 +5,7 @@
  * @module
  */
 import type { Context } from "./context.ts";
+import type { KnownOptions } from "./known_options.ts";
 import type { NoServices } from "./service.ts";
 
 /**
@@ -68,16 +69,8 @@ export interface HandlerGuards {
   readonly output?: readonly ((output: never, ctx: Context<never>) => unknown)[];
 }
 
-/**
- * Reads the guards of a handler or a server.
- *
- * @throws {TypeError} if they are not lists.
- */
-export function readGuards(guards: HandlerGuards | undefined, place: string): HandlerGuards | undefined {
-  for (const [name, list] of Object.entries(guards ?? {})) {
-    if (!/^(in|out)put$/.test(name) || !Array.isArray(list)) {
-      throw new TypeError(`Cannot make ${place}: guards.${name} is wrong; give lists named input and output`);
-    }
-  }
-  return guards;
-}
+/** The names of {@linkcode Guards}. */
+export const GUARDS: KnownOptions<keyof Guards> = {
+  names: { input: "functions", output: "functions" },
+  hints: { before: "input", after: "output" },
+};

@@ -442,11 +442,13 @@ export function readLimits(changes: LimitOptions = {}): Limits {
   if (!isObject(changes)) throw refuse("", "they are not an object; write { calls: { running: 100 } }");
   const groups = new Map<string, Readonly<Record<string, number>>>(Object.entries(LIMITS));
   for (const [group, values] of Object.entries(changes)) {
+    if (values === undefined) continue;
     const known = groups.get(group);
     if (!known) throw refuseUnknown("", group, [...groups.keys()]);
     const names = Object.keys(known);
     if (!isObject(values)) throw refuse(`.${group}`, `it is a group of limits; set any of ${names.join(", ")}`);
     for (const [name, value] of Object.entries(values)) {
+      if (value === undefined) continue;
       if (!Object.hasOwn(known, name)) throw refuseUnknown(`.${group}`, name, names);
       if (typeof value === "number" && value > 0) continue;
       throw refuse(
@@ -454,7 +456,8 @@ export function readLimits(changes: LimitOptions = {}): Limits {
         "it must be a number above 0, or Infinity to switch the limit off",
       );
     }
-    groups.set(group, { ...known, ...values });
+    const given = Object.entries(values).filter(([, value]) => value !== undefined);
+    groups.set(group, { ...known, ...Object.fromEntries(given) });
   }
   // The loop sets known names to numbers only.
   return Object.fromEntries(groups) as unknown as Limits;

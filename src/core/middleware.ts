@@ -3,7 +3,6 @@
  *
  * @module
  */
-import { quote } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
@@ -40,8 +39,14 @@ const METHODS: unique symbol = Symbol.for("mcp.methods");
  * const hello = tool({ name: "hello", run: () => "Hello!" });
  * export default createServer({ name: "s", version: "1.0.0", handlers: [hello], use: [only(["tools/call"], audit)] });
  * ```
+ *
+ * @throws {TypeError} if the methods are not a list of names, or the middleware is not a function.
  */
 export function only(methods: readonly string[], middleware: Middleware): Middleware {
+  if (!Array.isArray(methods) || !methods.every((method) => typeof method === "string")) {
+    throw new TypeError('Cannot limit middleware to methods: they must be a list such as ["tools/call"]');
+  }
+  if (typeof middleware !== "function") throw new TypeError("Cannot limit middleware to methods: it is not a function");
   const limited: Middleware = async (call, next) =>
     methods.includes(call.method) ? await middleware(call, next) : await next();
   return Object.assign(limited, { [METHODS]: methods });
@@ -57,8 +62,6 @@ export function compose<A extends readonly unknown[]>(
   middleware: readonly Middleware[],
   last: (call: Call, ...rest: A) => Result | Promise<Result>,
 ): (call: Call, ...rest: A) => Result | Promise<Result> {
-  const odd = middleware.find((use) => typeof use !== "function");
-  if (odd !== undefined) throw new TypeError(`Cannot use ${quote(odd)} as middleware: it is not a function`);
   return middleware.reduceRight<(call: Call, ...rest: A) => Result | Promise<Result>>(
     (next, use) => (call, ...rest) => use(call, async () => await next(call, ...rest)),
     last,

@@ -68,7 +68,6 @@ export class Registry {
       known.add(name);
     }
     this.#swap([...this.#handlers, ...added], added);
-    this.#core.inspect?.(handlers);
     if (isReported) this.#core.observer.handlers?.({ added: added.map(toName), removed: [] });
   }
 

@@ -11,7 +11,7 @@ import { REPLY_HEADERS } from "./link.ts";
 /** Validates the scopes of a handler. Returns `undefined` if it needs none. */
 export function readScopes(scopes: readonly string[] = [], place: string): readonly string[] | undefined {
   // The characters of a scope in RFC 6749.
-  if (Array.isArray(scopes) && scopes.every((scope) => /^[!#-[\]-~]+$/.test(scope))) {
+  if (Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string" && /^[!#-[\]-~]+$/.test(scope))) {
     return scopes.length ? scopes : undefined;
   }
   throw new TypeError(`Cannot make ${place}: scopes must be a list of names like ["notes:read"]`);

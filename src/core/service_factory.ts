@@ -7,6 +7,7 @@ import { quote } from "../protocol/errors.ts";
 import type { Definition } from "./container.ts";
 import type { Context } from "./context.ts";
 import { INTERNALS } from "./internals.ts";
+import { checkOptions, type KnownOptions } from "./known_options.ts";
 import type { Lifetime, Service, ServiceEnd } from "./service.ts";
 import { bind, getService } from "./service_binding.ts";
 
@@ -61,6 +62,24 @@ export interface KeyedServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
   readonly max?: number;
 }
 
+const HINTS = { scope: "per", lifetime: "per", close: "dispose", destroy: "dispose" } as const;
+
+const PER_CALL = { perCall: 'write per: "call" instead' };
+
+const PER_KEY = "set per to a function that returns a key";
+
+const KEYED: KnownOptions<keyof KeyedServiceOptions<unknown>> = {
+  names: { per: true, dispose: "function", idleMs: true, max: true },
+  hints: HINTS,
+  elsewhere: PER_CALL,
+};
+
+const UNKEYED: KnownOptions<keyof ServiceOptions<unknown>> = {
+  names: { per: true, dispose: "function" },
+  hints: HINTS,
+  elsewhere: { ...PER_CALL, key: PER_KEY, idleMs: PER_KEY, max: PER_KEY },
+};
+
 /**
  * Creates a service: a value that is made on first use, shared by handlers, and disposed at its end.
  *
@@ -81,7 +100,7 @@ export interface KeyedServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
  * export default createServer({ name: "counter", version: "1.0.0", handlers: [visit] });
  * ```
  *
- * @throws {TypeError} if an option is invalid.
+ * @throws {TypeError} if an option is unknown or invalid.
  */
 export function service<T>(
   name: string,
@@ -106,6 +125,7 @@ export function service<T>(
   options: Partial<Omit<KeyedServiceOptions<T>, "per">> & { readonly per?: Lifetime | KeyedServiceOptions<T>["per"] } =
     {},
 ): Service<T, never> {
+  checkOptions(`make service ${quote(name)}`, options, typeof Object(options).per === "function" ? KEYED : UNKEYED);
   const { per = "server", dispose, idleMs = 600_000, max = 1000 } = options;
   const refuse = (state: string) => new TypeError(`Cannot make service ${quote(name)}: ${state}`);
   if (typeof name !== "string" || !name) throw refuse("it has no name");
@@ -113,7 +133,6 @@ export function service<T>(
   if (per !== "server" && per !== "call" && typeof per !== "function") {
     throw refuse(`per is ${quote(per)}; it must be "server", "call" or a function that returns a key`);
   }
-  if (dispose !== undefined && typeof dispose !== "function") throw refuse("dispose is not a function");
   if (!(idleMs >= 0)) throw refuse("idleMs is not a number of milliseconds");
   if (!(max >= 1)) throw refuse("max is not a number of 1 or more");
   const definition: Definition = {
@@ -124,7 +143,6 @@ export function service<T>(
     dispose: dispose && ((value, end) => dispose(value as T, end)),
     idleMs,
     max,
-    options,
     bind,
     get: getService,
   };

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Handler } from "../core/feature.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { deno, findProcess } from "../runtime.ts";
 import { toExportedHandlers } from "./exported_handlers.ts";
 
@@ -12,6 +13,8 @@ export interface DiscoverOptions {
   /** Whether to load the files of subfolders too. Defaults to `false`. */
   readonly recursive?: boolean;
 }
+
+const OPTIONS: KnownOptions<keyof DiscoverOptions> = { names: { recursive: "boolean" } };
 
 /**
  * Loads all handlers that the files of a folder export, by name or in arrays, in the order of the paths. Needs read
@@ -30,6 +33,7 @@ export interface DiscoverOptions {
  * @throws {TypeError} if the folder cannot be read, or a file exports no handler.
  */
 export async function discover(folder: URL, options: DiscoverOptions = {}): Promise<readonly Handler[]> {
+  checkOptions("discover handlers", options, OPTIONS);
   if (!(folder instanceof URL) || folder.protocol !== "file:") {
     const state = folder instanceof URL ? `${folder} is not a folder of this machine` : "the folder is not a URL";
     throw new TypeError(`Cannot discover handlers: ${state}; use new URL("./handlers/", import.meta.url)`);

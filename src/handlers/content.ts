@@ -17,6 +17,7 @@ import type {
 } from "../protocol/types.ts";
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { EncodedResults } from "./encoded_results.ts";
 
 /** Options of a media block. */
@@ -26,6 +27,8 @@ export interface MediaOptions {
   /** Hints for clients. */
   readonly annotations?: Annotations;
 }
+
+const MEDIA: KnownOptions<keyof MediaOptions> = { names: { uri: true, annotations: true } };
 
 /**
  * Creates a content block from bytes: an image, audio, or an embedded resource for any other media type.
@@ -41,6 +44,7 @@ export function media(
   mimeType: string,
   options: MediaOptions = {},
 ): ImageContent | AudioContent | EmbeddedResource {
+  checkOptions("make media", options, MEDIA);
   const { uri, annotations } = options;
   const data = toBase64(bytes);
   if (mimeType.startsWith("image/")) return { type: "image", data, mimeType, annotations };
@@ -48,6 +52,19 @@ export function media(
   if (!uri) throw new TypeError(`Cannot send ${mimeType}: it is neither image nor audio, so it needs { uri }`);
   return { type: "resource", resource: { uri, mimeType, blob: data }, annotations };
 }
+
+const LINK: KnownOptions<keyof Omit<ResourceLink, "type" | "uri">> = {
+  names: {
+    name: true,
+    title: true,
+    description: true,
+    mimeType: true,
+    size: true,
+    annotations: true,
+    icons: "list",
+    _meta: true,
+  },
+};
 
 /**
  * Creates a link to a resource that the client can read. The name defaults to the last part of the URI's path.
@@ -59,6 +76,7 @@ export function media(
  * ```
  */
 export function resourceLink(uri: string, options: Partial<Omit<ResourceLink, "type" | "uri">> = {}): ResourceLink {
+  checkOptions("link to a resource", options, LINK);
   let end = uri.length;
   while ("/?#".includes(uri.charAt(end - 1)) && end) end--;
   return { type: "resource_link", uri, name: uri.slice(0, end).split("/").at(-1) || uri, ...options };

@@ -33,6 +33,7 @@ import {
 } from "../core/feature.ts";
 import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { INTERNALS } from "../core/internals.ts";
+import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
 import type { Reply } from "../core/link.ts";
 import { requireCapabilities } from "../core/question.ts";
 import { attempt } from "./attempt.ts";
@@ -93,6 +94,38 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
   readonly listen?: { readonly [K in keyof L]: ExtensionListen<L[K]> };
 }
 
+const PARAMS_HINTS = { input: "params", inputSchema: "params", handler: "run" } as const;
+
+const METHOD: KnownOptions<keyof ExtensionMethod> = {
+  names: { params: true, subject: true, limits: true, run: true },
+  hints: PARAMS_HINTS,
+};
+
+const NOTIFICATION: KnownOptions<keyof ExtensionNotification> = {
+  names: { params: true, run: true },
+  hints: PARAMS_HINTS,
+};
+
+const LISTEN: KnownOptions<keyof ExtensionListen> = { names: { filter: true, grant: "function" } };
+
+const OPTIONS: KnownOptions<
+  keyof ExtensionOptions<Record<never, Schema>, Record<never, Schema>, Record<never, Schema>>
+> = {
+  names: {
+    id: true,
+    settings: true,
+    methods: { each: METHOD },
+    notifications: { each: NOTIFICATION },
+    listen: { each: LISTEN },
+  },
+};
+
+const ATTRIBUTE: KnownOptions<keyof AttributeOptions> = {
+  names: { list: true, required: "boolean", wrap: "function", check: "function" },
+};
+
+const EVENT: KnownOptions<keyof ExtensionEvent> = { names: { topic: true, method: true, params: true } };
+
 /** A notification for {@linkcode Extension.publish}. */
 export interface ExtensionEvent {
   /** The topic. Defaults to `""`. */
@@ -110,7 +143,7 @@ export interface Extension<Keys extends string = string> extends Handler {
   /**
    * Creates what the extension adds to a handler: an entry of its `extensions`.
    *
-   * @throws {TypeError} if an option is invalid.
+   * @throws {TypeError} if an option is unknown or invalid.
    */
   attribute(options?: AttributeOptions): Attribute;
   /**
@@ -137,15 +170,17 @@ export interface Extension<Keys extends string = string> extends Handler {
  * });
  * ```
  *
- * @throws {TypeError} if the id, the settings, a name or a schema is invalid.
+ * @throws {TypeError} if an option is unknown or invalid.
  */
 export function extension<
   const M extends Schemas = Record<never, Schema>,
   const N extends Schemas = Record<never, Schema>,
   const L extends Schemas = Record<never, Schema>,
 >(options: ExtensionOptions<M, N, L>): Extension<keyof L & string> {
+  const place = toPlace("extension", options, "id");
+  checkOptions(`make ${place}`, options, OPTIONS);
   const { id } = options;
-  const refuse = (state: string) => new TypeError(`Cannot make extension ${quote(id)}: ${state}`);
+  const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
   if (typeof id !== "string" || !ID.test(id)) {
     throw refuse("an id is a prefix and a name, such as com.example/audit: letters, digits, hyphens and dots");
   }
@@ -156,10 +191,13 @@ export function extension<
     id,
     name: id,
     attribute(options = {}) {
-      checkAttribute(options, id);
+      checkOptions(`make an attribute of ${place}`, options, ATTRIBUTE);
+      toJson(options.list ?? {}, (state) => new TypeError(`Cannot make an attribute of ${place}: list: ${state}`));
       return { extension: id, [INTERNALS]: { id, hasMethods, options, combine } };
     },
-    publish(key, { topic = "", method, params = {} }) {
+    publish(key, event) {
+      checkOptions(`publish for ${quote(key)} of ${id}`, event, EVENT);
+      const { topic = "", method, params = {} } = event;
       const known = topics.get(key);
       const refuse = (state: string) => new TypeError(`Cannot publish for ${quote(key)} of ${id}: ${state}`);
       if (!known) throw refuse(`its keys are ${[...topics.keys()].join(", ") || "none"}`);
@@ -175,7 +213,7 @@ export function extension<
       if (!isObject(copy)) throw refuse("the parameters are not an object");
       known.publish({ topic, method, params: copy });
     },
-    [INTERNALS]: { feature: extensions, key: id, definition, options },
+    [INTERNALS]: { feature: extensions, key: id, definition },
   };
 }
 
@@ -396,15 +434,6 @@ async function takeNotification(
     executor.toError(error, call);
   }
   return {};
-}
-
-function checkAttribute({ list = {}, wrap, check, required }: AttributeOptions, id: string): void {
-  const refuse = (state: string) => new TypeError(`Cannot make an attribute of extension ${quote(id)}: ${state}`);
-  toJson(list, (state) => refuse(`list: ${state}`));
-  for (const [name, value] of Object.entries({ wrap, check })) {
-    if (value !== undefined && typeof value !== "function") throw refuse(`${name} is not a function`);
-  }
-  if (required !== undefined && typeof required !== "boolean") throw refuse("required is neither true nor false");
 }
 
 function combine(all: readonly Attribute[], { place, needs = [], _meta }: ExtensibleHandler): HandlerExtensions {

@@ -6,6 +6,7 @@
 import { quote } from "../protocol/errors.ts";
 import type { Allow, Feature, GroupedAllow, GroupedOptions, Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { Middleware } from "../core/middleware.ts";
 import { readVerdict } from "../core/verdict.ts";
 
@@ -18,6 +19,14 @@ export interface GroupOptions {
   /** Decides whether a caller may see and use the group. The `allow` of each handler decides too. */
   readonly allow?: Allow;
 }
+
+const EACH = "give it to each handler of the group";
+
+const OPTIONS: KnownOptions<keyof GroupOptions> = {
+  names: { use: "functions", tags: "texts", allow: "function" },
+  hints: { middleware: "use", middlewares: "use", canAccess: "allow", authorize: "allow" },
+  elsewhere: { scopes: EACH, guards: EACH, limits: EACH, needs: EACH, services: EACH, extensions: EACH },
+};
 
 /** Handlers for `handlers` that come and go together. */
 export interface Group extends Handler {
@@ -46,14 +55,11 @@ export function group(name: string, handlers: readonly Handler[], options: Group
   if (typeof name !== "string" || !/^[\w.-]{1,64}$/.test(name)) {
     throw new TypeError(`Cannot make group ${quote(name)}: a name is 1 to 64 letters, digits, "_", "-" and "."`);
   }
-  const { use = [], tags = [], allow, ...others } = options;
-  const unknown = Object.entries(others).find(([, value]) => value !== undefined);
-  // Ignoring an option such as `scopes` would open what it should close.
-  if (unknown) {
-    throw new TypeError(
-      `Cannot make group ${quote(name)}: there is no option ${unknown[0]}; a group has use, tags and allow`,
-    );
+  checkOptions(`make group ${quote(name)}`, options, OPTIONS);
+  if (!Array.isArray(handlers)) {
+    throw new TypeError(`Cannot make group ${quote(name)}: its handlers must be a list; write it in brackets`);
   }
+  const { use = [], tags = [], allow } = options;
   const change = <O extends GroupedOptions>(own: O): O => ({
     ...own,
     name: own.uri === undefined && own.scheme === undefined ? `${name}_${own.name}` : own.name,
@@ -76,7 +82,6 @@ function toGroup(name: string, members: readonly Handler[], options: GroupOption
     feature: groups,
     key: name,
     definition: undefined,
-    options,
     also: members.flatMap((member) => [member, ...member[INTERNALS].also ?? []]),
     // The members have the options of this group already.
     remake(change: <O extends GroupedOptions>(options: O) => O): Handler {

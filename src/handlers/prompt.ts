@@ -15,6 +15,7 @@ import type { Context } from "../core/context.ts";
 import type { Core, DescribeError } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
+import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
@@ -27,7 +28,7 @@ import {
   toDefinitions,
   toMethod,
 } from "../core/feature.ts";
-import { type Filter, type Guards, readGuards } from "../core/guards.ts";
+import type { Filter, Guards } from "../core/guards.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Need } from "../core/question.ts";
 import { createList } from "../core/pagination.ts";
@@ -37,6 +38,7 @@ import type { Callable } from "./callable.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
 import { isContent, isDoubtful, loadResults, type Sending } from "./content.ts";
 import { runGuarded } from "./guarded.ts";
+import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 
 /** A message that a prompt returns. Its text may be a plain string. */
 export interface PromptMessageReturn {
@@ -131,6 +133,21 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly run: (input: Infer<I>, ctx: Context<ServiceValues<S>>) => PromptReturn | Promise<PromptReturn>;
 }
 
+const OPTIONS: KnownOptions<keyof PromptOptions<Schema>> = {
+  names: { ...HANDLER, ...DESCRIPTION, input: true, complete: true, run: true },
+  hints: {
+    ...HANDLER_HINTS,
+    arguments: "input",
+    args: "input",
+    argsSchema: "input",
+    parameters: "input",
+    handler: "run",
+    execute: "run",
+    callback: "run",
+    load: "run",
+  },
+};
+
 /** A prompt for `handlers`. Tests can run it directly. */
 export interface Prompt<Input = never, S = never> extends Handler {
   /** Name of the prompt. */
@@ -154,13 +171,14 @@ export interface Prompt<Input = never, S = never> extends Handler {
  * });
  * ```
  *
- * @throws {TypeError} if the name or the schema is invalid, or a completer's argument does not exist.
+ * @throws {TypeError} if an option is unknown or invalid, or a completer's argument does not exist.
  */
 export function prompt<const I extends Schema = Schema, S extends Services = NoServices>(
   options: PromptOptions<I, S>,
 ): Prompt<Infer<I>, ServiceValues<S>> {
+  const place = toPlace("prompt", options);
+  checkOptions(`make ${place}`, options, OPTIONS);
   const { name, run, complete } = options;
-  const place = `prompt ${quote(name)}`;
   if (typeof name !== "string" || !name) throw new TypeError(`Cannot make ${place}: it has no name`);
   if (typeof run !== "function") {
     throw new TypeError(`Cannot make ${place}: run is not a function; rename the handler to run`);
@@ -174,7 +192,7 @@ export function prompt<const I extends Schema = Schema, S extends Services = NoS
   const completed = { place, names, complete, allow, scopes, services, describeError, limits };
   const also = [completion({ type: "ref/prompt", name, ...completed })];
   const remake: Remake = (change) => prompt(change(options));
-  const internals = { feature: prompts, key: name, definition, also, services, extensions, options, remake };
+  const internals = { feature: prompts, key: name, definition, also, services, extensions, remake };
   return { name, run, allow, tags: options.tags, [INTERNALS]: internals };
 }
 
@@ -215,7 +233,7 @@ function define<I extends Schema, S extends Services>(
   return {
     key: name,
     allow: bindAllow(allow, services),
-    guards: readGuards(options.guards, place),
+    guards: options.guards,
     services,
     describeError: options.describeError,
     input,

@@ -15,14 +15,16 @@ import type { ChangeNotifier, Context } from "../core/context.ts";
 import type { Core, DescribeError } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
+import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import type { Need } from "../core/question.ts";
 import { bindAllow, type Handler, type Remake } from "../core/feature.ts";
-import { type Filter, type Guards, type HandlerGuards, readGuards } from "../core/guards.ts";
+import type { Filter, Guards, HandlerGuards } from "../core/guards.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
 import type { SubscriptionHooks } from "../core/subscribers.ts";
 import { type Completers, completion } from "./completion.ts";
+import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 
@@ -149,6 +151,74 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
 
+const RESOURCE = {
+  ...HANDLER,
+  mimeType: true,
+  ttlMs: true,
+  cacheScope: ["public", "private"],
+  read: true,
+} as const;
+
+const RESOURCE_HINTS = {
+  ...HANDLER_HINTS,
+  handler: "read",
+  execute: "read",
+  callback: "read",
+  load: "read",
+  run: "read",
+} as const;
+
+const { meta: _, ...PROVIDER_HINTS } = RESOURCE_HINTS;
+
+const VARIABLES = "write a uri with variables, such as note://{id}";
+const PROVIDED = "use resourceProvider()";
+const LISTED = "return it with each resource of list";
+
+const FIXED: KnownOptions<keyof ResourceFixedOptions> = {
+  names: { uri: true, ...RESOURCE, ...DESCRIPTION, size: true, annotations: true },
+  hints: { ...RESOURCE_HINTS, uriTemplate: "uri" },
+  elsewhere: {
+    params: VARIABLES,
+    complete: VARIABLES,
+    list: VARIABLES,
+    subscribe: PROVIDED,
+    unsubscribe: PROVIDED,
+  },
+};
+
+const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText>> = {
+  names: {
+    uri: true,
+    ...RESOURCE,
+    ...DESCRIPTION,
+    annotations: true,
+    params: true,
+    complete: true,
+    list: "function",
+  },
+  hints: { ...RESOURCE_HINTS, uriTemplate: "uri", arguments: "params", input: "params" },
+  elsewhere: { size: LISTED, subscribe: PROVIDED, unsubscribe: PROVIDED },
+};
+
+const FROM_URI = "use resource() with a uri";
+
+const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
+  names: { scheme: true, ...RESOURCE, list: "function", subscribe: "function", unsubscribe: "function" },
+  hints: PROVIDER_HINTS,
+  elsewhere: {
+    uri: FROM_URI,
+    params: FROM_URI,
+    complete: FROM_URI,
+    title: LISTED,
+    description: LISTED,
+    size: LISTED,
+    annotations: LISTED,
+    icons: LISTED,
+    _meta: LISTED,
+    meta: LISTED,
+  },
+};
+
 /** Options of a resource: a fixed `uri`, or a URI template. */
 export type ResourceOptions<
   U extends string,
@@ -211,7 +281,7 @@ export interface ResourceTemplate<Variables, S = never, Read = Variables> extend
  * if (readme.uri({ owner: "ada", name: "my notes" }) !== "repo://ada/my%20notes/readme") throw new Error("not encoded");
  * ```
  *
- * @throws {TypeError} if the URI or the template is invalid, or a completer's variable does not exist.
+ * @throws {TypeError} if an option is unknown or invalid, or a completer's variable does not exist.
  */
 export function resource<
   const U extends string,
@@ -220,6 +290,8 @@ export function resource<
 >(
   options: { readonly uri: U; readonly params?: P } & ResourceOptions<U, S, P>,
 ): ResourceOf<U, S, P> {
+  const isTemplate = /[{}]/.test(String(Object(options).uri));
+  checkOptions(`make ${toPlace("resource", options, "uri")}`, options, isTemplate ? TEMPLATE : FIXED);
   // All options have this shape, and `define` finds out which kind they are.
   const form = options as unknown as Form<never>;
   const defined = define(form);
@@ -249,11 +321,12 @@ export function resource<
  * });
  * ```
  *
- * @throws {TypeError} if the scheme is invalid.
+ * @throws {TypeError} if an option is unknown or invalid.
  */
 export function resourceProvider<S extends Services = NoServices>(
   options: ResourceProviderOptions<S>,
 ): Resource<string, ServiceValues<S>> {
+  checkOptions(`make ${toPlace("resource provider", options, "scheme")}`, options, PROVIDER);
   const form: Form<string> = options;
   return toResource(form, define<string>(form), (change) => resourceProvider(change(options)));
 }
@@ -269,7 +342,7 @@ function toResource<Input, S>(
   // A test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
-  const internals = { feature: resources, key, definition, also, serves, services, extensions, options, remake };
+  const internals = { feature: resources, key, definition, also, serves, services, extensions, remake };
   return { name, read: reads, allow, tags, [INTERNALS]: internals };
 }
 
@@ -300,7 +373,7 @@ function define<Input>(form: Form<Input>): Defined {
   const { scheme, uri: key = `${scheme}:`, name, title, description, mimeType, size, icons, annotations } = form;
   const { allow, use = [], ttlMs, cacheScope = "private", list, read } = form;
   const isTemplate = scheme === undefined && /[{}]/.test(key);
-  checkForm(form, key, isTemplate);
+  checkForm(form, key);
   const { needs, _meta, extensions } = readExtensions(form, `resource ${quote(key)}`);
   const template = isTemplate || scheme !== undefined ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
   const services = bindServices(form.services, `resource ${quote(key)}`);
@@ -331,7 +404,7 @@ function define<Input>(form: Form<Input>): Defined {
     ...toMatcher(template, isTemplate),
     key,
     allow: bindAllow(allow, services),
-    guards: readGuards(form.guards, `resource ${quote(key)}`),
+    guards: form.guards,
     services,
     describeError: form.describeError,
     scopes: readScopes(form.scopes, `resource ${quote(key)}`),
@@ -364,7 +437,7 @@ function define<Input>(form: Form<Input>): Defined {
  *
  * @throws {TypeError} if one is invalid.
  */
-function checkForm<Input>({ scheme, name, read, ttlMs, params }: Form<Input>, key: string, isTemplate: boolean): void {
+function checkForm<Input>({ scheme, name, read, ttlMs }: Form<Input>, key: string): void {
   const refuse = (state: string) => new TypeError(`Cannot make resource ${quote(key)}: ${state}`);
   if (scheme === undefined ? !/^[a-z][a-z\d+.-]*:\S+$/i.test(key) : !/^[a-z][a-z\d+.-]*:$/.test(key)) {
     throw refuse(
@@ -375,9 +448,6 @@ function checkForm<Input>({ scheme, name, read, ttlMs, params }: Form<Input>, ke
   if (typeof read !== "function") throw refuse("read is not a function; rename the handler to read");
   if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
     throw refuse("ttlMs is not a whole number of milliseconds");
-  }
-  if (params && !isTemplate) {
-    throw refuse("it has params, but its uri has no variables; write one like note://{id}");
   }
 }
 

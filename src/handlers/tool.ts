@@ -22,6 +22,7 @@ import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core, DescribeError, PublishedTool, PublishSchema } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
+import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
 import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
@@ -36,7 +37,7 @@ import {
   toDefinitions,
   toMethod,
 } from "../core/feature.ts";
-import { type Filter, type Guards, readGuards } from "../core/guards.ts";
+import type { Filter, Guards } from "../core/guards.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Need } from "../core/question.ts";
 import { createList } from "../core/pagination.ts";
@@ -45,6 +46,7 @@ import { describe } from "./attempt.ts";
 import { isContent, isDoubtful, loadResults, type Sending, toJson } from "./content.ts";
 import type { Callable } from "./callable.ts";
 import { runGuarded } from "./guarded.ts";
+import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 
 /**
  * The return value of a tool.
@@ -166,6 +168,43 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
   ) => ToolResultOf<O> | Promise<ToolResultOf<O>>;
 }
 
+const ANNOTATIONS: KnownOptions<keyof ToolAnnotations> = {
+  names: { title: true, readOnlyHint: true, destructiveHint: true, idempotentHint: true, openWorldHint: true },
+  hints: {
+    readOnly: "readOnlyHint",
+    destructive: "destructiveHint",
+    idempotent: "idempotentHint",
+    openWorld: "openWorldHint",
+  },
+};
+
+const OPTIONS: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
+  names: {
+    ...HANDLER,
+    ...DESCRIPTION,
+    input: true,
+    lenientArguments: "boolean",
+    output: true,
+    annotations: ANNOTATIONS,
+    forCaller: "function",
+    run: true,
+  },
+  hints: {
+    ...HANDLER_HINTS,
+    parameters: "input",
+    arguments: "input",
+    args: "input",
+    schema: "input",
+    handler: "run",
+    execute: "run",
+    callback: "run",
+    readOnlyHint: "annotations.readOnlyHint",
+    destructiveHint: "annotations.destructiveHint",
+    idempotentHint: "annotations.idempotentHint",
+    openWorldHint: "annotations.openWorldHint",
+  },
+};
+
 /** The value that `run` of a tool returns, by the schema of its output. */
 export type ToolResultOf<O extends Schema> = Schema extends O ? ToolReturn : InferInput<O> | ToolResult;
 
@@ -204,15 +243,16 @@ export interface Tool<Input = never, S = never> extends Handler {
  * });
  * ```
  *
- * @throws {TypeError} if the name or a schema is invalid.
+ * @throws {TypeError} if an option is unknown or invalid.
  */
 export function tool<
   const I extends Schema = Schema,
   const O extends Schema = Schema,
   S extends Services = NoServices,
 >(options: ToolOptions<I, O, S>): Tool<Infer<I>, ServiceValues<S>> {
+  const place = toPlace("tool", options);
+  checkOptions(`make ${place}`, options, OPTIONS);
   const { name, run } = options;
-  const place = `tool ${quote(name)}`;
   const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
   if (typeof name !== "string" || !/^[\w.-]{1,128}$/.test(name)) {
     throw refuse('a name is 1 to 128 letters, digits, "_", "-" and "."');
@@ -223,7 +263,7 @@ export function tool<
   const { allow, extensions, limits } = definition;
   const also = limits?.also;
   const remake: Remake = (change) => tool(change(options));
-  const internals = { feature: tools, key: name, definition, also, services, extensions, options, remake };
+  const internals = { feature: tools, key: name, definition, also, services, extensions, remake };
   return { name, run, allow, tags: options.tags, [INTERNALS]: internals };
 }
 
@@ -273,7 +313,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     key: name,
     allow: visible,
     limits,
-    guards: readGuards(options.guards, place),
+    guards: options.guards,
     services,
     describeError: options.describeError,
     vary: options.forCaller && (async (call, core) => {

@@ -7,9 +7,14 @@ import type { Call } from "../core/call.ts";
 import type { Binding } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { Schema } from "../schema/schema.ts";
 import type { Services } from "../core/service.ts";
-import type { Definition, ToolOptions } from "./tool.ts";
+import type { Definition, ToolOptions, ToolVariant } from "./tool.ts";
+
+const OPTIONS: KnownOptions<keyof ToolVariant> = {
+  names: { title: true, description: true, input: true, annotations: true },
+};
 
 /** The call for which a tool varies. */
 export interface VariantCall<I extends Schema, O extends Schema, S extends Services> {
@@ -27,8 +32,11 @@ export async function toVariant<I extends Schema, O extends Schema, S extends Se
   const ask = async (_call: Call, ctx: Context<never> = call) => await forCaller?.(ctx);
   try {
     const variant = await (services?.share(ask) ?? ask)(call);
+    if (variant === undefined) return define(options, services);
+    checkOptions(`use what forCaller of tool ${JSON.stringify(options.name)} returned`, variant, OPTIONS);
+    const given = Object.entries(variant).filter(([, value]) => value !== undefined);
     // The types of a variant say that its input has values of the same type.
-    return define({ ...options, ...variant } as ToolOptions<I, O, S>, services);
+    return define({ ...options, ...Object.fromEntries(given) } as ToolOptions<I, O, S>, services);
   } catch (error) {
     core.report(error, { method: call.method, subject: options.name });
   }

@@ -20,7 +20,7 @@ import type { Core } from "../core/core.ts";
 import type { Runner, RunWithin } from "../core/feature.ts";
 import type { HandlerLimits, LimitedHandler } from "../core/handler_limits.ts";
 import { INTERNALS } from "../core/internals.ts";
-import { findSuggestion } from "../core/suggestions.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { Ticker } from "../core/timers.ts";
 import { type Concurrency, Places } from "./concurrency.ts";
 import { type LargeResults, type OnLarge, readLargeResults } from "./large_results.ts";
@@ -64,10 +64,26 @@ export interface HandlerLimitsOptions {
   readonly keepBytes?: number;
 }
 
+const OPTIONS: KnownOptions<keyof HandlerLimitsOptions> = {
+  names: {
+    timeoutMs: true,
+    concurrency: {
+      names: { calls: true, waiting: true } satisfies Record<keyof Concurrency, true>,
+      hasOtherForms: true,
+    },
+    rate: { names: { calls: true, perMs: true, burst: true } satisfies Record<keyof Rate, true> },
+    resultBytes: true,
+    onLarge: ["refuse", "cut", "link"],
+    keepMs: true,
+    keepBytes: true,
+  },
+  hints: { rateLimit: "rate", perMs: "rate.perMs", burst: "rate.burst" },
+};
+
 /**
  * Creates limits for the option `limits` of a handler. Handlers with the same object share its rate and its concurrency.
  *
- * @throws {TypeError} if a limit is invalid.
+ * @throws {TypeError} if a limit is unknown or invalid.
  */
 export function limits(options: HandlerLimitsOptions): HandlerLimits {
   check(options);
@@ -152,35 +168,9 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
   };
 }
 
-/** The names of all options, where the compiler finds one that is missing or too many. */
-const NAMES: Readonly<Record<keyof HandlerLimitsOptions, true>> = {
-  timeoutMs: true,
-  concurrency: true,
-  rate: true,
-  resultBytes: true,
-  onLarge: true,
-  keepMs: true,
-  keepBytes: true,
-};
-
-const CONCURRENCY_NAMES: Readonly<Record<keyof Concurrency, true>> = { calls: true, waiting: true };
-
-const RATE_NAMES: Readonly<Record<keyof Rate, true>> = { calls: true, perMs: true, burst: true };
-
-function checkNames(given: object | undefined, names: object, path = ""): void {
-  const known = Object.keys(names);
-  const unknown = Object.keys(given ?? {}).find((name) => !known.includes(name));
-  if (unknown === undefined) return;
-  const suggestion = findSuggestion(unknown, known);
-  const remedy = suggestion === undefined ? `use ${known.join(", ")}` : `did you mean ${path}${suggestion}?`;
-  throw new TypeError(`Cannot make limits: there is no limit ${path}${unknown}; ${remedy}`);
-}
-
 function check(options: HandlerLimitsOptions): void {
-  const { timeoutMs, concurrency, rate, resultBytes, onLarge, keepMs, keepBytes } = options;
-  checkNames(options, NAMES);
-  checkNames(typeof concurrency === "object" ? concurrency : undefined, CONCURRENCY_NAMES, "concurrency.");
-  checkNames(rate, RATE_NAMES, "rate.");
+  checkOptions("make limits", options, OPTIONS);
+  const { timeoutMs, concurrency, rate, resultBytes, keepMs, keepBytes } = options;
   const { calls, waiting = 1 } = typeof concurrency === "object" ? concurrency : { calls: concurrency };
   const numbers = {
     timeoutMs,
@@ -207,7 +197,4 @@ function check(options: HandlerLimitsOptions): void {
     throw new TypeError(`Cannot make limits: rate.calls is ${rate.calls}; it must be at least 1, or set burst`);
   }
   if (!(waiting >= 0)) throw new TypeError(`Cannot make limits: concurrency.waiting is ${waiting}; use 0 or more`);
-  if (onLarge !== undefined && !["refuse", "cut", "link"].includes(onLarge)) {
-    throw new TypeError(`Cannot make limits: onLarge is ${onLarge}; it must be "refuse", "cut" or "link"`);
-  }
 }

@@ -7,7 +7,7 @@ import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
 import type { Authentication } from "../core/auth.ts";
 import { readCapabilities } from "../core/capabilities.ts";
 import type { Core } from "../core/core.ts";
-import { type Filters, readGuards } from "../core/guards.ts";
+import type { Filters } from "../core/guards.ts";
 import { readLimits } from "../core/limits.ts";
 import { seesLists } from "../core/middleware.ts";
 import { combineObservers } from "../core/observer.ts";
@@ -61,7 +61,7 @@ export function createCore(
 }
 
 function readFilters({ guards, encoders }: Pick<ServerOptions, "guards" | "encoders">): Filters | undefined {
-  if (guards || encoders) return { guards: readGuards(guards, "the server"), encoders };
+  if (guards || encoders) return { guards, encoders };
 }
 
 /**

@@ -37,6 +37,11 @@ export function createHandlerSet(
   // Loaded on demand. Messages wait for it, so that no caller sees what is disabled.
   let visibility: Visibility | undefined;
   function toggle(toggled: Toggle): void {
+    const { callers } = toggled;
+    // Anything else would mean all callers.
+    if (callers !== undefined && typeof callers !== "function") {
+      throw new TypeError("Cannot enable or disable handlers: callers is not a function; leave it out for all callers");
+    }
     toSelectionKey(toggled.selected, registry);
     if (site.hasParams) {
       const rest = site.toggles.filter((each) => !isReplaced(each, toggled));

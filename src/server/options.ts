@@ -155,9 +155,8 @@ export interface ServerOptions {
   /** Changes the JSON Schema of the input and output of tools that clients see. Validation does not change. */
   readonly publishSchema?: PublishSchema;
   /**
-   * Whether to print warnings with `console.warn`: about work before a question, which some clients make the handler
-   * repeat, and about options that do not exist. Defaults to `false`. `mcp --watch`, `mcp --inspect` and `connect` from
-   * `@x/mcp/testing` turn it on.
+   * Whether to print warnings with `console.warn` about work before a question, which some clients make the handler
+   * repeat. Defaults to `false`. `mcp --watch`, `mcp --inspect` and `connect` from `@x/mcp/testing` turn it on.
    */
   readonly development?: boolean;
   /** Source of the time, for tests. */

@@ -14,7 +14,7 @@ import type { ChangeNotifier, HandlerSet, RunningServer } from "../core/context.
 import type { CreateEra, Engine } from "../core/era.ts";
 import type { Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
-import { checkLists } from "../core/lists.ts";
+import { checkOptions } from "../core/known_options.ts";
 import { createServerLog, type ServerLog, toLoggable, toSafeFilter } from "../core/log.ts";
 import { Registry } from "../core/registry.ts";
 import { Scheduler } from "../core/scheduler.ts";
@@ -32,7 +32,7 @@ import type { FindSpot, HttpEntry } from "../transports/http/upgrades.ts";
 import { applyToggle, createHandlerSet } from "./handler_set.ts";
 import { type CommonOptions, createCore, type Share } from "./core.ts";
 import type { RouteServerOptions } from "./options.ts";
-import type { UnknownOption } from "./unknown_options.ts";
+import { LIST_CHANGED, LOG, SERVER } from "./option_names.ts";
 
 /** An MCP server: the default export of a server file. */
 export interface Server extends ChangeNotifier {
@@ -97,15 +97,13 @@ export interface ServerInternals {
   rest(): void;
   /** Turns `development` on, unless the options set it to `false`. Settles when it is on. */
   develop(): Promise<void>;
-  /** Finds options of the server and its handlers that are ignored, because there are none of their names. */
-  findUnknownOptions(): Promise<readonly UnknownOption[]>;
   /** Loads the code of the first request. */
   load(): Promise<void>;
 }
 
 /** Creates a server for the era that `createEra` creates. */
 export function buildServer<P extends Schema>(options: RouteServerOptions<P>, createEra: CreateEra): Server {
-  checkOptions(options);
+  checkServerOptions(options);
   return growServer(options, createEra);
 }
 
@@ -143,7 +141,11 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const endpoint = createEndpoint({ engine, era, allows }, options, site);
   const openRouter = routerOpener({ engine, endpoint, createEra }, options, site);
   branch?.toggles?.forEach((toggled) => applyToggle(set, toggled));
-  const develop = async () => (await loadDevelopment()).startDevelopment(engine, options);
+  const develop = async () => {
+    if (options.development === false || host.reruns) return;
+    const { RerunWatch, toWarning } = await import("../core/rerun_watch.ts");
+    host.reruns ??= new RerunWatch(core.ticker.clock, (repeated) => console.warn(toWarning(repeated)));
+  };
   if (options.development && !branch) develop();
   const ending = createEnding({ engine, endpoint }, site);
   const routed: Fetch = async (request, info) => await (site.router ?? await openRouter()).fetch(request, info);
@@ -155,8 +157,10 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
     fetch: withServices(host, cors && !branch ? withCors(allows, serve) : serve),
     ...host.server,
     handlers: set,
-    log: createServerLog((level, data, { logger, to = () => true }) => {
+    log: createServerLog((level, data, options) => {
+      checkOptions("log a message", options, LOG);
       if (site.closed || !core.can.logging) return;
+      const { logger, to = () => true } = options;
       changes.log({ level, logger, data: toLoggable(data) }, toSafeFilter(to, core.report));
     }),
     ready: async () => {
@@ -177,18 +181,12 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       end: ending.end,
       rest: () => era.rest?.(),
       develop,
-      findUnknownOptions: async () => (await loadDevelopment()).findUnknownOptions(engine, options),
       load: async () => {
         await Promise.all([endpoint.load(), era.load?.()]);
       },
       host,
     },
   };
-}
-
-/** Loads the code for development. */
-function loadDevelopment() {
-  return import("./development.ts");
 }
 
 /** Creates the parts of a server. Concrete paths share them, except what must differ between paths. */
@@ -219,7 +217,9 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
       resourceUpdated(uri) {
         if (!site.closed) changes.emit({ kind: "resource", uri });
       },
-      listChanged(list, { to: allow } = {}) {
+      listChanged(list, options = {}) {
+        checkOptions(`announce that ${list} have changed`, options, LIST_CHANGED);
+        const { to: allow } = options;
         if (site.closed || !registry.hasList(list) && !hasParams) return;
         changes.emit({ kind: "list", feature: list, handlers: allow && [{ allow }] });
       },
@@ -371,13 +371,13 @@ function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): 
   return async (request, info) => await (await wrapped())(request, info);
 }
 
-/** Options that are lists. */
-const LISTS = ["use", "icons", "hosts", "proxies", "origins", "encoders"];
-
-function checkOptions<P extends Schema>(options: RouteServerOptions<P>): void {
-  const { name, version, ttlMs = 0, sessions = "optional", store, path = "/mcp", params, handlers } = options;
+function checkServerOptions<P extends Schema>(options: RouteServerOptions<P>): void {
+  checkOptions("create a server", options, SERVER);
+  const { name, version, ttlMs = 0, store, path = "/mcp", params, handlers } = options;
   const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
-  checkLists(options, "create a server", typeof handlers === "function" ? LISTS : ["handlers", ...LISTS]);
+  if (handlers !== undefined && typeof handlers !== "function" && !Array.isArray(handlers)) {
+    throw refuse("handlers must be a list; write it in brackets");
+  }
   if (!name || !version) throw refuse("it needs a name and a version");
   if (store && !(INTERNALS in store)) throw refuse("its store is not a store; make one with customStore()");
   if (!/\/:/.test(path) && (params || typeof handlers === "function")) {
@@ -385,8 +385,5 @@ function checkOptions<P extends Schema>(options: RouteServerOptions<P>): void {
   }
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {
     throw refuse(`ttlMs is ${ttlMs}; it must be a whole number of milliseconds, 0 or more`);
-  }
-  if (sessions !== "optional" && sessions !== "required") {
-    throw refuse(`sessions is ${JSON.stringify(sessions)}; it must be "optional" or "required"`);
   }
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { INTERNALS } from "../core/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type {
   AppendOptions,
   DeleteOptions,
@@ -44,6 +45,10 @@ export interface StoreOptions {
   readonly subscriptions?: number;
 }
 
+const OPTIONS: KnownOptions<keyof StoreOptions> = {
+  names: { timeoutMs: true, pollMs: true, valueBytes: true, logEntries: true, pending: true, subscriptions: true },
+};
+
 /**
  * Makes a store from an engine, or from a function that connects to one. The function is called on first use, and again
  * after a failure. The server closes the store with `server.close()`.
@@ -54,6 +59,7 @@ export function customStore(
   engine: StoreEngine | (() => Maybe<StoreEngine>),
   options: StoreOptions = {},
 ): Store {
+  checkOptions("make a store", options, OPTIONS);
   if (typeof engine !== "function" && typeof engine?.get !== "function") {
     throw new TypeError(
       "Cannot make a store: its engine has no get(); pass an engine, or a function that connects to one",
@@ -119,15 +125,13 @@ export class CustomStore implements Store {
   #users = 0;
 
   constructor(connect: () => Maybe<StoreEngine>, options: StoreOptions, isShared = true) {
-    for (const [name, value] of Object.entries(options)) {
-      if (!Object.hasOwn(DEFAULTS, name)) {
-        throw new TypeError(`Cannot make a store: ${name} is no option; use ${Object.keys(DEFAULTS).join(", ")}`);
-      }
-      if (value === undefined || typeof value === "number" && value > 0) continue;
+    const given = Object.entries(options).filter(([, value]) => value !== undefined);
+    for (const [name, value] of given) {
+      if (typeof value === "number" && value > 0) continue;
       throw new TypeError(`Cannot make a store: ${name} is ${value}; it must be a number above 0`);
     }
     this.#connect = connect;
-    this.#options = { ...DEFAULTS, ...options };
+    this.#options = { ...DEFAULTS, ...Object.fromEntries(given) };
     this.#isShared = isShared;
     this[INTERNALS] = { connect, share: (host) => this.#share(host) };
   }

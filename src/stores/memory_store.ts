@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { Store } from "../core/store.ts";
 import { type Clock, systemClock } from "../core/timers.ts";
 import { CustomStore } from "./custom_store.ts";
@@ -15,6 +16,8 @@ export interface MemoryStoreOptions {
   /** Source of the time, for tests. */
   readonly clock?: Clock;
 }
+
+const OPTIONS: KnownOptions<keyof MemoryStoreOptions> = { names: { bytes: true, clock: true } };
 
 /**
  * Makes a store in the memory of this process, which answers synchronously. Servers of one process can share it.
@@ -30,7 +33,9 @@ export interface MemoryStoreOptions {
  *
  * @throws {TypeError} if `bytes` is not a number above 0.
  */
-export function memoryStore({ bytes = 64 * 1024 * 1024, clock = systemClock }: MemoryStoreOptions = {}): Store {
+export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  checkOptions("make a store", options, OPTIONS);
+  const { bytes = 64 * 1024 * 1024, clock = systemClock } = options;
   if (!(bytes > 0)) throw new TypeError(`Cannot make a store: bytes is ${bytes}; it must be a number above 0`);
   const engine = new MemoryEngine({ clock, bytes });
   return new CustomStore(() => engine, {}, false);

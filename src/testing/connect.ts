@@ -7,6 +7,7 @@ import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Principal } from "../core/context.ts";
 import { INTERNALS } from "../core/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { enterServer } from "../transports/channel.ts";
 import { PathTemplate } from "../transports/http/path_template.ts";
 import { type Client, toClient } from "../client/calls.ts";
@@ -17,9 +18,9 @@ import { LegacyCodec, legacyProtocol } from "../client/legacy.ts";
 import type { Notification } from "../client/message.ts";
 import { ModernCodec, modernProtocol } from "../client/modern.ts";
 import type { Protocol, ProtocolOptions } from "../client/protocol.ts";
-import { createRpc, type RequestHandler, type Rpc, type TestRequestOptions } from "../client/rpc.ts";
+import { createRpc, REQUEST, type RequestHandler, type Rpc, type TestRequestOptions } from "../client/rpc.ts";
 import { RpcError } from "../client/rpc_error.ts";
-import { createRequestHandler, toCapabilities } from "../client/server_requests.ts";
+import { ANSWER, createRequestHandler, toCapabilities } from "../client/server_requests.ts";
 import type { SubscriptionFilter } from "../client/subscription.ts";
 import { createSubscription, type Subscription } from "./subscription.ts";
 import { Transcript } from "./transcript.ts";
@@ -73,6 +74,33 @@ export interface ConnectOptions extends
   readonly answer?: RequestHandler;
 }
 
+const OPTIONS: KnownOptions<keyof ConnectOptions> = {
+  names: {
+    ...ANSWER,
+    capabilities: true,
+    extensions: "list",
+    headers: true,
+    info: true,
+    logLevel: true,
+    onNotification: "function",
+    onWarning: "function",
+    params: true,
+    timeoutMs: true,
+    era: ["modern", "legacy"],
+    versions: "texts",
+    transport: true,
+    principal: true,
+    path: true,
+    answer: "function",
+  },
+  hints: { timeout: "timeoutMs", version: "versions" },
+};
+
+const REQUESTS: KnownOptions<keyof TestRequestOptions> = {
+  names: { ...REQUEST.names, id: true, rounds: "boolean" },
+  hints: REQUEST.hints,
+};
+
 /** A client of `@x/mcp/client` that is connected to a server, and what a test wants to know about the connection. */
 export interface Connection extends Client<TestRequestOptions>, TransportFacts {
   /** The era of the client. */
@@ -123,6 +151,7 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
  * @throws {TypeError} if `era` is `"modern"` and the first of `versions` is of the legacy era.
  */
 export async function connect(server: TestServer | string | URL, options: ConnectOptions = {}): Promise<Connection> {
+  checkOptions("connect", options, OPTIONS);
   const { transport = "memory", principal, params, timeoutMs = 10_000 } = options;
   const path = options.path ?? toPath(server, params);
   const { era, version } = readRevision(options);
@@ -211,7 +240,7 @@ type Facts =
 
 function toConnection(rpc: Rpc, protocol: Protocol, facts: Facts): Connection {
   // Assigned to the client, not copied with it: its `server` is a getter.
-  return Object.assign(toClient(rpc, protocol), {
+  return Object.assign(toClient(rpc, protocol, REQUESTS), {
     ...facts,
     handshake: protocol.handshake,
     sessionId: protocol.sessionId,

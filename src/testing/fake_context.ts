@@ -14,6 +14,7 @@ import type { Link } from "../core/link.ts";
 import type { Question } from "../core/question.ts";
 import type { RerunWatch } from "../core/rerun_watch.ts";
 import type { ClientFacts, Context, ListChangedOptions, ListName, Principal } from "../core/context.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { Service, ServiceEnd } from "../core/service.ts";
 
 /** The options of {@linkcode fakeContext}. */
@@ -44,6 +45,22 @@ export interface FakeContextOptions {
   /** Cancels the call when it is aborted. */
   readonly signal?: AbortSignal;
 }
+
+const OPTIONS: KnownOptions<keyof FakeContextOptions> = {
+  names: {
+    answers: true,
+    client: true,
+    principal: true,
+    services: true,
+    route: true,
+    resources: true,
+    session: true,
+    method: true,
+    params: true,
+    http: true,
+    signal: true,
+  },
+};
 
 /** A context that records what the handler does with it. */
 export interface FakeContext extends Context<never> {
@@ -106,6 +123,7 @@ export class Rounds {
 
 /** Makes a context for one of several runs. */
 export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeContext {
+  checkOptions("make a context", options, OPTIONS);
   const { client, method = "tools/call", params = {}, signal } = options;
   const records: Records = { progressed: [], logged: [], announced: [], asked: [], deferred: [] };
   const meta = { progressToken: "fake", ...isObject(params._meta) ? params._meta : {} };

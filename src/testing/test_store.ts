@@ -4,6 +4,7 @@
  * @module
  */
 import { INTERNALS } from "../core/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { Maybe, Store, StoreEngine } from "../core/store.ts";
 import { customStore, type StoreOptions } from "../stores/custom_store.ts";
 
@@ -21,6 +22,8 @@ export interface TestStoreOptions {
   readonly test: (name: string, run: () => Promise<void>) => unknown;
 }
 
+const OPTIONS: KnownOptions<keyof TestStoreOptions> = { names: { test: "function" } };
+
 /**
  * Registers one test for each rule that a store must keep, also when commands are repeated, answers and notifications
  * of `listen` are lost, or the engine stands still. `make` is called for each process that a test imitates, so all
@@ -34,7 +37,9 @@ export interface TestStoreOptions {
  * testStore(() => store, { test: Deno.test });
  * ```
  */
-export function testStore(make: () => Maybe<Store>, { test }: TestStoreOptions): void {
+export function testStore(make: () => Maybe<Store>, options: TestStoreOptions): void {
+  checkOptions("test a store", options, OPTIONS);
+  const { test } = options;
   for (const { name, run } of listStoreCases(make)) test(`store: ${name}`, run);
 }
 

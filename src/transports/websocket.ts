@@ -17,6 +17,7 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
 import { INTERNALS } from "../core/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { RETRY_AFTER } from "../core/link.ts";
 import type { RefusalReason } from "../core/observer.ts";
 import type { Principal } from "../core/context.ts";
@@ -55,6 +56,8 @@ export interface WebSocketOptions {
   readonly path?: string;
 }
 
+const OPTIONS: KnownOptions<keyof WebSocketOptions> = { names: { path: true } };
+
 /** The parts of a socket that a server uses. The standard `WebSocket` and Bun's own socket both have them. */
 export interface Socket {
   /** Sends a frame. */
@@ -87,6 +90,7 @@ export interface WebSocketService {
  * with the server.
  */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
+  checkOptions("serve WebSocket", options, OPTIONS);
   const { path = "/ws" } = options;
   const { find, http: { path: ownPath } } = server[INTERNALS];
   if (find) checkTemplate(path, ownPath);

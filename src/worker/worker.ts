@@ -17,6 +17,7 @@
  * @module
  */
 import type { Context } from "../core/context.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { WorkerHandler } from "./expose.ts";
 import { Pool, type WorkerPoolOptions } from "./pool.ts";
 
@@ -28,6 +29,11 @@ export type WorkerRun<Handler extends WorkerHandler<never, unknown>> = (
   input: Parameters<Handler>[0],
   ctx: Context,
 ) => Promise<Awaited<ReturnType<Handler>>>;
+
+const OPTIONS: KnownOptions<keyof WorkerPoolOptions> = {
+  names: { size: true, idleMs: true, startMs: true, stopMs: true },
+  hints: { threads: "size", max: "size" },
+};
 
 /**
  * Returns a `run` function that runs the handler of another file in a pool of worker threads. The file passes its
@@ -49,6 +55,7 @@ export function worker<Handler extends WorkerHandler<never, unknown> = WorkerHan
       'Cannot run a handler in a worker thread: the file is not a URL; use new URL("./file.ts", import.meta.url)',
     );
   }
+  checkOptions("make a pool of worker threads", options, OPTIONS);
   const pool = new Pool(url, readOptions(options));
   // The file's default export has the type `Handler`, so its thread returns a result of that type.
   return (input, ctx) => pool.run(input, ctx) as ReturnType<WorkerRun<Handler>>;

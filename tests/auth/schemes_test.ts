@@ -210,29 +210,29 @@ Deno.test("an unknown option of an authentication is refused", () => {
   const mistakes: readonly (readonly [make: () => unknown, message: string])[] = [
     [
       () => apiKey({ keys: { ada: ADA }, headerName: "x-key" } as never),
-      "apiKey(): there is no option headerName; write header",
+      "apiKey(): unknown option headerName; did you mean header?",
     ],
     [
       () => basic({ users: { ada: "x" }, relam: "me" } as never),
-      "basic(): there is no option relam; did you mean realm?",
+      "basic(): unknown option relam; did you mean realm?",
     ],
-    [() => custom(verify, { cookie: ["sid"] } as never), "custom(): there is no option cookie; write cookies"],
-    [() => userLinks({ ttl: 5 } as never), "userLinks(): there is no option ttl; write ttlMs"],
+    [() => custom(verify, { cookie: ["sid"] } as never), "custom(): unknown option cookie; did you mean cookies?"],
+    [() => userLinks({ ttl: 5 } as never), "userLinks(): unknown option ttl; did you mean ttlMs?"],
     [
       () => oauth({ ...place, requiredScopes: ["a"] } as never),
-      "oauth(): there is no option requiredScopes; demand scopes",
+      "oauth(): unknown option requiredScopes; demand scopes",
     ],
     [
       () => oauth({ resource: place.resource, issuer: "x" } as never),
-      "oauth(): there is no option issuer; write issuers",
+      "oauth(): unknown option issuer; did you mean issuers?",
     ],
     [
       () => oauth({ ...place, introspection: { ...client, url: "x" } } as never),
-      "oauth(): there is no option introspection.url; write introspection.endpoint",
+      "oauth(): unknown option introspection.url; did you mean introspection.endpoint?",
     ],
     [
       () => clientCredentials({ ...client, issuer: "https://login.example", scope: "a" } as never),
-      "write scopes instead",
+      "unknown option scope; did you mean scopes?",
     ],
   ];
   for (const [make, message] of mistakes) assertThrows(make, TypeError, message);

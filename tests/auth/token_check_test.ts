@@ -22,7 +22,8 @@ const wipe = tool({ name: "wipe", scopes: ["notes:write"], run: () => "wiped" })
 
 function start(options: { readonly clock?: ReturnType<typeof fakeClock>; readonly failures?: number } = {}) {
   const events: string[] = [];
-  let { failures = 0 } = options;
+  const { failures: first = 0, ...rest } = options;
+  let failures = first;
   const auth = checkTokens({
     resource,
     issuer,
@@ -39,7 +40,7 @@ function start(options: { readonly clock?: ReturnType<typeof fakeClock>; readonl
     auth,
     observer,
     handlers: [whoami, wipe],
-    ...options,
+    ...rest,
   });
   return { server, events };
 }

@@ -205,6 +205,6 @@ Deno.test("switches are checked", () => {
   const options = { name: "x", version: "1" };
   // The types do not allow these.
   for (const capabilities of [{ tools: false }, { logging: 0 }] as unknown as { logging: boolean }[]) {
-    assertThrows(() => createServer({ ...options, capabilities }), TypeError, "Cannot create a server: capabilities.");
+    assertThrows(() => createServer({ ...options, capabilities }), TypeError, "capabilities.");
   }
 });

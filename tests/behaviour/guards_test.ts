@@ -162,7 +162,7 @@ Deno.test("guards that are not lists of functions are refused", () => {
   const wrong = [[() => {}], { input: 5 }, { before: [() => {}] }];
   for (const guards of wrong as unknown as { readonly input: [] }[]) {
     assertThrows(() => tool({ name: "t", guards, run: () => {} }), TypeError, "Cannot make tool");
-    assertThrows(() => createServer({ name: "s", version: "1.0.0", guards }), TypeError, "Cannot make the server");
+    assertThrows(() => createServer({ name: "s", version: "1.0.0", guards }), TypeError, "Cannot create a server: ");
   }
 });
 

@@ -414,5 +414,5 @@ Deno.test("an unusable tool is refused when it is created", () => {
   // Callers in plain JavaScript have no type checker.
   const options = (value: object) => value as Parameters<typeof tool>[0];
   assertThrows(() => tool(options({ name: "a" })), TypeError, "run is not a function");
-  assertThrows(() => tool(options({ run })), TypeError, "Cannot make tool");
+  assertThrows(() => tool(options({ run })), TypeError, "Cannot make a tool: a name is");
 });

@@ -44,7 +44,7 @@ const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
   ],
   [{ replay: { toString: 5 } }, ".replay.toString: there is no such limit"],
   [{ replay: JSON.parse('{"__proto__":5}') }, ".replay.__proto__: there is no such limit"],
-  ...[0, -1, NaN, "5", null, undefined, true, [5], {}].map((value) =>
+  ...[0, -1, NaN, "5", null, true, [5], {}].map((value) =>
     [{ calls: { running: value } }, ".calls.running to"] as const
   ),
   [{ calls: { running: 0 } }, ".calls.running to 0: it must be a number above 0"],
@@ -54,6 +54,10 @@ Deno.test("limits that are not an object, unknown names, and values that are not
   for (const [limits, message] of mistakes) {
     const make = () => createServer({ name: "l", version: "1.0.0", limits: wrong(limits) });
     assertStringIncludes(assertThrows(make, TypeError).message, `Cannot set limits${message}`);
+  }
+  // Limits that were computed, and are not set.
+  for (const limits of [{ calls: undefined }, { calls: { running: undefined } }, { call: undefined }]) {
+    assertEquals(readLimits(wrong(limits)), readLimits());
   }
 });
 

@@ -414,7 +414,7 @@ Deno.test("services: invalid definitions name what is wrong", () => {
   assertThrows(() => service("db", 5 as never), TypeError, 'Cannot make service "db": make is not a function');
   const per = 'per is "session"; it must be "server", "call" or a function that returns a key';
   assertThrows(options({ per: "session" }), TypeError, per);
-  assertThrows(options({ dispose: 5 }), TypeError, "dispose is not a function");
+  assertThrows(options({ dispose: 5 }), TypeError, "dispose is 5; it must be a function");
   assertThrows(options({ per: () => "", max: 0 }), TypeError, "max is not a number of 1 or more");
   assertThrows(options({ per: () => "", idleMs: -1 }), TypeError, "idleMs is not a number of milliseconds");
   assertThrows(

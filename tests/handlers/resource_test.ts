@@ -570,5 +570,9 @@ Deno.test("a template converts and checks its variables, and what its schema rej
 
 Deno.test("params need a template", () => {
   const params = z.object({ id: z.string() });
-  assertThrows(() => resource({ uri: "note://1", name: "note", params, read: () => "" }), TypeError, "it has params");
+  assertThrows(
+    () => resource({ uri: "note://1", name: "note", params, read: () => "" }),
+    TypeError,
+    "unknown option params; write a uri",
+  );
 });

@@ -118,6 +118,10 @@ Deno.test("limits are checked", () => {
     ] as const
   ) assertThrows(() => limits(options), TypeError, words);
   // The types do not allow these.
-  assertThrows(() => limits({ onLarge: "drop" as "cut" }), TypeError, "onLarge is drop");
+  assertThrows(
+    () => limits({ onLarge: "drop" as "cut" }),
+    TypeError,
+    'onLarge is "drop"; it must be "refuse", "cut" or "link"',
+  );
   assertThrows(() => tool({ name: "t", limits: {} as never, run: () => "" }), TypeError, "limits()");
 });

@@ -55,5 +55,5 @@ Deno.test("a store returns only what its contract names, if the rows of its engi
 Deno.test("options of a store are checked", () => {
   const engine = () => Promise.reject(new Error("never called"));
   assertThrows(() => customStore(engine, { timeoutMs: 0 }), TypeError, "timeoutMs");
-  assertThrows(() => customStore(engine, Object({ timeout: 5 })), TypeError, "timeout is no option");
+  assertThrows(() => customStore(engine, Object({ timeout: 5 })), TypeError, "unknown option timeout");
 });

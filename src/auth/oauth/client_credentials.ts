@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type KnownOptions, rejectUnknown } from "../../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import type { Send } from "./http.ts";
 import { Issuer } from "./issuer.ts";
 import { type AccessToken, checkClient, CLIENT, type OAuthClient, requestToken, ReusedToken } from "./oauth_client.ts";
@@ -50,7 +50,7 @@ const OPTIONS: KnownOptions<keyof ClientCredentialsOptions> = {
  * @throws {TypeError} if an option cannot be used.
  */
 export function clientCredentials(options: ClientCredentialsOptions): () => Promise<AccessToken> {
-  rejectUnknown("clientCredentials()", options, OPTIONS);
+  checkOptions("use clientCredentials()", options, OPTIONS);
   const { resource, audience, scopes, fetch: send = (url, init) => fetch(url, init), issuer: name, ...client } =
     options;
   checkClient(client, "clientCredentials()");

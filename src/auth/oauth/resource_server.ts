@@ -14,7 +14,7 @@ import {
   refuse,
 } from "../../core/auth.ts";
 import type { Principal } from "../../core/context.ts";
-import { type KnownOptions, rejectUnknown } from "../../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import { readScopes as checkScopes } from "../../core/scopes.ts";
 import { type Bearer, PREFIX, QUERY, readBearer } from "./bearer.ts";
 import { type Claims, type OAuthPrincipal, readGranted, type ReadScopes, toOAuthPrincipal } from "./caller.ts";
@@ -106,6 +106,7 @@ export interface OAuthOptions {
 const INTROSPECTION: KnownOptions<keyof IntrospectionOptions> = {
   names: { ...CLIENT.names, issuer: true, endpoint: true },
   hints: { ...CLIENT.hints, introspectionEndpoint: "endpoint", url: "endpoint" },
+  hasOtherForms: true,
 };
 
 const EXCHANGE: KnownOptions<keyof ExchangeOptions> = {
@@ -121,13 +122,13 @@ const OPTIONS: KnownOptions<keyof OAuthOptions> = {
     issuers: true,
     audience: true,
     scopes: true,
-    satisfies: true,
-    readScopes: true,
-    algorithms: true,
-    type: true,
+    satisfies: "function",
+    readScopes: "function",
+    algorithms: "texts",
+    type: ["at+jwt"],
     skewMs: true,
     metadata: true,
-    rootMetadata: true,
+    rootMetadata: "boolean",
     introspection: INTROSPECTION,
     exchange: EXCHANGE,
     fetch: true,
@@ -236,7 +237,7 @@ class ResourceServer implements Authentication {
   readonly #running = new Map<string, Promise<Principal | AuthRefusal>>();
 
   constructor(options: OAuthOptions) {
-    rejectUnknown("oauth()", options, OPTIONS);
+    checkOptions("use oauth()", options, OPTIONS);
     const { scopes = [], skewMs = 5000, algorithms = ALGORITHMS, type } = options;
     const send: Send = options.fetch ?? ((url, init) => fetch(url, init));
     if (!Array.isArray(options.issuers) || !options.issuers.length) {

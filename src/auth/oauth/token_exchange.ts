@@ -4,6 +4,7 @@
  * @module
  */
 import type { Context, Principal } from "../../core/context.ts";
+import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import type { Send } from "./http.ts";
 import type { Issuer } from "./issuer.ts";
 import { type AccessToken, checkClient, type OAuthClient, requestToken, ReusedToken } from "./oauth_client.ts";
@@ -24,6 +25,11 @@ export interface ExchangeRequest {
   /** Scopes to ask for. Defaults to those of the issuer. */
   readonly scopes?: readonly string[];
 }
+
+const REQUEST: KnownOptions<keyof ExchangeRequest> = {
+  names: { audience: true, resource: true, scopes: "texts" },
+  hints: { scope: "scopes", aud: "audience" },
+};
 
 // The only way from a principal to its token. Nothing that handlers reach has the token itself.
 const exchanges = new WeakMap<Principal, (request: ExchangeRequest) => Promise<AccessToken>>();
@@ -51,6 +57,7 @@ export async function exchangeToken(
   { principal }: Pick<Context, "principal">,
   request: ExchangeRequest,
 ): Promise<AccessToken> {
+  checkOptions("exchange the caller's token", request, REQUEST);
   const exchange = principal && exchanges.get(principal);
   if (exchange) return await exchange(request);
   throw new Error(

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
  */
+import { isObject } from "../../protocol/jsonrpc.ts";
 import { isPromiseLike } from "../../protocol/promises.ts";
 import { readOrigins, toOrigin } from "./access_options.ts";
 
@@ -23,7 +24,11 @@ export interface Grant {
   readonly credentials: boolean;
 }
 
-/** Creates the function that returns the permissions of an origin, or `undefined` if it may not call. */
+/**
+ * Creates the function that returns the permissions of an origin, or `undefined` if it may not call.
+ *
+ * @throws {TypeError} if the option names no origins.
+ */
 export function corsRule(
   cors: Cors = "none",
   report: (error: unknown) => unknown,
@@ -43,6 +48,13 @@ export function corsRule(
         report(error);
       }
     };
+  }
+  // Programs may run without a check of their types.
+  const given: unknown = isObject(cors) ? cors.origins : undefined;
+  if (given !== "*" && !Array.isArray(given)) {
+    throw new TypeError(
+      'Cannot create a server: cors names no origins; write { origins: ["https://app.example.com"] }, a function or "none"',
+    );
   }
   const { origins, credentials = false } = cors;
   if (origins === "*" && credentials) {

@@ -14,6 +14,7 @@
  */
 import { toBusy } from "../../protocol/errors.ts";
 import { INTERNALS } from "../../core/internals.ts";
+import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import { RETRY_AFTER } from "../../core/link.ts";
 import type { RefusalReason } from "../../core/observer.ts";
 import type { Account } from "../../core/account.ts";
@@ -106,11 +107,14 @@ export interface HttpSseOptions {
   readonly messages?: string;
 }
 
+const OPTIONS: KnownOptions<keyof HttpSseOptions> = { names: { path: true, messages: true } };
+
 /** Serves the HTTP+SSE transport beside the server's own endpoint, with the same checks of Host and Origin. */
 export function httpSse(
   server: SseServer,
   options: HttpSseOptions = {},
 ): { readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response> } {
+  checkOptions("serve HTTP+SSE", options, OPTIONS);
   const { path = "/sse", messages = "/messages" } = options;
   const { find, http } = server[INTERNALS];
   for (const each of [path, messages]) find ? checkTemplate(each, http.path) : readPath(each);

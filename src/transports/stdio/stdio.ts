@@ -18,6 +18,7 @@ import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import { findRoot } from "../../core/container.ts";
 import { INTERNALS } from "../../core/internals.ts";
+import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import { enterServer, openPipe, type Pipe, type PipeServer, type Write } from "../channel.ts";
 import { Outbox } from "../outbox.ts";
 
@@ -39,6 +40,10 @@ export interface StdioOptions {
   readonly signal?: AbortSignal;
 }
 
+const OPTIONS: KnownOptions<keyof StdioOptions> = {
+  names: { input: true, output: "function", drainMs: true, principal: true, params: true, signal: true },
+};
+
 /**
  * Serves MCP until the input ends. Then it gives running calls time to finish, cancels the rest, and settles when
  * everything is written.
@@ -51,6 +56,7 @@ export interface StdioOptions {
  * protocol. Child processes that inherit standard output are not redirected.
  */
 export async function serveStdio(server: PipeServer, options: StdioOptions = {}): Promise<void> {
+  checkOptions("serve stdio", options, OPTIONS);
   const restore = options.output ? () => {} : guardConsole();
   try {
     const { params } = options;

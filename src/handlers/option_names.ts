@@ -1,0 +1,43 @@
+/**
+ * The names of options that several kinds of handlers have. Each factory has a table of its own, with the type of its
+ * options.
+ *
+ * @module
+ */
+import type { OptionRule } from "../core/known_options.ts";
+import { GUARDS } from "../core/guards.ts";
+
+/** Options of tools, prompts, resources and providers. */
+export const HANDLER = {
+  name: true,
+  use: "functions",
+  services: true,
+  guards: GUARDS,
+  describeError: "function",
+  tags: "texts",
+  allow: "function",
+  scopes: true,
+  needs: "list",
+  extensions: true,
+  limits: true,
+} as const satisfies Readonly<Record<string, OptionRule>>;
+
+/** Options that describe a handler to clients. */
+export const DESCRIPTION = {
+  title: true,
+  description: true,
+  icons: "list",
+  _meta: true,
+} as const satisfies Readonly<Record<string, OptionRule>>;
+
+/** Names from other libraries for options of all handlers. */
+export const HANDLER_HINTS = {
+  middleware: "use",
+  middlewares: "use",
+  canAccess: "allow",
+  authorize: "allow",
+  permissions: "scopes",
+  roles: "scopes",
+  meta: "_meta",
+  timeoutMs: "limits",
+} as const;

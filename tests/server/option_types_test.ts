@@ -1,0 +1,136 @@
+// Options of wrong types, checked at runtime because programs may not be type-checked. An option that closes a door must
+// not be ignored because of its value.
+import { assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import { createServer, group, only, prompt, resource, resourceProvider, service, tool } from "../../mod.ts";
+import { oauth } from "../../src/auth/oauth/oauth.ts";
+import { limits } from "../../src/limits/limits.ts";
+
+/** Passes a value of the wrong type. */
+function untyped(value: unknown): never {
+  return value as never; // so that the mistake compiles
+}
+
+const run = () => "";
+const about = { name: "x", version: "1.0.0" };
+
+/** A factory with the names of its options, by their type. */
+interface Typed {
+  readonly make: (wrong: object) => unknown;
+  readonly lists: readonly string[];
+  readonly functions: readonly string[];
+  readonly objects?: readonly string[];
+}
+
+const HANDLER = {
+  lists: ["needs", "use", "tags", "icons", "scopes"],
+  functions: ["allow", "describeError"],
+  objects: ["guards"],
+};
+
+const FACTORIES: Readonly<Record<string, Typed>> = {
+  "create a server": {
+    make: (wrong) => createServer({ ...about, ...wrong }),
+    lists: ["handlers", "use", "icons", "hosts", "proxies", "origins", "encoders"],
+    functions: ["admit", "session", "describeError", "publishSchema"],
+    objects: ["guards", "capabilities"],
+  },
+  'make tool "t"': {
+    ...HANDLER,
+    make: (wrong) => tool({ name: "t", run, ...wrong }),
+    functions: [...HANDLER.functions, "forCaller"],
+    objects: ["guards", "annotations"],
+  },
+  'make prompt "p"': { ...HANDLER, make: (wrong) => prompt({ name: "p", run, ...wrong }) },
+  'make resource "x://a"': { ...HANDLER, make: (wrong) => resource({ uri: "x://a", name: "a", read: run, ...wrong }) },
+  'make resource "x://{a}"': {
+    ...HANDLER,
+    make: (wrong) => resource({ uri: "x://{a}", name: "a", read: run, ...wrong }),
+    functions: [...HANDLER.functions, "list"],
+  },
+  'make resource provider "x"': {
+    make: (wrong) => resourceProvider({ scheme: "x", name: "a", read: run, ...wrong }),
+    lists: ["needs", "use", "tags", "scopes"],
+    functions: [...HANDLER.functions, "list", "subscribe", "unsubscribe"],
+  },
+  'make group "g"': { make: (wrong) => group("g", [], wrong), lists: ["use", "tags"], functions: ["allow"] },
+  'make service "s"': { make: (wrong) => service("s", run, wrong), lists: [], functions: ["dispose"] },
+  "make limits": { make: (wrong) => limits(untyped(wrong)), lists: [], functions: [], objects: ["rate"] },
+  "use oauth()": {
+    make: (wrong) => oauth({ resource: "https://a.example/mcp", issuers: ["https://login.example"], ...wrong }),
+    lists: ["algorithms"],
+    functions: ["satisfies", "readScopes"],
+  },
+};
+
+for (const [action, { make, lists, functions, objects = [] }] of Object.entries(FACTORIES)) {
+  const check = (name: string, wrong: unknown, expected: RegExp) => {
+    const { message } = assertThrows(() => make({ [name]: wrong }), TypeError);
+    assertStringIncludes(message, name);
+    assertMatch(message, expected);
+    assertMatch(message, /^Cannot .*(:|;) /);
+  };
+  Deno.test(`${action}: every list, function and object of another type is refused by name`, () => {
+    for (const name of lists) {
+      for (const wrong of ["elicitation", { 0: run }, null, 5, true, run]) {
+        if (name !== "handlers" || wrong !== run) check(name, wrong, /must be a list/);
+      }
+    }
+    for (const name of functions) {
+      for (const wrong of ["x", {}, null, true, false, 0, ["a"], Promise.resolve(true)]) {
+        check(name, wrong, /it must be a function/);
+      }
+    }
+    for (const name of objects) {
+      for (const wrong of ["x", null, true, 5, [], run]) check(name, wrong, /it must be an object/);
+    }
+  });
+}
+
+const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
+  ...[true, "*", "https://a.example", null, [], {}, { origins: "https://a.example" }, { origins: true }].map((cors) =>
+    [
+      () => createServer({ ...about, cors: untyped(cors) }),
+      'Cannot create a server: cors names no origins; write { origins: ["https://app.example.com"] }, a function or "none"',
+    ] as const
+  ),
+  [() => createServer({ ...about, use: [untyped("logging")] }), 'use holds "logging"; it must be a list of functions'],
+  [() => tool({ name: "t", use: [untyped(undefined)], run }), "use holds undefined; it must be a list of functions"],
+  [() => createServer({ ...about, hosts: [untyped(5)] }), "hosts holds 5; it must be a list of strings"],
+  [() => createServer({ ...about, guards: { input: untyped(run) } }), "guards.input is a function; it must be a list"],
+  [() => tool({ name: "t", guards: { output: [untyped({})] }, run }), "guards.output holds an object; it must be a"],
+  [() => tool({ name: "t", scopes: [untyped(5)], run }), "scopes must be a list of names"],
+  [() => tool({ name: "t", scopes: untyped([["a"]]), run }), "scopes must be a list of names"],
+  [() => createServer({ ...about, sessions: untyped("require") }), '"require"; it must be "optional" or "required"'],
+  [() => createServer({ ...about, cacheScope: untyped("shared") }), '"shared"; it must be "public" or "private"'],
+  [() => resource({ uri: "x://a", name: "a", cacheScope: untyped("shared"), read: run }), 'it must be "public" or'],
+  [
+    () => createServer({ ...about, capabilities: { logging: untyped(0) } }),
+    "capabilities.logging is 0; it must be true",
+  ],
+  [
+    () => createServer({ ...about, auth: untyped({ authenticate: true }) }),
+    "auth.authenticate is true; it must be a fun",
+  ],
+  [
+    () =>
+      createServer({ ...about, auth: { authenticate: () => undefined, credentials: { headers: untyped("x-key") } } }),
+    'auth.credentials.headers is "x-key"; it must be a list of strings',
+  ],
+  [() => limits({ rate: untyped({ calls: "5", perMs: 5 }) }), "rate.calls is 5; it must be a number"],
+  [() => only(untyped("tools/call"), (_call, next) => next()), 'they must be a list such as ["tools/call"]'],
+  [() => only(["tools/call"], untyped("audit")), "it is not a function"],
+  [() => group("g", untyped(undefined)), "its handlers must be a list"],
+  [
+    () => createServer(about).handlers.enable({ tag: "admin" }, untyped(null)),
+    "callers is not a function; leave it out for all callers",
+  ],
+  [() => createServer(about).listChanged("tools", { to: untyped("ada") }), 'to is "ada"; it must be a function'],
+  [() => createServer(about).log.info("x", { to: untyped("ada") }), 'to is "ada"; it must be a function'],
+];
+
+Deno.test("an option of a wrong type is refused with what to write instead", () => {
+  for (const [make, message] of MISTAKES) assertStringIncludes(assertThrows(make, TypeError).message, message);
+  createServer({ ...about, cors: "none" });
+  createServer({ ...about, cors: { origins: "*" } });
+  createServer({ ...about, cors: () => false });
+});

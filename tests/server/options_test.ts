@@ -1,0 +1,551 @@
+// Options of unknown names, which a file without a type checker may have: every factory refuses them, always.
+import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import config from "../../deno.json" with { type: "json" };
+import {
+  createServer,
+  extension,
+  group,
+  type Middleware,
+  mount,
+  prompt,
+  resource,
+  resourceProvider,
+  service,
+  tool,
+} from "../../mod.ts";
+import { apiKey, basic, custom, refuse, userLinks } from "../../src/auth/auth.ts";
+import { clientCredentials, exchangeToken, oauth } from "../../src/auth/oauth/oauth.ts";
+import { clientExtension, connect as connectClient } from "../../src/client/client.ts";
+import { discover } from "../../src/discovery/discovery.ts";
+import { media, resourceLink } from "../../src/library.ts";
+import { limits } from "../../src/limits/limits.ts";
+import { createServer as createModernServer } from "../../src/modern.ts";
+import { customStore, memoryStore } from "../../src/stores/stores.ts";
+import { connect, fakeContext, replay, testStore } from "../../src/testing/testing.ts";
+import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { webSocket } from "../../src/transports/websocket.ts";
+import { worker } from "../../src/worker/worker.ts";
+import { behaviour } from "../support/behaviour.ts";
+import { runtimes, testProcesses, withFiles } from "../support/command_line.ts";
+import { run } from "../support/processes.ts";
+import { random } from "../support/random.ts";
+import { collectWarnings } from "../support/warnings.ts";
+
+/** Options that are not type-checked, as from JavaScript. */
+// deno-lint-ignore no-explicit-any
+type Untyped = any;
+
+const text = () => "";
+const about = { name: "s", version: "1.0.0" };
+const pass: Middleware = (_call, next) => next();
+const handler = {
+  use: [pass],
+  services: {},
+  guards: { input: [], output: [] },
+  describeError: text,
+  tags: ["a"],
+  allow: () => true,
+  scopes: ["a"],
+  needs: ["elicitation"],
+  extensions: [],
+};
+const description = { title: "T", description: "d", icons: [], _meta: {} };
+const client = { clientId: "x", clientSecret: "y", secretIn: "body" };
+const issuer = "https://login.example";
+const server = createServer(about);
+const audit = extension({ id: "com.example/audit", listen: { ids: { filter: { type: "object" } } } });
+const serverOptions = {
+  ...about,
+  title: "S",
+  description: "d",
+  websiteUrl: "https://a.example",
+  instructions: "Use it.",
+  icons: [],
+  handlers: [],
+  use: [pass],
+  auth: { authenticate: () => undefined, credentials: { headers: ["x-key"], cookies: [], query: [] } },
+  admit: () => true,
+  capabilities: { listChanged: true, subscribe: true, completions: true, logging: true },
+  path: "/mcp",
+  hosts: ["a.example"],
+  proxies: ["10.0.0.1"],
+  sessions: "optional",
+  origins: ["https://a.example"],
+  cors: { origins: ["https://a.example"], credentials: true },
+  secret: "x".repeat(32),
+  lenientArguments: true,
+  session: () => 1,
+  limits: { calls: { running: 5 } },
+  ttlMs: 5,
+  cacheScope: "private",
+  observer: {},
+  describeError: text,
+  guards: { input: [], output: [] },
+  encoders: [],
+  publishSchema: text,
+  development: false,
+};
+
+/** A factory with options that it accepts. */
+type Sample = readonly [make: (options: Untyped) => unknown, options: Readonly<Record<string, unknown>>];
+
+/** Every exported factory with options, by its entry and name. A factory may have several forms. */
+const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
+  ". createServer": [[createServer, serverOptions]],
+  "./modern createServer": [[createModernServer, serverOptions]],
+  ". tool": [[tool, {
+    ...handler,
+    ...description,
+    name: "t",
+    input: { type: "object" },
+    output: { type: "object" },
+    lenientArguments: true,
+    annotations: { title: "T", readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true },
+    forCaller: () => undefined,
+    limits: limits({ timeoutMs: 5 }),
+    run: text,
+  }]],
+  ". prompt": [[prompt, { ...handler, ...description, name: "p", complete: {}, run: text }]],
+  ". resource": [
+    [resource, { ...handler, ...description, uri: "x://a", name: "r", size: 3, ttlMs: 5, mimeType: "a/b", read: text }],
+    [resource, { ...handler, ...description, uri: "x://{a}", name: "r", list: () => [], complete: {}, read: text }],
+  ],
+  ". resourceProvider": [[resourceProvider, {
+    ...handler,
+    scheme: "x",
+    name: "p",
+    list: () => ({ resources: [] }),
+    subscribe: text,
+    unsubscribe: text,
+    cacheScope: "public",
+    read: text,
+  }]],
+  ". group": [[(options) => group("g", [], options), { use: [pass], tags: ["a"], allow: () => true }]],
+  ". mount": [[(options) => mount([createServer(about)], options), { handlers: [{ handlers: [], to: ["s"] }] }]],
+  ". extension": [
+    [extension, {
+      id: "com.example/all",
+      settings: {},
+      methods: { "a/b": { params: { type: "object" }, subject: "id", run: () => ({}) } },
+      notifications: { "notifications/a": { params: { type: "object" }, run: text } },
+      listen: { ids: { filter: { type: "object" }, grant: text } },
+    }],
+    [(options) => audit.attribute(options), { list: {}, required: true, wrap: text, check: text }],
+    [(options) => audit.publish("ids", options), { topic: "a", method: "notifications/a", params: {} }],
+  ],
+  ". service": [
+    [(options) => service("s", text, options), { per: "call", dispose: text }],
+    [(options) => service("s", text, options), { per: () => "k", dispose: text, idleMs: 5, max: 3 }],
+  ],
+  ". media": [[(options) => media(new Uint8Array(), "image/png", options), { uri: "x://a", annotations: {} }]],
+  ". resourceLink": [[(options) => resourceLink("x://a", options), { name: "a", ...description, mimeType: "a/b" }]],
+  "./auth apiKey": [[apiKey, {
+    keys: { ada: "ada-2f6c1e0b9d4a7853" },
+    header: "x-key",
+    cookie: "k",
+    query: "k",
+    realm: "r",
+  }]],
+  "./auth basic": [[basic, { users: { ada: "x" }, realm: "r" }]],
+  "./auth custom": [[(options) => custom(() => undefined, options), { headers: ["a"], cookies: ["b"], query: ["c"] }]],
+  "./auth refuse": [[(options) => refuse(401, options), { reason: "r", cause: 1, retryAfterMs: 5 }]],
+  "./auth userLinks": [
+    [userLinks, { secret: "x".repeat(32), ttlMs: 5 }],
+    [(options) => {
+      const ctx = fakeContext({ principal: { id: "ada" }, answers: { k: { action: "accept" } } });
+      return userLinks().elicit(ctx, "k", options);
+    }, { message: "m", url: "https://a.example/pay", data: 1 }],
+  ],
+  "./oauth oauth": [[oauth, {
+    resource: "https://a.example/mcp",
+    issuers: [issuer],
+    audience: "a",
+    scopes: ["a"],
+    satisfies: () => true,
+    readScopes: () => [],
+    algorithms: ["ES256"],
+    type: "at+jwt",
+    skewMs: 5,
+    metadata: {},
+    rootMetadata: true,
+    introspection: { ...client, issuer, endpoint: "https://login.example/introspect" },
+    exchange: { ...client, issuer },
+    fetch,
+  }]],
+  "./oauth clientCredentials": [[clientCredentials, {
+    ...client,
+    issuer,
+    resource: "https://a.example",
+    scopes: ["a"],
+  }]],
+  // No caller has a token here, which is found out after the check.
+  "./oauth exchangeToken": [[async (options) => {
+    try {
+      await exchangeToken({}, options);
+    } catch (error) {
+      if (error instanceof TypeError) throw error;
+    }
+  }, { audience: "a", resource: "https://a.example", scopes: ["a"] }]],
+  "./limits limits": [[limits, {
+    timeoutMs: 5,
+    concurrency: { calls: 1, waiting: 2 },
+    rate: { calls: 1, perMs: 5, burst: 2 },
+    resultBytes: 5000,
+    onLarge: "cut",
+    keepMs: 5,
+    keepBytes: 5,
+  }]],
+  "./client clientExtension": [[clientExtension, {
+    id: "com.example/all",
+    settings: {},
+    subjects: {},
+    results: { ticket: { schema: { type: "object" }, finish: text } },
+    notifications: { "notifications/a": { params: { type: "object" }, receive: text } },
+  }]],
+  "./client connect": [
+    [async (options) => await (await connectClient(server, options)).close(), {
+      era: "modern",
+      versions: ["2026-07-28"],
+      timeoutMs: 5000,
+      headers: {},
+      onElicit: text,
+      sampling: { tools: true, context: true },
+      info: { name: "a", version: "1" },
+      capabilities: {},
+    }],
+    [async (options) => {
+      await using client = await connectClient(server);
+      await client.request("server/discover", {}, options);
+    }, { onProgress: text, timeoutMs: 5000, headers: {}, meta: {}, finish: true }],
+  ],
+  "./discovery discover": [[(options) =>
+    discover(new URL("../discovery/empty/", import.meta.url), options).catch(
+      (error) => {
+        if (
+          !/there is no such|cannot be read|is not a folder|exports|os error|no such file/i.test(error.message)
+        ) throw error;
+      },
+    ), { recursive: true }]],
+  "./stdio serveStdio": [[(options) =>
+    // A stream can be read once.
+    serveStdio(server, options?.input ? { ...options, input: new Blob([]).stream() } : options), {
+    input: new Blob([]).stream(),
+    output: async () => {},
+    drainMs: 5,
+  }]],
+  "./http-sse httpSse": [[(options) => httpSse(server, options), { path: "/sse", messages: "/messages" }]],
+  "./websocket webSocket": [[(options) => webSocket(server, options), { path: "/ws" }]],
+  "./stores customStore": [[(options) => customStore(() => text() as Untyped, options), {
+    timeoutMs: 5,
+    pollMs: 5,
+    valueBytes: 5,
+    logEntries: 5,
+    pending: 5,
+    subscriptions: 5,
+  }]],
+  "./stores memoryStore": [[memoryStore, { bytes: 5000 }]],
+  "./worker worker": [[(options) => worker(new URL("x.ts", import.meta.url), options), {
+    size: 1,
+    idleMs: 5,
+    startMs: 5,
+    stopMs: 5,
+  }]],
+  "./testing connect": [
+    [async (options) => await (await connect(server, options)).close(), {
+      era: "modern",
+      transport: "memory",
+      path: "/mcp",
+      timeoutMs: 5000,
+      onSample: text,
+      roots: [],
+    }],
+    [async (options) => {
+      await using client = await connect(server);
+      await client.request("server/discover", {}, options);
+    }, { id: 7, rounds: true, timeoutMs: 5000 }],
+  ],
+  "./testing fakeContext": [[fakeContext, {
+    answers: {},
+    client: {},
+    resources: {},
+    session: 1,
+    method: "a",
+    params: {},
+  }]],
+  "./testing replay": [[(options) => replay({ run: text }, {}, options), { answers: {}, services: {} }]],
+  "./testing testStore": [[(options) => testStore(() => memoryStore(), options), { test: text }]],
+};
+
+/** Exported functions without an object of options, and what they take instead. */
+const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
+  ". consoleObserver": "nothing",
+  ". only": "methods and a middleware",
+  "./auth requirePrincipal": "a context",
+  "./oauth toPrincipalId": "an issuer and a subject",
+  "./schema toStandardSchema": "a schema",
+  "./cli main": "words of the command line",
+  "./cli loadAll": "nothing",
+  "./websocket attachSocket": "a server, a socket and a principal",
+  "./worker expose": "a handler",
+  "./testing fakeClock": "a date",
+  "./testing listStoreCases": "a function that makes stores",
+};
+
+Deno.test("every exported function is in the table of factories, or takes no options", async () => {
+  const found = new Set<string>();
+  for (const [entry, path] of Object.entries(config.exports)) {
+    const exported: Record<string, unknown> = await import(new URL(`../../${path}`, import.meta.url).href);
+    for (const [name, value] of Object.entries(exported)) {
+      if (typeof value !== "function" || /^class\b/.test(Function.prototype.toString.call(value))) continue;
+      // The modern entry has the names of the main one.
+      found.add(entry === "./modern" && name !== "createServer" ? `. ${name}` : `${entry} ${name}`);
+    }
+  }
+  assertEquals([...found].sort(), [...Object.keys(FACTORIES), ...Object.keys(WITHOUT_OPTIONS)].sort());
+});
+
+/** Calls a factory, and returns the message of its error. Throws if it succeeds. */
+async function refusalOf(make: Sample[0], options: object): Promise<string> {
+  try {
+    await make(options);
+  } catch (error) {
+    assert(error instanceof TypeError, `${error}`);
+    return error.message;
+  }
+  throw new Error(`accepted ${Object.keys(options)}`);
+}
+
+const { pick, below } = random(20260728);
+
+/** A name with one to three changed letters. */
+function misspell(name: string): string {
+  let text = name;
+  for (let i = below(3); i >= 0; i--) {
+    const at = below(text.length + 1);
+    const letter = pick("abcxyzS_");
+    const change = below(4);
+    if (change === 0) text = text.slice(0, at) + letter + text.slice(at);
+    else if (change === 1) text = text.slice(0, at) + text.slice(at + 1);
+    else if (change === 2) text = text.slice(0, at) + letter + text.slice(at + 1);
+    else text = text.slice(0, at) + text.slice(at, at + 1).toUpperCase() + text.slice(at + 1);
+  }
+  return text || "x";
+}
+
+/** All objects of options within options, with the path of their names. */
+function listPlaces(options: Readonly<Record<string, unknown>>, path = ""): readonly (readonly [string, string])[] {
+  return Object.entries(options).flatMap(([name, value]) => {
+    const isNested = [
+      "guards",
+      "cors",
+      "annotations",
+      "capabilities",
+      "concurrency",
+      "rate",
+      "introspection",
+      "exchange",
+    ]
+      .includes(name);
+    return [[path, name] as const, ...isNested ? listPlaces(value as Sample[1], `${path}${name}.`) : []];
+  });
+}
+
+/** A copy of options with another name in place of one. */
+function rename(options: Readonly<Record<string, unknown>>, path: string, from: string, to: string): object {
+  const [outer] = path.split(".");
+  if (outer) return { ...options, [outer]: rename(options[outer] as Sample[1], "", from, to) };
+  return Object.fromEntries(Object.entries(options).map(([name, value]) => [name === from ? to : name, value]));
+}
+
+for (const [factory, samples] of Object.entries(FACTORIES)) {
+  Deno.test(`${factory} refuses misspelt options of every name, and accepts those that are undefined`, async () => {
+    for (const [make, options] of samples) {
+      await make(options);
+      await make({ ...options, misspelt: undefined, [Symbol("any")]: 1 });
+      // What a prototype has is not checked.
+      await make(Object.assign(Object.create({ misspelt: 1 }), options));
+      for (const [path, name] of listPlaces(options)) {
+        const closest = await refusalOf(make, rename(options, path, name, name === "on" ? "onn" : `${name}x`));
+        assertStringIncludes(closest, `unknown option ${path}${name}x; did you mean ${path}`);
+        for (let i = 0; i < 5; i++) {
+          const wrong = misspell(name);
+          const others = listPlaces(options).filter(([of]) => of === path).map(([, each]) => each);
+          // Another name of the same factory may come out by chance.
+          if (others.includes(wrong)) continue;
+          const message = await refusalOf(make, rename(options, path, name, wrong)).catch((error) => `${error}`);
+          if (/^Error: accepted/.test(message)) assert(isKnown(wrong), `${factory} accepted ${path}${wrong}`);
+        }
+      }
+      for (const wrong of ["add", 5, true, null, [], text]) {
+        const message = await refusalOf(make, wrong as Untyped);
+        assertMatch(message, /^Cannot .*: its options are .*; write an object such as \{ /);
+      }
+    }
+  });
+}
+
+/** Short names that misspelling may hit by chance, of options that no sample has. */
+function isKnown(name: string): boolean {
+  return ["per", "uri", "id", "ids", "to", "run", "use", "key", "test", "path", "data", "url"].includes(name);
+}
+
+const auth = apiKey({ keys: { ada: "ada-2f6c1e0b9d4a7853" } });
+
+/** Mistakes that would leave open what the author wanted to close, or that are common, and their messages. */
+const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
+  ...["scope", "requiredScopes", "Scopes", "permissions"].map((name) =>
+    [
+      () => tool({ name: "add", [name]: ["a"], run: text } as Untyped),
+      `Cannot make tool "add": unknown option ${name}; did you mean scopes?`,
+    ] as const
+  ),
+  [() => tool({ name: "t", allowed: text, run: text } as Untyped), "unknown option allowed; did you mean allow?"],
+  [() => tool({ name: "t", guard: {}, run: text } as Untyped), "unknown option guard; did you mean guards?"],
+  [() => tool({ name: "t", limit: {}, run: text } as Untyped), "unknown option limit; did you mean limits?"],
+  [
+    () => tool({ name: "t", guards: { inputs: [] }, run: text } as Untyped),
+    "guards.inputs; did you mean guards.input?",
+  ],
+  [() => tool({ name: "t", handler: text, run: text } as Untyped), "unknown option handler; did you mean run?"],
+  [() => tool({ name: "t", colour: 1, run: text } as Untyped), "unknown option colour; remove it"],
+  [() => tool({ name: "t", toString: 1, run: text } as Untyped), "unknown option toString; remove it"],
+  [() => tool({ name: "t", ["__proto__"]: 1, run: text } as Untyped), "unknown option __proto__; remove it"],
+  [
+    () => tool({ name: "t", annotations: { readOnly: true }, run: text } as Untyped),
+    "unknown option annotations.readOnly; did you mean annotations.readOnlyHint?",
+  ],
+  [
+    () => tool({ name: "t", readOnlyHint: true, run: text } as Untyped),
+    "unknown option readOnlyHint; did you mean annotations.readOnlyHint?",
+  ],
+  [
+    () => (tool as Untyped)("add", {}, text),
+    'Cannot make a tool: its options are "add"; write an object such as { name: ',
+  ],
+  [() => (prompt as Untyped)("p", text), 'Cannot make a prompt: its options are "p"; write an object such as { name: '],
+  [
+    () => (resource as Untyped)("r", "x://a"),
+    'Cannot make a resource: its options are "r"; write an object such as { uri: ',
+  ],
+  [
+    () => createServer("calc" as Untyped),
+    'Cannot create a server: its options are "calc"; write an object such as { name: ',
+  ],
+  [
+    () => resource({ uri: "x://a", name: "r", list: text, read: text } as Untyped),
+    "unknown option list; write a uri with variables, such as note://{id}",
+  ],
+  [
+    () => resource({ uri: "x://{id}", name: "r", subscribe: text, read: text } as Untyped),
+    "unknown option subscribe; use resourceProvider()",
+  ],
+  [
+    () => resourceProvider({ scheme: "note", name: "r", title: "R", read: text } as Untyped),
+    'Cannot make resource provider "note": unknown option title; return it with each resource of list',
+  ],
+  [
+    () => service("tx", text, { perCall: true } as Untyped),
+    'make service "tx": unknown option perCall; write per: "call"',
+  ],
+  [() => service("tx", text, { per: "call", max: 3 } as Untyped), "max; set per to a function that returns a key"],
+  [
+    () => extension({ id: "com.example/a", methods: { "a/b": { input: {}, run: text } } } as Untyped),
+    'Cannot make extension "com.example/a": unknown option methods.a/b.input; did you mean methods.a/b.params?',
+  ],
+  [
+    () => group("g", [], { scopes: ["a"] } as Untyped),
+    'Cannot make group "g": unknown option scopes; give it to each handler of the group',
+  ],
+  [() => mount([server], { auth } as Untyped), "Cannot mount: unknown option auth; give it to each server"],
+  ...["authentication", "authenticate", "authorize", "authorization", "oauth", "authToken", "security"].map((name) =>
+    [
+      () => createServer({ ...about, [name]: auth } as Untyped),
+      `Cannot create a server: unknown option ${name}; did you mean auth?`,
+    ] as const
+  ),
+  [() => createServer({ ...about, host: [] } as Untyped), "unknown option host; did you mean hosts?"],
+  [() => createServer({ ...about, allowedHosts: [] } as Untyped), "unknown option allowedHosts; did you mean hosts?"],
+  [() => createServer({ ...about, admits: text } as Untyped), "unknown option admits; did you mean admit?"],
+  [() => createServer({ ...about, guard: {} } as Untyped), "unknown option guard; did you mean guards?"],
+  [() => createServer({ ...about, tools: [] } as Untyped), "unknown option tools; did you mean handlers?"],
+  [() => createServer({ ...about, timeoutMs: 5 } as Untyped), "did you mean limits.calls.timeoutMs?"],
+  [
+    () => createServer({ ...about, auth: { authenticate: text, credential: {} } } as Untyped),
+    "unknown option auth.credential; did you mean auth.credentials?",
+  ],
+  [() => limits({ perMs: 5 } as Untyped), "Cannot make limits: unknown option perMs; did you mean rate.perMs?"],
+  [() => limits({ queue: 5 } as Untyped), "Cannot make limits: unknown option queue; remove it"],
+  [() => server.listChanged("tools", { only: text } as Untyped), "unknown option only; remove it"],
+  [() => server.log.info("x", { too: text } as Untyped), "Cannot log a message: unknown option too; did you mean to?"],
+];
+
+Deno.test("an unknown option is refused with the option to write instead", () => {
+  for (const [make, message] of MISTAKES) {
+    assertStringIncludes(assertThrows(make, TypeError).message, message);
+  }
+  // A class may have fields of its own.
+  class Gate {
+    users = new Map();
+    authenticate() {
+      return undefined;
+    }
+  }
+  createServer({ ...about, auth: new Gate() });
+});
+
+behaviour("a handler that is added later is refused in the same words, with development on or off", async (join) => {
+  const { server } = await join({ handlers: [] });
+  assertThrows(
+    () => server.handlers.add(tool({ name: "late", requiredScopes: ["a"], run: text } as Untyped)),
+    TypeError,
+    'Cannot make tool "late": unknown option requiredScopes; did you mean scopes?',
+  );
+  assertEquals(server.handlers.list(), []);
+});
+
+behaviour("what forCaller returns has known names only, and an undefined input changes nothing", async (join) => {
+  const input = { type: "object", properties: { a: { type: "number" } }, required: ["a"] } as const;
+  const { client, takeFaults } = await join({
+    handlers: [
+      tool({ name: "same", input, forCaller: () => ({ input: undefined }), run: ({ a }) => `${a}` }),
+      ...[{ scopes: [] }, { inputs: {} }, false, null].map((variant, i) =>
+        tool({ name: `wrong${i}`, input, scopes: ["never"], forCaller: () => variant as Untyped, run: text })
+      ),
+    ],
+  });
+  const { content } = await client.callTool("same", { a: 3 });
+  assertEquals(content, [{ type: "text", text: "3" }]);
+  assertEquals((await client.callTool("same", {})).isError, true);
+  assertEquals((await client.listTools()).map(({ name }) => name), ["same"]);
+  assertMatch(`${takeFaults()[0].error}`, /what forCaller of tool "wrong0" returned: unknown option scopes; remove it/);
+});
+
+Deno.test("development turns on no warnings about options", async () => {
+  const warnings = await collectWarnings(async () => {
+    const server = createServer({ ...about, development: true, handlers: [tool({ name: "t", run: text })] });
+    await (await connect(server)).close();
+    await server.close();
+  });
+  assertEquals(warnings, []);
+});
+
+const file = `import { createServer, tool } from "@x/mcp";
+const add = tool({ name: "add", description: "Adds", requiredScopes: ["a"], run: () => 3 });
+export default createServer({ name: "calc", version: "1.0.0", handlers: [add] });`;
+
+for (const { name, program } of runtimes) {
+  testProcesses(
+    `${name}: a file with an unknown option is neither checked nor served, and its line is named`,
+    async () => {
+      await withFiles({ "server.js": file }, async (cwd) => {
+        for (const words of [["check", "server.js"], ["--stdio", "server.js"]]) {
+          const { code, stderr } = await run([...program, ...words], { cwd });
+          assert(code > 0, stderr);
+          assertMatch(stderr, /Cannot make tool "add": unknown option requiredScopes; did you mean scopes\?/);
+          assertMatch(stderr, /server\.js:2/);
+        }
+      });
+    },
+  );
+}

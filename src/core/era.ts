@@ -19,6 +19,8 @@ export interface Engine {
   readonly scheduler: Scheduler;
   readonly changes: Changes;
   readonly accounts: Accounts;
+  /** Concrete path whose clients are counted together, if tenants have limits. */
+  readonly tenant?: string;
   readonly host: CallHost;
 }
 

@@ -344,6 +344,22 @@ export interface Limits {
      */
     readonly timeoutMs: number;
   };
+  /** One concrete path of a server whose path has parameters, such as that of a tenant. Other servers reject this group. */
+  readonly perTenant: {
+    /**
+     * Calls of one concrete path that run or wait, of all clients together. By default there is no such limit.
+     *
+     * Exceeded: HTTP 503 (429 in revisions with sessions) with `Retry-After`, code -31503.
+     */
+    readonly running: number;
+    /**
+     * Bytes that the server holds for one concrete path, of all clients together. They also count towards `memory`. By
+     * default there is no such limit.
+     *
+     * Exceeded: as for `memory.bytesPerClient`.
+     */
+    readonly bytes: number;
+  };
   /** Everything that clients make the server hold. */
   readonly memory: {
     /**
@@ -427,6 +443,10 @@ export const LIMITS: Limits = {
     running: 1024,
     runningPerPeer: 64,
     timeoutMs: 10_000,
+  },
+  perTenant: {
+    running: Infinity,
+    bytes: Infinity,
   },
   memory: {
     bytesPerClient: 64 * 1024 * 1024,

@@ -5,7 +5,7 @@
  */
 import { hasValidCode, INTERNAL_ERROR, isMcpError, McpError, toBusy } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
-import type { Account, Accounts, Start } from "./account.ts";
+import type { Account, Accounts, Pot, Start } from "./account.ts";
 import type { Call, Deferred } from "./call.ts";
 import type { Core } from "./core.ts";
 import type { Executor, Method, Outcome, Runner } from "./feature.ts";
@@ -26,17 +26,16 @@ export class Scheduler implements Executor {
   readonly limits: Limits["calls"];
   /** Number of calls whose runner is being looked up asynchronously. */
   preparing = 0;
-  /** Number of calls that wait for a slot. */
-  waiting = 0;
   readonly #core: Core;
   readonly #accounts: Accounts;
+  readonly #waiting: Pot;
   /** Number of running calls and of bytes below which no client can exceed its limits. */
   readonly #uncontendedCalls: number;
   readonly #uncontendedBytes: number;
   /** Runs a call through the middleware, if there is any. By itself it takes no slot and sets no deadline. */
   readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   /** Calls that have a slot of their client and wait for one of the process, the oldest first. */
-  readonly #queue = new Set<Start>();
+  readonly #queue = new Map<Start, Account>();
   /** The connections with running or waiting calls. */
   readonly #busy = new Set<InFlight>();
   readonly #age: Sweep = () => {
@@ -58,11 +57,18 @@ export class Scheduler implements Executor {
   constructor(core: Core, accounts: Accounts, middleware: readonly Middleware[] = []) {
     this.#core = core;
     this.#accounts = accounts;
-    const { calls, memory } = core.limits;
+    const { calls, perTenant } = core.limits;
+    const { memory, running } = accounts;
     this.limits = calls;
-    this.#uncontendedCalls = Math.min(calls.runningPerClient, calls.running);
-    this.#uncontendedBytes = Math.min(memory.bytesPerClient, memory.bytes);
+    this.#waiting = accounts.pot({ name: "calls.waiting", total: calls.waiting, share: Math.ceil(calls.waiting / 4) });
+    this.#uncontendedCalls = Math.min(running.share, running.common, perTenant.running);
+    this.#uncontendedBytes = Math.min(memory.share, memory.common, perTenant.bytes);
     if (middleware.length) this.invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
+  }
+
+  /** Number of calls that wait for a slot. */
+  get waiting(): number {
+    return this.#waiting.used;
   }
 
   /**
@@ -76,7 +82,7 @@ export class Scheduler implements Executor {
     if (call.ended) return;
     if (!this.isOpen) return { error: refuse("the server is closing") };
     const isUncontended = this.#running < this.#uncontendedCalls &&
-      this.#accounts.bytes + this.#unchargedBytes + call.weight <= this.#uncontendedBytes;
+      this.#accounts.memory.used + this.#unchargedBytes + call.weight <= this.#uncontendedBytes;
     return isUncontended ? this.#start(call, runner) : this.#admit(call, runner);
   }
 
@@ -156,10 +162,10 @@ export class Scheduler implements Executor {
 
   #takeSlot(call: Call): Account {
     const { account } = call.link;
-    const hasSlot = !account.isFull && this.#running < this.#core.limits.calls.running;
+    const hasSlot = !account.isFull && this.#hasSlot(account, 1);
     if (!hasSlot) this.#core.observing?.reach(account.isFull ? "calls.runningPerClient" : "calls.running", account.key);
-    if (!hasSlot || !account.hold(call.weigh())) {
-      throw refuse("too many run (calls.runningPerClient, calls.running, memory)");
+    if (!hasSlot || !account.enter(call.weigh())) {
+      throw refuse("too many run (calls.runningPerClient, calls.running, perTenant.running, memory)");
     }
     account.start();
     this.#running++;
@@ -174,19 +180,18 @@ export class Scheduler implements Executor {
   // A full queue refuses calls. A longer queue would cost memory for calls whose clients give up anyway.
   #admit(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     this.#chargeAll();
-    const { calls } = this.#core.limits;
     const { account } = call.link;
     const { isFull } = account;
-    const mustWait = isFull || this.#running >= calls.running;
-    if (mustWait) this.#core.observing?.reach(isFull ? "calls.runningPerClient" : "calls.running", account.key);
-    // No client takes the whole queue.
-    if (mustWait && (this.waiting >= calls.waiting || account.waiting.size >= Math.ceil(calls.waiting / 4))) {
-      const name = isFull ? "calls.runningPerClient" : "calls.running";
-      this.#core.observing?.reach("calls.waiting", account.key);
+    const mustWait = isFull || !this.#hasSlot(account, 1);
+    const name = isFull ? "calls.runningPerClient" : "calls.running";
+    if (mustWait) this.#core.observing?.reach(name, account.key);
+    if (mustWait && !this.#waiting.makeRoom(account, 1)) {
       return { error: refuse(`too many run and wait (${name}, calls.waiting)`) };
     }
-    if (!account.hold(call.weigh())) {
-      return { error: refuse("too much memory is used (memory.bytesPerClient, memory.bytes)") };
+    if (!account.enter(call.weigh())) {
+      const isTenant = account.tenant !== undefined;
+      const names = `memory.bytesPerClient, memory.bytes${isTenant ? ", perTenant.bytes, perTenant.running" : ""}`;
+      return { error: refuse(`too much memory is used (${names})`) };
     }
     call.account = account;
     return mustWait ? this.#wait(call, account, () => this.#start(call, runner)) : this.#start(call, runner);
@@ -196,7 +201,7 @@ export class Scheduler implements Executor {
   #wait(call: Call, account: Account, start: () => Outcome | Promise<Outcome>): Promise<Outcome> {
     const { isFull } = account;
     call.observed?.wait();
-    this.waiting++;
+    this.#waiting.add(account);
     call.isQueued = true;
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
@@ -227,14 +232,15 @@ export class Scheduler implements Executor {
           (error) => settle(() => this.#endAtOnce(call, { error: this.toError(error, call) })),
         );
       };
-      (isFull ? account.waiting : this.#queue).add(begin);
+      if (isFull) account.waiting.add(begin);
+      else this.#queue.set(begin, account);
       const onCancel = () => {
         if (!account.waiting.delete(begin)) {
           this.#queue.delete(begin);
           account.finish();
         }
-        this.waiting--;
-        account.free(call.weight);
+        this.#waiting.give(account);
+        account.leave(call.weight);
         this.#leave(call);
         this.#next(account);
         resolve(toCancelled(call));
@@ -267,7 +273,7 @@ export class Scheduler implements Executor {
     call.ended = true;
     if (call.deferred) this.#runDeferred(call, call.deferred, ended);
     if (account) {
-      account.free(call.weight);
+      account.leave(call.weight);
       this.#next(account);
     }
     return ended;
@@ -332,8 +338,13 @@ export class Scheduler implements Executor {
     this.#uncharged = this.#unchargedBytes = 0;
   }
 
+  // The reserve is for clients that hold little. A call that waits here counts as running for its client already.
+  #hasSlot(account: Account, amount: number): boolean {
+    return this.#accounts.running.hasRoom(account, amount, this.#running + 1);
+  }
+
   #release(call: Call, account: Account): void {
-    account.free(call.weight);
+    account.leave(call.weight);
     account.finish();
     this.#next(account);
   }
@@ -360,16 +371,17 @@ export class Scheduler implements Executor {
       if (account.isFull) break;
       account.waiting.delete(begin);
       account.start();
-      this.#queue.add(begin);
+      this.#queue.set(begin, account);
     }
     // A call that ends synchronously re-enters this method. A single loop starts them all, so that the stack does not
     // grow.
     if (this.#isStarting) return;
     this.#isStarting = true;
-    for (const begin of this.#queue) {
-      if (this.#running >= this.#core.limits.calls.running) break;
+    for (const [begin, client] of this.#queue) {
+      if (this.#running >= this.#accounts.running.total) break;
+      if (!this.#hasSlot(client, 0)) continue;
       this.#queue.delete(begin);
-      this.waiting--;
+      this.#waiting.give(client);
       begin();
     }
     this.#isStarting = false;

@@ -127,6 +127,9 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const { name, handlers = [], cors, path: ownPath = "/mcp" } = options;
   const { path = ownPath } = branch ?? {};
   const hasParams = !branch && /\/:/.test(path);
+  if (options.limits?.perTenant && !branch && !hasParams) {
+    throw new TypeError(`Cannot set limits.perTenant: ${path} has no parameters; use a path like /tenants/:tenant/mcp`);
+  }
   const site: Site = { path, hasParams, branch, toggles: [] };
   const parts = createParts(options, site);
   const { core, changes, registry } = parts;
@@ -203,7 +206,9 @@ function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engin
   const registry = new Registry(core, changes);
   const accounts = trunk?.accounts ?? new Accounts(core);
   const scheduler = trunk?.scheduler ?? new Scheduler(core, accounts, options.use);
-  return { core, registry, scheduler, changes, accounts };
+  const { running, bytes } = core.limits.perTenant;
+  const tenant = branch && Math.min(running, bytes) < Infinity ? path : undefined;
+  return { core, registry, scheduler, changes, accounts, tenant };
 }
 
 /** Creates what the calls of a server share. */

@@ -148,12 +148,14 @@ class Channel implements Pipe, Link {
     this.#write = write;
     this.principal = principal;
     this.#open();
-    this.#own = account ?? engine.accounts.find(principal && `principal ${principal.id}`);
+    const key = account ? account.key : principal && `principal ${principal.id}`;
+    const isOwn = account && (key !== undefined || engine.tenant === undefined);
+    this.#own = isOwn ? account : engine.accounts.find(key, engine.tenant);
   }
 
   get account(): Account {
     const { key } = this.#own;
-    return key === undefined ? this.#own : this.#engine.accounts.find(key);
+    return key === undefined ? this.#own : this.#engine.accounts.find(key, this.#engine.tenant);
   }
 
   get ticker(): Ticker {

@@ -15,7 +15,7 @@
 import { toBusy } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
-import type { Account } from "../core/account.ts";
+import { type Account, type Drop, Holding } from "../core/account.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { RETRY_AFTER } from "../core/link.ts";
@@ -138,15 +138,19 @@ class SocketEndpoint {
     const late = check(request, info, { isUpgrade: true });
     if (late) return await late;
     const account = findAccount(request, info, entered.principal);
-    const problem = takeSocket(account);
-    if (problem) return this.#refuse(request, problem, entered.principal);
-    return this.#upgrade(request, info, { ...entered, account });
+    const owner: Owner = { ...entered, account };
+    const place = takeSocket(account, () => owner.drop?.() ?? false);
+    if (!(place instanceof Holding)) return this.#refuse(request, place, entered.principal);
+    owner.place = place;
+    return this.#upgrade(request, info, owner);
   }
 
   open(socket: Socket, owner: Owner): void {
     const { endpoint = this.#server, principal, account } = owner;
     this.#owners.set(socket, owner);
-    this.#connections.set(socket, new SocketConnection(endpoint, socket, principal, account));
+    const connection = new SocketConnection(endpoint, socket, principal, account);
+    owner.drop = () => connection.drop();
+    this.#connections.set(socket, connection);
   }
 
   receive(socket: Socket, data: unknown): void {
@@ -159,7 +163,7 @@ class SocketEndpoint {
 
   close(socket: Socket): void {
     this.#connections.get(socket)?.close();
-    if (this.#connections.delete(socket)) this.#owners.get(socket)?.account?.closeStream();
+    if (this.#connections.delete(socket)) this.#owners.get(socket)?.place?.end();
     this.#owners.delete(socket);
   }
 
@@ -211,7 +215,7 @@ class SocketEndpoint {
 
   /** Refuses a request whose socket was counted already. */
   #giveBack(request: Request, owner: Owner, status: number, state: string): Response {
-    owner.account?.closeStream();
+    owner.place?.end();
     const message = `Cannot open the socket: ${state}`;
     return this.#refuse(request, { status, message, reason: "upgrade" }, owner.principal);
   }
@@ -223,8 +227,8 @@ class SocketEndpoint {
   }
 }
 
-/** Counts a socket of a client. Returns why it may open none. */
-function takeSocket(account: Account): Refused | undefined {
+/** Counts a socket of a client. Returns why the client may not open it. */
+function takeSocket(account: Account, drop: Drop): Holding | Refused {
   const refuse = (state: string): Refused => ({
     status: 503,
     message: toBusy(`open the socket: ${state}`).message,
@@ -232,7 +236,7 @@ function takeSocket(account: Account): Refused | undefined {
   });
   // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
   if (!account.hold(0)) return refuse("too much memory is used (memory.bytesPerClient, memory.bytes)");
-  if (!account.openStream()) return refuse("too many are open (streams.open, streams.openPerClient)");
+  return account.openStream(drop) ?? refuse("too many are open (streams.open, streams.openPerClient)");
 }
 
 const NOT_HERE: Refused = { status: 404, message: "Cannot open a socket here", reason: "path" };
@@ -250,6 +254,10 @@ interface Owner {
   readonly account?: Account;
   /** The server of a concrete path. */
   readonly endpoint?: PipeServer;
+  /** The place of the socket among all streams. */
+  place?: Holding;
+  /** Closes the socket for another client, unless it has running calls. */
+  drop?: Drop;
 }
 
 /** Serves MCP over a standard socket that is open or connecting. Use it if you upgrade requests yourself. */
@@ -327,8 +335,16 @@ class SocketConnection {
     if (bytes <= 0) return true;
     this.#buffer += bytes;
     if (this.#pipe.account.hold(bytes)) return true;
-    this.#pipe.account.charge(bytes);
+    this.#pipe.account.add(bytes);
     return false;
+  }
+
+  /** Closes the socket for another client. Returns `false` if calls are running. */
+  drop(): boolean {
+    if (this.#pipe.isBusy) return false;
+    this.#socket.close(TRY_LATER, "other clients need the place");
+    this.close();
+    return true;
   }
 
   /** Continues writing when the socket has room. */

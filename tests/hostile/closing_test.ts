@@ -71,7 +71,7 @@ Deno.test("a request whose body arrives is answered", async () => {
     toHalf({ "content-length": "100000" }, 80_000),
   ];
   await closeWhile(server, ...bodies.map((body) => server.fetch(body)));
-  assertEquals(server[INTERNALS].engine.accounts.bytes, 0);
+  assertEquals(server[INTERNALS].engine.accounts.memory.used, 0);
 });
 
 Deno.test("a request whose body has just begun to arrive is answered", async () => {
@@ -109,7 +109,7 @@ Deno.test("requests whose bodies wait for their turn are answered, and do not ru
   const served = statuses.filter((status) => status === 200).length;
   assertEquals([served, statuses.filter((status) => status === 503).length], [ran, 20 - ran]);
   assert(ran < 20, `all of ${ran} ran after the server began to close`);
-  assertEquals(server[INTERNALS].engine.accounts.bytes, 0);
+  assertEquals(server[INTERNALS].engine.accounts.memory.used, 0);
 });
 
 Deno.test("a request whose path is being checked, or gets its handlers, is answered", async () => {
@@ -153,9 +153,9 @@ Deno.test("a body that is late costs its client nothing from then on, however lo
     await connection.write(`${head}Content-Length: ${length}\r\n\r\n{`);
     connections.push(connection);
   }
-  await until(() => accounts.bytes > 0, "slow bodies are charged");
+  await until(() => accounts.memory.used > 0, "slow bodies are charged");
   for (const connection of connections) assertEquals((await connection.read())?.status, 408);
-  assertEquals(accounts.bytes, 0);
+  assertEquals(accounts.memory.used, 0);
   for (const connection of connections) connection.close();
   await server.close();
 });

@@ -53,9 +53,9 @@ Deno.test("a partly taken text stays charged in full", () => {
   const outbox = new Outbox({ texts: Infinity, characters: 1, account: () => account });
   assert(outbox.push("x".repeat(4_000_000)));
   for (let i = 0; i < 200; i++) outbox.take(16_384);
-  assertLess(7_900_000, accounts.bytes);
+  assertLess(7_900_000, accounts.memory.used);
   outbox.clear();
-  assertEquals(accounts.bytes, 0);
+  assertEquals(accounts.memory.used, 0);
 });
 
 Deno.test("the responses of a batch share the limit of one result", async () => {

@@ -134,7 +134,7 @@ Deno.test("messages for a stream that nobody reads are bounded, and leave nothin
   assert(ran < 20, `${ran} results of 400,000 bytes for a client that may hold 2,000,000`);
   assertEquals((await post(address, HELLO, { info })).status, 404);
   const { accounts } = server[INTERNALS].engine;
-  await until(() => accounts.bytes === 0 && accounts.streams === 0, "everything is released");
+  await until(() => accounts.memory.used === 0 && accounts.streams.used === 0, "everything is released");
   await server.close();
 });
 
@@ -147,7 +147,7 @@ Deno.test("one client cannot take the streams of others", async () => {
   const ada = await open("/sse", { info: { principal: { id: "ada" } } });
   assertEquals(ada.response.status, 200);
   for (const { leave } of [...streams, ada]) await leave();
-  await until(() => server[INTERNALS].engine.accounts.streams === 0, "all are closed");
+  await until(() => server[INTERNALS].engine.accounts.streams.used === 0, "all are closed");
   await server.close();
 });
 
@@ -170,7 +170,7 @@ Deno.test("a stream ends with its credentials, even while a call runs and nobody
   assertStringIncludes(await next() ?? "", "2024-11-05");
   assertEquals(await next(), undefined);
   const { accounts } = server[INTERNALS].engine;
-  assertEquals([accounts.streams, accounts.bytes], [0, 0]);
+  assertEquals([accounts.streams.used, accounts.memory.used], [0, 0]);
   await server.close();
 });
 
@@ -187,7 +187,7 @@ Deno.test("a stream whose server closes is counted as closed, and its end is obs
   assertEquals(await next(), undefined);
   await pause(10);
   assertEquals(seen, ["http-sse opened", "http-sse ended"]);
-  assertEquals(server[INTERNALS].engine.accounts.streams, 0);
+  assertEquals(server[INTERNALS].engine.accounts.streams.used, 0);
 });
 
 Deno.test("headers of resumption, of other revisions and of sessions change nothing", async () => {

@@ -326,7 +326,8 @@ Deno.test("thousands of queued calls that end at once do not grow the stack", as
   await (await first).text();
   const answers = await Promise.all(waiting);
   assert(answers.every(({ result, status }) => result || status === 503));
-  assertEquals(answers.filter(({ status }) => status === 503).length, 4200 - 4096);
+  // A quarter of the 4,096 places is for clients that are told apart.
+  assertEquals(answers.filter(({ status }) => status === 503).length, 4200 - 3072);
   assertEquals((await ask(server, "tools/list")).status, 200);
   await server.close();
 });

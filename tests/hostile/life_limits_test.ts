@@ -160,6 +160,17 @@ async function refuseSecondAuth(held: ReturnType<typeof startAuth>, limit: strin
   return { first };
 }
 
+/** Starts a server with tenants, each of which has limits. */
+function startTenants(perTenant: Partial<Limits["perTenant"]>) {
+  return start({ perTenant }, { path: "/t/:tenant/mcp" });
+}
+
+function callTenant(held: Held, tenant: string, name: string, principal: string, args?: Json): Promise<Response> {
+  const { headers, body } = toCall(name, { args });
+  const request = new Request(`http://localhost/t/${tenant}/mcp`, { method: "POST", headers, body });
+  return started(held.server.fetch(request, { principal: { id: principal } }));
+}
+
 type Path = { [group in keyof Limits]: `${group}.${Extract<keyof Limits[group], string>}` }[keyof Limits];
 
 const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
@@ -286,11 +297,37 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   },
   async "calls.waiting"() {
     await using held = start({ calls: { running: 1, waiting: 100 } });
-    const calls = Array.from({ length: 101 }, () => started(send(held, "tools/call", { name: "hold" })));
+    // A quarter of the queue is for clients that are told apart.
+    const calls = Array.from({ length: 76 }, () => started(send(held, "tools/call", { name: "hold" })));
     await until(() => held.counts.started === 1, "one runs");
     await refuse(held, "calls.waiting", 503, "tools/call", quick);
     held.open();
     for (const { result } of await Promise.all(calls)) assert(result);
+  },
+  async "perTenant.running"() {
+    await using held = startTenants({ running: 2 });
+    const calls = ["ada", "bob"].map((principal) => callTenant(held, "a", "hold", principal));
+    await until(() => held.counts.started === 2, "two run");
+    const refused = await callTenant(held, "a", "hold", "cyd");
+    assertEquals([refused.status, refused.headers.get("retry-after")], [503, "1"]);
+    assertStringIncludes(await refused.text(), "perTenant.running");
+    assertEquals((await callTenant(held, "b", "quick", "cyd")).status, 200);
+    held.open();
+    for (const call of await Promise.all(calls)) assertEquals([call.status, await call.text() !== ""], [200, true]);
+    assertEquals((await callTenant(held, "a", "quick", "cyd")).status, 200);
+  },
+  async "perTenant.bytes"() {
+    await using held = startTenants({ bytes: 200_000 });
+    const text = "x".repeat(70_000);
+    const first = callTenant(held, "a", "hold", "ada", { text });
+    await until(() => held.counts.started === 1, "it runs");
+    const refused = await callTenant(held, "a", "quick", "bob", { text });
+    assertEquals([refused.status, refused.headers.get("retry-after")], [503, "1"]);
+    assertStringIncludes(await refused.text(), "perTenant.bytes");
+    assertEquals((await callTenant(held, "b", "quick", "bob", { text })).status, 200);
+    held.open();
+    assertEquals((await first).status, 200);
+    assertEquals((await callTenant(held, "a", "quick", "bob", { text })).status, 200);
   },
   async "calls.timeoutMs"() {
     await using held = start({ calls: { timeoutMs: 10_000 } });
@@ -646,10 +683,10 @@ for (const [name, run] of Object.entries(cases)) {
   });
 }
 
-Deno.test("the 1,025th subscription is refused, and the others live", async () => {
+Deno.test("the 769th subscription without an address is refused, and the others live", async () => {
   await using held = start({});
   const open = await Promise.all(
-    Array.from({ length: 1024 }, () => held.server.fetch(...toRequest("subscriptions/listen", listen))),
+    Array.from({ length: 768 }, () => held.server.fetch(...toRequest("subscriptions/listen", listen))),
   );
   await refuse(held, "streams.open", 503, "subscriptions/listen", listen);
   const reading = open.map((each) => each.text());

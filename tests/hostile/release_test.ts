@@ -117,8 +117,8 @@ for (const prefix of ["", "/:tenant"]) {
     await soon(Promise.all(all), 8000);
     const clients = Array.from({ length: CLIENTS }, (_, i) => `principal p${i}`);
     const count = () => [
-      accounts.bytes,
-      accounts.streams,
+      accounts.memory.used,
+      accounts.streams.used,
       scheduler.waiting,
       scheduler.preparing,
       scheduler.busyServers().size,

@@ -59,12 +59,12 @@ Deno.test("the bytes that arrive at many paths are limited together", async () =
     return server.fetch(new Request(`http://localhost/t${i}/mcp`, request), { principal: { id: `p${i}` } });
   });
   const { accounts } = server[INTERNALS].engine;
-  await until(() => accounts.bytes > 200_000, "bodies arrive");
+  await until(() => accounts.memory.used > 200_000, "bodies arrive");
   await pause(100);
-  const held = accounts.bytes;
+  const held = accounts.memory.used;
   for (const { abort } of slow) abort();
   await Promise.all(answers.map(toStatus));
-  assertEquals(accounts.bytes, 0);
+  assertEquals(accounts.memory.used, 0);
   await server.close();
   assert(held <= 520_000, `${held} bytes are held`);
 });
@@ -165,7 +165,7 @@ Deno.test("a path is not dropped between the request for a stream and the stream
     const after = made.filter((tenant) => tenant === "held").length;
     if (stream.response.status === 200) assertEquals(after, before, `the path was dropped (${i})`);
     await stream.leave();
-    await until(() => server[INTERNALS].engine.accounts.streams === 0, "the stream is gone");
+    await until(() => server[INTERNALS].engine.accounts.streams.used === 0, "the stream is gone");
   }
   await server.close();
 });

@@ -132,7 +132,7 @@ export const EDITS: readonly Edit[] = [
     path: SCHEDULER,
     what: "whether the limits are far away",
     from: `const isUncontended = this.#running < this.#uncontendedCalls &&
-      this.#accounts.bytes + this.#unchargedBytes + call.weight <= this.#uncontendedBytes;`,
+      this.#accounts.memory.used + this.#unchargedBytes + call.weight <= this.#uncontendedBytes;`,
     to: "",
   },
 ];

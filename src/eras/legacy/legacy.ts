@@ -162,7 +162,12 @@ class LegacyEra implements Era {
     const { session, refusal } = await this.#find(link);
     if (!session) return refusal;
     const { account } = link;
-    if (!account.openStream()) {
+    // The client can open it again, and continue with the last event that it has.
+    const stream = account.openStream(() => {
+      link.release();
+      return true;
+    });
+    if (!stream) {
       const problem = "open the stream: too many are open (streams.open, streams.openPerClient)";
       return refuseBusy(this.#engine.core, link, session.client, toBusy(problem));
     }
@@ -175,7 +180,7 @@ class LegacyEra implements Era {
       this.#engine.core.observing?.refuse(link, { ...toFacts(error), status: 400, reason: "session" });
       return { text: toFailure(toNoId(session.client.version), error), status: 400 };
     } finally {
-      account.closeStream();
+      stream.end();
       stopExpiry();
     }
   }

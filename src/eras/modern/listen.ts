@@ -102,11 +102,16 @@ async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const names = [...filter.uris, ...filter.topics.flatMap(({ names }) => names)];
   const bytes = names.reduce((bytes, name) => bytes + toBytes(name) + URI_BYTES, call.weigh());
   if (!engine.scheduler.isOpen) throw toBusy("open the subscription: the server is closing");
-  if (!account.openStream()) {
+  // The client can open another one. It is told as when the server closes.
+  const stream = account.openStream(() => {
+    call.cancel(SHUTDOWN, { why: "closing" });
+    return true;
+  });
+  if (!stream) {
     throw toBusy("open the subscription: too many are open (streams.open, streams.openPerClient)");
   }
   if (!account.hold(bytes)) {
-    account.closeStream();
+    stream.end();
     throw toBusy("open the subscription: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
   call.observed?.start();
@@ -116,7 +121,7 @@ async function open(engine: Engine, call: Call): Promise<Result | undefined> {
     const subscription = new Subscription(engine, call, filter);
     subscription.open(granted, (result) => {
       account.free(bytes);
-      account.closeStream();
+      stream.end();
       resolve(result);
     });
   });

@@ -134,7 +134,7 @@ export function readPrincipal(info: ConnectionInfo | undefined): Principal | und
  * Returns the address of the client, or `undefined` if the platform does not provide it.
  *
  * Behind a listed proxy, this is the last address in `X-Forwarded-For` that is not a listed proxy. An IPv6 address is
- * cut to its /64 network, because a client can choose the rest.
+ * cut to its /64 network, because a client can choose the rest: the first four groups, without leading zeros.
  */
 export function readPeer(request: Request, info: unknown, proxies: readonly string[]): string | undefined {
   const peer = findAddress(request, info);
@@ -144,10 +144,14 @@ export function readPeer(request: Request, info: unknown, proxies: readonly stri
   return toNetwork(client ?? toAddress(peer));
 }
 
-// Groups that "::" omits in the first half are ignored. At worst, neighbors share the limits of one client.
+// Each network has one spelling. Otherwise a client would get a new share with each spelling of its address.
 function toNetwork(address: string): string {
   if (!address.includes(":")) return address.slice(0, 64);
-  return address.slice(0, 64).split("::")[0].split(":").slice(0, 4).join(":") || address.slice(0, 64);
+  const [head, tail] = address.slice(0, 64).split("%", 1)[0].split("::").map((part) => part.split(":").filter(Boolean));
+  // An IPv4 address at the end takes two groups.
+  const isOf = tail === undefined ? 0 : 8 - head.length - tail.length - (tail.at(-1)?.includes(".") ? 1 : 0);
+  const groups = [...head, ...Array<string>(Math.max(0, isOf)).fill("0"), ...tail ?? []].slice(0, 4);
+  return groups.map((group) => (parseInt(group, 16) || 0).toString(16)).join(":");
 }
 
 function findAddress(request: Request, given: unknown): string | undefined {

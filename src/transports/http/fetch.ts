@@ -264,10 +264,10 @@ export class Endpoint {
   }
 
   #findAccount(request: Request, info: unknown, principal: Principal | undefined): Account {
-    const { accounts } = this.#engine;
-    if (principal) return accounts.find(`principal ${principal.id}`);
+    const { accounts, tenant } = this.#engine;
+    if (principal) return accounts.find(`principal ${principal.id}`, tenant);
     const peer = readPeer(request, info, this.#options.proxies);
-    return accounts.find(peer === undefined ? undefined : `peer ${peer}`);
+    return accounts.find(peer === undefined ? undefined : `peer ${peer}`, tenant);
   }
 }
 

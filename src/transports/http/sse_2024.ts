@@ -196,7 +196,12 @@ class SseStreams {
   }
 
   #start(request: Request, { principal, account, parts, spot, served }: Opening): Response {
-    if (!account.openStream()) {
+    const place = account.openStream(() => {
+      if (pipe.isBusy) return false;
+      end();
+      return true;
+    });
+    if (!place) {
       const { message } = toBusy("open the stream: too many are open (streams.open, streams.openPerClient)");
       return this.#refuse(request, toOverload(message), principal);
     }
@@ -204,17 +209,18 @@ class SseStreams {
     const close = () => {
       if (!this.#open.delete(id)) return;
       stopExpiry();
-      account.closeStream();
+      place.end();
       pipe.close();
     };
     const stream = parts.streams.create({ account: () => account, onLost: close });
     const address = spot ? new PathTemplate(this.#messages).build(spot.values) : this.#messages;
     stream.write(`${address}?sessionId=${id}`, { event: "endpoint" });
     const pipe = openPipe(served, { write: (text) => stream.write(text), principal, account, transport: "http-sse" });
-    const stopExpiry = pipe.ticker.startExpiry(principal?.expiresAt, () => {
+    const end = () => {
       close();
       stream.end();
-    });
+    };
+    const stopExpiry = pipe.ticker.startExpiry(principal?.expiresAt, end);
     this.#open.set(id, { pipe, close, owner: principal?.id, place: spot?.path });
     return new Response(stream.toBody(), { headers: STREAM_HEADERS });
   }

@@ -1,0 +1,142 @@
+import { assert, assertEquals } from "@std/assert";
+import { type Account, Accounts, type Holding, type Pot } from "../../src/core/account.ts";
+import { type LimitOptions, readLimits } from "../../src/core/limits.ts";
+
+const KIB = 1024;
+
+function open(limits: LimitOptions = {}): Accounts {
+  return new Accounts({ limits: readLimits(limits) });
+}
+
+/** Keeps an amount for a client, and adds its name to `lost` when it is lost. */
+function keep(pot: Pot, account: Account, lost: string[], amount = 1): Holding | undefined {
+  return pot.keep(account, amount, () => lost.push(account.key ?? "") > 0);
+}
+
+Deno.test("a quarter of a total is a reserve for clients that hold little", () => {
+  const accounts = open({ memory: { bytes: 4000 * KIB, bytesPerClient: 4000 * KIB } });
+  const [large, small] = [accounts.find("principal large"), accounts.find("principal small")];
+  assert(large.hold(3000 * KIB));
+  assert(!large.hold(1));
+  assert(small.hold(256 * KIB));
+  assert(!small.hold(1), "above 256 KiB, a client does not hold little");
+  small.free(1);
+  assert(small.hold(1));
+});
+
+for (
+  const [name, use] of [
+    ["two streams", (account: Account) => [account.openStream(() => false), account.openStream(() => false)]],
+    ["two calls", (account: Account) => [account.start(), account.start()]],
+    ["257 KiB", (account: Account) => account.hold(257 * KIB)],
+  ] as const
+) {
+  Deno.test(`a client with ${name} may not use the reserve of any pot`, () => {
+    const accounts = open({ streams: { open: 8 }, memory: { bytes: 8000 * KIB } });
+    const client = accounts.find("principal b");
+    use(client);
+    accounts.streams.add(accounts.find("principal a"), accounts.streams.common - accounts.streams.used);
+    accounts.memory.add(accounts.find("principal a"), accounts.memory.common - accounts.memory.used);
+    assertEquals([client.openStream(() => false), client.hold(1)], [undefined, false]);
+    const other = accounts.find("principal c");
+    assert(other.hold(1) && other.openStream(() => false));
+  });
+}
+
+Deno.test("the idlest client in a full reserve loses first, and never what is in use", () => {
+  const accounts = open({ streams: { open: 8, openPerClient: 8 } });
+  const lost: string[] = [];
+  const big = accounts.find("principal big");
+  for (let i = 0; i < 6; i++) assert(keep(accounts.streams, big, lost));
+  assert(!keep(accounts.streams, big, lost));
+  const busy = accounts.find("principal busy").openStream(() => false);
+  const idle = keep(accounts.streams, accounts.find("principal idle"), lost);
+  assert(busy && idle);
+  assert(keep(accounts.streams, accounts.find("principal new"), lost));
+  assertEquals(lost, ["principal idle"]);
+  assert(keep(accounts.streams, accounts.find("principal newer"), lost));
+  assertEquals(lost, ["principal idle", "principal new"]);
+  assertEquals(accounts.streams.used, 8);
+});
+
+Deno.test("what was used most recently is lost last", () => {
+  const accounts = open({ streams: { open: 4 } });
+  const lost: string[] = [];
+  const all = ["a", "b", "c", "d"].map((name) => keep(accounts.streams, accounts.find(name), lost));
+  all[0]?.touch();
+  keep(accounts.streams, accounts.find("e"), lost);
+  assertEquals(lost, ["b"]);
+});
+
+Deno.test("a /56 network has twice the share of one client, and counts as one client in the reserve", () => {
+  const accounts = open({ streams: { open: 64, openPerClient: 8 } });
+  const at = (net: number, sub: number) => accounts.find(`peer 2001:db8:${net}:${(0x1200 + sub).toString(16)}`);
+  let opened = 0;
+  for (let sub = 0; sub < 256; sub++) if (at(1, sub).openStream(() => false)) opened++;
+  assertEquals(opened, 16);
+  // Sixteen networks fill what is common, and the others have one place each in the reserve.
+  for (let net = 2; net <= 16; net++) for (let sub = 0; sub < 256; sub++) at(net, sub).openStream(() => false);
+  assertEquals(accounts.streams.used, 48 + 13);
+  assert(accounts.find("peer 192.0.2.1").openStream(() => false));
+  assert(accounts.find("peer 2001:db8:99:1").openStream(() => false));
+  assert(accounts.find("principal ada").openStream(() => false));
+});
+
+Deno.test("neighbors outside of a /56 network share nothing", () => {
+  const accounts = open({ streams: { openPerClient: 1 } });
+  const opened = ["12ff", "1200", "1234", "1300", "11ff", "0", "ff", "100"].map((sub) =>
+    !!accounts.find(`peer 2001:db8:0:${sub}`).openStream(() => false)
+  );
+  assertEquals(opened, [true, true, false, true, true, true, true, true]);
+});
+
+Deno.test("clients without a key share one place in the reserve", () => {
+  const accounts = open({ streams: { open: 8 } });
+  const opened = Array.from({ length: 20 }, () => accounts.find().openStream(() => false)).filter(Boolean);
+  assertEquals(opened.length, 6);
+  assert(accounts.find("principal ada").openStream(() => false));
+  assert(accounts.find("principal bob").openStream(() => false));
+});
+
+Deno.test("in a cache, the client that holds most loses what it used least recently", () => {
+  const accounts = open();
+  const cache = accounts.pot({ name: "calls.waiting", total: 10, isCache: true });
+  const lost: string[] = [];
+  const [greedy, ada, bob] = ["greedy", "ada", "bob"].map((name) => accounts.find(name));
+  assert(keep(cache, ada, lost, 2));
+  for (let i = 0; i < 20; i++) assert(keep(cache, greedy, lost));
+  assertEquals(new Set(lost), new Set(["greedy"]));
+  assert(keep(cache, bob, lost, 3));
+  assertEquals([new Set(lost), cache.used], [new Set(["greedy"]), 10]);
+  assertEquals([ada.amount(cache), bob.amount(cache)], [2, 3]);
+  assert(!keep(cache, bob, lost, 11), "more than everything never fits");
+});
+
+Deno.test("a holding grows, shrinks and ends once", () => {
+  const accounts = open();
+  const cache = accounts.pot({ name: "calls.waiting", total: 10, isCache: true });
+  const ada = accounts.find("ada");
+  const holding = cache.keep(ada, 4, () => true);
+  assert(holding);
+  assert(holding.grow(6));
+  holding.add(-3);
+  assertEquals(cache.used, 7);
+  assert(!holding.grow(4), "it is lost itself");
+  assertEquals([cache.used, ada.amount(cache)], [0, 0]);
+  holding.end();
+  holding.add(5);
+  assertEquals(cache.used, 0);
+});
+
+Deno.test("accounts of clients that hold nothing leave nothing behind", () => {
+  const accounts = open();
+  for (let i = 0; i < 1000; i++) {
+    const account = accounts.find(`peer 2001:db8:${i.toString(16)}:1`, i % 2 ? "/t/a" : undefined);
+    assert(account.enter(10));
+    account.start();
+    account.finish();
+    account.leave(10);
+    account.openStream(() => false)?.end();
+  }
+  assertEquals(accounts.size, 0);
+});

@@ -1,0 +1,50 @@
+// Everything that clients make a server hold, by the name of its pot in src/core/account.ts. A test compares the names
+// with the pots that a server with every feature makes.
+import type { PotName } from "../../src/core/account.ts";
+
+/** Who pays for a pot, and what happens when it is full. */
+export interface PotRow {
+  /** What is counted. */
+  readonly counts: string;
+  readonly payer: string;
+  /** The share of one client. Its /56 network has at most twice as much. */
+  readonly share: string;
+  /** What happens if the pot or the share is full. */
+  readonly full: string;
+}
+
+const CLIENT = "the client: its principal, else its address (IPv6: its /64 network), else its connection";
+const RESERVE = "a quarter of the total is for clients that hold little";
+
+export const POTS: { readonly [name in PotName]: PotRow } = {
+  "memory.bytes": {
+    counts: "bytes of parameters, bodies, unread responses, sessions, subscriptions and kept results",
+    payer: CLIENT,
+    share: `memory.bytesPerClient; ${RESERVE}`,
+    full: "the call, the body or the session is refused with 503; a stream whose reader is too slow is closed",
+  },
+  "streams.open": {
+    counts: "event streams, sockets and subscriptions",
+    payer: CLIENT,
+    share: `streams.openPerClient; ${RESERVE}`,
+    full: "503; for a place in the reserve, the idlest stream without running calls in the reserve is closed",
+  },
+  "calls.running": {
+    counts: "running calls",
+    payer: CLIENT,
+    share: `calls.runningPerClient; ${RESERVE}`,
+    full: "the call waits, see calls.waiting",
+  },
+  "calls.waiting": {
+    counts: "calls that wait for a slot",
+    payer: CLIENT,
+    share: `a quarter of the total; ${RESERVE}`,
+    full: "503",
+  },
+  "perTenant.running": {
+    counts: "calls of one concrete path that run or wait",
+    payer: "the tenant: the concrete path",
+    share: "limits.perTenant.running for each tenant",
+    full: "503",
+  },
+};

@@ -89,7 +89,10 @@ export interface Core {
   readonly observer: Observer;
   /** Builds events. `undefined` until it is loaded, and without an observer. */
   observing?: Observing;
-  /** Loads `observing`. Messages wait for it. `undefined` once it is loaded, and without an observer. */
+  /**
+   * Loads `observing` and the rules of `enable` and `disable`. Messages wait for it. If it rejects, they are refused.
+   * `undefined` once all is loaded, and if there is nothing to load.
+   */
   prepare?: () => Promise<void>;
   /** State that all instances share, if the server has a store. */
   readonly shared?: SharedState;

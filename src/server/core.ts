@@ -4,6 +4,7 @@
  * @module
  */
 import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
+import { lazy } from "../protocol/promises.ts";
 import type { Authentication } from "../core/auth.ts";
 import { readCapabilities } from "../core/capabilities.ts";
 import type { Core } from "../core/core.ts";
@@ -81,20 +82,17 @@ function readAuth({ auth, ...others }: CommonOptions): Authentication | undefine
   throw refuse("auth has no authenticate(); use a function, apiKey() or such");
 }
 
-/** Makes messages wait until something is loaded. A server that cannot load it still serves. */
+/**
+ * Makes messages wait until something is loaded that decides about them or records them. While it cannot be loaded, every
+ * message is refused as an unexpected error, and the next one tries again.
+ */
 export function prepareWith(core: Core, load: () => Promise<void>): void {
   const before = core.prepare;
-  let loading: Promise<void> | undefined;
-  const run = async () => {
-    try {
-      await before?.();
-      await load();
-    } catch (error) {
-      core.report(error);
-    }
+  const prepare = lazy(async () => {
+    await before?.();
+    await load();
     if (core.prepare === prepare) core.prepare = undefined;
-  };
-  const prepare = () => loading ??= run();
+  });
   core.prepare = prepare;
 }
 

@@ -54,7 +54,8 @@ export function createHandlerSet(
       visibility ??= new Visibility(registry, changes);
       visibility.toggle(toggled);
     });
-    core.prepare?.();
+    // Each message reports why it fails.
+    core.prepare?.().catch(() => {});
   }
   return {
     add(...added) {

@@ -10,6 +10,7 @@ import type { Authentication } from "../core/auth.ts";
 import { Changes } from "../core/changes.ts";
 import { type ContainerHost, findRoot } from "../core/container.ts";
 import type { CallHost } from "../core/call.ts";
+import type { Core } from "../core/core.ts";
 import type { ChangeNotifier, HandlerSet, RunningServer } from "../core/context.ts";
 import type { CreateEra, Engine } from "../core/era.ts";
 import type { Handler } from "../core/feature.ts";
@@ -26,7 +27,7 @@ import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "../
 import { corsRule, type Grant } from "../transports/http/cors.ts";
 import type { LoadAuthenticator } from "../transports/http/authenticator.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
-import { LazyEndpoint } from "../transports/http/lazy_endpoint.ts";
+import { LazyEndpoint, serveBy } from "../transports/http/lazy_endpoint.ts";
 import type { Branch, PathRouter, RouteParams } from "../transports/http/path_router.ts";
 import type { FindSpot, HttpEntry } from "../transports/http/upgrades.ts";
 import { applyToggle, createHandlerSet } from "./handler_set.ts";
@@ -151,13 +152,13 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   };
   if (options.development && !branch) develop();
   const ending = createEnding({ engine, endpoint }, site);
-  const routed: Fetch = async (request, info) => await (site.router ?? await openRouter()).fetch(request, info);
+  const routed = serveBy(core, async () => (site.router ?? await openRouter()).fetch);
   const serve = hasParams ? routed : endpoint.fetch;
   const refuse = (): never => {
     throw new TypeError(`Cannot open ${path}: it has parameters; give params, as in serveStdio(server, { params })`);
   };
   return {
-    fetch: withServices(host, cors && !branch ? withCors(allows, serve) : serve),
+    fetch: withServices(host, cors && !branch ? withCors(allows, core, serve) : serve),
     ...host.server,
     handlers: set,
     log: createServerLog((level, data, options) => {
@@ -371,9 +372,8 @@ function withServices(host: CallHost, fetch: Fetch): Fetch {
 }
 
 /** Loads CORS support with the first request, because most servers do not need it. */
-function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): Fetch {
-  const wrapped = lazy(async () => (await import("../transports/http/cors_headers.ts")).withCors(allows, fetch));
-  return async (request, info) => await (await wrapped())(request, info);
+function withCors(allows: (origin: string) => Grant | undefined, core: Core, fetch: Fetch): Fetch {
+  return serveBy(core, lazy(async () => (await import("../transports/http/cors_headers.ts")).withCors(allows, fetch)));
 }
 
 function checkServerOptions<P extends Schema>(options: RouteServerOptions<P>): void {

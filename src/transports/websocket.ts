@@ -24,7 +24,7 @@ import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import { type ConnectionInfo, readPrincipal } from "./http/access.ts";
 import { readPath } from "./http/access_options.ts";
-import { enterCaller, toEntryFault } from "./http/enter.ts";
+import { enterCaller, respondToFault, toEntryFault } from "./http/enter.ts";
 import { checkTemplate } from "./http/path_template.ts";
 import type { FindSpot, HttpEntry } from "./http/upgrades.ts";
 import { Outbox } from "./outbox.ts";
@@ -127,7 +127,11 @@ class SocketEndpoint {
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
     if (!isUpgrade) return await this.#server.fetch(request, info);
     const { find, http: { core, endpoint: lazy } } = this.#server[INTERNALS];
-    await core.prepare?.();
+    try {
+      await core.prepare?.();
+    } catch (error) {
+      return await respondToFault(core, error);
+    }
     const { check, account: findAccount } = (await lazy.load()).parts;
     const refusal = check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;

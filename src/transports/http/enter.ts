@@ -25,7 +25,11 @@ export async function enterCaller(
  * The runtime would show the client the error itself.
  */
 export async function toEntryFault(core: Core, error: unknown): Promise<string | Response> {
-  if (isMcpError(error) && error.code === BUSY) return error.message;
+  return isMcpError(error) && error.code === BUSY ? error.message : await respondToFault(core, error);
+}
+
+/** Reports an unexpected error, and creates the response to its request. */
+export async function respondToFault(core: Core, error: unknown): Promise<Response> {
   const { toFault } = await import("./exchange.ts");
   return toFault(core, error);
 }

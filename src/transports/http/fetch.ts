@@ -115,7 +115,7 @@ export class Endpoint {
   /** Handles a request. */
   readonly fetch: Fetch = (request, info) => {
     const { prepare } = this.#engine.core;
-    if (prepare) return prepare().then(() => this.fetch(request, info));
+    if (prepare) return this.#fetchPrepared(prepare, request, info);
     const { headers, method } = request;
     const { loadAuth } = this.#options;
     const authenticator = this.#authenticator;
@@ -151,6 +151,15 @@ export class Endpoint {
       method === "POST" ? this.#post(exchange, request) : this.#serveGetOrDelete(exchange, method);
     });
   };
+
+  async #fetchPrepared(prepare: () => Promise<void>, request: Request, info?: ConnectionInfo): Promise<Response> {
+    try {
+      await prepare();
+    } catch (error) {
+      return toFault(this.#engine.core, error);
+    }
+    return await this.fetch(request, info);
+  }
 
   async #fetchLater(
     loadAuth: LoadAuthenticator,

@@ -5,6 +5,7 @@
  * @module
  */
 import { lazy } from "../../protocol/promises.ts";
+import type { Core } from "../../core/core.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import type { Endpoint, Fetch, HttpOptions } from "./fetch.ts";
 
@@ -16,6 +17,7 @@ export class LazyEndpoint {
   readonly #era: Era;
   /** Returns the endpoint, and loads it if necessary. */
   readonly load: () => Promise<Endpoint> = lazy(() => this.#load());
+  readonly #fetchLater: Fetch;
   #endpoint?: Endpoint;
   #isClosing = false;
 
@@ -24,6 +26,7 @@ export class LazyEndpoint {
     this.#engine = engine;
     this.#era = era;
     this.options = options;
+    this.#fetchLater = serveBy(engine.core, async () => (await this.load()).fetch);
   }
 
   /** The endpoint, once it is loaded. */
@@ -47,8 +50,18 @@ export class LazyEndpoint {
     if (this.#isClosing) endpoint.close();
     return this.#endpoint = endpoint;
   }
+}
 
-  async #fetchLater(...[request, info]: Parameters<Fetch>): Promise<Response> {
-    return await (await this.load()).fetch(request, info);
-  }
+/** Serves by a part that is loaded on demand. While it cannot be loaded, every request is refused with status 500. */
+export function serveBy(core: Pick<Core, "report">, load: () => Promise<Fetch>): Fetch {
+  return async (request, info) => {
+    let serve;
+    try {
+      serve = await load();
+    } catch (error) {
+      core.report(error);
+      return new Response(null, { status: 500 });
+    }
+    return await serve(request, info);
+  };
 }

@@ -124,9 +124,9 @@ export class PathRouter {
   /** Handles a request. */
   readonly fetch: Fetch = async (request, info) => {
     const { engine: { core }, endpoint, loadAuth } = this.#options;
-    if (core.prepare) await core.prepare();
     const entering = this.#toEntering({ request, info });
     try {
+      if (core.prepare) await core.prepare();
       const authenticator = await loadAuth?.();
       const refusal = endpoint.parts.check(request, info);
       if (refusal) return await this.#respond(authenticator, request, entering) ?? await refusal;

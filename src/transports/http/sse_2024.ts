@@ -22,7 +22,7 @@ import type { Principal } from "../../core/context.ts";
 import { isJsonType } from "./accept.ts";
 import { type ConnectionInfo, readPrincipal } from "./access.ts";
 import { readPath } from "./access_options.ts";
-import { enterCaller, toEntryFault } from "./enter.ts";
+import { enterCaller, respondToFault, toEntryFault } from "./enter.ts";
 import { checkTemplate, PathTemplate } from "./path_template.ts";
 import type { Receiver, Unread } from "./request_body.ts";
 import type { FindSpot, HttpEntry, HttpParts, Spot } from "./upgrades.ts";
@@ -144,7 +144,12 @@ class SseStreams {
 
   /** Answers a request. Those for other paths go to the server. */
   async fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
-    await this.#http.core.prepare?.();
+    const { core } = this.#http;
+    try {
+      await core.prepare?.();
+    } catch (error) {
+      return await respondToFault(core, error);
+    }
     const pathname = URL.parse(request.url)?.pathname;
     const opens = request.method === "GET" && this.#isAt(this.#path, pathname);
     const posts = request.method === "POST" && this.#isAt(this.#messages, pathname);

@@ -1,6 +1,5 @@
 // The working tree against a git revision, in interleaved pairs: calls in one process, pipelined calls over the pipes of
-// two processes, and starts of processes. Also counts the functions that one call runs on each.
-import { listCalledFunctions, PATHS } from "../tests/architecture/budget_calls.ts";
+// two processes, and starts of processes.
 import { type Manner, readAnswer, type Subject, toModernAsk } from "./asks.ts";
 import { load } from "./load.ts";
 import {
@@ -136,22 +135,6 @@ async function comparePiped(
   return toRatios(micros.own, micros.other);
 }
 
-/** Functions run by one asynchronous call with one progress notification, on both copies; a Markdown table. */
-async function countFunctions({ own, other }: Trees): Promise<{ readonly table: string; readonly isMore: boolean }> {
-  const rows = new Map<string, Row>();
-  let isMore = false;
-  for (const path of PATHS) {
-    const [ours, theirs] = [
-      await listCalledFunctions(path, { subject: own }),
-      await listCalledFunctions(path, { subject: other }),
-    ];
-    const verdict = ours.length > theirs.length ? "**more**" : "ok";
-    isMore ||= ours.length > theirs.length;
-    rows.set(path, new Map([["this", `${ours.length}`], [other.name, `${theirs.length}`], ["verdict", verdict]]));
-  }
-  return { table: toTable("Functions run by one asynchronous call with one progress notification", rows), isMore };
-}
-
 /** The highest ratio of a server that uses a service, an API key and an observer. */
 const USES_LIMIT = 1.1;
 
@@ -230,10 +213,7 @@ export async function measureUses(runtimes: readonly Runtime[], pairs: number): 
   }
 }
 
-/**
- * Compares the working tree with a revision. Prints Markdown tables; returns whether nothing is slower or runs more
- * functions.
- */
+/** Compares the working tree with a revision. Prints a Markdown table; returns whether nothing is slower. */
 export async function measureAgainst(
   revision: string,
   runtimes: readonly Runtime[],
@@ -269,15 +249,8 @@ export async function measureAgainst(
       console.error(`comparing starts on ${runtime} …`);
       for (const [name, ratios] of await compareStarts(trees, runtime, pairs)) add(name, runtime, ratios);
     }
-    if (only.length) {
-      console.log(toTable(`this / ${revision}, ${pairs} interleaved pairs`, rows));
-      return isGood;
-    }
-    console.error("counting functions …");
-    const { table, isMore } = await countFunctions(trees);
     console.log(toTable(`this / ${revision}, ${pairs} interleaved pairs; alarm at 3 % on Deno, 5 % on Bun`, rows));
-    console.log(table);
-    return isGood && !isMore;
+    return isGood;
   } finally {
     await trees.remove();
   }

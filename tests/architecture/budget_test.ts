@@ -1,56 +1,19 @@
-// The cost of a server: bytes in a bundle, and library functions run by one call.
+// What a server loads: the bytes of its bundle, and no package.
 import { assert, assertEquals, assertGreater } from "@std/assert";
-import { type CallPath, listCalledFunctions, PATHS, toFile } from "./budget_calls.ts";
-import { BUNDLES, weighServer } from "./budget_size.ts";
+import { BUNDLE_KIB, weighServer } from "./budget_size.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
-const ignore = typeof Deno === "undefined"; // coverage comes from Deno, and the figures are the same on every machine
-
-for (const { library, limit } of BUNDLES) {
-  Deno.test({
-    name: `a one-tool HTTP server on ${library} weighs at most ${limit} KiB minified`,
-    ignore,
-    async fn() {
-      const { bytes } = await weighServer(library);
-      assertGreater(bytes, 1024, "the bundle contains no server");
-      assert(bytes <= limit * 1024, `${library}: ${bytes} bytes, ${bytes - limit * 1024} too many`);
-    },
-  });
-}
+const ignore = typeof Deno === "undefined"; // the bundles are the same on every runtime
 
 Deno.test({
-  name: "one tools/call runs at most 50 functions in at most 15 files outside the schema folder",
+  name: `a one-tool HTTP server weighs at most ${BUNDLE_KIB} KiB minified`,
   ignore,
   async fn() {
-    const functions = await listCalledFunctions("modern http", { kind: "plain" });
-    const files = [...new Set(functions.map(toFile))].filter((path) => !path.startsWith("src/schema/"));
-    const list = `\n${functions.join("\n")}`;
-    assert(functions.some((key) => toFile(key) === "src/handlers/tool.ts"), `the tool did not run:${list}`);
-    assert(functions.length <= 50, `${functions.length} functions:${list}`);
-    assert(files.length <= 15, `${files.length} files: ${files.join(", ")}`);
+    const { bytes } = await weighServer("mod.ts");
+    assertGreater(bytes, 1024, "the bundle contains no server");
+    assert(bytes <= BUNDLE_KIB * 1024, `${bytes} bytes, ${bytes - BUNDLE_KIB * 1024} too many`);
   },
 });
-
-/** Functions of the library run by one asynchronous call that reports progress once. */
-const mostFunctions: Readonly<Record<CallPath, number>> = {
-  "modern http": 65,
-  "modern stdio": 57,
-  "legacy http": 92,
-  "legacy stdio": 58,
-};
-
-for (const path of PATHS) {
-  Deno.test({
-    name: `one asynchronous call with progress, ${path}, runs at most ${mostFunctions[path]} functions`,
-    ignore,
-    async fn() {
-      const functions = await listCalledFunctions(path);
-      const list = `\n${functions.join("\n")}`;
-      assertGreater(functions.length, 10, `the tool did not run:${list}`);
-      assert(functions.length <= mostFunctions[path], `${functions.length} functions:${list}`);
-    },
-  });
-}
 
 /** The number of files that load with an entry, and their paths. */
 async function listModules(entry: string): Promise<readonly string[]> {

@@ -8,7 +8,7 @@ import { type Args, rejectRest } from "./args.ts";
 import type { Command, Options } from "./command.ts";
 import { ENDPOINT_OPTIONS } from "./endpoint_options.ts";
 import { clients, type InstallClient } from "./install/clients.ts";
-import { prepareChange, writeChange } from "./install/config_file.ts";
+import { type ConfigChange, prepareChange, writeChange } from "./install/config_file.ts";
 import { planHttp } from "./install/http_plan.ts";
 import type { Destination, InstallPlan } from "./install/plan.ts";
 import { planStdio } from "./install/stdio_plan.ts";
@@ -74,6 +74,7 @@ export const install: Command = {
       isRepeatable: true,
       text: "HTTP header of every request to a URL; ${NAME} is an environment variable; may be repeated",
     },
+    force: { text: "Replace the entry that --name names, if it has other content" },
     file: { value: "FILE", text: "Configuration file to change (default: the client's own)", completion: "files" },
     "dry-run": { text: "Print the changed file instead of writing it" },
     ...ENDPOINT_OPTIONS,
@@ -97,6 +98,11 @@ async function installTarget(args: Args): Promise<void> {
     throw new UsageError("Cannot install a server: none is named; write its file, config file, folder or URL");
   }
   if (extra !== undefined) throw new UsageError(`Cannot install ${target} and ${extra}: name one target`);
+  if ("force" in flags && flags.name === undefined) {
+    throw new UsageError(
+      "Cannot replace an entry with --force: the server would choose which; name the entry with --name",
+    );
+  }
   const destination = findDestination(target, flags);
   const isUrl = /^https?:/i.test(target);
   const plan = isUrl ? planHttp(target, destination, args) : await planStdio(target, destination, args);
@@ -105,7 +111,9 @@ async function installTarget(args: Args): Promise<void> {
     : await (await importModule("./install/entry_check.ts")).checkEntry(target, plan.target);
   const name = flags.name ?? toEntryName(check?.name) ?? plan.defaultName;
   checkName(target, name);
-  await writeEntry(destination, name, plan, "dry-run" in flags);
+  const newEntry = { name, entry: plan.toEntry(name), mayReplace: "force" in flags };
+  const change = await prepareChange(destination, newEntry);
+  await writeEntry({ destination, name, plan, change, isDryRun: "dry-run" in flags });
   if (check) console.error(check.report);
   plan.notes.forEach((note) => console.error(note));
 }
@@ -149,9 +157,17 @@ function toEntryName(name: string | undefined): string | undefined {
   return plain || undefined;
 }
 
-async function writeEntry(destination: Destination, name: string, plan: InstallPlan, isDryRun: boolean): Promise<void> {
+/** A change of a configuration file, with what to say about it. */
+interface Write {
+  readonly destination: Destination;
+  readonly name: string;
+  readonly plan: InstallPlan;
+  readonly change: ConfigChange;
+  readonly isDryRun: boolean;
+}
+
+async function writeEntry({ destination, name, plan, change, isDryRun }: Write): Promise<void> {
   const { client: { title, nextStep }, file } = destination;
-  const change = await prepareChange(destination, name, plan.toEntry(name));
   const isUrl = "url" in plan.target;
   if (isDryRun) {
     const action = isUrl ? "connect to" : "start the server with";
@@ -163,5 +179,6 @@ async function writeEntry(destination: Destination, name: string, plan: InstallP
   const backup = await writeChange(change);
   const backupNote = backup === undefined ? "" : ` The previous version is in ${backup}.`;
   const action = isUrl ? "connects to" : "starts the server with";
-  console.error(`Added ${name} to ${file}.${backupNote} ${title} ${action}\n\n  ${plan.summary}\n\n${nextStep}`);
+  const done = change.isReplacement ? `Replaced ${name} in ${file}.` : `Added ${name} to ${file}.`;
+  console.error(`${done}${backupNote} ${title} ${action}\n\n  ${plan.summary}\n\n${nextStep}`);
 }

@@ -478,7 +478,7 @@ for (
   ]
 ) {
   testProcesses(`install keeps the rest of a file with ${says}`, async () => {
-    const { finished, after: found, files } = await installInto(before, code);
+    const { finished, after: found, files } = await installInto(before, [...code, "--force"]);
     assertEquals(finished.code, 0, finished.stderr);
     assertEquals(found, after);
     assertEquals(files["client.json.bak"], before);

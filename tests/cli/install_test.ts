@@ -213,6 +213,7 @@ for (const { name: runtime, program } of runtimes) {
           const { url } = served;
           const connected = await runAt(home, [
             ...[...program, "install", url, "--client", client, "--header", "authorization=Bearer ${MY_KEY}"],
+            ...["--name", "My-Server", "--force"],
           ]);
           if (!("remote" in more)) {
             assertEquals(connected.code, 2);
@@ -377,6 +378,49 @@ testProcesses("deno: install names the deno.json of the code, so that the entry 
 });
 
 for (const { name, program } of runtimes) {
+  testProcesses(`${name}: install never replaces an entry under a name that the server chose`, async () => {
+    const { fetch } = createServer({
+      name: "GitHub",
+      version: "1.0.0",
+      handlers: [tool({ name: "hi", run: () => "" })],
+    });
+    await using served = serve(fetch);
+    const mine = { url: "https://mcp.example.com/mine" };
+    const texts = {
+      "cursor.json": ["cursor", JSON.stringify({ mcpServers: { github: mine } })],
+      "codex.toml": ["codex", `[mcp_servers.github]\nurl = ${JSON.stringify(mine.url)}\n`],
+      "goose.yaml": ["goose", `extensions:\n  github:\n    uri: ${mine.url}\n`],
+    };
+    const files = Object.fromEntries(Object.entries(texts).map(([file, [, text]]) => [file, text]));
+    await withFiles(files, async (cwd) => {
+      for (const [file, [client, text]] of Object.entries(texts)) {
+        const path = `${cwd}/${file}`;
+        const into = (...words: string[]) =>
+          run([...program, "install", served.url, "--client", client, "--file", path, ...words], { cwd });
+        for (const words of [[], ["--dry-run"], ["--name", "github"], ["--name", "GITHUB", "--no-check"]]) {
+          const { code, stderr } = await into(...words);
+          assertEquals(code, 2, stderr);
+          assertStringIncludes(
+            stderr,
+            `to ${path}: it has another entry github; write another name with --name, or add`,
+          );
+        }
+        const nameless = await into("--force");
+        assertEquals(nameless.code, 2);
+        assertStringIncludes(nameless.stderr, "--force: the server would choose which; name the entry with --name");
+        assertEquals(await Deno.readTextFile(path), text);
+
+        const beside = await into("--name", "other", "--no-check");
+        assertStringIncludes(beside.stderr, `Added other to ${path}.`);
+        const replaced = await into("--name", "github", "--force", "--no-check");
+        assertStringIncludes(replaced.stderr, `Replaced github in ${path}. The previous version is in ${path}`);
+        const again = await into("--name", "github", "--no-check");
+        assertStringIncludes(again.stderr, `${path} already contains github.`);
+        assertEquals((await Deno.readTextFile(path)).includes("/mine"), false);
+      }
+    });
+  });
+
   testProcesses(`${name}: install tries an entry in another folder, without escape codes in its output`, async () => {
     const here = `const { cwd } = globalThis.Deno ?? process;
 console.error("in", cwd(), "no color", (globalThis.Deno?.env.get("NO_COLOR") ?? process.env.NO_COLOR));

@@ -9,6 +9,8 @@ import { platform } from "../platform.ts";
 import { type FileFacts, hasErrorCode } from "../platform_files.ts";
 import { CliError } from "../cli_error.ts";
 import type { InstallClient } from "./clients.ts";
+import { isObject } from "../../protocol/jsonrpc.ts";
+import type { EditOptions } from "./edit_options.ts";
 import type { Destination } from "./plan.ts";
 
 const MAX_BYTES = 16 * 1024 * 1024;
@@ -18,20 +20,58 @@ export interface ConfigChange {
   readonly file: string;
   readonly before: string;
   readonly after: string;
+  /** Whether the change replaces an entry. */
+  readonly isReplacement: boolean;
   /** The file when it was read. `undefined` if there was none. */
   readonly facts: FileFacts | undefined;
+}
+
+/** An entry to add. */
+export interface NewEntry {
+  readonly name: string;
+  readonly entry: object;
+  /** Whether it may replace an entry of the same name. */
+  readonly mayReplace: boolean;
 }
 
 /**
  * Reads the configuration file and adds an entry to its text. Writes nothing.
  *
- * @throws {CliError} if the file cannot be read or edited.
+ * @throws {CliError} if the file cannot be read or edited, or has another entry of this name that may not be replaced.
  */
-export async function prepareChange({ client, file }: Destination, name: string, entry: object): Promise<ConfigChange> {
-  const { setEntry } = await importEditor(client.format);
+export async function prepareChange(
+  { client, file }: Destination,
+  { name, entry, mayReplace }: NewEntry,
+): Promise<ConfigChange> {
+  const { readEntries, setEntry } = await importEditor(client.format);
   const { facts, bytes } = await readExisting(file);
   const before = bytes ? decode(file, bytes) : "";
-  return { file, before, after: setEntry(before, entry, { file, path: [client.serversKey, name] }), facts };
+  const options: EditOptions = { file, path: [client.serversKey, name] };
+  const entries = readEntries(before, options);
+  const isThere = Object.hasOwn(entries, name);
+  if (isThere && isDeepEqual(entries[name], entry)) {
+    return { file, before, after: before, isReplacement: false, facts };
+  }
+  // Clients may show two names as one if only the case of their letters differs.
+  const other = Object.keys(entries).find((each) => each.toLowerCase() === name.toLowerCase());
+  if (other !== undefined && !mayReplace) {
+    throw new CliError(
+      `Cannot add ${name} to ${file}: it has another entry ${other}; write another name with --name, or add ` +
+        `--name ${other} --force to replace the entry`,
+    );
+  }
+  return { file, before, after: setEntry(before, entry, options), isReplacement: isThere, facts };
+}
+
+/** Whether two JSON values are equal. The order of properties does not count. */
+function isDeepEqual(a: unknown, b: unknown): boolean {
+  if (Array.isArray(a) && Array.isArray(b)) {
+    return a.length === b.length && a.every((each, i) => isDeepEqual(each, b[i]));
+  }
+  if (!isObject(a) || !isObject(b)) return a === b;
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length &&
+    keys.every((key) => Object.hasOwn(b, key) && isDeepEqual(a[key], b[key]));
 }
 
 async function readExisting(file: string): Promise<{ readonly facts?: FileFacts; readonly bytes?: Uint8Array }> {

@@ -4,6 +4,14 @@
  * @module
  */
 
+import { isObject } from "../../protocol/jsonrpc.ts";
+
+/** The entries of a parsed file by name. Empty if there is no object with entries. */
+export function toEntries(value: unknown, serversKey: string): Readonly<Record<string, unknown>> {
+  const servers = isObject(value) && Object.hasOwn(value, serversKey) ? value[serversKey] : undefined;
+  return isObject(servers) ? servers : {};
+}
+
 /** Where to add an entry. */
 export interface EditOptions {
   /** The name of the file in error messages. */

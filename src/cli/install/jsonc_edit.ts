@@ -5,8 +5,16 @@
  */
 import type { Node } from "jsonc-parser";
 import { findProperty, formatPosition, type Jsonc, readJsonc } from "../config/jsonc.ts";
-import type { EditOptions } from "./edit_options.ts";
+import { type EditOptions, toEntries } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
+
+/** The entries of the file by name. */
+export function readEntries(
+  text: string,
+  { file, path: [serversKey] }: EditOptions,
+): Readonly<Record<string, unknown>> {
+  return text.trim() ? toEntries(readJsonc(text, file).value, serversKey) : {};
+}
 
 /**
  * Adds the entry, or replaces one of the same name.

@@ -5,8 +5,16 @@
  */
 import { parse, stringify } from "smol-toml";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import type { EditOptions } from "./edit_options.ts";
+import { type EditOptions, toEntries } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
+
+/** The entries of the file by name. */
+export function readEntries(
+  text: string,
+  { file, path: [serversKey] }: EditOptions,
+): Readonly<Record<string, unknown>> {
+  return toEntries(parseToml(text, file), serversKey);
+}
 
 /**
  * Adds the entry as a table of its own, and removes a previous one of the same name.

@@ -3,9 +3,17 @@
  *
  * @module
  */
-import { isMap, parseDocument } from "yaml";
-import type { EditOptions } from "./edit_options.ts";
+import { type Document, isMap, parseDocument } from "yaml";
+import { type EditOptions, toEntries } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
+
+/** The entries of the file by name. */
+export function readEntries(
+  text: string,
+  { file, path: [serversKey] }: EditOptions,
+): Readonly<Record<string, unknown>> {
+  return toEntries(parse(text, file).toJS(), serversKey);
+}
 
 /**
  * Adds the entry, or replaces one of the same name.
@@ -13,11 +21,7 @@ import { CliError } from "../cli_error.ts";
  * @throws {CliError} if the text is not YAML, or the servers are not a mapping.
  */
 export function setEntry(text: string, entry: unknown, { file, path: [serversKey, name] }: EditOptions): string {
-  const document = parseDocument(text);
-  const [error] = document.errors;
-  if (error) {
-    throw new CliError(`Cannot read ${file}: ${error.message.split("\n")[0].replace(/:$/, "")}; fix it by hand`);
-  }
+  const document = parse(text, file);
   const { contents } = document;
   if (contents !== null && !isMap(contents)) {
     throw new CliError(`Cannot change ${file}: it is not a mapping; edit it by hand`);
@@ -32,4 +36,11 @@ export function setEntry(text: string, entry: unknown, { file, path: [serversKey
   if (isMap(old) && JSON.stringify(old.toJSON()) === JSON.stringify(entry)) return text;
   document.setIn([serversKey, name], document.createNode(entry));
   return document.toString({ lineWidth: 0 });
+}
+
+function parse(text: string, file: string): Document {
+  const document = parseDocument(text);
+  const [error] = document.errors;
+  if (!error) return document;
+  throw new CliError(`Cannot read ${file}: ${error.message.split("\n")[0].replace(/:$/, "")}; fix it by hand`);
 }

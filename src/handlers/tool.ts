@@ -450,7 +450,8 @@ function toUnknown(name: unknown): McpError {
 
 async function readLeniently(input: CompiledSchema, given: Params, { limits }: Core): Promise<Checked> {
   const { adaptInput } = await import("../schema/adapt_input.ts");
-  return await input.validate(adaptInput(given, input.json(), { jsonText: limits.request }));
+  const adapted = adaptInput(given, input.json(), { jsonText: limits.request });
+  return adapted.problem === undefined ? await input.validate(adapted.value) : adapted;
 }
 
 function invoke(definition: Definition, call: Call, checked: Checked, core: Core): Result | Promise<Result> {

@@ -9,6 +9,8 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import { countIndexes } from "../protocol/weight.ts";
 import { type Discriminator, findDiscriminator } from "./discriminator.ts";
 import type { JsonSchema } from "./json_schema.ts";
+import type { Checked } from "./schema.ts";
+import { areMany, endSteps, spend, startSteps, TOO_MANY_STEPS, TooManySteps, weigh } from "./steps.ts";
 
 /** Changes to make. Defaults to none. */
 export interface AdaptOptions {
@@ -29,9 +31,16 @@ const MAX_STEPS = 64;
 const INDEXES_PER_VALUE = 1 / 2000;
 // Characters above which a JSON text is parsed once for all alternatives.
 const LONG_TEXT = 1000;
-// Maximum tests of a value against an alternative or a part of one. They take about 100 milliseconds. Without a limit, a
-// long list of items with many alternatives would take minutes. Beyond it, values stay as they are.
+// Tests of a value against an alternative or a part of one, in all and for each unit of the whole value's weight. Beyond
+// them, values stay as they are. The most take about 100 milliseconds; a long list of items with many alternatives would
+// take minutes, and a few bytes that a schema with many alternatives may nest would take as long.
+const MIN_TESTS = 10_000;
+const TESTS_PER_WEIGHT = 10;
 const MAX_TESTS = 1_000_000;
+// Steps to adapt one value to one schema.
+const STEP = 10;
+// Adapted values to remember. More of them would take too much memory.
+const MAX_REMEMBERED = 100_000;
 // Properties of a schema up to which it is cheaper to look for each of them than to list those of the value.
 const SHORT_SCHEMA = 16;
 // Maximum inserted defaults, because a short input can cause many of them.
@@ -42,10 +51,19 @@ const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d
  * Returns a value adapted to a schema. Parts that do not fit stay unchanged, and validation reports them. The value
  * itself is never changed. Defaults do not count within `anyOf`, `oneOf`, `if` and `not`.
  *
- * @throws {RangeError} if more than 10,000 defaults would have to be inserted.
+ * The problem is that more than 10,000 defaults would have to be inserted, or that it takes too many steps.
  */
-export function adaptInput(given: unknown, root: JsonSchema, options: AdaptOptions): unknown {
-  return new InputAdapter(root, options).adapt(root, given);
+export function adaptInput(given: unknown, root: JsonSchema, options: AdaptOptions): Checked {
+  startSteps(root, given);
+  try {
+    return { value: new InputAdapter(root, options, given).adapt(root, given) };
+  } catch (error) {
+    if (error instanceof TooManySteps) return { problem: TOO_MANY_STEPS };
+    if (error instanceof RangeError) return { problem: "too much of what has a default is missing" };
+    throw error;
+  } finally {
+    endSteps();
+  }
 }
 
 /** Adapts one value, within the limits on its JSON texts, its defaults and its tests. */
@@ -53,7 +71,9 @@ class InputAdapter {
   readonly #root: JsonSchema;
   readonly #options: AdaptOptions;
   #defaultsLeft = MAX_DEFAULTS;
-  #testsLeft = MAX_TESTS;
+  readonly #whole: unknown;
+  #testsLeft = MIN_TESTS;
+  #mayTestMore = true;
   #valuesLeft: number;
   #indexesLeft: number;
   /** The targets of references. */
@@ -63,8 +83,12 @@ class InputAdapter {
   readonly #known = new Map<JsonSchema, Known>();
   /** Parsed JSON texts and their parts. They are changed in place, because a copy takes longer than parsing. */
   readonly #own = new WeakSet<object>();
+  /** What has been adapted to a schema within alternatives and outside, and may be reached in another way again. */
+  readonly #adapted = [new Map<JsonSchema, Set<object>>(), new Map<JsonSchema, Set<object>>()] as const;
+  #mayRemember = MAX_REMEMBERED;
 
-  constructor(root: JsonSchema, options: AdaptOptions) {
+  constructor(root: JsonSchema, options: AdaptOptions, whole: unknown) {
+    this.#whole = whole;
     this.#root = root;
     this.#options = options;
     this.#valuesLeft = options.jsonText?.values ?? 0;
@@ -74,6 +98,21 @@ class InputAdapter {
   /** Adapts a value. `isSure` is `false` within alternatives, where defaults do not count. */
   adapt(schema: unknown, given: unknown, steps = 0, isSure = true): unknown {
     if (!isObject(schema) || steps > MAX_STEPS) return given;
+    spend(STEP);
+    // Most values are reached once, so that it does not pay to remember them before.
+    if (typeof given !== "object" || !given || !areMany()) return this.#adaptOnce(schema, given, steps, isSure);
+    const known = this.#adapted[isSure ? 1 : 0];
+    if (known.get(schema)?.has(given)) return given;
+    const value = this.#adaptOnce(schema, given, steps, isSure);
+    if (typeof value !== "object" || !value || this.#mayRemember <= 0) return value;
+    this.#mayRemember--;
+    const ofSchema = known.get(schema);
+    if (ofSchema) ofSchema.add(value);
+    else known.set(schema, new Set([value]));
+    return value;
+  }
+
+  #adaptOnce(schema: JsonSchema, given: unknown, steps: number, isSure: boolean): unknown {
     const { $ref, allOf, anyOf, oneOf } = schema;
     let value = typeof given === "string" ? this.#takeValue(schema, given) : given;
     if ($ref !== undefined) value = this.adapt(this.#follow($ref), value, steps + 1, isSure);
@@ -113,6 +152,7 @@ class InputAdapter {
     };
     // A large value may have very many names that the schema does not know.
     const isShort = properties.size <= SHORT_SCHEMA && !isObject(additionalProperties);
+    if (!isShort) spend(properties.size);
     for (const name of isShort ? properties.keys() : Object.keys(value)) {
       const part = properties.has(name) ? properties.get(name) : additionalProperties;
       const item = isObject(part) && Object.hasOwn(value, name) ? value[name] : undefined;
@@ -159,7 +199,7 @@ class InputAdapter {
 
   /** Finds the first alternative that a value roughly matches. */
   #findForm(forms: readonly unknown[], value: unknown): unknown {
-    if (this.#testsLeft <= 0) return;
+    if (!this.#mayTest()) return;
     let known = this.#discriminators.get(forms);
     if (known === undefined) {
       known = findDiscriminator(forms, (form) => [form, this.#follow(form.$ref)]) ?? null;
@@ -178,11 +218,11 @@ class InputAdapter {
     if (!isObject(schema)) return schema !== false;
     const target = schema.$ref === undefined ? undefined : this.#follow(schema.$ref);
     if (target && !this.#fits(target, value, deep)) return false;
+    const choices = toChoices(schema);
+    if (choices && typeof value !== "object" && !choices.includes(value)) return false;
     const isJsonText = () => typeof value === "string" && this.#findValue(schema, value);
     if (!this.#takes(schema, toKind(value)) && !isJsonText()) return false;
     const { required } = schema;
-    const choices = toChoices(schema);
-    if (choices && typeof value !== "object" && !choices.includes(value)) return false;
     const kind = this.#options.revive && typeof value === "string" && schema[KIND];
     if (kind && toRevived(kind, value) === value) return false;
     if (!deep || !isObject(value)) return true;
@@ -195,7 +235,8 @@ class InputAdapter {
 
   /** Tests whether a schema may accept a JSON type. */
   #takes(schema: unknown, kind: string, steps = 0): boolean {
-    if (schema === false || this.#testsLeft-- <= 0) return false;
+    if (schema === false || !this.#mayTest()) return false;
+    this.#testsLeft--;
     if (!isObject(schema) || steps > MAX_STEPS) return true;
     const { type, anyOf, oneOf, allOf, $ref } = schema;
     if (type !== undefined && ![type].flat().some((one) => one === kind || one === "integer" && kind === "number")) {
@@ -208,6 +249,15 @@ class InputAdapter {
     }
     if (Array.isArray(allOf) && !allOf.every((form) => this.#takes(form, kind, steps + 1))) return false;
     return $ref === undefined || this.#takes(this.#follow($ref), kind, steps + 1);
+  }
+
+  #mayTest(): boolean {
+    if (this.#testsLeft <= 0 && this.#mayTestMore) {
+      this.#mayTestMore = false;
+      const more = TESTS_PER_WEIGHT * weigh(this.#whole, MAX_TESTS / TESTS_PER_WEIGHT, true);
+      this.#testsLeft = Math.min(more, MAX_TESTS) - MIN_TESTS;
+    }
+    return this.#testsLeft > 0;
   }
 
   /** Returns the schema that a reference leads to. */

@@ -21,22 +21,22 @@ import {
 
 import { adaptInput } from "./adapt_input.ts";
 import { type Discriminator, findDiscriminator } from "./discriminator.ts";
-import { type Node, Nodes, type Sub, Types } from "./json_node.ts";
+import { hasEqual, toKey } from "./json_equal.ts";
+import { type Choices, type Node, Nodes, type Sub, Types } from "./json_node.ts";
 import type { Checked } from "./schema.ts";
+import { areMany, endSteps, spend, startSteps, TOO_MANY_STEPS, TooManySteps, uncounted } from "./steps.ts";
 
 type Key = string | number;
 type Value = Readonly<Record<string, unknown>>;
 
 // The first issues are enough for a model to fix its call. Thousands would only fill its context.
 const MAX_ISSUES = 20;
-// Maximum cost of one validation, in units of about 10 nanoseconds. Without it, a schema that branches at every level
-// takes exponential time, and a schema with a thousand alternatives takes a thousand times as long.
-const MAX_COST = 12_000_000;
-// Cost of a step into a subschema.
+// Steps for a subschema, for an issue, and for a property of an object with very many of them.
 const STEP = 10;
 const FAILURE = 60;
-// Cost of a property, measured on objects with very many of them.
 const NAME = 12;
+// Outcomes to remember. More of them would take too much memory.
+const MAX_REMEMBERED = 100_000;
 // Keys above which listing them takes longer than remembering them.
 const MANY_KEYS = 64;
 
@@ -54,15 +54,10 @@ export function createReader(
   const root: JsonSchema = Object(inspected.refs.get("#"));
   const hasDefaults = JSON.stringify(root).includes('"default":');
   return (given) => {
-    let value = given;
-    try {
-      if (hasDefaults) value = adaptInput(given, root, { defaults: true });
-    } catch (error) {
-      if (error instanceof RangeError) return { problem: "too much of what has a default is missing" };
-      throw error;
-    }
-    const issues = check(value);
-    return issues.length ? { problem: toProblem(issues) } : { value };
+    const adapted = hasDefaults ? adaptInput(given, root, { defaults: true }) : { value: given };
+    if (adapted.problem !== undefined) return adapted;
+    const issues = check(adapted.value);
+    return issues.length ? { problem: toProblem(issues) } : adapted;
   };
 }
 
@@ -84,7 +79,7 @@ class Validator {
   readonly #draft7: boolean;
   readonly #isPartial: boolean;
   readonly #nodes = new Nodes();
-  readonly #choices = new WeakMap<Node, readonly Choices[]>();
+  readonly #schema: unknown;
   readonly #discriminators = new WeakMap<readonly Sub[], ShownDiscriminator | null>();
   #path: Key[] = [];
   #issues: Issue[] = [];
@@ -96,13 +91,18 @@ class Validator {
   /** The latest large object, and its keys. */
   #listed?: object;
   #keys: readonly string[] = [];
+  /** What is known of values that may be reached again, through other references or alternatives. */
+  #known = new Map<Node, Map<object, Outcome>>();
+  #firsts = new Map<Node, Map<object, string>>();
+  #remembered = 0;
 
   constructor({ refs, patterns, tracks, draft7, isPartial }: Inspected) {
     this.#patterns = patterns;
     this.#tracks = tracks;
     this.#draft7 = draft7;
     this.#isPartial = isPartial;
-    this.#refs = new Map([...refs].map(([ref, schema]) => [ref, this.#nodes.find(schema)]));
+    this.#schema = refs.get("#");
+    this.#refs = new Map([...refs].map(([ref, schema]) => [ref, this.#nodes.findShared(schema)]));
   }
 
   validate(value: unknown): Issue[] {
@@ -111,35 +111,44 @@ class Validator {
     this.#found = 0;
     this.#limit = MAX_ISSUES;
     this.#isSilent = false;
-    cost = 0;
+    startSteps(this.#schema, value);
     try {
       this.#check(this.#refs.get("#"), value);
       return this.#issues;
     } catch (error) {
-      if (error instanceof RangeError) return [{ path: "", message: "too large or too deeply nested to be checked" }];
+      if (error instanceof TooManySteps) return [{ path: "", message: TOO_MANY_STEPS }];
+      if (error instanceof RangeError) return [TOO_DEEP];
       throw error;
     } finally {
+      latestSteps = endSteps();
       this.#listed = undefined;
       this.#keys = [];
+      if (this.#remembered) {
+        this.#known = new Map();
+        this.#firsts = new Map();
+        this.#remembered = 0;
+      }
     }
   }
 
   /** Checks a value. `seen` collects the keys that a keyword has evaluated, for the outer unevaluated… keywords. */
-  #check(sub: Sub | undefined, value: unknown, seen?: Set<Key>): void {
+  #check(sub: Sub | undefined, value: unknown, seen?: Set<Key>, isOnce = false): void {
     if (sub === false) this.#fail("not allowed");
     if (typeof sub !== "object" || this.#isDone()) return;
+    // Only at references, and only once many steps have been taken, because most values are reached once.
+    if (sub.isShared && !isOnce && areMany() && typeof value === "object" && value) {
+      return this.#checkOnce(sub, value, seen);
+    }
     const before = this.#found;
     const own = this.#tracks && (seen || sub.isTracking) && this.#hasParts(value) ? new Set<Key>() : undefined;
     spend(own ? 3 * STEP : STEP);
-    if (sub.$ref !== undefined) {
-      this.#check(this.#refs.get(sub.$ref), value, own);
-      if (this.#draft7) return;
-    }
-    if (sub.$dynamicRef !== undefined) this.#check(this.#refs.get(sub.$dynamicRef), value, own);
+    if (sub.$ref !== undefined && this.#draft7) return this.#check(this.#refs.get(sub.$ref), value, own);
     if (sub.types !== undefined && !(sub.types & toTypes(value))) {
       return this.#expect(String(sub.schema.type).replaceAll(",", " or "), toKind(value));
     }
     if (sub.hasChoices) this.#checkChoices(sub, value);
+    if (sub.$ref !== undefined) this.#check(this.#refs.get(sub.$ref), value, own);
+    if (sub.$dynamicRef !== undefined) this.#check(this.#refs.get(sub.$dynamicRef), value, own);
     if (typeof value === "string") this.#checkText(sub, value);
     else if (typeof value === "number") this.#checkNumber(sub, value);
     else if (Array.isArray(value)) { if (sub.hasItems) this.#checkItems(sub, value, own); }
@@ -152,8 +161,35 @@ class Validator {
     if (!own) return;
     this.#checkUnevaluated(sub, value, own);
     if (this.#found > before || !seen) return;
-    spend(3 * own.size);
+    spend(8 * own.size);
     own.forEach((key) => seen.add(key));
+  }
+
+  /** Checks a value, unless the outcome is known from another way to it. */
+  #checkOnce(sub: Node, value: object, seen?: Set<Key>): void {
+    spend(STEP);
+    const known = this.#known.get(sub)?.get(value);
+    const keys = typeof known === "object" ? known : undefined;
+    if (keys || known && !seen) {
+      spend(8 * (keys?.size ?? 0));
+      return keys?.forEach((key) => seen?.add(key));
+    }
+    // A failure is looked for again if its message matters.
+    if (known === false && this.#isSilent) return this.#fail("");
+    const before = this.#found;
+    const own = seen && new Set<Key>();
+    this.#check(sub, value, own, true);
+    const isMatch = this.#found === before;
+    if (isMatch) own?.forEach((key) => seen?.add(key));
+    this.#remember(this.#known, sub, value, isMatch && (own ?? true));
+  }
+
+  #remember<T>(known: Map<Node, Map<object, T>>, sub: Node, value: object, outcome: T): void {
+    if (this.#remembered++ >= MAX_REMEMBERED) return;
+    spend(STEP);
+    const ofNode = known.get(sub);
+    if (ofNode) ofNode.set(value, outcome);
+    else known.set(sub, new Map([[value, outcome]]));
   }
 
   /** Checks a part of a value. Returns whether there is a schema for it. */
@@ -170,6 +206,7 @@ class Validator {
   #listKeys(value: object): readonly string[] {
     if (value === this.#listed) return this.#keys;
     const keys = Object.keys(value);
+    spend(4 * keys.length);
     if (keys.length < MANY_KEYS) return keys;
     this.#listed = value;
     return this.#keys = keys;
@@ -183,7 +220,7 @@ class Validator {
 
   /** Checks `enum` and `const`. */
   #checkChoices(sub: Node, value: unknown): void {
-    for (const { values, keys, shown } of findChoices(sub, this.#choices)) {
+    for (const { values, keys, shown } of findChoices(sub)) {
       if (!values.has(value) && (typeof value !== "object" || !keys.size || !keys.has(toKey(value)))) {
         this.#expect(shown, typeof value === "object" ? toKind(value) : show(value));
       }
@@ -222,7 +259,7 @@ class Validator {
         return this.#isDone();
       });
     }
-    if (contains !== undefined) {
+    if (contains !== undefined && !this.#isDone()) {
       let count = 0;
       list.forEach((item, i) => {
         if (!this.#isMatch(contains, item)) return;
@@ -232,10 +269,17 @@ class Validator {
       const max = this.#isPartial ? undefined : sub.maxContains;
       this.#bound(count, " matching items", sub.minContains ?? 1, max);
     }
-    if (sub.uniqueItems && hasEqual(list)) this.#fail("two items are equal");
+    if (sub.uniqueItems && !this.#isDone() && hasEqual(list)) this.#fail("two items are equal");
   }
 
   #checkProperties(sub: Node, value: Value, own: Set<Key> | undefined): void {
+    // If one issue decides, what takes few steps comes first. The values of properties may be large.
+    const isQuick = this.#limit === 1;
+    if (isQuick) {
+      if (sub.required) this.#checkRequired(sub.required, value);
+      if (sub.constants) this.#checkConstants(sub.constants, value);
+      if (this.#isDone()) return;
+    }
     // Allocated only if needed, because a message can contain very many small objects.
     const required: (readonly string[])[] | undefined = sub.dependents.length ? [] : undefined;
     if (sub.hasNames) {
@@ -243,8 +287,18 @@ class Validator {
       const count = keys.length && this.#checkEach(keys, { sub, value, required, own });
       this.#bound(count, " properties", sub.minProperties, sub.maxProperties);
     } else if (sub.properties) this.#checkKnown(sub.properties, value, own);
-    if (sub.required) this.#checkRequired(sub.required, value);
+    if (sub.required && !isQuick) this.#checkRequired(sub.required, value);
     required?.forEach((names) => this.#checkRequired(names, value));
+  }
+
+  /** Checks properties that can only have some values, which alternatives often differ by. */
+  #checkConstants(constants: readonly (readonly [string, Node])[], value: Value): void {
+    spend(2 * constants.length);
+    for (const [key, sub] of constants) {
+      const item = lookUp(value, key);
+      if (item !== undefined && !allows(sub, item)) this.#checkPart(key, sub, item, undefined);
+      if (this.#isDone()) return;
+    }
   }
 
   // The names of the value are not listed, because it may have very many that the schema does not know.
@@ -253,6 +307,7 @@ class Validator {
     for (const [key, sub] of properties) {
       const item = lookUp(value, key);
       if (item !== undefined) this.#checkPart(key, sub, item, own);
+      if (this.#isDone()) return;
     }
   }
 
@@ -267,6 +322,7 @@ class Validator {
     for (const key of keys) {
       const item = value[key];
       if (item === undefined) continue;
+      if (this.#isDone()) break;
       count++;
       let isKnown = !!properties && this.#checkPart(key, properties.get(key), item, own);
       if (patternProperties) {
@@ -288,7 +344,7 @@ class Validator {
 
   #checkRequired(names: readonly string[], value: Value): void {
     for (const name of names) {
-      spend(5);
+      spend(8);
       if (lookUp(value, name) === undefined) this.#fail("required", name);
       if (this.#isDone()) return;
     }
@@ -375,6 +431,16 @@ class Validator {
 
   /** Returns the first issue of a value under a subschema that it need not match, or `undefined` if it matches. */
   #attempt(sub: Sub, value: unknown): string | undefined {
+    const isKept = typeof sub === "object" && typeof value === "object" && value && areMany();
+    if (!isKept) return this.#findFirst(sub, value);
+    const known = this.#firsts.get(sub)?.get(value);
+    if (known !== undefined) return known;
+    const first = this.#findFirst(sub, value);
+    if (first !== undefined) this.#remember(this.#firsts, sub, value, first);
+    return first;
+  }
+
+  #findFirst(sub: Sub, value: unknown): string | undefined {
     const path = this.#path;
     const issues = this.#issues;
     const found = this.#found;
@@ -395,6 +461,11 @@ class Validator {
 
   /** Tests whether a value matches a subschema that it need not match. */
   #isMatch(sub: Sub, value: unknown, seen?: Set<Key>): boolean {
+    // In draft-07, nothing beside a reference counts.
+    if (typeof sub === "object" && sub.hasChoices && !(this.#draft7 && sub.$ref !== undefined) && !allows(sub, value)) {
+      spend(2);
+      return false;
+    }
     const wasSilent = this.#isSilent;
     const found = this.#found;
     const limit = this.#limit;
@@ -435,6 +506,18 @@ class Validator {
   #isDone(): boolean {
     return this.#found >= this.#limit;
   }
+}
+
+/** What is known of a value: whether it matches, and if it does, perhaps the keys that were evaluated. */
+type Outcome = boolean | ReadonlySet<Key>;
+
+const TOO_DEEP: Issue = { path: "", message: "cannot be checked: it is nested too deeply; nest it less deeply" };
+
+let latestSteps = 0;
+
+/** The steps that the latest validation took, for tests. */
+export function countLatestSteps(): number {
+  return latestSteps;
 }
 
 /** An issue of which nobody reads the message. */
@@ -481,29 +564,18 @@ function lookUp<T>(named: Readonly<Record<string, T>>, name: string): T | undefi
   return Object.hasOwn(named, name) ? named[name] : undefined;
 }
 
-/** The values that `enum` or `const` allows. */
-interface Choices {
-  /** Primitive values, which are compared by identity. */
-  readonly values: ReadonlySet<unknown>;
-  /** Keys of objects and arrays. */
-  readonly keys: ReadonlySet<string>;
-  /** The first few values, for error messages. */
-  readonly shown: string;
-}
-
 /** Returns the values that `enum` and `const` allow. They are computed once per schema. */
-function findChoices(sub: Node, known: WeakMap<Node, readonly Choices[]>): readonly Choices[] {
-  let choices = known.get(sub);
-  if (!choices) {
-    // The schema's own values do not count towards the cost of a validation.
-    const before = cost;
-    cost = -FREE;
+function findChoices(sub: Node): readonly Choices[] {
+  return sub.choices ??= uncounted(() => {
     const { enum: all, const: only } = sub.schema;
     const lists = [all, only === undefined ? undefined : [only]];
-    known.set(sub, choices = lists.flatMap((list) => Array.isArray(list) ? toChoices(list) : []));
-    cost = before;
-  }
-  return choices;
+    return lists.flatMap((list) => Array.isArray(list) ? toChoices(list) : []);
+  });
+}
+
+/** Whether `enum` and `const` may allow a value. Objects and arrays may be equal without being the same. */
+function allows(sub: Node, value: unknown): boolean {
+  return typeof value === "object" && value !== null || findChoices(sub).every(({ values }) => values.has(value));
 }
 
 /** A discriminator with the first few of its values, for error messages. */
@@ -522,76 +594,6 @@ function toChoices(list: readonly unknown[]): Choices {
 // Enough values to fill the text, even if each has a single digit.
 function showChoices(list: readonly unknown[]): string {
   return cut(list.slice(0, 50).map(show).join(" or "), 200);
-}
-
-// Cost of the current validation. Validations are synchronous, so they never overlap. Always a small integer, because
-// V8 allocates any other number anew with each change.
-let cost = 0;
-const FREE = 1_000_000_000;
-
-function spend(units: number): void {
-  cost += units;
-  if (cost > MAX_COST) throw new RangeError();
-}
-
-/**
- * Returns the same text for all values that are equal in JSON, regardless of the order of properties.
- *
- * The text of a number or of a string of digits begins with another character. Engines hash such texts without a
- * secret, so a client could send a set of values that all collide.
- */
-function toKey(value: unknown): string {
-  spend(2 * STEP);
-  if (Array.isArray(value)) {
-    let text = "[";
-    for (const item of value) text += toKey(item) + ",";
-    return text + "]";
-  }
-  if (!isObject(value)) {
-    if (typeof value === "string") spend(value.length);
-    return "=" + (Number.isFinite(value) ? value : JSON.stringify(value));
-  }
-  if (typeof value.toJSON === "function") return toKey(value.toJSON());
-  const names = Object.keys(value);
-  if (names.length > 1) names.sort();
-  spend(2 * NAME * names.length);
-  let text = "{";
-  for (const name of names) {
-    // With its length before it, a name needs no quotes.
-    if (value[name] !== undefined) text += `${name.length}:${name}${toKey(value[name])}`;
-  }
-  return text + "}";
-}
-
-/** Tests for two items that are equal in JSON. */
-function hasEqual(list: readonly unknown[]): boolean {
-  const texts = new Set<string>();
-  const keys = new Set<string>();
-  const numbers: number[] = [];
-  const digits: number[] = [];
-  for (const given of list) {
-    spend(2 * STEP);
-    const item = isObject(given) && typeof given.toJSON === "function" ? given.toJSON() : given;
-    if (typeof item === "number" && Number.isFinite(item)) numbers.push(item);
-    else if (typeof item !== "string") {
-      if (keys.size === keys.add(toKey(item)).size) return true;
-    } else if (DIGITS.test(item)) digits.push(Number(item));
-    else {
-      spend(item.length >> 2);
-      // Most texts are their own key. Others get a character, as in toKey(), or because they begin with it.
-      const key = /^[\d=]/.test(item) ? "=" + item : item;
-      if (texts.size === texts.add(key).size) return true;
-    }
-  }
-  return hasTwice(numbers) || hasTwice(digits);
-}
-
-/** Texts that differ as much as their numbers. */
-const DIGITS = /^[1-9]\d{0,14}$/;
-
-// Sorted, because sets of numbers can be made to collide too.
-function hasTwice(numbers: readonly number[]): boolean {
-  return numbers.length > 1 && Float64Array.from(numbers).sort().some((value, i, all) => i > 0 && value === all[i - 1]);
 }
 
 /** Counts code points, so that a surrogate pair counts once. */

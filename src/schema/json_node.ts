@@ -39,8 +39,12 @@ export interface Node extends Keywords {
   readonly $dynamicRef: unknown;
   /** Allowed types as bits of {@linkcode Types}. 0 allows none of them. */
   readonly types?: number;
+  /** Whether references lead here, so that one value may be reached in many ways. */
+  readonly isShared: boolean;
   /** Whether there is an `enum` or a `const`. */
   readonly hasChoices: boolean;
+  /** What they allow, once it is known. */
+  choices?: readonly Choices[];
   /** Whether any keyword applies to an array. */
   readonly hasItems: boolean;
   /** The schemas of the first items. */
@@ -52,6 +56,8 @@ export interface Node extends Keywords {
   /** Whether a keyword looks at each name of an object, known or not. */
   readonly hasNames: boolean;
   readonly properties?: Named<Sub>;
+  /** The properties that have choices. */
+  readonly constants?: readonly (readonly [name: string, part: Node])[];
   readonly patternProperties?: Named<Sub>;
   readonly additionalProperties?: Sub;
   readonly propertyNames?: Sub;
@@ -70,6 +76,16 @@ export interface Node extends Keywords {
   readonly isTracking: boolean;
   readonly unevaluatedItems?: Sub;
   readonly unevaluatedProperties?: Sub;
+}
+
+/** The values that `enum` or `const` allows. */
+export interface Choices {
+  /** Primitive values, which are compared by identity. */
+  readonly values: ReadonlySet<unknown>;
+  /** Keys of objects and arrays. */
+  readonly keys: ReadonlySet<string>;
+  /** The first few values, for error messages. */
+  readonly shown: string;
 }
 
 /** A bit for each JSON type. A number without a fraction has two of them. */
@@ -96,11 +112,23 @@ export class Nodes {
   /** Returns the node of a schema. The same schema always has the same node. */
   find(schema: unknown): Sub {
     if (!isObject(schema)) return schema !== false;
-    let node = this.#known.get(schema);
-    if (!node) {
-      this.#known.set(schema, node = toDraft(schema));
-      this.#addParts(node, schema);
+    const known = this.#known.get(schema);
+    if (known) {
+      // The same object in two places of the schema is like a reference.
+      known.isShared = true;
+      return known;
     }
+    const node = toDraft(schema);
+    this.#known.set(schema, node);
+    this.#addParts(node, schema);
+    return node;
+  }
+
+  /** Returns the node of a schema that references lead to. */
+  findShared(schema: unknown): Sub {
+    const node = this.find(schema);
+    const draft = this.#known.get(schema);
+    if (draft) draft.isShared = true;
     return node;
   }
 
@@ -112,6 +140,11 @@ export class Nodes {
     node.items = one(isList ? "additionalItems" : "items");
     node.contains = one("contains");
     node.properties = toNamed(schema.properties, (part) => this.find(part));
+    // Only if another property may take many steps, which they save.
+    if ([...node.properties?.values() ?? []].some(isDeep)) {
+      const isConstant = (entry: [string, Sub]): entry is [string, Node] => hasChoices(entry[1]);
+      node.constants = [...node.properties ?? []].filter(isConstant);
+    }
     node.patternProperties = toNamed(schema.patternProperties, (part) => this.find(part));
     node.additionalProperties = one("additionalProperties");
     node.propertyNames = one("propertyNames");
@@ -131,6 +164,16 @@ export class Nodes {
   }
 }
 
+function isDeep(part: Sub): boolean {
+  return typeof part === "object" &&
+    !!(part.$ref ?? part.$dynamicRef ?? part.properties ?? part.items ?? part.tuple ?? part.contains ?? part.allOf ??
+      part.anyOf ?? part.oneOf ?? part.not ?? part.if ?? part.additionalProperties ?? part.patternProperties);
+}
+
+function hasChoices(part: Sub): part is Node {
+  return typeof part === "object" && part.hasChoices;
+}
+
 function toNamed<T>(given: unknown, toPart: (part: unknown) => T): Named<T> | undefined {
   if (isObject(given)) return new Map(Object.entries(given).map(([name, part]) => [name, toPart(part)]));
 }
@@ -145,7 +188,9 @@ function toDraft(schema: JsonSchema): Draft {
     $ref: schema.$ref,
     $dynamicRef: schema.$dynamicRef,
     types: schema.type === undefined ? undefined : toBits(schema.type),
+    isShared: false,
     hasChoices: has("enum", "const"),
+    choices: undefined,
     ...{ minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, minLength, maxLength, pattern },
     hasItems: has("items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems"),
     tuple: undefined,
@@ -165,6 +210,7 @@ function toDraft(schema: JsonSchema): Draft {
       "dependencies",
     ),
     properties: undefined,
+    constants: undefined,
     patternProperties: undefined,
     additionalProperties: undefined,
     propertyNames: undefined,

@@ -51,7 +51,8 @@ export function toStandardSchema<const S extends StandardSchema | Shape>(
   const shown = { input: withoutKinds(marked.input), output: withoutKinds(marked.output) };
   const validate = (value: unknown) => {
     const adapted = adaptInput(value, marked.input, { revive: true });
-    return isSchema(given) ? given["~standard"].validate(adapted) : validateShape(given, adapted);
+    if (adapted.problem !== undefined) return { issues: [{ message: adapted.problem }] };
+    return isSchema(given) ? given["~standard"].validate(adapted.value) : validateShape(given, adapted.value);
   };
   return {
     "~standard": {

@@ -14,7 +14,8 @@ export type TextValues = Readonly<Record<string, string | undefined>>;
  * converted. The result is synchronous unless the schema is asynchronous.
  */
 export function readTextValues(schema: CompiledSchema, values: TextValues): Checked | Promise<Checked> {
-  return schema.validate(adaptInput({ ...values }, schema.json(), { jsonText: LIMITS }));
+  const adapted = adaptInput({ ...values }, schema.json(), { jsonText: LIMITS });
+  return adapted.problem === undefined ? schema.validate(adapted.value) : adapted;
 }
 
 // Values of a path or a URI are short.

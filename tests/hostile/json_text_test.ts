@@ -9,8 +9,9 @@ import { toRequest } from "../support/requests.ts";
 const object = { type: "object" } as const;
 const escaped = '{"\\u0039\\u0039\\u0039":1},';
 
-function adapt(given: Record<string, unknown>, property: Record<string, unknown>) {
-  return adaptInput(given, { type: "object", properties: { x: property } }, { jsonText: LIMITS.request });
+function adapt(given: Record<string, unknown>, property: Record<string, unknown>): unknown {
+  const adapted = adaptInput(given, { type: "object", properties: { x: property } }, { jsonText: LIMITS.request });
+  return adapted.problem === undefined ? adapted.value : adapted;
 }
 
 function time(run: () => unknown): number {

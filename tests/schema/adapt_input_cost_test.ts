@@ -1,9 +1,14 @@
 // The steps to adapt arguments: in proportion to what there is to change, and never a copy of a parsed text.
 import { LIMITS } from "../../src/core/limits.ts";
-import { adaptInput } from "../../src/schema/adapt_input.ts";
+import { adaptInput as readAdapted } from "../../src/schema/adapt_input.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
 import { assert, assertEquals } from "../support/std.ts";
 
+const adaptInput = (...given: Parameters<typeof readAdapted>): unknown => {
+  const adapted = readAdapted(...given);
+  assert(adapted.problem === undefined, adapted.problem);
+  return adapted.value;
+};
 const KEYS = 190_000;
 const list = <T>(length: number, make: (i: number) => T) => Array.from({ length }, (_, i) => make(i));
 const large = (value: unknown) => Object.fromEntries(list(KEYS, (i) => [`key${i}`, value]));
@@ -127,4 +132,30 @@ Deno.test("the reads of a schema are bounded, however many alternatives there ar
   const given = list(60_000, () => ({ kind: "no number" }));
   assertEquals(adaptInput(given, schema, { jsonText }), given);
   assert(reads < 15_000_000, `${reads} reads`);
+});
+
+Deno.test("a short value that several schemas lead to is adapted in few steps", () => {
+  const node = { $ref: "#/$defs/node" };
+  const part = { properties: { next: node, n: { type: "number", default: 1 } } };
+  const ladder = Object.fromEntries(
+    list(28, (i) => {
+      const next = { $ref: `#/$defs/step${i + 1}` };
+      return [i ? `step${i}` : "node", i === 27 ? { type: "number" } : { allOf: [next, next] }];
+    }),
+  );
+  const nested = (levels: number): unknown => levels ? { n: "5", next: nested(levels - 1) } : { n: "5" };
+  const expected = (levels: number): unknown => levels ? { n: 5, next: expected(levels - 1) } : { n: 5 };
+  const cases: [JsonSchema, unknown, unknown][] = [
+    [{ ...node, $defs: { node: { allOf: [part, part] } } }, nested(25), expected(25)],
+    [{ ...node, $defs: { node: { allOf: [part, { anyOf: [part, { type: "null" }] }] } } }, nested(25), expected(25)],
+    [{ ...node, $defs: ladder }, {}, {}],
+  ];
+  for (const [schema, value, adapted] of cases) {
+    let reads = 0;
+    assertEquals(adaptInput(value, counted(schema, () => reads++), { jsonText, defaults: true }), adapted);
+    assert(reads < 500_000, `${reads} reads`);
+  }
+  // A text is not remembered, and is refused instead.
+  const given = readAdapted("5", { ...node, $defs: ladder }, { jsonText, defaults: true });
+  assert(given.problem?.startsWith("cannot be checked: it takes too many steps"), JSON.stringify(given));
 });

@@ -1,13 +1,13 @@
-// The cost of validation: the time of each keyword is in proportion to the message, whatever it contains within the
-// limits, and short.
+// The cost of validation in steps: each keyword takes steps in proportion to the message, and a short message few of
+// them. How long steps take is measured by tests/load.
 import { LIMITS } from "../../src/core/limits.ts";
+import { compileJsonSchema, countLatestSteps } from "../../src/schema/json_check.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
-import { compileSchema } from "../../src/schema/schema.ts";
-import { shortest } from "../support/random.ts";
-import { assert } from "../support/std.ts";
+import { assert, assertEquals, assertLess } from "../support/std.ts";
 
-const values = 200_000;
-const bytes = LIMITS.request.bodyBytes;
+// A tenth of what a message may hold. Steps do not depend on the machine, and only on the size.
+const values = 20_000;
+const bytes = LIMITS.request.bodyBytes / 10;
 
 /** A schema, and its worst value of a size: 1 is the largest that the limits allow. */
 interface Worst {
@@ -31,7 +31,7 @@ const nested = (size: number) => {
 /** Numbers that one engine, which hashes them without a secret, puts into one bucket of a set. */
 const colliding = (size: number) => {
   const found: number[] = [];
-  for (let i = 0; found.length < size * 16_000; i++) if ((hash(i) & 0x1fff) === 5) found.push(i);
+  for (let i = 0; found.length < size * 1600; i++) if ((hash(i) & 0x1fff) === 5) found.push(i);
   return found;
 };
 function hash(key: number): number {
@@ -156,20 +156,186 @@ const WORST: Record<string, Worst> = {
   "failures at depth": { schema: { ...tree, contains: { type: "string" } }, make: nested },
 };
 
+/** The most steps for any message, and for one below 1 KiB. A step takes about 10 nanoseconds. */
+const MOST = 12_000_000;
+const MOST_OF_SHORT = 650_000;
+/** The most steps beyond the limit that one keyword takes at once. They are counted before they are taken. */
+const EXCESS = 1.2;
+
 for (const [name, { schema, make }] of Object.entries(WORST)) {
   Deno.test(`schema cost: ${name}`, () => {
-    const { validate } = compileSchema(schema, { use: "output", place: "the test" });
-    const [half, whole] = [make(0.5), make(1)];
-    const problem = () => (validate(whole) as { problem?: string }).problem ?? "";
-    assert(problem().length < 2100, problem());
-    let times = "";
-    for (let tries = 0; tries < 4; tries++) {
-      const short = shortest(() => validate(half), 2);
-      const long = shortest(() => validate(whole), 2);
-      times = `${short} ms for half of it, ${long} ms`;
-      // A validation of a few milliseconds is too short to compare.
-      if (long < 750 && (long < 15 || long / short < 3.5)) return;
-    }
-    throw new Error(times);
+    const check = compileJsonSchema(schema);
+    const count = (size: number) => {
+      const issues = check(make(size));
+      const length = issues.reduce((sum, { path, message }) => sum + path.length + message.length, 0);
+      assertLess(length, 8000, JSON.stringify(issues).slice(0, 200));
+      return countLatestSteps();
+    };
+    const [quarter, half, whole] = [count(0.25), count(0.5), count(1)];
+    assertLess(whole, MOST * EXCESS);
+    // The first steps are allowed for each message, and a step of the schema is taken once.
+    if (whole < MOST) assertLess(whole - half, 2.2 * (half - quarter) + 1000, `${quarter}, ${half}, ${whole}`);
+    check(0);
+    // The schema was read before, and the steps of a message do not depend on earlier ones.
+    assertEquals(count(0.5), half);
   });
 }
+
+const node = { $ref: "#/$defs/node" };
+const children = { children: { type: "array", items: node } };
+const named = { name: { type: "string" } };
+const nest = (levels: number, leaf: unknown, wrap: (inner: unknown) => unknown) => {
+  let value = leaf;
+  for (let i = 0; i < levels; i++) value = wrap(value);
+  return value;
+};
+const folder = (inner: unknown) => ({ name: "a", children: [inner] });
+/** A schema in which each of the steps down to `last` can be taken in two ways. */
+const ladder = (last: JsonSchema, keyword: "allOf" | "anyOf" | "oneOf"): JsonSchema => ({
+  ...node,
+  $defs: Object.fromEntries(
+    list(30, (i) => {
+      const next = { $ref: `#/$defs/step${i + 1}` };
+      return [i ? `step${i}` : "node", i === 29 ? last : { [keyword]: [next, next] }];
+    }),
+  ),
+});
+const recursive = (definition: JsonSchema): JsonSchema => ({ ...node, $defs: { node: definition } });
+
+/** A schema, a message of less than 1 KiB, and whether it is valid. */
+const SHORT: Record<string, readonly [JsonSchema, unknown, boolean | "too many steps"]> = {
+  "files or folders, with a wrong leaf": [
+    recursive({
+      anyOf: [
+        { type: "object", properties: { ...named, ...children }, required: ["name", "children"] },
+        { type: "object", properties: { ...named, ...children, owner: { type: "string" } }, required: ["owner"] },
+        { type: "object", properties: { ...named, size: { type: "number" } }, required: ["name", "size"] },
+      ],
+    }),
+    nest(20, { name: 1 }, folder),
+    false,
+  ],
+  "files or folders, with a valid leaf": [
+    recursive({
+      oneOf: [
+        { type: "object", properties: { ...named, ...children }, required: ["name", "children"] },
+        { type: "object", properties: { ...named, ...children, owner: { type: "string" } }, required: ["owner"] },
+        { type: "object", properties: { size: { type: "number" } }, required: ["size"] },
+      ],
+    }),
+    nest(20, { size: 1 }, folder),
+    true,
+  ],
+  "alternatives without anything required": [
+    recursive({
+      anyOf: [
+        { properties: { ...children, kind: { const: "a" } } },
+        { properties: { ...children, kind: { const: "b" } } },
+        { properties: children },
+      ],
+    }),
+    nest(22, { children: 1 }, folder),
+    false,
+  ],
+  "one of two that both fit": [
+    recursive({ type: "object", oneOf: [{ properties: children }, { properties: { ...children, z: false } }] }),
+    nest(20, { a: 1 }, folder),
+    false,
+  ],
+  "all of two": [
+    recursive({ allOf: [{ properties: children }, { properties: children }] }),
+    nest(22, {}, folder),
+    true,
+  ],
+  "not not": [recursive({ not: { not: { properties: children } }, properties: children }), nest(22, {}, folder), true],
+  "if, then and else": [
+    recursive({ if: { properties: children }, then: { properties: children }, else: { properties: children } }),
+    nest(22, {}, folder),
+    true,
+  ],
+  "contains and items": [recursive({ contains: node, items: node }), nest(30, 1, (inner) => [inner]), true],
+  "several patterns for one name": [
+    recursive({ patternProperties: { "^c": { items: node }, "n$": { items: node }, hild: { items: node } } }),
+    nest(22, {}, folder),
+    true,
+  ],
+  "dependentSchemas": [
+    recursive({
+      properties: children,
+      dependentSchemas: { children: { properties: children }, name: { properties: children } },
+    }),
+    nest(22, {}, folder),
+    true,
+  ],
+  "$dynamicRef": [
+    {
+      $dynamicAnchor: "node",
+      oneOf: [{ properties: { next: { $dynamicRef: "#node" } } }, {
+        properties: { next: { $dynamicRef: "#node" } },
+        required: ["other"],
+      }],
+    },
+    nest(40, {}, (next) => ({ next })),
+    true,
+  ],
+  "unevaluatedProperties": [
+    recursive({
+      type: "object",
+      anyOf: [{ properties: children }, { properties: { ...children, name: { const: "a" } } }],
+      unevaluatedProperties: node,
+    }),
+    nest(20, {}, folder),
+    true,
+  ],
+  "a ladder, tracked": [
+    { ...ladder({ properties: { a: true } }, "allOf"), unevaluatedProperties: false },
+    { a: 1 },
+    true,
+  ],
+  "a ladder, tracked, with another name": [
+    { ...ladder({ properties: { a: true } }, "allOf"), unevaluatedProperties: false },
+    { a: 1, b: 2 },
+    false,
+  ],
+  "a ladder of an object": [ladder({ type: "object" }, "allOf"), {}, true],
+  "a ladder of alternatives": [ladder({ type: "string" }, "anyOf"), {}, false],
+  "a ladder of single alternatives": [ladder({ type: "object" }, "oneOf"), {}, false],
+  "a ladder of a text": [ladder({ type: "string" }, "allOf"), "x", "too many steps"],
+  "a list of countries": [
+    { items: { oneOf: list(250, (i) => ({ const: `c${i}`, title: `Country ${i}` })) } },
+    list(150, (i) => `c${i}`),
+    true,
+  ],
+  "60 objects of 50 forms": [
+    { items: { anyOf: list(50, (i) => ({ type: "object", properties: named, required: [`f${i}`] })) } },
+    list(60, () => ({ f49: "x" })),
+    true,
+  ],
+};
+
+for (const [name, [schema, value, expected]] of Object.entries(SHORT)) {
+  Deno.test(`schema cost of a short message: ${name}`, () => {
+    assertLess(JSON.stringify(value).length, 1024);
+    const [first, ...more] = compileJsonSchema(schema)(value);
+    assertLess(countLatestSteps(), MOST_OF_SHORT);
+    if (first?.message.startsWith("cannot be checked")) {
+      assertEquals(first.message, "cannot be checked: it takes too many steps; send less, or nest it less deeply");
+      assertEquals(more, []);
+      assertEquals(expected, "too many steps");
+    } else assertEquals(!first, expected, first?.message);
+    // A part of a longer message takes no more.
+    const whole = compileJsonSchema({ properties: { x: schema.$defs ? node : schema }, $defs: schema.$defs ?? {} });
+    if (schema.$defs) whole({ x: value, y: list(1000, (i) => i) });
+    assertLess(countLatestSteps(), 3 * MOST_OF_SHORT);
+  });
+}
+
+Deno.test("a longer message may take more steps, and a larger schema too", () => {
+  const forms = (count: number) => ({ items: { anyOf: list(count, (i) => ({ required: [`a${i}`] })) } });
+  const refused = (schema: JsonSchema, value: unknown) =>
+    compileJsonSchema(schema)(value).some(({ message }) => message.startsWith("cannot be checked"));
+  const items = (length: number, text: string) => list(length, () => ({ text }));
+  assert(refused(forms(400), items(150, "")));
+  assert(!refused(forms(400), items(150, "x".repeat(60))));
+  assert(!refused({ ...forms(400), $defs: { more: { enum: list(60_000, (i) => i) } } }, items(150, "")));
+});

@@ -1,0 +1,63 @@
+/**
+ * Compares values as JSON does, regardless of the order of properties.
+ *
+ * @module
+ */
+import { isObject } from "../protocol/jsonrpc.ts";
+import { spend } from "./steps.ts";
+
+/** Steps for a value. */
+const STEP = 20;
+/** Steps for a name, which is sorted. */
+const NAME = 24;
+
+/** Returns the same text for all values that are equal in JSON. */
+export function toKey(value: unknown): string {
+  spend(STEP);
+  if (Array.isArray(value)) {
+    let text = "[";
+    for (const item of value) text += toKey(item) + ",";
+    return text + "]";
+  }
+  if (!isObject(value)) {
+    if (typeof value === "string") spend(value.length);
+    return `${Number.isFinite(value) ? value : JSON.stringify(value)}`;
+  }
+  if (typeof value.toJSON === "function") return toKey(value.toJSON());
+  const names = Object.keys(value);
+  if (names.length > 1) names.sort();
+  spend(NAME * names.length);
+  let text = "{";
+  for (const name of names) {
+    // With its length before it, a name needs no quotes. Without the comma, the next length could be a part of a number.
+    if (value[name] !== undefined) text += `${name.length}:${name}${toKey(value[name])},`;
+  }
+  return text + "}";
+}
+
+/**
+ * Tests for two items that are equal in JSON.
+ *
+ * Items are sorted and not put into a set, because engines hash numbers, and texts of digits, without a secret: a client
+ * could send items that all collide. Sorting also takes less time.
+ */
+export function hasEqual(list: readonly unknown[]): boolean {
+  const numbers: number[] = [];
+  const keys: string[] = [];
+  for (const given of list) {
+    spend(STEP);
+    const item = isObject(given) && typeof given.toJSON === "function" ? given.toJSON() : given;
+    if (typeof item === "number" && Number.isFinite(item)) numbers.push(item);
+    else if (typeof item === "string") {
+      spend(item.length >> 2);
+      // No key of another value begins with a quotation mark.
+      keys.push('"' + item);
+    } else keys.push(toKey(item));
+  }
+  return hasNeighbors(Float64Array.from(numbers).sort()) || hasNeighbors(keys.sort());
+}
+
+function hasNeighbors(sorted: Float64Array | readonly string[]): boolean {
+  for (let i = 1; i < sorted.length; i++) if (sorted[i] === sorted[i - 1]) return true;
+  return false;
+}

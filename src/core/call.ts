@@ -304,12 +304,16 @@ export class Call implements ServiceCall, Cancellable {
     this.account.charge(this.weigh());
   }
 
-  /** Waits for something that is no work of the handler, such as an answer. Meanwhile its time stands still. */
+  /**
+   * Waits for something that is no work of the handler, such as an answer. Meanwhile its time stands still, and that of a
+   * handler that reads a resource by this call.
+   */
   async untilAnswered<T>(answer: Promise<T>): Promise<T> {
+    const { outer } = this.host;
     this.asking = (this.asking ?? 0) + 1;
     this.deadline?.stop();
     try {
-      return await answer;
+      return await (outer ? outer.untilAnswered(answer) : answer);
     } finally {
       this.hasAsked = true;
       if (!--this.asking) this.deadline?.start();

@@ -256,8 +256,8 @@ export interface Context<S = NoServices> {
    */
   get<T>(service: Service<T>): Promise<T>;
   /**
-   * Reads a resource of this server as the same caller: with its `allow`, scopes, guards and middleware. Questions reach
-   * the client. Resources may read each other up to 8 levels deep.
+   * Reads a resource of this server as the same caller: with its `allow`, scopes, limits, guards and middleware. Questions
+   * reach the client. Resources may read each other up to 8 levels deep.
    *
    * @throws {McpError} if the resource does not exist or is hidden from the caller, or the caller lacks its scopes.
    */

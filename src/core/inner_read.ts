@@ -7,6 +7,7 @@ import { McpError, quote } from "../protocol/errors.ts";
 import type { ResourceContents } from "../protocol/types.ts";
 import { Call, type CallHost, type Carrier, type Deferred } from "./call.ts";
 import type { Core } from "./core.ts";
+import { ExactDeadline } from "./deadline.ts";
 import type { Method } from "./feature.ts";
 import { InFlight } from "./in_flight.ts";
 import { requireCapabilities } from "./question.ts";
@@ -24,7 +25,10 @@ export interface ReadParts {
 // Resources that read each other in a circle would never end.
 const MAX_DEPTH = 8;
 
-/** Reads a resource as the caller of `outer`. The read has no slot and no deadline of its own. */
+/**
+ * Reads a resource as the caller of `outer`. The read has no slot of its own. It has a deadline of its own if the resource
+ * has a `timeoutMs`. That of `outer` bounds it too.
+ */
 export async function readInner(
   outer: Call,
   uri: string,
@@ -41,10 +45,8 @@ export async function readInner(
   call.asks = outer.asks;
   const { promise: cancelled, reject } = Promise.withResolvers<never>();
   cancelled.catch(() => {});
-  const onAbort = () => {
-    call.cancel(outer.reason);
-    reject(outer.reason);
-  };
+  call.onCancel = () => reject(call.error ?? call.reason);
+  const onAbort = () => call.cancel(outer.reason);
   outer.signal.addEventListener("abort", onAbort);
   if (outer.signal.aborted) onAbort();
   const read = async () => {
@@ -53,8 +55,15 @@ export async function readInner(
     if (runner.needs) requireCapabilities(client.capabilities, runner.needs, "read the resource");
     // Otherwise a tool that reads what its client names would be a way around the rate of a resource.
     runner.check?.(call);
-    if (runner.extensions?.run) return await runner.extensions.run(call, runner, scheduler);
-    return await (scheduler.invoke ? scheduler.invoke(call, runner) : runner.run(call));
+    const result = runner.extensions?.run
+      ? runner.extensions.run(call, runner, scheduler)
+      : scheduler.invoke
+      ? scheduler.invoke(call, runner)
+      : runner.run(call);
+    // The limits of the resource set it when they start to run.
+    const { timeoutMs = Infinity } = call;
+    if (timeoutMs !== Infinity) call.deadline = new ExactDeadline(call, core.ticker, timeoutMs);
+    return await result;
   };
   try {
     const { contents } = await Promise.race([cancelled, read()]);
@@ -62,6 +71,7 @@ export async function readInner(
     return contents;
   } finally {
     outer.signal.removeEventListener("abort", onAbort);
+    call.deadline?.stop();
     call.ended = true;
   }
 }

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/
 import { z } from "zod";
 import { type CallEvent, type LimitEvent, prompt, type RefusedEvent, resource, tool } from "../../mod.ts";
 import { limits } from "../../src/limits/limits.ts";
-import { RpcError } from "../../src/testing/testing.ts";
+import { fakeClock, RpcError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
 
 const pause = (ms: number, signal?: AbortSignal) =>
@@ -63,6 +63,115 @@ behaviour("every kind of handler has a timeout of its own", async (connect) => {
   assertEquals(aborted.toSorted(), ["c", "p", "r", "t"]);
   assertEquals(textOf(await slow), "done");
   assertEquals(reached.map(({ limit }) => limit), Array(4).fill("handler.timeoutMs"));
+});
+
+/** A tool that reads a resource, and returns its text or the error. */
+const reader = (timeoutMs: number) =>
+  tool({
+    name: "reader",
+    limits: limits({ timeoutMs }),
+    input: z.object({ uri: z.string() }),
+    run: ({ uri }, ctx) =>
+      ctx.readResource(uri).then(
+        ([contents]) => String(Object(contents).text),
+        (error) => `caught ${error.code} ${error.message}`,
+      ),
+  });
+
+behaviour("a resource that a handler reads obeys its own timeout, and the handler goes on", async (connect) => {
+  const clock = fakeClock();
+  const started: string[] = [];
+  const aborted: string[] = [];
+  const short = limits({ timeoutMs: 30 });
+  const { pass, open } = gate();
+  const slow = resource({
+    uri: "x://slow",
+    name: "slow",
+    limits: short,
+    read: (uri, { signal }) => {
+      started.push(uri);
+      return new Promise<never>((_, reject) =>
+        signal.addEventListener("abort", () => {
+          aborted.push(signal.reason.name);
+          reject(signal.reason);
+        })
+      );
+    },
+  });
+  // It ignores the end of its call.
+  const deaf = resource({
+    uri: "x://deaf",
+    name: "deaf",
+    limits: short,
+    read: (uri) => {
+      started.push(uri);
+      return pass.then(() => "late");
+    },
+  });
+  const nested = resource({ uri: "x://nested", name: "nested", read: (_, ctx) => ctx.readResource("x://slow") });
+  const { client } = await connect({ clock, handlers: [reader(5000), slow, deaf, nested] });
+  for (const uri of ["x://slow", "x://deaf", "x://nested"]) {
+    started.length = 0;
+    const call = client.callTool("reader", { uri });
+    await until(() => started.length > 0, "the resource starts");
+    await clock.advance(30);
+    assertEquals(
+      textOf(await call),
+      "caught -32603 Cannot finish the call: it took longer than 30 ms (handler.timeoutMs)",
+      uri,
+    );
+  }
+  assertEquals(aborted, ["TimeoutError", "TimeoutError"]);
+  open();
+});
+
+behaviour("while a resource that a handler reads waits for an answer or a place, no time counts", async (connect) => {
+  const clock = fakeClock();
+  const reached: string[] = [];
+  let asked = 0;
+  let held = 0;
+  const answering = gate();
+  const holding = gate();
+  const schema = z.object({ ok: z.boolean() });
+  const asking = resource({
+    uri: "x://asking",
+    name: "asking",
+    limits: limits({ timeoutMs: 1000 }),
+    read: async (_, ctx) => (await ctx.elicit("a", { message: "Sure?", schema })).action,
+  });
+  const single = resource({
+    uri: "x://single",
+    name: "single",
+    limits: limits({ timeoutMs: Infinity, concurrency: 1 }),
+    read: () => {
+      held++;
+      return holding.pass.then(() => "single");
+    },
+  });
+  const { client } = await connect({
+    clock,
+    handlers: [reader(1000), asking, single],
+    observer: { limit: ({ limit }) => void reached.push(limit) },
+  }, {
+    onElicit: async () => {
+      asked++;
+      await answering.pass;
+      return { action: "accept", content: { ok: true } };
+    },
+  });
+  const answered = client.callTool("reader", { uri: "x://asking" });
+  await until(() => asked > 0, "the resource asks");
+  await clock.advance(5000);
+  answering.open();
+  assertEquals(textOf(await answered), "accept");
+  const first = client.readResource("x://single");
+  await until(() => held > 0, "the resource holds its place");
+  const second = client.callTool("reader", { uri: "x://single" });
+  await until(() => reached.includes("handler.concurrency"), "the second read waits");
+  await clock.advance(5000);
+  holding.open();
+  assertEquals(Object((await first).contents[0]).text, "single");
+  assertEquals(textOf(await second), "single");
 });
 
 behaviour("the time of an answer does not count towards the timeout, and that of the handler does", async (connect) => {

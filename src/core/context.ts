@@ -78,7 +78,8 @@ export interface ChangeNotifier {
   resourceUpdated(uri: string): void;
   /**
    * Notifies clients that a list has changed, for example because `allow` now decides differently. Adding and removing
-   * handlers notifies them automatically. Does nothing if the server has never had handlers of this kind.
+   * handlers notifies them automatically. Does nothing if the server has never had handlers of this kind, unless
+   * `capabilities` declares the list.
    *
    * @throws {TypeError} if no list has this name.
    */

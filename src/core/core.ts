@@ -8,7 +8,7 @@ import type { Implementation } from "../protocol/types.ts";
 import type { JsonSchema } from "../schema/schema.ts";
 import type { Authentication } from "./auth.ts";
 import type { Call } from "./call.ts";
-import type { Capabilities } from "./capabilities.ts";
+import type { ReadCapabilities } from "./capabilities.ts";
 import type { ClientFacts, Context, ReadRoute } from "./context.ts";
 import type { Filters } from "./guards.ts";
 import type { Link } from "./link.ts";
@@ -82,7 +82,7 @@ export interface Core {
   /** Whether arguments may be JSON text where their schema expects another type. */
   readonly lenientArguments?: boolean;
   /** The optional capabilities of the server. */
-  readonly can: Capabilities;
+  readonly can: ReadCapabilities;
   /** Decides whether a request may enter. Throws the error for the client. */
   readonly admit?: (request: Entering) => Promise<void>;
   /** Receives events. It has a method only for events that an observer handles, so write `observer.call?.({ … })`. */

@@ -8,6 +8,7 @@ import type { Params } from "../protocol/jsonrpc.ts";
 import type { Changes } from "./changes.ts";
 import type { HandlerSelector } from "./context.ts";
 import type { Core } from "./core.ts";
+import { compileEmpty } from "./declared_lists.ts";
 import type { Compiled, Feature, Handler, Method } from "./feature.ts";
 import { INTERNALS } from "./internals.ts";
 
@@ -22,12 +23,14 @@ export class Registry {
   rule?: (handlers: readonly Handler[]) => ReadonlyMap<Handler, Handler>;
   #compiled = new Map<string, Compiled>();
   /** Compiled methods by name. The map is replaced as a whole when handlers change. */
-  methods: ReadonlyMap<string, Method> = new Map();
+  methods: ReadonlyMap<string, Method>;
 
-  /** Creates an empty registry, which announces its changes through `changes`. */
+  /** Creates a registry without handlers, which announces its changes through `changes`. */
   constructor(core: Core, changes: Changes) {
     this.#core = core;
     this.#changes = changes;
+    for (const name of core.can.lists) this.#compiled.set(name, compileEmpty(name, core));
+    this.methods = toMethods(this.#compiled);
   }
 
   /** Capabilities that the server declares. */
@@ -121,7 +124,7 @@ export class Registry {
     this.#handlers = handlers;
     this.#ruled = ruled;
     this.#compiled = compiled;
-    this.methods = new Map([...compiled.values()].flatMap(({ methods }) => Object.entries(methods)));
+    this.methods = toMethods(compiled);
   }
 
   #swap(handlers: readonly Handler[], changed: readonly Handler[]): void {
@@ -134,6 +137,10 @@ export class Registry {
       this.#changes.emit({ kind: "list", feature: name, handlers: ruled });
     }
   }
+}
+
+function toMethods(compiled: ReadonlyMap<string, Compiled>): ReadonlyMap<string, Method> {
+  return new Map([...compiled.values()].flatMap(({ methods }) => Object.entries(methods)));
 }
 
 const LISTS: readonly string[] = ["tools", "resources", "prompts"];

@@ -76,8 +76,9 @@ export interface ServerOptions {
    */
   readonly admit?: Admit;
   /**
-   * Switches for what the server declares and does. Each defaults to `true`: `listChanged`, `subscribe`, `completions`
-   * and `logging`.
+   * What the server declares and does. The switches `listChanged`, `subscribe`, `completions` and `logging` default to
+   * `true`. `tools: true`, `resources: true` and `prompts: true` declare a list while it is empty, for servers that add
+   * their first handler later.
    */
   readonly capabilities?: CapabilityOptions;
   /**

@@ -204,7 +204,11 @@ behaviour("capabilities that are switched off are neither declared nor served", 
 Deno.test("switches are checked", () => {
   const options = { name: "x", version: "1" };
   // The types do not allow these.
-  for (const capabilities of [{ tools: false }, { logging: 0 }] as unknown as { logging: boolean }[]) {
+  for (
+    const capabilities of [{ tools: false }, { prompts: 1 }, { resources: null }, { tool: true }, {
+      logging: 0,
+    }] as unknown as { logging: boolean }[]
+  ) {
     assertThrows(() => createServer({ ...options, capabilities }), TypeError, "capabilities.");
   }
 });

@@ -1,7 +1,7 @@
 // Notifications that handlers and servers send: changes of resources and of lists, to clients of every revision.
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { type Context, createServer, type ListName, prompt, resource, tool } from "../../mod.ts";
-import { fakeContext } from "../../src/testing/testing.ts";
+import { fakeContext, RpcError } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 
 const LISTS = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
@@ -96,6 +96,67 @@ behaviour("a list that the server never had is not announced, but one that becam
     "notifications/tools/list_changed",
     "notifications/tools/list_changed",
   ]);
+  await subscription.close();
+});
+
+behaviour("a declared list is empty at first, and its first handler is announced", async (connect, way) => {
+  const { client, server, join } = await connect({ capabilities: { tools: true, resources: true, prompts: true } });
+  const { capabilities } = client.server;
+  if (way.era === "legacy") {
+    assertEquals(capabilities.tools, { listChanged: true });
+    assertEquals(capabilities.resources, { listChanged: true, subscribe: true });
+    assertEquals(capabilities.prompts, { listChanged: true });
+  }
+  const lists = await Promise.all([
+    client.listTools(),
+    client.listResources(),
+    client.listResourceTemplates(),
+    client.listPrompts(),
+  ]);
+  assertEquals(lists, [[], [], [], []]);
+  const added = [
+    tool({ name: "late", run: () => "" }),
+    resource({ uri: "x://late", name: "late", read: () => "" }),
+    prompt({ name: "late", run: () => "" }),
+  ];
+  const ask = [
+    () => client.callTool("other"),
+    () => client.readResource("x://other"),
+    () => client.getPrompt("other"),
+    () => client.request("tools/call", {}),
+    () => client.request("resources/read", {}),
+    () => client.request("prompts/get", { name: 5 }),
+  ];
+  const refusals = async () =>
+    await Promise.all(ask.map(async (send) => {
+      const { code, message } = await assertRejects(send, RpcError);
+      return [code, message];
+    }));
+  const before = await refusals();
+  const subscription = await client.subscribe({ ...LISTS, resourceSubscriptions: ["x://late"] });
+  for (const list of ["tools", "resources", "prompts"] as const) server.listChanged(list);
+  await subscription.take(3);
+  server.handlers.add(...added);
+  const methods = (await subscription.take(6)).map(({ method }) => method);
+  const expected = ["prompts", "resources", "tools"].map((list) => `notifications/${list}/list_changed`);
+  assertEquals([methods.slice(0, 3).sort(), methods.slice(3).sort()], [expected, expected]);
+  server.resourceUpdated("x://late");
+  assertEquals((await subscription.take(7))[6].params.uri, "x://late");
+  assertEquals(await refusals(), before, "a server with handlers refuses in other words");
+  assertEquals((await client.listTools()).map(({ name }) => name), ["late"]);
+  server.handlers.remove(...added);
+  assertEquals(await client.listTools(), []);
+  assertEquals(await (await join()).listPrompts(), []);
+  await subscription.close();
+});
+
+behaviour("a declared list is not announced with listChanged: false", async (connect) => {
+  const { client, server } = await connect({ capabilities: { tools: true, listChanged: false } });
+  const subscription = await client.subscribe(LISTS);
+  server.handlers.add(everywhere[0]);
+  server.listChanged("tools");
+  await client.listTools();
+  assertEquals(subscription.received, []);
   await subscription.close();
 });
 

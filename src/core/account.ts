@@ -6,6 +6,7 @@
  * 1. Add its name to {@linkcode PotName}, and a row to `tests/load/pots.ts`: who pays, its share, what happens when it
  *    is full. Both are compared with the pots that a server really makes.
  * 2. `const pot = accounts.pot({ name: "things.open", total: 1000, share: 100 })`. The same name is the same pot.
+ *    `account.pot` does the same.
  * 3. For something that a client cannot lose, such as a running call: `pot.take(account, amount)`, which returns whether
  *    there is room, and `pot.give(account, amount)`.
  * 4. For something that a client can lose: `const holding = pot.keep(account, amount, drop)`, which returns `undefined`
@@ -31,15 +32,28 @@ export type PotName =
   | "streams.open"
   | "calls.running"
   | "calls.waiting"
-  | "perTenant.running";
+  | "calls.afterResponse"
+  | "perTenant.running"
+  | "request.allBodiesBytes"
+  | "replay.bytes"
+  | "endpoints.open"
+  | "endpoints.making"
+  | "endpoints.checked"
+  | "auth.running"
+  | "handler.keepBytes"
+  | "handler.concurrency";
 
 /** Options of a pot. */
 export interface PotOptions {
   readonly name: PotName;
+  /** Tells apart several pots of one name, such as those of single tools. */
+  readonly of?: string;
   /** The most that all clients hold together. */
   readonly total: number;
   /** The most that one client holds. Defaults to what others leave. */
   readonly share?: number;
+  /** Name of the limit on the total, for the observer. Defaults to the name of the pot. */
+  readonly limitName?: string;
   /** Name of the limit on the share, for the observer. Defaults to the name of the pot. */
   readonly shareName?: string;
   /** The most that the clients of one tenant hold together, and the name of this limit for the observer. */
@@ -52,6 +66,8 @@ export interface PotOptions {
    * that takes from the reserve can make another one lose something.
    */
   readonly isCache?: boolean;
+  /** Whether a client loses its largest holding first, and not what it used least recently. */
+  readonly losesLargest?: boolean;
 }
 
 /** Starts a call that waited for a slot. */
@@ -74,9 +90,11 @@ export class Pot {
   /** The part of the total that every client may use. */
   readonly common: number;
   readonly #accounts: Accounts;
+  readonly #limitName: string;
   readonly #shareName: string;
   readonly #tenantName: string;
   readonly #isCache: boolean;
+  readonly #losesLargest: boolean;
   /** What clients can lose, by root. In both, what was used least recently is first. */
   readonly #losable = new Map<Account, Set<Holding>>();
 
@@ -90,9 +108,11 @@ export class Pot {
     this.index = index;
     this.common = isCache ? total : Math.ceil(total * 0.75);
     this.#accounts = accounts;
-    this.#shareName = options.shareName ?? name;
-    this.#tenantName = options.tenantName ?? name;
+    this.#limitName = options.limitName ?? name;
+    this.#shareName = options.shareName ?? this.#limitName;
+    this.#tenantName = options.tenantName ?? this.#limitName;
     this.#isCache = isCache;
+    this.#losesLargest = options.losesLargest ?? false;
   }
 
   /** Takes an amount and returns `true`. Returns `false` if there is no room. */
@@ -132,14 +152,21 @@ export class Pot {
 
   /** Makes room for an amount. Returns `false` if that is impossible, which it reports to the observer. */
   makeRoom(account: Account, amount: number): boolean {
-    for (;;) {
+    for (let isFirst = true;; isFirst = false) {
       const exceeded = account.findExceeded(this, amount);
       if (!exceeded && this.hasRoom(account, amount)) return true;
+      if (this.#isCache && isFirst) this.reach(account);
       if (exceeded ? this.#isCache && this.#dropOf(account.root) : this.#dropFor(account, amount)) continue;
-      const limit = !exceeded ? this.name : exceeded.isTenant ? this.#tenantName : this.#shareName;
+      if (this.#isCache) return false;
+      const limit = !exceeded ? this.#limitName : exceeded.isTenant ? this.#tenantName : this.#shareName;
       this.#accounts.server.observing?.reach(limit, (exceeded ?? account).key);
       return false;
     }
+  }
+
+  /** Informs the observer that this pot is full. */
+  reach(account: Account): void {
+    this.#accounts.server.observing?.reach(this.#limitName, account.key);
   }
 
   /** Adds something that can be lost, as the most recently used. */
@@ -179,8 +206,14 @@ export class Pot {
   }
 
   #dropOf(root: Account): boolean {
+    const own = this.#losable.get(root) ?? [];
+    if (this.#losesLargest) {
+      let largest: Holding | undefined;
+      for (const holding of own) if (!largest || holding.amount > largest.amount) largest = holding;
+      return largest?.lose() ?? false;
+    }
     let tries = 0;
-    for (const holding of this.#losable.get(root) ?? []) {
+    for (const holding of own) {
       if (tries++ === MAX_TRIES) break;
       if (holding.lose()) return true;
       // What is in use is not tried again soon.
@@ -193,8 +226,8 @@ export class Pot {
 /** Something that a client holds and may lose. */
 export class Holding {
   /** The client, or its network. */
-  readonly root: Account;
-  readonly account: Account;
+  root: Account;
+  account: Account;
   #amount: number;
   readonly #pot: Pot;
   readonly #drop: Drop;
@@ -210,10 +243,29 @@ export class Holding {
     pot.insert(this);
   }
 
+  /** What it takes of its pot. */
+  get amount(): number {
+    return this.#amount;
+  }
+
   /** Marks it as used now. */
   touch(): void {
     if (!this.#isOpen) return;
     this.#pot.remove(this);
+    this.#pot.insert(this);
+  }
+
+  /** Marks it as used now by a client. Of all its clients, it counts for the one that held least when it used it. */
+  use(account: Account): void {
+    const { root } = account;
+    if (!this.#isOpen || root === this.root || root.amount(this.#pot) >= this.root.amount(this.#pot)) {
+      return this.touch();
+    }
+    this.#pot.remove(this);
+    this.#pot.give(this.account, this.#amount);
+    this.account = account;
+    this.root = root;
+    this.#pot.add(account, this.#amount);
     this.#pot.insert(this);
   }
 
@@ -329,6 +381,16 @@ export class Account {
     return this.#all.memory.take(this, bytes);
   }
 
+  /** Charges bytes that the client may lose by `drop`. Returns `undefined` if there is no room for them. */
+  keep(bytes: number, drop: Drop): Holding | undefined {
+    return this.#all.memory.keep(this, bytes, drop);
+  }
+
+  /** Returns the pot with this name, see {@linkcode Accounts.pot}. */
+  pot(options: PotOptions): Pot {
+    return this.#all.pot(options);
+  }
+
   /** Charges bytes that are already in memory, without checking the limits. */
   add(bytes: number): void {
     this.#all.memory.add(this, bytes);
@@ -370,11 +432,9 @@ export class Account {
   /** Tests whether the client, with its network, holds so little that it may use the reserve of a pot. */
   isSmall(pot: Pot, amount: number): boolean {
     const { root } = this;
-    for (const each of this.#all.pots.values()) {
-      const small = each.small ?? (each === pot ? 1 : Infinity);
-      if (root.amount(each) + (each === pot ? amount : 0) > small) return false;
-    }
-    return true;
+    if (root.amount(pot) + amount > (pot.small ?? 1)) return false;
+    const { memory, streams, running } = this.#all;
+    return [memory, streams, running].every((each) => root.amount(each) <= (each.small ?? 1));
   }
 
   /** Changes what this account holds of a pot, and those of which it is a part. */
@@ -436,8 +496,8 @@ export interface AccountHost {
 /** All accounts and pots of a server. */
 export class Accounts {
   readonly server: AccountHost;
-  /** The pots by name. */
-  readonly pots: Map<PotName, Pot> = new Map();
+  /** The pots by name, and by what they are for. */
+  readonly pots: Map<string, Pot> = new Map();
   /** Bytes that the server holds. */
   readonly memory: Pot;
   /** Open streams, sockets and subscriptions. */
@@ -487,10 +547,12 @@ export class Accounts {
 
   /** Returns the pot with this name. Creates it first if necessary. */
   pot(options: PotOptions): Pot {
-    const known = this.pots.get(options.name);
+    const { name, of } = options;
+    const key = of === undefined ? name : `${name} ${of}`;
+    const known = this.pots.get(key);
     if (known) return known;
     const pot = new Pot(this, this.pots.size, options);
-    this.pots.set(options.name, pot);
+    this.pots.set(key, pot);
     return pot;
   }
 

@@ -288,11 +288,12 @@ export interface Limits {
      */
     readonly events: number;
     /**
-     * Bytes of the events that all sessions keep, at two bytes per character. One session may use all that is free.
+     * Bytes of the events that all sessions keep, at two bytes per character. One client may use all that is free.
      *
      * Together: this is the total. It does not count towards `memory`.
      *
-     * Exceeded: as for `replay.events`.
+     * Exceeded: the session of the client with most bytes that has most of them drops its oldest events. Resuming before
+     * them gets HTTP 400, code -32600.
      */
     readonly bytes: number;
     /**
@@ -306,11 +307,11 @@ export interface Limits {
   readonly endpoints: {
     /**
      * Concrete paths whose handlers are in memory. Those whose handlers are being made are counted separately, up to
-     * the same number.
+     * the same number, of which one client may make a quarter.
      *
      * Together: all of them share the other limits.
      *
-     * Exceeded: the server drops the path that was idle for longest. Its sessions stay valid, but their clients lose
+     * Exceeded: of the client with most paths, the server drops the one that was idle for longest. Its sessions stay valid, but their clients lose
      * their subscriptions and their kept events. If none is idle: HTTP 503 with `Retry-After`, code -31503.
      */
     readonly open: number;

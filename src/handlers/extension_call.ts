@@ -29,33 +29,21 @@ export async function runWrapped(
   return await new Layer(outer, attribute, next, executor).run(attribute.options.wrap);
 }
 
-/** Number of handlers of one server that go on after their response, per client and in total. */
-interface Places {
-  readonly ofClient: Map<unknown, number>;
-  total: number;
-}
-
-const places = new WeakMap<Executor, Places>();
-
 // Half of the slots stay free for other calls. Otherwise a client could neither answer nor cancel what it has started.
 function takePlace(executor: Executor, account: Account): () => void {
   const { runningPerClient, running } = executor.limits;
-  const known = places.get(executor) ?? { ofClient: new Map(), total: 0 };
-  places.set(executor, known);
-  const client = account.key ?? account;
-  const count = known.ofClient.get(client) ?? 0;
-  if (count >= Math.floor(runningPerClient / 2) || known.total >= Math.floor(running / 2)) {
+  const places = account.pot({
+    name: "calls.afterResponse",
+    total: Math.floor(running / 2),
+    share: Math.floor(runningPerClient / 2),
+    limitName: "calls.running",
+    shareName: "calls.runningPerClient",
+  });
+  if (!places.take(account)) {
     const state = "too many go on after their response (half of calls.runningPerClient and of calls.running)";
     throw toBusy(`run the call: ${state}`);
   }
-  known.ofClient.set(client, count + 1);
-  known.total++;
-  return () => {
-    const left = (known.ofClient.get(client) ?? 1) - 1;
-    if (left) known.ofClient.set(client, left);
-    else known.ofClient.delete(client);
-    known.total--;
-  };
+  return () => places.give(account);
 }
 
 /** One attribute around a call. The handler runs with a call of its own, which can outlive the request. */

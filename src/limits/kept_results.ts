@@ -6,7 +6,7 @@
 import { McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Content } from "../protocol/types.ts";
-import type { Account } from "../core/account.ts";
+import type { Account, Holding, Pot } from "../core/account.ts";
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
 import type { Handler } from "../core/feature.ts";
@@ -28,8 +28,8 @@ interface Kept {
   readonly pages: readonly Page[];
   /** The caller that may read it. */
   readonly principal?: string;
-  readonly bytes: number;
-  readonly account: Account;
+  /** Its places among the results of this tool, and in memory. */
+  readonly held: readonly Holding[];
   /** Time until which it is kept, in milliseconds of the monotonic clock. */
   readonly ends: number;
 }
@@ -45,7 +45,6 @@ interface Page {
 interface Shelf {
   /** The oldest first. */
   readonly results: Map<string, Kept>;
-  bytes: number;
   /** Drops results whose time is over. It does not keep the process alive. */
   readonly sweep: Sweep;
 }
@@ -93,17 +92,15 @@ export class Keeper {
     // Two bytes per character.
     const bytes = pages.reduce((sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100, 200);
     const { account, principal } = call.link;
-    // A result that cannot be kept must not drop those of other clients.
-    if (bytes > this.#keepBytes || !account.hold(bytes)) return;
-    for (const [id] of shelf.results) {
-      if (shelf.bytes + bytes <= this.#keepBytes) break;
-      this.#drop(shelf, id);
-    }
     const id = crypto.randomUUID();
+    const drop = () => this.#drop(shelf, id);
+    // First, because a result that memory has no room for must not drop those of other clients.
+    const charge = account.keep(bytes, drop);
+    const place = charge && this.#toPot(account).keep(account, bytes, drop);
+    if (!place) return void charge?.end();
     const ends = core.ticker.clock.now() + this.#keepMs;
     core.ticker.schedule(shelf.sweep, this.#keepMs);
-    shelf.bytes += bytes;
-    shelf.results.set(id, { pages, principal: principal?.id, bytes, account, ends });
+    shelf.results.set(id, { pages, principal: principal?.id, held: [charge, place], ends });
     const uri = `${this.#start}${id}/1`;
     const minutes = Math.max(1, Math.round(this.#keepMs / 60_000));
     const note = `The result has ${size} bytes, which is too much for one answer. Read the resource ${uri}: it has ` +
@@ -122,7 +119,6 @@ export class Keeper {
     if (known) return known;
     const shelf: Shelf = {
       results: new Map(),
-      bytes: 0,
       sweep: (now) => {
         for (const [id, { ends }] of shelf.results) {
           if (ends > now) return ends - now;
@@ -134,12 +130,16 @@ export class Keeper {
     return shelf;
   }
 
-  #drop(shelf: Shelf, id: string): void {
+  // All tenants share it.
+  #toPot(account: Account): Pot {
+    return account.pot({ name: "handler.keepBytes", of: this.#start, total: this.#keepBytes, isCache: true });
+  }
+
+  #drop(shelf: Shelf, id: string): boolean {
     const kept = shelf.results.get(id);
-    if (!kept) return;
     shelf.results.delete(id);
-    shelf.bytes -= kept.bytes;
-    kept.account.free(kept.bytes);
+    for (const held of kept?.held ?? []) held.end();
+    return !!kept;
   }
 
   // A result of another caller does not exist.

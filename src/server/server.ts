@@ -267,7 +267,7 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
   const authenticatorOf = (auth: Authentication): LoadAuthenticator =>
     lazy(async () => {
       const { HttpAuthenticator } = await import("../transports/http/http_authenticator.ts");
-      return new HttpAuthenticator(auth, { core, path, proxies });
+      return new HttpAuthenticator(auth, { core, accounts: engine.accounts, path, proxies });
     });
   return new LazyEndpoint(engine, era, {
     path: branch ? path : hasParams ? readTemplate(path) : readPath(path),

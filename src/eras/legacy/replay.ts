@@ -6,6 +6,7 @@
  */
 import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
 import { toBytes } from "../../protocol/weight.ts";
+import type { Account, Holding } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { EventFields, Link } from "../../core/link.ts";
 import type { SharedSession, WrittenStream } from "../../core/store.ts";
@@ -22,11 +23,6 @@ function toUnknown(): McpError {
 interface Event {
   readonly text: string;
   readonly at: number;
-}
-
-/** Bytes of the events that all sessions of a server keep. */
-export interface ReplayMemory {
-  bytes: number;
 }
 
 /** Options of a stream. */
@@ -142,22 +138,22 @@ export class Streams {
   readonly notify: (text: string, key?: string) => void = createNotifier((text) => this.#own?.write(text));
   readonly #core: Core;
   readonly #streams = new Map<string, Stream>();
-  /** Bytes that all sessions keep. */
-  readonly #all: ReplayMemory;
+  readonly #account: Account;
+  /** The bytes of the kept events. */
+  #held?: Holding;
   readonly #shared?: SharedSession;
   /** Whether other instances can send the events. */
   readonly isShared: boolean;
   #events = 0;
-  #bytes = 0;
   #isOver = false;
   /** The stream for notifications outside of any request. */
   #own?: Stream;
 
   /** Creates an empty set of streams. */
-  constructor(core: Core, hasPriming: boolean, all: ReplayMemory, shared?: SharedSession) {
+  constructor(core: Core, hasPriming: boolean, account: Account, shared?: SharedSession) {
     this.#core = core;
     this.hasPriming = hasPriming;
-    this.#all = all;
+    this.#account = account;
     this.#shared = shared;
     this.isShared = !!shared;
   }
@@ -177,23 +173,22 @@ export class Streams {
   }
 
   /**
-   * Keeps an event. At the limit, the session drops its oldest events. A session may use all free space but never takes
-   * space from others, so one busy session cannot evict the events of another.
+   * Keeps an event. Beyond `replay.events`, the session drops its oldest events. Beyond `replay.bytes`, the client that
+   * keeps most drops its oldest events, so one busy session cannot evict those of another client.
    */
   keep(stream: Stream, text: string): void {
     if (this.#isOver) return;
     const { limits: { replay }, observer, ticker } = this.#core;
+    const isKept = this.#hold(toBytes(text));
+    // No event can be resumed from across a gap.
+    while (!isKept && stream.events.length) this.#drop(stream);
     stream.events.push({ text, at: ticker.clock.now() });
     this.#events++;
-    this.#count(toBytes(text));
     if (this.#shared) this.share(stream);
-    const isTooMuch = () => this.#events > replay.events || this.#bytes > replay.bytes - this.#all.bytes;
-    if (!isTooMuch()) return;
-    observer.limit?.({ limit: this.#events > replay.events ? "replay.events" : "replay.bytes" });
-    for (const each of this.#streams.values()) {
-      while (each.events.length && isTooMuch()) this.#drop(each);
-      if (!isTooMuch()) return;
-    }
+    if (!isKept) this.#removeFirst(stream);
+    if (this.#events <= replay.events) return;
+    observer.limit?.({ limit: "replay.events" });
+    while (this.#events > replay.events && this.#dropOldest());
   }
 
   /** Writes the events of a stream to the store, so that other instances can send them. */
@@ -250,7 +245,7 @@ export class Streams {
     }
     this.#streams.clear();
     this.#own = undefined;
-    this.#count(-this.#bytes);
+    this.#held?.end();
   }
 
   #resume(link: Link, lastEvent: string): Promise<void> {
@@ -315,16 +310,39 @@ export class Streams {
     this.#shared?.claim(stream.isOwn ? undefined : stream.name);
   }
 
+  // The holding ends with the last event, also while there is made room for another one.
+  #hold(bytes: number): boolean {
+    this.#held?.touch();
+    if (this.#held?.grow(bytes)) return true;
+    if (this.#held) return false;
+    const { bytes: total } = this.#core.limits.replay;
+    const pot = this.#account.pot({ name: "replay.bytes", total, isCache: true, losesLargest: true });
+    this.#held = pot.keep(this.#account, bytes, () => this.#dropOldest());
+    return !!this.#held;
+  }
+
+  // Drops the oldest event of the stream that was created first.
+  #dropOldest(): boolean {
+    for (const stream of this.#streams.values()) {
+      if (!stream.events.length) continue;
+      this.#drop(stream);
+      return true;
+    }
+    return false;
+  }
+
   #drop(stream: Stream): void {
+    this.#held?.add(-toBytes(this.#removeFirst(stream)));
+    if (this.#events) return;
+    this.#held?.end();
+    this.#held = undefined;
+  }
+
+  #removeFirst(stream: Stream): string {
     const [{ text }] = stream.events.splice(0, 1);
     stream.first++;
     this.#events--;
-    this.#count(-toBytes(text));
     this.tidy(stream);
-  }
-
-  #count(bytes: number): void {
-    this.#bytes += bytes;
-    this.#all.bytes += bytes;
+    return text;
   }
 }

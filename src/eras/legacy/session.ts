@@ -17,7 +17,7 @@ import type { SessionEvent } from "../../core/observer.ts";
 import type { SessionState, SharedSession } from "../../core/store.ts";
 import type { Sweep } from "../../core/timers.ts";
 import { applyState, type CountSubscriber } from "./session_methods.ts";
-import { type ReplayMemory, Streams } from "./replay.ts";
+import { Streams } from "./replay.ts";
 import { ReplayLink } from "./replay_link.ts";
 import {
   announce,
@@ -72,7 +72,6 @@ class SessionTable {
   readonly known: Map<string, HttpSession> = new Map();
   /** Sessions by client, so that one client cannot use up the limit of all. */
   readonly owned: Map<string, Map<string, HttpSession>> = new Map();
-  readonly replayMemory: ReplayMemory = { bytes: 0 };
   readonly ended: Map<string, Ended> = new Map();
   /** Number of ended ids by client. */
   readonly endedOf: Map<string, number> = new Map();
@@ -192,7 +191,7 @@ export class Sessions {
     if (before) before.home.#forget(before, "evicted");
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     const account = this.#charge(id, link);
-    const streams = new Streams(this.#core, hasPriming(facts.version), this.#table.replayMemory, shared);
+    const streams = new Streams(this.#core, hasPriming(facts.version), account, shared);
     const session: HttpSession = {
       ...createSession(this.#core, facts, {
         account,

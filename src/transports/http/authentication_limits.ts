@@ -3,12 +3,15 @@
  *
  * @module
  */
+import type { Account, Accounts, Pot, PotName, PotOptions } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
 
 /** A request whose caller is not known yet. */
 export interface Entering {
   /** Address of the client, if known. */
   readonly peer?: string;
+  /** Account of the client, if known. */
+  readonly account?: Account;
 }
 
 /** Work that takes longer than `limits.auth.timeoutMs`. */
@@ -20,20 +23,23 @@ export const CLOSED = new Error("Cannot admit a caller: the server is closing");
 /** Limits work that takes time, such as authentications, by `limits.auth`. */
 export class AuthenticationLimits {
   readonly #core: Core;
-  /** Number of requests that wait, in all and by peer. */
-  #running = 0;
-  readonly #runningOf = new Map<string, number>();
+  readonly #accounts: Accounts;
+  /** The requests that wait. */
+  readonly #pot: Pot;
   /** Ends each wait with an error. */
   readonly #stops = new Set<(error: Error) => void>();
   #isClosed = false;
 
-  constructor(core: Core) {
+  /** Creates limits with a pot of their own. */
+  constructor(core: Core, accounts: Accounts, pot: PotOptions) {
     this.#core = core;
+    this.#accounts = accounts;
+    this.#pot = accounts.pot(pot);
   }
 
   /** Tests whether no more work may start for a request. Fast while nothing waits. */
   isFull(entry: Entering): boolean {
-    return this.#running > 0 && this.#exceeds(entry.peer);
+    return this.#pot.used > 0 && !this.#pot.makeRoom(this.#toAccount(entry), 1);
   }
 
   /**
@@ -41,9 +47,10 @@ export class AuthenticationLimits {
    *
    * @throws {Error} `TOO_SLOW`, or `CLOSED`.
    */
-  async wait<T>(work: PromiseLike<T>, { peer }: Entering): Promise<T> {
+  async wait<T>(work: PromiseLike<T>, entry: Entering): Promise<T> {
     const { ticker, limits: { auth: { timeoutMs } } } = this.#core;
-    this.#count(peer, 1);
+    const account = this.#toAccount(entry);
+    this.#pot.add(account);
     const { promise: stopped, reject } = Promise.withResolvers<never>();
     const timeout = ticker.startTimeout(timeoutMs, () => reject(TOO_SLOW));
     this.#stops.add(reject);
@@ -53,7 +60,7 @@ export class AuthenticationLimits {
     } finally {
       this.#stops.delete(reject);
       ticker.cancel(timeout);
-      this.#count(peer, -1);
+      this.#pot.give(account);
     }
   }
 
@@ -63,19 +70,14 @@ export class AuthenticationLimits {
     for (const stop of this.#stops) stop(CLOSED);
   }
 
-  #exceeds(peer: string | undefined): boolean {
-    const { observing, limits: { auth: { running, runningPerPeer } } } = this.#core;
-    const isAll = this.#running >= running;
-    if (!isAll && (peer === undefined || (this.#runningOf.get(peer) ?? 0) < runningPerPeer)) return false;
-    observing?.reach(isAll ? "auth.running" : "auth.runningPerPeer", isAll ? undefined : `peer ${peer}`);
-    return true;
+  // An unknown address has no share of its own.
+  #toAccount({ account, peer }: Entering): Account {
+    return account ?? this.#accounts.find(peer === undefined ? undefined : `peer ${peer}`);
   }
+}
 
-  #count(peer: string | undefined, change: number): void {
-    this.#running += change;
-    if (peer === undefined) return;
-    const count = (this.#runningOf.get(peer) ?? 0) + change;
-    if (count) this.#runningOf.set(peer, count);
-    else this.#runningOf.delete(peer);
-  }
+/** Returns the pot for work that `limits.auth` bounds. */
+export function toAuthPot({ limits: { auth } }: Core, name: PotName): PotOptions {
+  const { running: total, runningPerPeer: share } = auth;
+  return { name, total, share, limitName: "auth.running", shareName: "auth.runningPerPeer" };
 }

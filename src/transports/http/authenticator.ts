@@ -4,6 +4,7 @@
  * @module
  */
 import type { Principal, ReadRoute } from "../../core/context.ts";
+import type { Accounts } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { SeenRequest } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
@@ -59,6 +60,7 @@ export interface Admitted extends ConnectionInfo {
 /** Parts of a server for the authenticator. */
 export interface AuthenticatorParts {
   readonly core: Core;
+  readonly accounts: Accounts;
   /** Path of the server. */
   readonly path: string;
   /** Addresses of trusted proxies. */

@@ -31,7 +31,7 @@ import { RETRY_AFTER, type SeenRequest } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
 import { type ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
 import type { Admitted, Authenticator, AuthenticatorParts, EnterOptions, OpenRoute } from "./authenticator.ts";
-import { AuthenticationLimits, CLOSED, TOO_SLOW } from "./authentication_limits.ts";
+import { AuthenticationLimits, CLOSED, toAuthPot, TOO_SLOW } from "./authentication_limits.ts";
 import { toFault, toRefusal } from "./exchange.ts";
 import { PathTemplate } from "./path_template.ts";
 import { toRequestPath } from "./request_path.ts";
@@ -49,7 +49,7 @@ export class HttpAuthenticator implements Authenticator {
   readonly #templates: { readonly route: AuthRoute; readonly template: PathTemplate }[] = [];
 
   /** Creates the authenticator of a server. Throws if the authentication has parts that it cannot use. */
-  constructor(auth: Authentication, { core, path, proxies }: AuthenticatorParts) {
+  constructor(auth: Authentication, { core, accounts, path, proxies }: AuthenticatorParts) {
     const routes = typeof auth.routes === "function" ? auth.routes(path) : auth.routes ?? [];
     const problem = findProblem(auth) ?? findRouteProblem(routes, path);
     if (problem !== undefined) throw new TypeError(`Cannot serve with this authentication: ${problem}`);
@@ -57,7 +57,7 @@ export class HttpAuthenticator implements Authenticator {
     this.#core = core;
     this.#proxies = proxies;
     this.#hidden = toHidden(auth.credentials);
-    this.#limits = new AuthenticationLimits(core);
+    this.#limits = new AuthenticationLimits(core, accounts, toAuthPot(core, "auth.running"));
     for (const route of routes) {
       if (hasParams(route.path)) this.#templates.push({ route, template: new PathTemplate(route.path) });
       else this.#routes.set(route.path, route);
@@ -224,7 +224,7 @@ class Entry implements AuthFacts {
   constructor(
     request: Request,
     info: ConnectionInfo | undefined,
-    { transport, route = NO_ROUTE.route, core, proxies }: EnterOptions & Omit<AuthenticatorParts, "path">,
+    { transport, route = NO_ROUTE.route, core, proxies }: EnterOptions & Omit<AuthenticatorParts, "path" | "accounts">,
   ) {
     this.transport = transport;
     this.route = route;

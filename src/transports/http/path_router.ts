@@ -10,15 +10,17 @@ import { readTextValues } from "../../schema/text_values.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Toggle } from "../../core/visibility.ts";
 import type { HandlerSet, ReadRoute } from "../../core/context.ts";
+import type { Account, Holding, Pot, PotOptions } from "../../core/account.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Handler } from "../../core/feature.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { RETRY_AFTER } from "../../core/link.ts";
 import { type OpenPipe, openPipe, type PipeServer } from "../channel.ts";
-import { type ConnectionInfo, readPeer } from "./access.ts";
+import { type ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
 import type { Authenticator, LoadAuthenticator } from "./authenticator.ts";
-import { AuthenticationLimits, CLOSED, type Entering, TOO_SLOW } from "./authentication_limits.ts";
+import { AuthenticationLimits, CLOSED, type Entering, toAuthPot, TOO_SLOW } from "./authentication_limits.ts";
 import { toFault, toRefusal } from "./exchange.ts";
+import { isCanonical } from "./canonical_params.ts";
 import type { Endpoint, Fetch } from "./fetch.ts";
 import { PathTemplate, type PathValues } from "./path_template.ts";
 import type { RequestBodies } from "./request_body.ts";
@@ -88,12 +90,14 @@ interface Place {
 /** A concrete path whose server is being made or in memory. */
 interface Entry {
   readonly making: Promise<BranchServer | undefined>;
+  /** Its place among the open paths, once its server is made. */
+  place?: Holding;
   server?: BranchServer;
   /** Requests without a response, and open channels. */
   users: number;
 }
 
-/** The servers of the concrete paths. The path that was used least recently is dropped first. */
+/** The servers of the concrete paths. The client with most paths loses the one that was used least recently. */
 export class PathRouter {
   readonly #options: PathRouterOptions;
   readonly #template: PathTemplate;
@@ -101,10 +105,9 @@ export class PathRouter {
   /** Slow handlers must not keep others from being checked, so they are counted separately. */
   readonly #makingLimits: AuthenticationLimits;
   readonly #secret: string | readonly string[];
-  /** The path that was used least recently is first. */
   readonly #entries = new Map<string, Entry>();
-  /** Number of entries whose server is made. */
-  #made = 0;
+  /** Paths whose server is made. */
+  readonly #made: Pot;
   readonly #connected?: Promise<void>;
   #isClosed = false;
 
@@ -113,8 +116,13 @@ export class PathRouter {
     const { path, secret, engine: { changes } } = options;
     this.#options = options;
     this.#template = new PathTemplate(path);
-    this.#limits = new AuthenticationLimits(options.engine.core);
-    this.#makingLimits = new AuthenticationLimits(options.engine.core);
+    const { core, accounts } = options.engine;
+    const { open } = core.limits.endpoints;
+    this.#limits = new AuthenticationLimits(core, accounts, toAuthPot(core, "endpoints.checked"));
+    const share = Math.ceil(open / 4);
+    const making: PotOptions = { name: "endpoints.making", total: open, share, limitName: "endpoints.open" };
+    this.#makingLimits = new AuthenticationLimits(core, accounts, making);
+    this.#made = accounts.pot({ name: "endpoints.open", total: open, isCache: true });
     // Without one of its own, a path that is dropped and used again could not open what it had sealed.
     this.#secret = secret ?? crypto.randomUUID() + crypto.randomUUID();
     changes.listeners.add((change) => this.#announce(change));
@@ -158,7 +166,8 @@ export class PathRouter {
   }
 
   async #pass(place: Place, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
-    const entry = this.#open(place);
+    const { account } = this.#options.endpoint.parts;
+    const entry = this.#open(place, account(request, info, readPrincipal(info)));
     if (!entry) return this.#refuseBusy(request, toBusy(TOO_MANY));
     const release = toRelease(entry);
     try {
@@ -188,7 +197,7 @@ export class PathRouter {
     await this.#options.engine.core.prepare?.();
     const pathname = this.#template.build(values);
     const place = pathname.length <= MAX_PATH ? await this.#locate(values, {}) : undefined;
-    const server = place && await this.#enter(place);
+    const server = place && await this.#enter(place, this.#options.engine.accounts.find());
     if (server) return server;
     throw new TypeError(`Cannot open ${path}: there is no endpoint for ${JSON.stringify(values)}; check params`);
   }
@@ -201,11 +210,12 @@ export class PathRouter {
   async find({ template, ...from }: Wanted): Promise<Spot | undefined> {
     await this.#options.engine.core.prepare?.();
     const place = await this.#match(new PathTemplate(template), from.request, this.#toEntering(from));
-    return place && { ...place, open: () => this.#enter(place) };
+    const { account } = this.#options.endpoint.parts;
+    return place && { ...place, open: () => this.#enter(place, account(from.request, from.info, undefined)) };
   }
 
-  async #enter(place: Place): Promise<PipeServer | undefined> {
-    const entry = this.#open(place);
+  async #enter(place: Place, account: Account): Promise<PipeServer | undefined> {
+    const entry = this.#open(place, account);
     if (!entry) throw toBusy(TOO_MANY);
     const { ticker } = this.#options.engine.core;
     // The channel opens some time after its server is made. Until then, the path must not be dropped for another one.
@@ -268,8 +278,8 @@ export class PathRouter {
   /** Ends all streams. */
   async end(): Promise<void> {
     await Promise.all(this.list().map((server) => server[INTERNALS].end()));
+    for (const { place } of this.#entries.values()) place?.end();
     this.#entries.clear();
-    this.#made = 0;
   }
 
   #toEntering({ request, info }: Pick<Wanted, "request" | "info">): Entering {
@@ -290,10 +300,12 @@ export class PathRouter {
   // Runs before the caller is authenticated, because the authentication may depend on the parameters.
   async #locate(values: PathValues, entering: Entering): Promise<Place | undefined> {
     const { schema, params: source } = this.#options;
-    // Two spellings of a path lead to the same endpoint.
+    // However it is encoded, a path leads to the same endpoint.
     const path = this.#template.build(values);
     const checked = schema ? await this.#check(schema, values, entering) : { value: values };
     if (checked.problem !== undefined) return;
+    const convert = async (values: PathValues) => schema ? await this.#check(schema, values, entering) : checked;
+    if (schema && !await isCanonical(values, checked.value, convert)) return;
     // A schema may return anything, which is what handlers get.
     const params = checked.value as RouteParams;
     const route = (wanted?: Schema) => {
@@ -328,29 +340,19 @@ export class PathRouter {
     return toBusy(late);
   }
 
-  #open(place: Place): Entry | undefined {
+  // A path counts for the client with the fewest paths of those that use it, so that nobody can claim those of others.
+  #open(place: Place, account: Account): Entry | undefined {
     const { path } = place;
-    let entry = this.#entries.get(path);
-    if (entry) this.#entries.delete(path);
-    else {
-      if (this.#isFull()) return;
-      entry = this.#make(place);
-    }
+    const known = this.#entries.get(path);
+    if (known) known.place?.use(account);
+    if (known || this.#makingLimits.isFull({ account })) return known;
+    const entry = this.#make(place, account);
     this.#entries.set(path, entry);
     return entry;
   }
 
-  // Paths whose handlers are being made are limited too, by the same number.
-  #isFull(): boolean {
-    const { core } = this.#options.engine;
-    const { open } = core.limits.endpoints;
-    const isFull = this.#entries.size >= 2 * open || this.#made >= open && !this.#findIdle();
-    if (isFull) core.observing?.reach("endpoints.open");
-    return isFull;
-  }
-
-  #make(place: Place): Entry {
-    const entry: Entry = { making: this.#limit(() => this.#grow(place, entry)), users: 0 };
+  #make(place: Place, account: Account): Entry {
+    const entry: Entry = { making: this.#limit(() => this.#grow(place, entry, account), account), users: 0 };
     const forget = () => {
       if (this.#entries.get(place.path) === entry) this.#entries.delete(place.path);
     };
@@ -359,16 +361,21 @@ export class PathRouter {
   }
 
   // Handlers that are never made must not hold their place and their requests forever.
-  async #limit(grow: () => Promise<BranchServer | undefined>): Promise<BranchServer | undefined> {
-    await undefined; // Until the entry is there.
+  async #limit(grow: () => Promise<BranchServer | undefined>, account: Account): Promise<BranchServer | undefined> {
+    // The entry has to be there before.
+    const growing = Promise.resolve().then(grow);
     try {
-      return await this.#makingLimits.wait(grow(), {});
+      return await this.#makingLimits.wait(growing, { account });
     } catch (error) {
       throw this.#toClientError(error, { verb: "open", part: "handlers", late: HANDLERS_TOO_SLOW });
     }
   }
 
-  async #grow({ path, params, route }: Place, entry: Entry): Promise<BranchServer | undefined> {
+  async #grow(
+    { path, params, route }: Place,
+    entry: Entry,
+    account: Account,
+  ): Promise<BranchServer | undefined> {
     // Otherwise a client could subscribe before changes of other instances arrive.
     await this.#connected;
     const { engine, endpoint, loadAuth, makeHandlers, grow } = this.#options;
@@ -378,34 +385,24 @@ export class PathRouter {
     // They may come too late.
     if (own === undefined || this.#isClosed || this.#entries.get(path) !== entry) return;
     // Only now, so that paths that do not exist drop none that do.
-    if (this.#made >= engine.core.limits.endpoints.open && !this.#dropOne()) throw toBusy(TOO_MANY);
+    entry.place = this.#made.keep(account, 1, () => this.#drop(path, entry));
+    if (!entry.place) throw toBusy(TOO_MANY);
     const handlers = [...engine.registry.handlers, ...own];
     const { bodies } = endpoint.parts;
     entry.server = grow({ trunk: engine, loadAuth, bodies, path, secret: this.#secret, handlers, route });
-    this.#made++;
     return entry.server;
   }
 
-  #dropOne(): boolean {
-    this.#options.engine.core.observing?.reach("endpoints.open");
-    const found = this.#findIdle();
-    if (!found) return false;
-    const { path, server } = found;
+  /** Drops the server of a path from memory. Returns `false` if it is in use. */
+  #drop(path: string, { server, users }: Entry): boolean {
+    if (!server || users) return false;
+    const { http, rest, end, engine: { host } } = server[INTERNALS];
+    if (http.endpoint.loaded?.parts.streams.size) return false;
+    if (this.#options.engine.scheduler.busyServers().has(host.server)) return false;
     this.#entries.delete(path);
-    this.#made--;
-    server[INTERNALS].rest();
-    server[INTERNALS].end();
+    rest();
+    end();
     return true;
-  }
-
-  /** Finds the path that was idle for longest. */
-  #findIdle(): { readonly path: string; readonly server: BranchServer } | undefined {
-    const busy = this.#options.engine.scheduler.busyServers();
-    for (const [path, { server, users }] of this.#entries) {
-      if (!server || users) continue;
-      const { http, engine: { host } } = server[INTERNALS];
-      if (!http.endpoint.loaded?.parts.streams.size && !busy.has(host.server)) return { path, server };
-    }
   }
 
   // Changes that the server announces hold for all paths, also those of other instances.

@@ -69,6 +69,14 @@ function toList(size: number, item: (i: number) => string): string {
   return `[${parts.join(",")}]`;
 }
 
+/** Bytes of trees, which hold almost as many values as a message may. */
+const TREES = 1_200_000;
+
+/** A folder in a folder, down to some children. */
+function toTree(levels: number, leaves: string): string {
+  return `${'{"children":['.repeat(levels)}${leaves}${"]}".repeat(levels)}`;
+}
+
 /** Replaces `"@"` in a message by a JSON text. */
 function fill(message: Json, text: string): string {
   const [before, after = ""] = JSON.stringify(message).split('"@"');
@@ -145,6 +153,20 @@ export const costCases: readonly CostCase[] = [
   within("contains: {},{},…", "contains", shapes["{},{},…"]),
   within("anyOf of 20: {},{},…", "forms", shapes["{},{},…"]),
   within("anyOf of 20: kinds", "forms", (size) => toList(size, () => '{"kind":"19"}')),
+  within(
+    "a recursive anyOf: wrong trees of 20 levels",
+    "tree",
+    (size) => toList(Math.min(size, TREES), () => toTree(20, "1")),
+  ),
+  within("a recursive anyOf: one tree of many wrong leaves", "tree", (size) => {
+    const leaves = toList(Math.min(size, TREES) - 300, () => '{"children":1}').slice(1, -1);
+    return `[${toTree(10, leaves)}]`;
+  }),
+  within(
+    "a recursive allOf: trees of 20 levels",
+    "both",
+    (size) => toList(Math.min(size, TREES), () => toTree(20, "{}")),
+  ),
   large("patternProperties: many keys", (size) => call("patterns", shapes["many keys"](size))),
   large("patternProperties: a long key", (size) => call("patterns", `{"${text("x", size)}":0}`)),
   within("maxLength: a string", "lengths", shapes["a string"]),

@@ -39,6 +39,12 @@ const any = { type: "object" } as const;
 const objects = Array.from({ length: 200 }, (_, i) => ({ a: i, b: [i] }));
 const list = (items: object) => ({ type: "object", properties: { v: { type: "array", ...items } } }) as const;
 const done = () => "done";
+const children = { type: "array", items: { $ref: "#/$defs/node" } };
+/** Files and folders, of which no alternative needs anything. */
+const node = {
+  type: "object",
+  anyOf: ["a", "b", "c"].map((kind) => ({ properties: { children, kind: { const: kind } } })),
+};
 
 const handlers = [
   tool({ name: "quick", run: () => "quick" }),
@@ -83,6 +89,15 @@ const handlers = [
         })),
       },
     }),
+    run: done,
+  }),
+  tool({ name: "tree", input: { ...list({ items: { $ref: "#/$defs/node" } }), $defs: { node } }, run: done }),
+  tool({
+    name: "both",
+    input: {
+      ...list({ items: { $ref: "#/$defs/node" } }),
+      $defs: { node: { allOf: [{ properties: { children } }, { properties: { children } }] } },
+    },
     run: done,
   }),
   tool({

@@ -24,7 +24,7 @@ export interface RuntimeInfo {
 /** The parts of `Deno` that the library uses. */
 export interface DenoGlobal {
   readonly args: readonly string[];
-  readonly build: { readonly os: string };
+  readonly build: { readonly os: string; readonly standalone?: boolean };
   readonly version: { readonly deno: string };
   readonly noColor: boolean;
   readonly env: { get(name: string): string | undefined };
@@ -154,6 +154,8 @@ export interface DenoFile {
 
 /** The parts of `Bun` that the library uses. */
 export interface BunGlobal {
+  /** The path of the main file. */
+  readonly main: string;
   readonly version: string;
   readonly isMainThread: boolean;
   readonly argv: readonly string[];
@@ -249,6 +251,7 @@ export interface ProcessGlobal {
 
 /** The built-in `fs` module. */
 export interface FsModule {
+  existsSync(path: URL): boolean;
   readonly promises: {
     stat(path: string): Promise<FsFacts>;
     lstat(path: string): Promise<FsFacts>;
@@ -367,6 +370,12 @@ export const bun: BunGlobal | undefined = globals.Bun;
  */
 export function findDeno(): DenoGlobal | undefined {
   return globals.Deno;
+}
+
+/** Whether the program is an executable made by `deno compile` or `bun build --compile`. */
+export function isCompiled(): boolean {
+  // Bun shows the files of an executable in a folder of its own, on Windows on a drive of its own.
+  return Boolean(deno?.build.standalone) || /^(\/\$bunfs\/|[A-Z]:[\\/]~BUN[\\/])/i.test(bun?.main ?? "");
 }
 
 /** Returns the global scope if this code runs in a worker thread. */

@@ -34,7 +34,7 @@ export async function readArgs(words: readonly string[], known: Flags): Promise<
   const all: Record<string, string[]> = {};
   const end = words.indexOf("--");
   for (let i = 0; i < words.length && words[i] !== "--"; i++) {
-    const word = words[i] === "-h" ? "--help" : words[i];
+    const word = SHORT.get(words[i]) ?? words[i];
     if (!word.startsWith("-")) {
       operands.push(word);
       continue;
@@ -59,6 +59,9 @@ export async function readArgs(words: readonly string[], known: Flags): Promise<
   }
   return { operands, flags, all, ...end >= 0 && { rest: words.slice(end + 1) } };
 }
+
+/** The short forms of options. */
+const SHORT = new Map([["-h", "--help"], ["-A", "--allow-all"]]);
 
 /** @throws {UsageError} if there are arguments after `--`, which the command `name` would ignore. */
 export function rejectRest({ rest }: Args, name: string): void {

@@ -80,5 +80,8 @@ export function toShell(words: readonly string[]): string {
 
 /** The command that adds a target to the configuration of a client. `options` choose one of its endpoints. */
 export function toInstall(target: string, options: readonly string[]): string {
-  return toShell([...toProgram(), "install", target, ...options, "--client", "claude-desktop"]);
+  // Only the author knows what code needs. Without permissions, the entry is checked and names those that are missing.
+  const hasCode = /\.([cm]?[jt]sx?|jsonc?)$|^(jsr|npm|https?):/i.test(target);
+  const permissions = hasCode && platform.runtime === "deno" ? ["--allow-none"] : [];
+  return toShell([...toProgram(), "install", target, ...options, "--client", "claude-desktop", ...permissions]);
 }

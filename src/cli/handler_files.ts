@@ -5,6 +5,7 @@
  */
 import type { Handler } from "../core/feature.ts";
 import { toExportedHandlers } from "../discovery/exported_handlers.ts";
+import { isHandlerFile, isSkipped } from "../discovery/handler_file.ts";
 import { createServer } from "../library.ts";
 import { CliError } from "./cli_error.ts";
 import { toBaseFolder, toMatcher, toRelativePattern } from "./config/glob.ts";
@@ -22,28 +23,16 @@ const MAX_FILES = 1000;
  * @throws {CliError} if no file matches, or a file cannot be used.
  */
 export async function loadPattern(target: string, imports?: ImportGraph): Promise<Loaded> {
-  const pattern = platform.toPath(target);
-  const base = toBaseFolder(pattern) || "/";
-  const root = await platform.files.resolve(base);
-  if (root === undefined) throw new CliError(`Cannot serve ${target}: there is no folder ${base}; check the path`);
-  const matches = toMatcher(toRelativePattern(pattern));
-  const folder = openFolder({ root, maxBytes: 0 });
+  const { root, folder, list } = await openPattern(target);
 
   async function readHandlers(): Promise<{ readonly handlers: readonly Handler[]; readonly files: readonly string[] }> {
-    const paths = (await folder.walk(MAX_FILES)).filter(({ path }) => matches(path)).map(({ real }) => real);
-    if (!paths.length) throw new CliError(`Cannot serve ${target}: no file matches; check the pattern`);
-    const other = paths.find((path) => !/\.[cm]?[jt]sx?$/i.test(path));
-    if (other !== undefined) {
-      const shown = other.slice(root === undefined ? 0 : root.length + 1);
-      const state = `${toBaseName(base)}/${shown} is not code for Deno or Bun`;
-      throw new CliError(`Cannot serve ${target}: ${state}; name .ts or .js files`);
-    }
+    const paths = await list();
     const handlers: Handler[] = [];
     for (const path of paths) handlers.push(...await importHandlers(path));
     const urls = paths.map((path) => platform.toFileUrl(path));
     const files = new Set(imports ? urls.flatMap((url) => imports.list(url)).map(toFilePath) : paths);
     // The folder is watched too, because new files may match the pattern.
-    return { handlers, files: [...files, root ?? base] };
+    return { handlers, files: [...files, root] };
   }
 
   async function reload(changed: readonly string[]): Promise<readonly string[]> {
@@ -57,6 +46,41 @@ export async function loadPattern(target: string, imports?: ImportGraph): Promis
   const { handlers, files } = await readHandlers();
   const server = createOrThrow(target, toBaseName(root) || "server", handlers);
   return { server, files, reload: imports && reload };
+}
+
+/**
+ * The paths of the files that match a pattern and can export handlers.
+ *
+ * @throws {CliError} if there are none.
+ */
+export async function listHandlerFiles(target: string): Promise<readonly string[]> {
+  return await (await openPattern(target)).list();
+}
+
+async function openPattern(target: string) {
+  const pattern = platform.toPath(target);
+  const base = toBaseFolder(pattern) || "/";
+  const root = await platform.files.resolve(base);
+  if (root === undefined) throw new CliError(`Cannot serve ${target}: there is no folder ${base}; check the path`);
+  const matches = toMatcher(toRelativePattern(pattern));
+  const folder = openFolder({ root, maxBytes: 0 });
+
+  async function list(): Promise<readonly string[]> {
+    const found = (await folder.walk(MAX_FILES)).filter(({ path }) => matches(path));
+    if (!found.length) throw new CliError(`Cannot serve ${target}: no file matches; check the pattern`);
+    const paths = found.filter(({ path }) => canExportHandlers(path)).map(({ real }) => real);
+    if (paths.length) return paths;
+    const state = `${toBaseName(base)}/${found[0].path} is not code for Deno or Bun, or a test, or begins with _`;
+    throw new CliError(`Cannot serve ${target}: ${state}; name .ts or .js files with handlers`);
+  }
+
+  return { root, folder, list };
+}
+
+/** Whether `discover` would load the file of this path, relative to the folder of the pattern. */
+function canExportHandlers(path: string): boolean {
+  const names = path.split("/");
+  return !names.some(isSkipped) && isHandlerFile(names[names.length - 1]);
 }
 
 async function importHandlers(path: string): Promise<readonly Handler[]> {

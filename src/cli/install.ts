@@ -44,8 +44,8 @@ const permissionOptions: Options = {
   "allow-env": { value: "NAMES", isRepeatable: true, text: "Environment variables the server may read" },
   "allow-run": { value: "PROGRAMS", isRepeatable: true, text: "Programs the server may run" },
   "allow-sys": { value: "NAMES", isRepeatable: true, text: "System information the server may read, such as hostname" },
-  "allow-none": { text: "Grant no permissions beyond reading the server's file" },
-  "allow-all": { text: "Grant all permissions" },
+  "allow-none": { text: "Grant no permissions beyond reading the server's file and the files that it imports" },
+  "allow-all": { text: "Grant all permissions; -A is short for it" },
 };
 
 /** The command `install`. */

@@ -5,8 +5,9 @@
  */
 import type { Handler } from "../core/feature.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
-import { deno, findProcess } from "../runtime.ts";
+import { deno, findProcess, isCompiled } from "../runtime.ts";
 import { toExportedHandlers } from "./exported_handlers.ts";
+import { isHandlerFile, isSkipped } from "./handler_file.ts";
 
 /** Options of {@linkcode discover}. */
 export interface DiscoverOptions {
@@ -21,6 +22,9 @@ const OPTIONS: KnownOptions<keyof DiscoverOptions> = { names: { recursive: "bool
  * permission on Deno.
  *
  * It skips tests, type declarations, and names that begin with `.` or `_`. These may hold what the handlers share.
+ *
+ * A compiled executable contains the files only if they are named when it is made: `deno compile --include handlers`, or
+ * `bun build --compile server.ts handlers/*.ts`.
  *
  * ```ts ignore
  * import { createServer } from "@x/mcp";
@@ -46,7 +50,8 @@ export async function discover(folder: URL, options: DiscoverOptions = {}): Prom
       handlers.push(...toExportedHandlers(await import(url.href)));
     } catch (error) {
       if (!(error instanceof TypeError)) throw error;
-      throw new TypeError(`Cannot load handlers from ${toPath(url)}: ${error.message}`, { cause: error });
+      const remedy = isCompiled() ? COMPILED : "";
+      throw new TypeError(`Cannot load handlers from ${toPath(url)}: ${error.message}${remedy}`, { cause: error });
     }
   }
   return handlers;
@@ -55,18 +60,17 @@ export async function discover(folder: URL, options: DiscoverOptions = {}): Prom
 async function listFiles(folder: URL, options: DiscoverOptions): Promise<readonly URL[]> {
   const found: URL[] = [];
   for (const { name, isFolder } of await listFolder(folder)) {
-    if (/^[._]/.test(name) || name === "node_modules") continue;
+    if (isSkipped(name)) continue;
     const url = new URL(encodeURIComponent(name) + (isFolder ? "/" : ""), folder);
-    if (!isFolder && isModule(name)) found.push(url);
+    if (!isFolder && isHandlerFile(name)) found.push(url);
     else if (isFolder && options.recursive) found.push(...await listFiles(url, options));
   }
   return found.sort((a, b) => a.href < b.href ? -1 : 1);
 }
 
-/** Whether a file can export handlers. */
-function isModule(name: string): boolean {
-  return /\.[cm]?[jt]sx?$/.test(name) && !/[._](test|bench|d)\.[^.]+$/.test(name);
-}
+/** Why an executable may not contain a file that the program loads by its path. */
+const COMPILED = "; this is a compiled executable, which contains only the files named when it was made: " +
+  "run `deno compile --include handlers` or `bun build --compile server.ts handlers/*.ts`, or import the files";
 
 interface Entry {
   readonly name: string;
@@ -83,7 +87,8 @@ async function listFolder(folder: URL): Promise<readonly Entry[]> {
     return entries.map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }));
   } catch (error) {
     const state = error instanceof Error ? error.message : String(error);
-    throw new TypeError(`Cannot discover handlers in ${path}: ${state}`, { cause: error });
+    const remedy = isCompiled() ? COMPILED : "";
+    throw new TypeError(`Cannot discover handlers in ${path}: ${state}${remedy}`, { cause: error });
   }
 }
 

@@ -19,6 +19,7 @@
 import type { Context } from "../core/context.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { WorkerHandler } from "./expose.ts";
+import { findProcess, isCompiled } from "../runtime.ts";
 import { Pool, type WorkerPoolOptions } from "./pool.ts";
 
 export { expose, type WorkerContext, type WorkerHandler } from "./expose.ts";
@@ -44,7 +45,10 @@ const OPTIONS: KnownOptions<keyof WorkerPoolOptions> = {
  *
  * A thread starts with the first call that needs it. While a thread is idle, it keeps the process alive on Deno.
  *
- * @throws {TypeError} if the URL or an option is invalid.
+ * A compiled executable contains the file only if it is named when it is made: `deno compile --include primes.ts`, or
+ * `bun build --compile server.ts primes.ts`.
+ *
+ * @throws {TypeError} if the URL or an option is invalid, or a compiled executable does not contain the file.
  */
 export function worker<Handler extends WorkerHandler<never, unknown> = WorkerHandler<never, unknown>>(
   url: URL,
@@ -56,9 +60,22 @@ export function worker<Handler extends WorkerHandler<never, unknown> = WorkerHan
     );
   }
   checkOptions("make a pool of worker threads", options, OPTIONS);
+  if (isCompiled() && !isContained(url)) {
+    throw new TypeError(
+      `Cannot run ${url.href} in a worker thread: this executable does not contain it; name it when you make the ` +
+        "executable: `deno compile --include FILE` or `bun build --compile server.ts FILE`",
+    );
+  }
   const pool = new Pool(url, readOptions(options));
   // The file's default export has the type `Handler`, so its thread returns a result of that type.
   return (input, ctx) => pool.run(input, ctx) as ReturnType<WorkerRun<Handler>>;
+}
+
+/** Whether a compiled executable contains a file. Bun compiles its code to `.js`. */
+function isContained(url: URL): boolean {
+  const fs = findProcess().getBuiltinModule("fs");
+  const compiled = new URL(url.href.replace(/\.[cm]?[jt]sx?$/, ".js"));
+  return url.protocol !== "file:" || fs.existsSync(url) || fs.existsSync(compiled);
 }
 
 function readOptions(

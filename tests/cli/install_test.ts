@@ -4,7 +4,7 @@ import { createServer, tool } from "../../mod.ts";
 import { callRemote, callStarted, readEntry } from "./client_files.ts";
 import { serve } from "./servers.ts";
 import { _meta, listNames, runtimes, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
-import { type Finished, root, run } from "../support/processes.ts";
+import { type Finished, root, run, start } from "../support/processes.ts";
 
 const config = { name: "here", tools: { greet: { description: "Greets", run: ["printf", "Good day!"] } } };
 
@@ -348,6 +348,60 @@ testProcesses("deno: install requires the exact version of a package, and grants
 
 const mapped = `import { createServer, tool } from "server-library";
 export default createServer({ name: "mapped", version: "1.0.0", handlers: [tool({ name: "hi", run: () => "Hi!" })] });`;
+
+const importing = `import { hi } from "./lib/hi.ts";
+import about from "./lib/name.json" with { type: "json" };
+import { createServer } from "@x/mcp";
+export default createServer({ name: about.name, version: "1.0.0", handlers: [hi] });`;
+const imported = {
+  "s.ts": importing,
+  "lib/hi.ts": `import { tool } from "@x/mcp";
+import { text } from "../more/text.ts";
+export const hi = tool({ name: "hi", description: "Greets", run: async () => \`\${text} \${(await import("./late.ts")).late} \${
+    globalThis.Deno?.env.get("MY_KEY") ?? ""}\` });`,
+  "lib/late.ts": 'export const late = "later";',
+  "lib/name.json": '{ "name": "imports" }',
+  "more/text.ts": 'export const text = "Hi";',
+  "other.ts": "export const secret = 1;",
+  "mcp.jsonc": { modules: ["modules/b.ts"] },
+  "handlers/a.ts": 'export { hi } from "../lib/hi.ts";',
+  "modules/b.ts": 'export { hi as default } from "../lib/hi.ts";',
+};
+
+testProcesses("deno: install grants code the files that it imports, and passed variables", async () => {
+  await withFiles(imported, async (cwd) => {
+    const words = ["deno", "run", "-A", `${root}mod.ts`, "install"];
+    for (const target of ["s.ts", "mcp.jsonc", "handlers/*.ts"]) {
+      const file = `${await Deno.makeTempDir()}/client.json`;
+      const options = ["--client", "claude-desktop", "--file", file, "--name", "s", "--env", "MY_KEY"];
+      const { code, stderr } = await run([...words, target, ...options], { cwd, env: { MY_KEY: "value" } });
+      assertEquals(code, 0, stderr);
+      const { mcpServers: { s: { command, args, env } } } = JSON.parse(await Deno.readTextFile(file));
+      assert(args.includes("--allow-env=MY_KEY") && !args.includes("-A"), args.join(" "));
+      assertEquals(args.join().includes("other.ts"), false);
+      const call = toRequestLine("tools/call", { name: "hi", arguments: {}, _meta });
+      const { stdout, stderr: errors } = await run([command, ...args], { cwd: "/", input: call, env });
+      assertStringIncludes(stdout, '"Hi later value"', errors);
+    }
+    const all = ["s.ts", "--client", "cursor", "--dry-run", "--no-check", "-A"];
+    assertStringIncludes((await run([...words, ...all], { cwd })).stdout, '"-A"');
+  });
+});
+
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: the command that a started server prints adds it to a client`, async () => {
+    await withFiles(imported, async (cwd) => {
+      for (const target of ["s.ts", "mcp.jsonc"]) {
+        const file = `${cwd}/${target}.client.json`;
+        await using serving = await start([...program, target, "--http", "--port", "0"], { cwd });
+        const [, printed] = await serving.waitFor(/configuration of a client:\n {2}(.+)\n/);
+        const { code, stderr } = await run([...printed.split(" "), "--file", file], { cwd });
+        assertEquals(code, 0, stderr);
+        assertStringIncludes(stderr, "It works: 1 tool, hi.");
+      }
+    });
+  });
+}
 
 testProcesses("deno: install names the deno.json of the code, so that the entry starts in any folder", async () => {
   const files = {

@@ -24,15 +24,18 @@ Deno.test("the handlers that files export are found in the order of their paths,
       (await discover(new URL(`file://${folder}`), options)).map(({ name }) => name);
     assertEquals(await toNames(), ["a", "b"]);
     assertEquals(await toNames({ recursive: true }), ["a", "b", "c"]);
-    const { server } = await load(`${folder}/[ab].ts`.replace("[ab]", "{a,b}"));
-    assertEquals(server.handlers.list().map(({ name }) => name), ["a", "b"]);
-    await server.close();
+    for (const pattern of ["{a,b}.ts", "*.ts", "*", "{*,*/*}.ts", "{*,_*,.*}.ts", "**/*.ts"]) {
+      const { server } = await load(`${folder}/${pattern}`);
+      const names = server.handlers.list().map(({ name }) => name);
+      assertEquals(names, pattern.includes("/") ? ["a", "b", "c"] : ["a", "b"], pattern);
+      await server.close();
+    }
   });
 });
 
 Deno.test("a folder or a file without handlers is an error that names it", async () => {
   await withFolder(
-    { "x/none.ts": "export const one = 1;", "y/broken.ts": "throw new Error('broken')" },
+    { "x/none.ts": "export const one = 1;", "y/broken.ts": "throw new Error('broken')", "z/_a.ts": "" },
     async (folder) => {
       const findMessage = async (url: URL) =>
         (await assertRejects(() => discover(url), Error)).message.replaceAll(folder, "");
@@ -42,18 +45,23 @@ Deno.test("a folder or a file without handlers is an error that names it", async
       );
       assertEquals(await findMessage(new URL(`file://${folder}/y/`)), "broken");
       assertEquals(
-        (await findMessage(new URL(`file://${folder}/z/`))).split(":")[0],
-        "Cannot discover handlers in /z/",
+        (await findMessage(new URL(`file://${folder}/none/`))).split(":")[0],
+        "Cannot discover handlers in /none/",
       );
       assertEquals(
         await findMessage(new URL("https://example.com/")),
         'Cannot discover handlers: https://example.com/ is not a folder of this machine; use new URL("./handlers/", import.meta.url)',
       );
       for (
-        const [pattern, message] of [["x/*.ts", "Cannot serve /x/none.ts: it exports no"], [
-          "w/*.ts",
-          "there is no folder",
-        ], ["x/*.js", "no file matches"]]
+        const [pattern, message] of [
+          ["x/*.ts", "Cannot serve /x/none.ts: it exports no"],
+          [
+            "w/*.ts",
+            "there is no folder",
+          ],
+          ["z/*.ts", "z/_a.ts is not code for Deno or Bun, or a test, or begins with _; name"],
+          ["x/*.js", "no file matches"],
+        ]
       ) {
         await assertRejects(() => load(`${folder}/${pattern}`), Error, message.replace(" /", ` ${folder}/`));
       }

@@ -5,7 +5,6 @@
  */
 import { ToolError } from "../../library.ts";
 import { spawn, type Spawned, type SpawnOptions } from "../platform_process.ts";
-import { toMessage } from "./source.ts";
 
 /** How long to wait for a program to end, and for its output to be closed, in milliseconds. */
 const EXIT_TIMEOUT_MS = 1000;
@@ -69,7 +68,8 @@ function start(words: readonly string[], options: SpawnOptions): Spawned {
   try {
     return spawn(words, options);
   } catch (error) {
-    throw new ToolError(`Cannot run ${words[0]}: ${toMessage(error)}`);
+    const state = error instanceof Error ? error.message : String(error);
+    throw new ToolError(`Cannot run ${words[0]}: ${state}`);
   }
 }
 

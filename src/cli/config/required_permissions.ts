@@ -54,7 +54,7 @@ class PermissionCollector {
     for (const [i, module] of modules.entries()) {
       const path = source.resolvePath(["modules", i], module);
       this.modules.add(path);
-      // Only the module itself: the user grants access to the files that it imports.
+      // Only the module itself: `install` adds the files that it imports.
       this.read.add(path);
     }
     this.#addVariables(secret);

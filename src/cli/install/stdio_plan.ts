@@ -12,6 +12,7 @@ import { joinPermissions, KINDS, type Permissions, toDenoFlags } from "../permis
 import { platform } from "../platform.ts";
 import { CliError, UsageError } from "../cli_error.ts";
 import { toConfigFlags } from "./deno_config.ts";
+import { listLocalImports } from "./local_imports.ts";
 import type { Destination, InstallPlan } from "./plan.ts";
 
 /** Where the check starts the server, as a desktop client does. Clients of a project start it in its folder. */
@@ -30,9 +31,15 @@ export async function planStdio(target: string, destination: Destination, { flag
   const path = toTargetUrl(target).startsWith("file:") ? platform.toPath(target) : target;
   if (kind !== "pattern") await checkTarget(target, path);
   const requirements = await findRequirements(target, path, kind);
-  const permissions = toPermissionFlags(target, { flags, all }, requirements);
   const code = requirements.modules.find(isAbsolute);
   const config = code === undefined ? [] : await toConfigFlags(code);
+  const imports = await Promise.all(
+    requirements.modules.filter(isAbsolute).map((module) => listLocalImports(module, config)),
+  );
+  const permissions = toPermissionFlags(target, { flags, all }, {
+    ...requirements,
+    permissions: joinPermissions(requirements.permissions, { read: imports.flat() }),
+  });
   const endpoint = ["server", "param"].flatMap((name) => (all[name] ?? []).flatMap((value) => [`--${name}`, value]));
   const [command, ...args] = [...toCommand(destination, [...config, ...permissions], path), ...endpoint];
   const variables = toList(all.env);
@@ -74,11 +81,11 @@ async function findRequirements(
   if (kind === "folder") {
     return { permissions: { read: [await platform.files.resolve(path) ?? path] }, modules: [] };
   }
-  // Only the file itself: the user must allow other files, such as those that it imports.
   if (kind === "module") return { permissions: isAbsolute(path) ? { read: [path] } : {}, modules: [path] };
   if (kind === "pattern") {
     const { toBaseFolder } = await importModule("./config/glob.ts");
-    return { permissions: { read: [toBaseFolder(path)] }, modules: [path] };
+    const { listHandlerFiles } = await importModule("./handler_files.ts");
+    return { permissions: { read: [toBaseFolder(path)] }, modules: await listHandlerFiles(target) };
   }
   const { findRequiredPermissions } = await importModule("./config/required_permissions.ts");
   return await findRequiredPermissions(target, path);
@@ -92,14 +99,19 @@ function toPermissionFlags(
   rejectContradiction(flags);
   if (platform.runtime === "bun") return [];
   if ("allow-all" in flags) return ["-A"];
-  const kinds = KINDS.filter((kind) => `allow-${kind}` in flags);
+  // The server reads the variables that the user passes to it.
+  const variables = toList(all.env);
+  const kinds = KINDS.filter((kind) => `allow-${kind}` in flags || kind === "env" && variables.length);
   if (modules.length && !kinds.length && !("allow-none" in flags)) {
     throw new UsageError(
       `Cannot install ${target}: it is code, so its permissions are unknown; allow them with ` +
-        "--allow-net HOSTS, --allow-env NAMES, --allow-read PATHS and so on, or write --allow-none",
+        "--allow-net HOSTS, --allow-env NAMES, --allow-read PATHS and so on, or write --allow-none or -A",
     );
   }
-  const allowed = Object.fromEntries(kinds.map((kind) => [kind, toList(all[`allow-${kind}`])]));
+  const allowed = Object.fromEntries(kinds.map((kind) => [
+    kind,
+    [...toList(all[`allow-${kind}`]), ...kind === "env" ? variables : []],
+  ]));
   // Paths must be absolute because the client may start the server in any folder.
   const paths = { read: allowed.read?.map(platform.toPath), write: allowed.write?.map(platform.toPath) };
   const absolute = { ...allowed, ...paths.read && { read: paths.read }, ...paths.write && { write: paths.write } };

@@ -1,0 +1,15 @@
+/**
+ * Which files of a folder can export handlers.
+ *
+ * @module
+ */
+
+/** Whether files and folders of this name are left out: hidden ones, shared code and packages. */
+export function isSkipped(name: string): boolean {
+  return /^[._]/.test(name) || name === "node_modules";
+}
+
+/** Whether a file can export handlers: code of Deno or Bun that is not a test, a benchmark or a declaration of types. */
+export function isHandlerFile(name: string): boolean {
+  return !isSkipped(name) && /\.[cm]?[jt]sx?$/i.test(name) && !/[._](test|bench|spec|d)\.[^.]+$/i.test(name);
+}

@@ -43,6 +43,12 @@ export interface ElicitOptions<S extends Schema = Schema> {
   readonly message: string;
   /** Schema of the form: a flat object of strings, numbers, booleans and choices. */
   readonly schema: S;
+  /**
+   * Whether an answer counts once, for a consent that must not run the handler to its end again, such as to a payment.
+   * From this question on, the server refuses an answer of the call that it has accepted before, with code -32602.
+   * Defaults to `false`.
+   */
+  readonly singleUse?: boolean;
 }
 
 /**
@@ -53,6 +59,8 @@ export interface ElicitUrlOptions {
   readonly message: string;
   /** URL of the page. */
   readonly url: string;
+  /** Whether an answer counts once, as in {@linkcode ElicitOptions.singleUse}. */
+  readonly singleUse?: boolean;
 }
 
 /** The user's answer to a form. */

@@ -12,6 +12,8 @@ import type { Checked } from "../schema/schema.ts";
 export interface Question {
   readonly method: "elicitation/create" | "sampling/createMessage" | "roots/list";
   readonly params: Params;
+  /** Whether each answer of the call counts once from this question on. */
+  readonly isSingleUse?: boolean;
   /** Checks the client's answer. */
   read(answer: unknown): Checked | Promise<Checked>;
 }

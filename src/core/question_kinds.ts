@@ -12,7 +12,7 @@ import type { ElicitOptions, ElicitUrlOptions } from "./context.ts";
 import { FORM, type PreparedQuestion } from "./question.ts";
 
 /** Creates an elicitation with a form. */
-export function elicitation(key: string, { message, schema }: ElicitOptions): PreparedQuestion {
+export function elicitation(key: string, { message, schema, singleUse }: ElicitOptions): PreparedQuestion {
   return {
     key,
     needs: [FORM],
@@ -21,6 +21,7 @@ export function elicitation(key: string, { message, schema }: ElicitOptions): Pr
       return {
         method: "elicitation/create",
         params: { message, requestedSchema: form.requestedSchema },
+        isSingleUse: readSingleUse(key, singleUse),
         read(given) {
           const answer = readAction(given);
           if (answer.problem !== undefined || !isObject(given) || given.action !== "accept") return answer;
@@ -33,7 +34,7 @@ export function elicitation(key: string, { message, schema }: ElicitOptions): Pr
 }
 
 /** Creates an elicitation with a web page. */
-export function urlElicitation(key: string, { message, url }: ElicitUrlOptions): PreparedQuestion {
+export function urlElicitation(key: string, { message, url, singleUse }: ElicitUrlOptions): PreparedQuestion {
   return {
     key,
     needs: ["elicitation.url"],
@@ -42,7 +43,8 @@ export function urlElicitation(key: string, { message, url }: ElicitUrlOptions):
       if (!/^https?:\/\/\S+$/i.test(url) || !URL.canParse(url)) {
         throw new TypeError(`Cannot ask for a visit to ${quote(url)}: use an http or https URL`);
       }
-      return { method: "elicitation/create", params: { mode: "url", message, url }, read: readAction };
+      const params = { mode: "url", message, url };
+      return { method: "elicitation/create", params, isSingleUse: readSingleUse(key, singleUse), read: readAction };
     },
   };
 }
@@ -94,6 +96,12 @@ export const ROOTS: PreparedQuestion = {
   needs: ["roots"],
   make: () => ({ method: "roots/list", params: {}, read: readRoots }),
 };
+
+// Any other value would leave an answer usable twice without a word, or be a promise that was not awaited.
+function readSingleUse(key: string, singleUse: unknown): boolean {
+  if (singleUse === undefined || typeof singleUse === "boolean") return singleUse ?? false;
+  throw new TypeError(`Cannot ask ${quote(key)}: singleUse is not true or false`);
+}
 
 function readAction(given: unknown): Checked {
   const action = isObject(given) ? given.action : undefined;

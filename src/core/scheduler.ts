@@ -115,6 +115,12 @@ export class Scheduler implements Executor {
     }
   }
 
+  /** Runs something before a call that has a slot. Rejects if there is none, before anything has run. */
+  async prepareWith<T>(call: Call, run: () => Promise<T>): Promise<T> {
+    const account = this.#takeSlot(call);
+    return await this.prepare(call, run(), account);
+  }
+
   /** Stops accepting new calls. */
   stop(): void {
     this.isOpen = false;

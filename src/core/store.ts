@@ -5,7 +5,9 @@
  */
 import type { Change, Changes } from "./changes.ts";
 import type { INTERNALS } from "./internals.ts";
+import type { Notification, Response } from "../protocol/jsonrpc.ts";
 import type { Limits } from "./limits.ts";
+import type { Mark, Marking } from "./marked_ids.ts";
 import type { Observer } from "./observer.ts";
 import type { Sealer } from "./sealer.ts";
 
@@ -185,10 +187,29 @@ export interface SharingHost {
  * were empty. They never reject.
  */
 export interface SharedState {
-  /** Opens what the instances know about a session with this id, which ends in `ms` milliseconds. */
-  openSession(id: string, ms: number): Promise<SharedSession>;
+  /**
+   * Opens what the instances know about a session with this id. Returns `undefined` if the client has too many operations
+   * in progress.
+   */
+  openSession(facts: SharedSessionFacts): Promise<SharedSession | undefined>;
+  /** Returns whether the end of a session is written, or still waits. `undefined` if neither is known. */
+  findEnd(id: string): Promise<"written" | "waiting" | undefined>;
+  /**
+   * Spends an id that may be used once, and returns what was known of it before. `undefined` if the store did not answer:
+   * then it is unknown whether the id was spent.
+   */
+  spend(mark: Mark, ttlMs: number): Promise<Marking | undefined>;
   /** Sends what is pending, and closes the store unless another server of this process uses it. */
   close(): Promise<void>;
+}
+
+/** What the instances must know of a session to find what they share. */
+export interface SharedSessionFacts {
+  readonly id: string;
+  /** Milliseconds until the session ends in any case. */
+  readonly ms: number;
+  /** The mark of its end. */
+  readonly mark: Mark;
 }
 
 /** The part of a session's state that its client can change. */
@@ -199,7 +220,10 @@ export interface SessionState {
 
 /** A session as the instances know it together. */
 export interface SharedSession {
-  readonly isEnded: boolean;
+  /** Whether the session has ended. `undefined` if the store did not answer. */
+  readonly isEnded: boolean | undefined;
+  /** Time at or before which all sessions of its client have ended, in milliseconds since 1970. */
+  readonly cutoff: number;
   readonly state: SessionState;
   /** Connects the state of this process, which then receives changes. */
   join(local: LocalSession): void;
@@ -207,14 +231,24 @@ export interface SharedSession {
   leave(): void;
   /** Marks the session as used by this process. */
   touch(): Promise<void>;
-  /** Ends the session for all instances. */
-  end(): Promise<void>;
+  /** Takes a place among the ends that wait for the store. Returns `false` if there is none. */
+  reserveEnd(): boolean;
+  /**
+   * Ends the session for all instances. Resolves to `false` if the store did not confirm it. The end then waits in the
+   * reserved place until it does.
+   */
+  end(): Promise<boolean>;
   /** Ends the session for all instances unless another one has used it later. */
   retire(): Promise<void>;
   /** Changes the state for all instances. */
   update(change: (state: SessionState) => SessionState): Promise<void>;
-  /** Passes a message of the client to the other instances, one of which runs the call that it is about. */
-  relay(message: object): Promise<void>;
+  /** Makes an id for a request to the client. */
+  makeQuestionId(): Promise<string>;
+  /**
+   * Passes a message of the client to the other instances, one of which runs the call that it is about. A response is
+   * only passed on if another instance made its id. Resolves to `false` if the client has sent too many.
+   */
+  relay(message: Response | Notification): Promise<boolean>;
   /** Writes the new events of a stream to its log. */
   write(stream: WrittenStream): void;
   /** Renews the log of a stream that has no new events. */

@@ -60,13 +60,14 @@ class Layer {
   readonly #running = Promise.withResolvers<Result>();
   /** The outcome that `next` returns, or the reason for which nobody waits for it any more. */
   readonly #ended = Promise.withResolvers<Result>();
-  readonly #made = new OnceValues();
+  readonly #made: OnceValues;
   #redirect?: Redirect;
   #hasRun = false;
   #isPending = false;
   #isDetached = false;
 
   constructor(outer: Call, attribute: AttributeInternals, next: RunCall, executor: Executor) {
+    this.#made = new OnceValues(executor);
     this.#outer = outer;
     this.#attribute = attribute;
     this.#next = next;

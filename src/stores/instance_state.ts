@@ -6,17 +6,22 @@
 import { toBase64Url } from "../protocol/base64_url.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Change } from "../core/changes.ts";
+import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
+import { type MarkPlace, markStored, toMarkTtl } from "../core/marking.ts";
 import type {
   AppendOptions,
   ReadOptions,
   SetOptions,
   SharedChange,
   SharedSession,
+  SharedSessionFacts,
   SharedState,
   SharingHost,
   Store,
 } from "../core/store.ts";
 import { systemClock } from "../core/timers.ts";
+import { ClientShares } from "./client_shares.ts";
+import { PendingEnds } from "./pending_ends.ts";
 import { SessionRecord } from "./session_record.ts";
 
 /** A JSON value with its version. */
@@ -36,7 +41,18 @@ export interface OpenedPage {
 type News =
   | { readonly changes: readonly SharedChange[] }
   /** A session has changed, another instance writes to its client, or has a message of its client. */
-  | { readonly session: string; readonly claim?: string | null; readonly relay?: number };
+  | {
+    readonly session: string;
+    readonly isEnded?: boolean;
+    readonly claim?: string | null;
+    readonly relay?: number;
+  };
+
+/** Operations on sessions in progress. Each makes at most three of the store at once. */
+const OPERATIONS = { perClient: 32, total: 256 };
+/** Messages that are passed on to other instances within {@linkcode RELAY_MS}. */
+const RELAYS = { perClient: 64, total: 1024 };
+const RELAY_MS = 10_000;
 
 /** The state that one server shares through a store. */
 export class InstanceState implements SharedState {
@@ -47,6 +63,11 @@ export class InstanceState implements SharedState {
   readonly #sessions = new Map<string, SessionRecord>();
   /** Operations on sessions that are not finished, by id. */
   readonly #pending = new Map<string, Promise<unknown>>();
+  /** Ends of sessions that wait for the store. */
+  readonly ends: PendingEnds = new PendingEnds();
+  readonly #operations = new ClientShares(OPERATIONS);
+  readonly #relays = new ClientShares(RELAYS);
+  #relaysUntil = 0;
   /** Changes to tell, each once. */
   readonly #changes = new Map<string, SharedChange>();
   #isTelling = false;
@@ -78,19 +99,65 @@ export class InstanceState implements SharedState {
   }
 
   /** Opens a session once its pending operations are finished. */
-  async openSession(id: string, ms: number): Promise<SharedSession> {
-    await this.#pending.get(id);
-    // News must arrive before the state is read, so that no change falls between the two.
-    const [key] = await Promise.all([this.hash("session", id), this.#listen()]);
-    const record = new SessionRecord(this, { key, id, ms });
-    await record.refresh();
-    return record;
+  async openSession({ id, ms, mark }: SharedSessionFacts): Promise<SharedSession | undefined> {
+    return await this.share(mark.client, async () => {
+      await this.#pending.get(id);
+      // News must arrive before the state is read, so that no change falls between the two.
+      const [key] = await Promise.all([this.hash("session", id), this.#listen()]);
+      const record = new SessionRecord(this, { key, id, ms, mark });
+      await record.refresh();
+      return record;
+    });
+  }
+
+  async findEnd(id: string): Promise<"written" | "waiting" | undefined> {
+    return this.ends.find(await this.hash("session", id));
+  }
+
+  async spend(mark: Mark, ttlMs: number): Promise<Marking | undefined> {
+    const place = await this.#toPlace("spent", mark, ttlMs);
+    // One after another, so a client has one operation in progress however many answers it sends.
+    return await this.queue(place.key, () => this.attempt("set", () => markStored(mark, place)));
+  }
+
+  /** Returns where the ends of a client's sessions are marked. */
+  toEndPlace(mark: Mark): Promise<MarkPlace> {
+    return this.#toPlace("ended", mark, toMarkTtl(this.limits.sessions.lifeMs));
+  }
+
+  async #toPlace(kind: string, mark: Mark, ttlMs: number): Promise<MarkPlace> {
+    return { store: this, key: await this.hash(kind, toSetName(mark)), ttlMs, date: systemClock.date() };
+  }
+
+  /** Runs an operation for a client. Resolves to `undefined` if it has too many in progress. */
+  async share<T>(client: string, run: () => Promise<T>): Promise<T | undefined> {
+    if (!this.#operations.take(client)) return;
+    try {
+      return await run();
+    } finally {
+      this.#operations.give(client);
+    }
+  }
+
+  /** Counts a message that is passed on. Returns `false` if the client has sent too many. */
+  mayRelay(client: string): boolean {
+    const now = systemClock.now();
+    if (now >= this.#relaysUntil) {
+      this.#relays.clear();
+      this.#relaysUntil = now + RELAY_MS;
+    }
+    return this.#relays.take(client);
   }
 
   async close(): Promise<void> {
     this.#host.changes.publish = this.#host.changes.connect = undefined;
     while (this.#isTelling || this.#pending.size) {
       await Promise.all([this.#telling, ...this.#pending.values()]);
+    }
+    const lost = await this.ends.close();
+    if (lost) {
+      const error = new Error(`Cannot write the ends of ${lost} sessions: the store does not answer`);
+      this.#host.observer.store?.({ state: "degraded", operation: "set", error });
     }
     this.#isClosed = true;
     this.#stop?.();
@@ -132,23 +199,28 @@ export class InstanceState implements SharedState {
   /** Reads a value. Returns `undefined` if there is none, or it was sealed with another secret. */
   async get(key: string): Promise<OpenedValue | undefined> {
     const found = await this.#store.get(key);
-    return found && { value: await this.#open(key, found.value), version: found.version };
+    return found && { value: await this.open(key, found.value), version: found.version };
   }
 
   /** Writes a value. Returns its version, or `undefined` if the version did not match. */
   async set(key: string, value: unknown, options: SetOptions): Promise<string | undefined> {
-    return await this.#store.set(key, await this.#seal(key, value), options);
+    return await this.#store.set(key, await this.seal(key, value), options);
+  }
+
+  /** Removes a value. Returns `false` if the version did not match. */
+  async delete(key: string, version?: string): Promise<boolean> {
+    return await this.#store.delete(key, { version });
   }
 
   /** Appends an entry to a log. Returns its id. */
   async append(log: string, value: unknown, options: AppendOptions): Promise<number> {
-    return await this.#store.append(log, await this.#seal(log, value), options);
+    return await this.#store.append(log, await this.seal(log, value), options);
   }
 
   /** Reads a log. */
   async read(log: string, options: ReadOptions): Promise<OpenedPage> {
     const { entries, first, last } = await this.#store.read(log, options);
-    const opened = entries.map(async ({ id, value }) => ({ id, value: await this.#open(log, value) }));
+    const opened = entries.map(async ({ id, value }) => ({ id, value: await this.open(log, value) }));
     return { entries: await Promise.all(opened), first, last };
   }
 
@@ -162,7 +234,7 @@ export class InstanceState implements SharedState {
     let queue = Promise.resolve();
     const stop = await this.#store.subscribe(log, (text) => {
       queue = queue.then(async () => {
-        const value = await this.#open(log, text);
+        const value = await this.open(log, text);
         if (!isOver && value !== undefined) listener(value);
       }).catch(() => {});
     }, options);
@@ -194,15 +266,17 @@ export class InstanceState implements SharedState {
   async publish(news: News): Promise<void> {
     await this.attempt("publish", async () => {
       const topic = await this.#toTopic();
-      await this.#store.publish(topic, await this.#seal(topic, { from: this.instance, ...news }));
+      await this.#store.publish(topic, await this.seal(topic, { from: this.instance, ...news }));
     });
   }
 
-  #seal(key: string, value: unknown): Promise<string> {
+  /** Seals a value, so that only instances of this server can open it with the same key. */
+  seal(key: string, value: unknown): Promise<string> {
     return this.#host.sealer.seal(`store ${key}`, value);
   }
 
-  #open(key: string, text: string): Promise<unknown> {
+  /** Opens a sealed value. Returns `undefined` if it was changed, or sealed with another key or secret. */
+  open(key: string, text: string): Promise<unknown> {
     return this.#host.sealer.open(`store ${key}`, text);
   }
 
@@ -248,7 +322,8 @@ export class InstanceState implements SharedState {
     }
     const record = typeof news.session === "string" ? this.#sessions.get(news.session) : undefined;
     if (!record) return;
-    if (typeof news.relay === "number") record.receiveLocal(news.relay);
+    if (news.isEnded === true) record.endLocal();
+    else if (typeof news.relay === "number") record.receiveLocal(news.relay);
     else if (news.claim === undefined) record.refreshLocal();
     else record.yieldLocal(typeof news.claim === "string" ? news.claim : undefined);
   }

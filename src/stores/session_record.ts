@@ -3,7 +3,10 @@
  *
  * @module
  */
-import { isObject } from "../protocol/jsonrpc.ts";
+import { toBusy } from "../protocol/errors.ts";
+import { isObject, type Notification, type Response } from "../protocol/jsonrpc.ts";
+import type { Mark } from "../core/marked_ids.ts";
+import { findStored, markStored } from "../core/marking.ts";
 import type { FoundStream, LocalSession, SessionState, SharedSession, WrittenStream } from "../core/store.ts";
 import type { InstanceState } from "./instance_state.ts";
 import { StreamLog } from "./stream_log.ts";
@@ -15,6 +18,8 @@ export interface SessionFacts {
   readonly id: string;
   /** Milliseconds until the session ends in any case. */
   readonly ms: number;
+  /** The mark of its end. */
+  readonly mark: Mark;
 }
 
 /** The record of one session in a store. */
@@ -23,21 +28,28 @@ export class SessionRecord implements SharedSession {
   readonly #id: string;
   readonly #instances: InstanceState;
   readonly #ends: number;
+  readonly #mark: Mark;
   readonly #streams: StreamLog;
-  #isEnded = false;
+  #isEnded?: boolean;
+  #cutoff = 0;
   #state: SessionState = {};
   #local?: LocalSession;
 
-  constructor(instances: InstanceState, { key, id, ms }: SessionFacts) {
+  constructor(instances: InstanceState, { key, id, ms, mark }: SessionFacts) {
     this.key = key;
     this.#id = id;
     this.#instances = instances;
     this.#ends = performance.now() + ms;
+    this.#mark = mark;
     this.#streams = new StreamLog(instances, key);
   }
 
-  get isEnded(): boolean {
+  get isEnded(): boolean | undefined {
     return this.#isEnded;
+  }
+
+  get cutoff(): number {
+    return this.#cutoff;
   }
 
   get state(): SessionState {
@@ -63,48 +75,83 @@ export class SessionRecord implements SharedSession {
     });
   }
 
-  async end(): Promise<void> {
-    await this.#attempt("set", () => this.#writeEnd());
+  reserveEnd(): boolean {
+    return this.#instances.ends.reserve(this.key, { client: this.#mark.client, write: () => this.#writeEnd() });
+  }
+
+  async end(): Promise<boolean> {
+    return await this.#instances.ends.write(this.key);
   }
 
   async retire(): Promise<void> {
     await this.#attempt("get", async () => {
-      const used = await this.#instances.get(await this.#toUsedKey());
-      if (!used || used.value === this.#instances.instance) await this.#writeEnd();
+      const key = await this.#toUsedKey();
+      const used = await this.#instances.get(key);
+      if (used && used.value !== this.#instances.instance) return;
+      // Another instance that uses the session from here on writes the key again.
+      if (used && !await this.#instances.delete(key, used.version)) return;
+      const isUnused = async () => !await this.#instances.get(key);
+      await this.#markEnd(isUnused);
+      if (await isUnused()) await this.#instances.publish({ session: this.key, isEnded: true });
     });
   }
 
   async update(change: (state: SessionState) => SessionState): Promise<void> {
     this.#state = change(this.#state);
-    await this.#attempt("set", async () => {
-      for (let left = ATTEMPTS; left; left--) {
-        const found = await this.#instances.get(this.key);
-        const { isEnded, ...state } = toState(found?.value);
-        if (isEnded) return;
-        const next = change(state);
-        const options = { ttlMs: this.#ttlMs, version: found?.version ?? null };
-        if (!await this.#instances.set(this.key, next, options)) continue;
-        this.#state = next;
-        return await this.#instances.publish({ session: this.key });
-      }
-      throw new Error(`Cannot change the session: ${ATTEMPTS} other changes came first`);
+    const isDone = await this.#instances.share(this.#mark.client, async () => {
+      await this.#attempt("set", async () => {
+        for (let left = ATTEMPTS; left; left--) {
+          const found = await this.#instances.get(this.key);
+          const state = found ? toState(found.value) : {};
+          if (!state) return;
+          const next = change(state);
+          const options = { ttlMs: this.#ttlMs, version: found?.version ?? null };
+          if (!await this.#instances.set(this.key, next, options)) continue;
+          this.#state = next;
+          return await this.#instances.publish({ session: this.key });
+        }
+        throw new Error(`Cannot change the session: ${ATTEMPTS} other changes came first`);
+      });
+      return true;
     });
+    if (!isDone) throw toBusy("change the session: the client has too many operations in progress");
   }
 
-  /** Reads the record. Without an answer, the session is not known to have ended. */
+  /** Reads the record. Without an answer, it is unknown whether the session has ended. */
   async refresh(): Promise<void> {
-    const found = await this.#instances.attempt("get", async () => ({ value: await this.#instances.get(this.key) }));
-    if (!found) return;
-    const { isEnded, ...state } = toState(found.value?.value);
-    this.#isEnded = isEnded;
-    this.#state = state;
+    const read = await this.#instances.attempt("get", () => this.#read());
+    if (!read) return;
+    // A record that cannot be read may be of a session that has ended.
+    this.#isEnded = read.isMarked || !read.state || this.#instances.ends.find(this.key) !== undefined;
+    this.#state = read.state ?? {};
+    this.#cutoff = read.cutoff;
   }
 
   /** Reads the record, and changes the session of this process accordingly. */
   async refreshLocal(): Promise<void> {
     await this.refresh();
-    if (this.#isEnded) this.#local?.end();
+    if (this.#isEnded) this.endLocal();
     else this.#local?.apply(this.#state);
+  }
+
+  /** Ends the session of this process, because another instance has ended it. */
+  endLocal(): void {
+    this.#isEnded = true;
+    this.#local?.end();
+    // This process may have marked the session as used since.
+    this.#attempt("delete", async () => void await this.#instances.delete(await this.#toUsedKey()));
+  }
+
+  async #read(): Promise<{ readonly state?: SessionState; readonly isMarked: boolean; readonly cutoff: number }> {
+    const marking = this.#instances.toEndPlace(this.#mark).then((place) => findStored(this.#mark, place));
+    const [record, { found, cutoff }] = await Promise.all([this.#instances.get(this.key), marking]);
+    // A cut-off does not end a session that an instance has used lately.
+    const isMarked = found === "marked" || found === "cut off" && !await this.#isUsed();
+    return { state: record ? toState(record.value) : {}, isMarked, cutoff };
+  }
+
+  async #isUsed(): Promise<boolean> {
+    return typeof (await this.#instances.get(await this.#toUsedKey()))?.value === "string";
   }
 
   /** Closes the connection of a stream that another instance has taken over. */
@@ -112,12 +159,37 @@ export class SessionRecord implements SharedSession {
     this.#local?.yield(stream);
   }
 
-  async relay(message: object): Promise<void> {
-    await this.#instances.attempt("append", async () => {
-      const relay = await this.#instances.append(await this.#toRelayLog(), message, RELAY);
-      await this.#instances.publish({ session: this.key, relay });
-    });
+  async makeQuestionId(): Promise<string> {
+    return QUESTION + await this.#instances.seal(this.key, [this.#instances.instance, crypto.randomUUID()]);
   }
+
+  async relay(message: Response | Notification): Promise<boolean> {
+    if (message.kind === "response" && !await this.#isAwaited(message)) return true;
+    if (!this.#instances.mayRelay(this.#mark.client)) return false;
+    const isDone = await this.#instances.share(this.#mark.client, async () => {
+      await this.#instances.attempt("append", async () => {
+        const relay = await this.#instances.append(await this.#toRelayLog(), message, RELAY);
+        await this.#instances.publish({ session: this.key, relay });
+      });
+      return true;
+    });
+    return isDone === true;
+  }
+
+  // An instance has sealed the id into its request. Each is passed on once.
+  async #isAwaited({ id }: Response): Promise<boolean> {
+    if (typeof id !== "string" || !id.startsWith(QUESTION) || this.#relayed.has(id)) return false;
+    const opened = await this.#instances.open(this.key, id.slice(QUESTION.length));
+    if (!Array.isArray(opened) || opened[0] === this.#instances.instance || this.#relayed.has(id)) return false;
+    this.#relayed.add(id);
+    for (const oldest of this.#relayed) {
+      if (this.#relayed.size <= RELAY.max) break;
+      this.#relayed.delete(oldest);
+    }
+    return true;
+  }
+
+  readonly #relayed = new Set<string>();
 
   /** Handles a message that another instance has received, by its id. */
   async receiveLocal(id: number): Promise<void> {
@@ -140,17 +212,29 @@ export class SessionRecord implements SharedSession {
   }
 
   claim(stream?: string): void {
-    this.#instances.publish({ session: this.key, claim: stream ?? null });
+    const { client } = this.#mark;
+    this.#instances.share(client, () => this.#instances.publish({ session: this.key, claim: stream ?? null }));
   }
 
-  async #writeEnd(): Promise<void> {
-    await this.#instances.set(this.key, { isEnded: true }, { ttlMs: this.#ttlMs });
-    await this.#instances.publish({ session: this.key });
+  // One change at a time of this process, so that only other instances can come first.
+  async #markEnd(isWanted?: () => Promise<boolean>): Promise<void> {
+    const place = await this.#instances.toEndPlace(this.#mark);
+    await this.#instances.queue(place.key, () => markStored(this.#mark, place, isWanted));
+  }
+
+  async #writeEnd(): Promise<boolean> {
+    return !!await this.#attempt("set", async () => {
+      await this.#markEnd();
+      // Without this, a cut-off would not end the session.
+      await this.#instances.delete(await this.#toUsedKey());
+      await this.#instances.publish({ session: this.key, isEnded: true });
+      return true;
+    });
   }
 
   // A request that opens the session waits for what was begun before.
-  async #attempt(operation: string, run: () => Promise<void>): Promise<void> {
-    await this.#instances.queue(this.#id, () => this.#instances.attempt(operation, run));
+  async #attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined> {
+    return await this.#instances.queue(this.#id, () => this.#instances.attempt(operation, run));
   }
 
   get #ttlMs(): number {
@@ -184,12 +268,14 @@ function toTtl(ms: number): number {
   return Math.min(Math.max(ms, 0) + SKEW_MS, 31_536_000_000);
 }
 
-function toState(value: unknown): SessionState & { readonly isEnded: boolean } {
-  if (!isObject(value)) return { isEnded: false };
-  const { isEnded, level, uris } = value;
-  return {
-    isEnded: isEnded === true,
-    level: typeof level === "string" ? level : undefined,
-    uris: Array.isArray(uris) && uris.every((uri) => typeof uri === "string") ? uris : undefined,
-  };
+/** Returns the state in a record, or `undefined` for a value that no instance has written. */
+function toState(value: unknown): SessionState | undefined {
+  if (!isObject(value)) return;
+  const { level, uris } = value;
+  if (level !== undefined && typeof level !== "string") return;
+  if (uris === undefined) return { level };
+  if (Array.isArray(uris) && uris.every((uri) => typeof uri === "string")) return { level, uris };
 }
+
+/** Beginning of the ids of requests to the client. */
+const QUESTION = "ask-";

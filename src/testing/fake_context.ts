@@ -11,6 +11,7 @@ import { Call, type Carrier } from "../core/call.ts";
 import { InFlight } from "../core/in_flight.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Link } from "../core/link.ts";
+import { OnceValues } from "../core/once.ts";
 import type { Question } from "../core/question.ts";
 import type { RerunWatch } from "../core/rerun_watch.ts";
 import type { ClientFacts, Context, ListChangedOptions, ListName, Principal } from "../core/context.ts";
@@ -112,9 +113,11 @@ export class Rounds {
   /** Watches for repeated work. */
   readonly reruns?: RerunWatch;
 
+  readonly #made = new OnceValues({ limits: LIMITS.calls });
+
   /** Returns the value that was made under this key in an earlier run, or makes it. */
-  async once(_key: string, make: () => unknown): Promise<string> {
-    return JSON.stringify(await make()) ?? "null";
+  once(key: string, make: () => unknown): Promise<unknown> {
+    return this.#made.get(key, make);
   }
 
   /** Throws to end this run if the question is answered in the next one. */
@@ -169,7 +172,7 @@ function makeCarrier(options: FakeContextOptions, rounds: Rounds, records: Recor
       if (checked.problem === undefined) return checked.value;
       throw new TypeError(`Cannot answer ${JSON.stringify(key)}: ${checked.problem}; correct it in answers`);
     },
-    once: async (_call, key, make) => JSON.parse(await rounds.once(key, make)),
+    once: (_call, key, make) => rounds.once(key, make),
   };
 }
 

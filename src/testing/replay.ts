@@ -34,13 +34,6 @@ class ReplayRounds extends Rounds {
   });
   readonly #asked = new Map<string, string>();
   readonly #open = new Map<string, string>();
-  readonly #made = new Map<string, string>();
-
-  override async once(key: string, make: () => unknown): Promise<string> {
-    const json = this.#made.get(key) ?? await super.once(key, make);
-    this.#made.set(key, json);
-    return json;
-  }
 
   override ask(key: string, { method, params }: Question): void {
     const question = JSON.stringify([method, params]);

@@ -4,10 +4,9 @@
  * @module
  */
 import { LOG_LEVELS } from "../protocol/types.ts";
-import type { Context } from "../core/context.ts";
+import type { Context, ElicitOptions } from "../core/context.ts";
 import { createLog } from "../core/log.ts";
 import { toForm } from "../schema/form.ts";
-import type { Schema } from "../schema/schema.ts";
 import { deno, findThread, type ThreadGlobal } from "../runtime.ts";
 import { guardConsole } from "../transports/stdio/stdout_guard.ts";
 import { type FromThread, type ThreadFacts, toError, toSentError, type ToThread } from "./messages.ts";
@@ -181,9 +180,9 @@ class ExposedCall {
     } as WorkerContext; // The server returns what its own context returns, so the answers have the declared types.
   }
 
-  async #elicit(key: string, { message, schema }: { readonly message: string; readonly schema: Schema }) {
+  async #elicit(key: string, { message, schema, singleUse }: ElicitOptions) {
     const form = toForm(schema, `the question ${JSON.stringify(key)}`);
-    const asked = { message, schema: form.requestedSchema };
+    const asked = { message, schema: form.requestedSchema, singleUse };
     // The transforms of the schema run here, because the server has only its JSON Schema.
     const answer = await this.#ask("elicit", [key, asked]) as { action: "accept"; content: unknown };
     if (answer.action !== "accept") return answer;

@@ -625,10 +625,7 @@ behaviour("the number of rounds of a call is limited", async (connect) => {
 behaviour("the data sent along with a question is bounded", async (connect) => {
   const heavy = tool({
     name: "heavy",
-    async run(_input, ctx) {
-      await ctx.once("blob", () => "x".repeat(5000));
-      return (await ctx.elicit("q", { message: "?", schema: yesNo })).action;
-    },
+    run: async (_input, ctx) => (await ctx.elicit("q", { message: "?".repeat(5000), schema: yesNo })).action,
   });
   const handlers = [heavy, order];
   const { client, takeFaults } = await connect({ handlers, limits: { calls: { stateBytes: 3000 } } }, {
@@ -638,6 +635,32 @@ behaviour("the data sent along with a question is bounded", async (connect) => {
   assertStringIncludes(String(takeFaults()[0].error), "calls.stateBytes");
   assertEquals(textOf(await client.callTool("order")), "tea accept");
 }, { eras: ["modern"] });
+
+behaviour("values of ctx.once may have half of the bytes of a state, with a question or without", async (connect) => {
+  // A text of two bytes per character, so that characters are not counted.
+  const keep = tool({
+    name: "keep",
+    input: { type: "object" },
+    async run({ size, asks }: Record<string, unknown>, ctx) {
+      for (const key of ["one", "two"]) await ctx.once(key, () => "é".repeat(Number(size) / 4));
+      if (!asks) return "kept";
+      // Quotes must not count twice.
+      await ctx.once("quotes", () => ['"'.repeat(100)]);
+      return (await ctx.elicit("q", { message: "?", schema: yesNo })).action;
+    },
+  });
+  const { client, takeFaults } = await connect({ handlers: [keep] }, { onElicit: () => accept({ ok: true }) });
+  for (const asks of [true, false]) {
+    assertEquals(textOf(await client.callTool("keep", { size: 32_000, asks })), asks ? "accept" : "kept");
+    for (const size of [33_000, 60_000]) {
+      assertEquals((await client.callTool("keep", { size, asks })).isError, true);
+      const [{ error }, ...others] = takeFaults();
+      assertEquals(others, []);
+      assertStringIncludes(String(error), 'Cannot keep the value of ctx.once("two"): the values of this call have ');
+      assertStringIncludes(String(error), "at most half of 65536 are kept (calls.stateBytes); keep an id, and load");
+    }
+  }
+});
 
 behaviour("a client that never answers is not waited for forever", async (connect) => {
   const { client } = await connect({ handlers: [order], limits: { calls: { answerMs: 40 } } }, {

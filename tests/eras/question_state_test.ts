@@ -36,10 +36,7 @@ function start(options: Partial<ServerOptions> = {}): Held {
   });
   const large = tool({
     name: "large",
-    async run(_input, ctx) {
-      await ctx.once("large", () => "x".repeat(2000));
-      return (await ctx.elicit("first", { message: "?", schema: yes })).action;
-    },
+    run: async (_input, ctx) => (await ctx.elicit("first", { message: "?".repeat(2000), schema: yes })).action,
   });
   const endless = tool({
     name: "endless",

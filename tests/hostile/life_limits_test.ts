@@ -54,8 +54,9 @@ function start(limits: LimitOptions, more: Partial<ServerOptions> = {}) {
       name: "ask",
       input: any,
       async run({ size, times }: { readonly size?: unknown; readonly times?: unknown }, ctx) {
-        await ctx.once("large", () => "x".repeat(Number(size ?? 0)));
-        for (let i = 0; i < Number(times ?? 1); i++) await ctx.elicit(`q${i}`, { message: "?", schema: yes });
+        for (let i = 0; i < Number(times ?? 1); i++) {
+          await ctx.elicit(`q${i}`, { message: "?".repeat(Number(size ?? 1)), schema: yes });
+        }
         return "asked";
       },
     }),

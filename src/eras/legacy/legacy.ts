@@ -14,6 +14,7 @@ import {
   isObject,
   type Notification,
   type Request,
+  type Response,
   type Result,
   toFailure,
   toNotification,
@@ -71,8 +72,8 @@ interface ReceivedRequest extends Received {
 
 /** A session over HTTP, or the reply if it is not found. */
 type FoundSession =
-  | { readonly sessions: Sessions; readonly session: HttpSession; readonly refusal?: undefined }
-  | { readonly sessions?: undefined; readonly session?: undefined; readonly refusal: Reply };
+  | { readonly session: HttpSession; readonly refusal?: undefined }
+  | { readonly session?: undefined; readonly refusal: Reply };
 
 /** A session that is being opened. */
 interface Opening {
@@ -186,11 +187,24 @@ class LegacyEra implements Era {
   }
 
   async detach(link: Link): Promise<Reply> {
-    const { sessions, session, refusal } = await this.#find(link);
-    if (!session) return refusal;
-    sessions.end(session, "client");
-    if (session.shared) await session.shared.end();
-    return { status: 204 };
+    const { headers, version } = link;
+    const id = headers?.get("mcp-session-id");
+    if (typeof id !== "string") return this.#refuseBare(link);
+    const { core } = this.#engine;
+    try {
+      switch (await (await this.#openSessions()).close(id, link)) {
+        case "ended":
+          return { status: 204 };
+        case "waiting":
+          throw toBusy("end the session at all instances: the store does not answer, and the end waits for it");
+        case "full":
+          throw toBusy("end the session: too many ends wait for the store, so it goes on");
+        case "unknown":
+          return refuse(core, link, { ...UNKNOWN_SESSION, version });
+      }
+    } catch (error) {
+      return refuseBusy(core, link, { version }, error);
+    }
   }
 
   rest(): void {
@@ -205,9 +219,7 @@ class LegacyEra implements Era {
     const sessions = await this.#openSessions();
     try {
       const session = await sessions.open(id, link);
-      return session
-        ? { sessions, session }
-        : { refusal: refuse(this.#engine.core, link, { ...UNKNOWN_SESSION, version }) };
+      return session ? { session } : { refusal: refuse(this.#engine.core, link, { ...UNKNOWN_SESSION, version }) };
     } catch (error) {
       return { refusal: refuseBusy(this.#engine.core, link, { version }, error) };
     }
@@ -402,13 +414,18 @@ class LegacyEra implements Era {
       case "batch":
         return this.#serveBatch(session, message, link);
       case "response":
-        if (session.requests.answer(message) || !session.shared) return {};
-        return session.shared.relay(message).then(() => ({}));
+        return session.requests.answer(message) ? {} : this.#relay(session, message, link);
       case "notification":
         this.#observe(message, link, session);
-        if (session.inFlight.notify(message) || !session.shared) return {};
-        return session.shared.relay(message).then(() => ({}));
+        return session.inFlight.notify(message) ? {} : this.#relay(session, message, link);
     }
+  }
+
+  // The call that the message is about may run on another instance.
+  #relay({ client, shared }: Session, message: Response | Notification, link: Link): Reply | Promise<Reply> {
+    if (!shared) return {};
+    const busy = () => toBusy("pass the message on: the client has sent too many to other instances");
+    return shared.relay(message).then((isDone) => isDone ? {} : refuseBusy(this.#engine.core, link, client, busy()));
   }
 
   #observe({ method }: Notification, link: Link, session?: Session): void {
@@ -551,7 +568,7 @@ class LegacyEra implements Era {
   // Loaded on demand, because few handlers keep values.
   async #once(call: Call, key: string, make: () => unknown): Promise<unknown> {
     const { OnceValues } = await import("../../core/once.ts");
-    const values = this.#made.get(call) ?? new OnceValues();
+    const values = this.#made.get(call) ?? new OnceValues({ limits: this.#engine.core.limits.calls });
     this.#made.set(call, values);
     return await values.get(key, make);
   }

@@ -9,17 +9,20 @@ import { type Response, toNotification } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call.ts";
 import type { Core } from "../../core/core.ts";
 import type { Question } from "../../core/question.ts";
+import type { SharedSession } from "../../core/store.ts";
 import { downgradeQuestion } from "./downgrade.ts";
 
 /** Pending requests to the client of one session. */
 export class ServerRequests {
   readonly #core: Core;
   readonly #waiting = new Map<string | number, (answer: Response) => void>();
+  readonly #shared?: SharedSession;
   #last = 0;
 
   /** Creates an empty set of requests. */
-  constructor(core: Core) {
+  constructor(core: Core, shared?: SharedSession) {
     this.#core = core;
+    this.#shared = shared;
   }
 
   /** Whether a request is pending. */
@@ -41,9 +44,10 @@ export class ServerRequests {
     if (!link.streams) {
       throw new McpError(INVALID_PARAMS, "Cannot ask the client: its Accept header does not list text/event-stream");
     }
-    const { limits: { calls }, shared, ticker } = this.#core;
-    // Another instance may send requests to the same client.
-    const id = shared ? `ask-${crypto.randomUUID()}` : `ask-${++this.#last}`;
+    const { limits: { calls }, ticker } = this.#core;
+    // Another instance may send requests to the same client, and passes on answers only to ids that it can open.
+    const id = this.#shared ? await this.#shared.makeQuestionId() : `ask-${++this.#last}`;
+    if (signal.aborted) throw new McpError(INVALID_PARAMS, "Cannot ask the client: the call was cancelled");
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
     const cancel = (reason: string) => {
       link.send(toNotification("notifications/cancelled", { requestId: id, reason }));

@@ -13,9 +13,13 @@ import type { ClientFacts } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Link } from "../../core/link.ts";
+import { type Mark, toClientHash } from "../../core/marked_ids.ts";
+import { KnownMarks, toMarkTtl } from "../../core/marking.ts";
 import type { SessionEvent } from "../../core/observer.ts";
 import type { SessionState, SharedSession } from "../../core/store.ts";
 import type { Sweep } from "../../core/timers.ts";
+import { openVersioned, sealVersioned } from "../../core/versioned_seal.ts";
+import { RecentIds } from "./recent_ids.ts";
 import { applyState, type CountSubscriber } from "./session_methods.ts";
 import { Streams } from "./replay.ts";
 import { ReplayLink } from "./replay_link.ts";
@@ -31,6 +35,8 @@ import { hasPriming, isVersion, type Version } from "./versions.ts";
 
 /** A session with an id and resumable streams. */
 export interface HttpSession extends Session {
+  /** The mark of its end. */
+  readonly mark: Mark;
   readonly streams: Streams;
   /** The endpoint of the session. */
   readonly home: Sessions;
@@ -44,19 +50,24 @@ interface Sealed {
   readonly i?: Implementation;
   readonly c: ClientCapabilities;
   readonly p?: string;
+  /** Hash of the client that the session was made for. */
+  readonly a: string;
   /** The value that the server's `session` returned. */
   readonly d?: unknown;
 }
 
-/** An id that is no longer valid. */
-interface Ended {
-  /** Time at which it would have expired. */
-  readonly until: number;
-  readonly account: Account;
-  /** Charged bytes. */
-  readonly held: number;
-  /** Whether it counts against the client's limit. */
-  readonly isByClient: boolean;
+/**
+ * What became of a request to end a session: it has ended, its end waits for the store, too many ends wait already, or
+ * there is no such session.
+ */
+export type End = "ended" | "waiting" | "full" | "unknown";
+
+/** An id that was opened. */
+interface Unsealed {
+  readonly sealed: Sealed;
+  readonly mark: Mark;
+  /** Milliseconds until the session ends in any case. */
+  readonly leftMs: number;
 }
 
 /** The parts that sessions share with their era. */
@@ -72,20 +83,25 @@ class SessionTable {
   readonly known: Map<string, HttpSession> = new Map();
   /** Sessions by client, so that one client cannot use up the limit of all. */
   readonly owned: Map<string, Map<string, HttpSession>> = new Map();
-  readonly ended: Map<string, Ended> = new Map();
-  /** Number of ended ids by client. */
-  readonly endedOf: Map<string, number> = new Map();
+  /** Ids that are no longer valid. */
+  readonly ended: KnownMarks;
+  /** Ids that a cut-off does not end. */
+  readonly recent: RecentIds = new RecentIds();
   /** The session that was used last, which is at the end of the maps already. */
   newest?: HttpSession;
   /** Ends idle and expired sessions. */
   sweep?: Sweep;
+
+  constructor({ ticker, limits }: Core) {
+    this.ended = new KnownMarks(ticker.clock, toMarkTtl(limits.sessions.lifeMs));
+  }
 }
 
 /** Endpoints of one server have the same accounts. */
 const tables = new WeakMap<Accounts, SessionTable>();
 
-function openTable(accounts: Accounts): SessionTable {
-  const table = tables.get(accounts) ?? new SessionTable();
+function openTable(accounts: Accounts, core: Core): SessionTable {
+  const table = tables.get(accounts) ?? new SessionTable(core);
   tables.set(accounts, table);
   return table;
 }
@@ -106,7 +122,7 @@ export class Sessions {
   /** Creates an empty set of sessions. */
   constructor({ core, accounts, data, count }: SessionsParts) {
     this.#core = core;
-    this.#table = openTable(accounts);
+    this.#table = openTable(accounts, core);
     this.#table.sweep ??= (now) => this.#tidy(now);
     this.#data = data;
     this.#count = count;
@@ -122,24 +138,22 @@ export class Sessions {
     for (const session of this.known) if (!isBusy(session)) this.#forget(session, "evicted");
   }
 
-  /** Creates a session id. Throws if the facts are too long, or the client has ended too many sessions. */
+  /** Creates a session id. Throws if the facts are too long. */
   async create(
     { version, info, capabilities }: SessionFacts,
     { principal, account }: Link,
     data?: unknown,
   ): Promise<string> {
-    const { limits, sealer, ticker } = this.#core;
-    // An ended id must be rejected until it expires. So no new session is created if its end could not be recorded.
-    const ended = account.key === undefined ? 0 : this.#table.endedOf.get(account.key) ?? 0;
-    const isClientFull = ended >= limits.sessions.openPerClient * ENDED_SHARE;
-    if (isClientFull || this.#table.ended.size >= limits.sessions.open * ENDED_SHARE) {
-      this.#core.observing?.reach(isClientFull ? "sessions.openPerClient" : "sessions.open", account.key);
-      throw toBusy("initialize: too many sessions have ended (sessions.openPerClient, sessions.open)");
-    }
+    const { sealer, ticker: { clock } } = this.#core;
+    const client = await toClientHash(account.key);
+    const start = this.#table.ended.toTime(client);
     const small = info && { name: info.name.slice(0, 200), version: info.version.slice(0, 100) };
-    const sealed: Sealed = { t: ticker.clock.date(), v: version, i: small, c: capabilities, p: principal?.id, d: data };
-    const id = await sealer.seal(PURPOSE, sealed);
+    const facts = { v: version, i: small, c: capabilities, p: principal?.id };
+    const sealed: Sealed = { t: start, ...facts, a: client, d: data };
+    const id = await sealVersioned(sealer, PURPOSE, sealed);
     if (id.length <= MAX_ID) {
+      this.#table.recent.add(client, toShortId(id), clock.now());
+      this.#scheduleSweep();
       if (this.#core.observer.session) this.#remember(toShortId(id));
       return id;
     }
@@ -171,24 +185,21 @@ export class Sessions {
    * Opens the session of an id. Returns `undefined` if the id is invalid, has expired or ended, or belongs to another
    * principal. Throws if the server has no room for the state.
    */
-  async open(id: string, link: Link): Promise<HttpSession | undefined> {
+  async open(id: string, link: Link, options?: { readonly isEnding?: boolean }): Promise<HttpSession | undefined> {
     const found = this.find(id, link);
     if (found || id.length > MAX_ID) return found;
-    const { limits, sealer, ticker } = this.#core;
-    const sealed = await sealer.open(PURPOSE, id);
-    if (!isSealed(sealed)) return this.#warnOfForeign(id);
-    if (sealed.p !== link.principal?.id) return;
-    // From here on, the monotonic clock counts. The system's clock may be changed during the session.
-    const leftMs = sealed.t + limits.sessions.lifeMs - ticker.clock.date();
-    if (leftMs < 0) return;
-    const shared = await this.#core.shared?.openSession(id, leftMs);
-    if (shared?.isEnded) return;
+    const unsealed = await this.#unseal(id, link);
+    if (!unsealed) return;
+    const { sealed, mark, leftMs } = unsealed;
+    const shared = await this.#openShared(id, unsealed);
+    if (shared?.isEnded) return void this.#table.ended.tell(mark.client, shared.cutoff);
     // Two requests may open the same session at once. Both get the one that was stored, or none if it has ended.
     const raced = this.find(id, link);
-    if (raced || this.#table.ended.has(toShortId(id))) return raced;
+    if (raced || this.#hasEnded(mark, shared)) return raced;
     // The endpoint was dropped from memory while the session was busy.
     const before = this.#table.known.get(id);
     if (before) before.home.#forget(before, "evicted");
+    const { ticker } = this.#core;
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     const account = this.#charge(id, link);
     const streams = new Streams(this.#core, hasPriming(facts.version), account, shared);
@@ -198,20 +209,51 @@ export class Sessions {
         caller: link.principal,
         notify: streams.notify,
         transport: link.transport,
+        shared,
       }),
       id,
+      mark,
       held: toHeld(id),
       ends: ticker.clock.now() + leftMs,
       streams,
-      shared,
       home: this,
     };
     if (sealed.d !== undefined) this.#data.set(session.client, sealed.d);
     if (shared) this.#join(session, shared);
+    if (!options?.isEnding) shared?.touch();
     this.#keep(id, session);
     announce(this.#core, session, this.#unused.delete(toShortId(id)) ? "created" : "resumed");
-    if (this.#table.sweep) ticker.schedule(this.#table.sweep, SWEEP_MS);
+    this.#scheduleSweep();
     return session;
+  }
+
+  async #unseal(id: string, { principal }: Link): Promise<Unsealed | undefined> {
+    const { limits, sealer, ticker } = this.#core;
+    const sealed = await openVersioned(sealer, PURPOSE, id);
+    if (!isSealed(sealed)) return this.#warnOfForeign(id);
+    if (sealed.p !== principal?.id) return;
+    // From here on, the monotonic clock counts. The system's clock may be changed during the session.
+    const leftMs = Math.min(sealed.t + limits.sessions.lifeMs - ticker.clock.date(), limits.sessions.lifeMs);
+    if (leftMs < 0) return;
+    return { sealed, leftMs, mark: { client: sealed.a, at: sealed.t, id: toShortId(id) } };
+  }
+
+  async #openShared(id: string, { mark, leftMs }: Unsealed): Promise<SharedSession | undefined> {
+    if (!this.#core.shared) return;
+    const shared = await this.#core.shared.openSession({ id, ms: leftMs, mark });
+    if (shared) return shared;
+    throw toBusy("open the session: the client has too many operations in progress");
+  }
+
+  // The store knows which sessions other instances have used lately, so its cut-off counts.
+  #hasEnded(mark: Mark, shared: SharedSession | undefined): boolean {
+    const { found } = this.#table.ended.find(mark);
+    if (found !== "cut off" || shared?.isEnded === false) return found === "marked";
+    return !this.#table.recent.has(mark.client, mark.id, this.#core.ticker.clock.now());
+  }
+
+  #scheduleSweep(): void {
+    if (this.#table.sweep) this.#core.ticker.schedule(this.#table.sweep, SWEEP_MS);
   }
 
   // From here on, other instances can change the session.
@@ -235,7 +277,6 @@ export class Sessions {
       },
       yield: (stream) => session.streams.yield(stream),
     });
-    shared.touch();
   }
 
   /** Wraps the link of a request, so that its response can be resumed if it becomes a stream. */
@@ -248,26 +289,28 @@ export class Sessions {
     return link instanceof ReplayLink;
   }
 
-  /**
-   * Ends a session permanently, and cancels its calls. One that its client ended counts towards that client's
-   * limit.
-   */
+  /** Ends the session of an id for its client, at all instances. */
+  async close(id: string, link: Link): Promise<End> {
+    const session = await this.open(id, link, { isEnding: true });
+    if (!session) return await this.#findEnd(id, link);
+    const { shared } = session;
+    if (shared && !shared.reserveEnd()) return "full";
+    this.end(session, "client");
+    return !shared || await shared.end() ? "ended" : "waiting";
+  }
+
+  // A client asks again if the store did not confirm the end.
+  async #findEnd(id: string, link: Link): Promise<End> {
+    const { shared } = this.#core;
+    if (!shared || id.length > MAX_ID || !await this.#unseal(id, link)) return "unknown";
+    const end = await shared.findEnd(id);
+    return end === "written" ? "ended" : end ?? "unknown";
+  }
+
+  /** Ends a session permanently in this process, and cancels its calls. */
   end(session: HttpSession, why: "client" | "idle" | "expired"): void {
-    const isByClient = why === "client";
     this.#forget(session, why);
-    if (session.id === undefined) return;
-    const { account } = session;
-    const { limits, ticker } = this.#core;
-    const held = account.hold(ENDED_BYTES) ? ENDED_BYTES : 0;
-    this.#table.ended.set(toShortId(session.id), {
-      until: ticker.clock.now() + limits.sessions.lifeMs,
-      account,
-      held,
-      isByClient,
-    });
-    if (isByClient && account.key !== undefined) {
-      this.#table.endedOf.set(account.key, (this.#table.endedOf.get(account.key) ?? 0) + 1);
-    }
+    this.#table.ended.add(session.mark);
   }
 
   // Charges the client with a session. At the limit, another session is dropped.
@@ -299,9 +342,11 @@ export class Sessions {
   #forget(session: HttpSession, why: SessionEvent["why"]): void {
     announce(this.#core, session, "ended", why);
     endSubscriptions(session);
-    const { id = "", account: { key = "" } } = session;
+    const { id = "", mark, seen, account: { key = "" } } = session;
     if (session === this.#table.newest) this.#table.newest = undefined;
     if (this.#table.known.delete(id)) session.account.free(session.held);
+    if (why === "evicted") this.#table.recent.add(mark.client, mark.id, seen);
+    else this.#table.recent.delete(mark.client, mark.id);
     session.held = 0;
     session.shared?.leave();
     const owned = this.#table.owned.get(key);
@@ -354,8 +399,9 @@ export class Sessions {
       } else if (session.shared && now - session.seen < SWEEP_MS) session.shared.touch();
       session.streams.sweep(now);
     }
-    for (const [id, ended] of this.#table.ended) if (ended.until < now) this.#forgetEnd(id, ended);
-    return this.#table.known.size || this.#table.ended.size ? SWEEP_MS : undefined;
+    this.#table.ended.sweep();
+    this.#table.recent.sweep(now);
+    return this.#table.known.size || this.#table.recent.size || this.#table.ended.size ? SWEEP_MS : undefined;
   }
 
   // Another instance may have used the session in the meantime.
@@ -364,25 +410,10 @@ export class Sessions {
     this.#forget(session, why);
     session.shared.retire();
   }
-
-  #forgetEnd(id: string, { account, held, isByClient }: Ended): void {
-    this.#table.ended.delete(id);
-    account.free(held);
-    const { key } = account;
-    if (key === undefined || !isByClient) return;
-    const left = (this.#table.endedOf.get(key) ?? 1) - 1;
-    if (left) this.#table.endedOf.set(key, left);
-    else this.#table.endedOf.delete(key);
-  }
 }
 
 const PURPOSE = "session";
 const SWEEP_MS = 60_000;
-
-/** Number of ended ids to remember for each session that may be open. */
-const ENDED_SHARE = 100;
-/** Bytes of an ended id with its entry. */
-const ENDED_BYTES = 150;
 
 /** Maximum and minimum characters of an id. */
 const MAX_ID = 16_384;
@@ -400,5 +431,6 @@ function isBusy({ inFlight, streams }: HttpSession): boolean {
 }
 
 function isSealed(value: unknown): value is Sealed {
-  return isObject(value) && typeof value.t === "number" && isVersion(value.v) && isObject(value.c);
+  return isObject(value) && typeof value.t === "number" && isVersion(value.v) && isObject(value.c) &&
+    typeof value.a === "string";
 }

@@ -60,9 +60,9 @@ export interface Session {
 export function createSession(
   core: Core,
   client: SessionFacts,
-  known: Pick<Session, "account" | "notify" | "transport"> & Partial<Pick<Session, "caller" | "inFlight">>,
+  known: Pick<Session, "account" | "notify" | "transport"> & Partial<Pick<Session, "caller" | "inFlight" | "shared">>,
 ): Session {
-  const { account, notify, caller, inFlight = new InFlight(), transport } = known;
+  const { account, notify, caller, inFlight = new InFlight(), transport, shared } = known;
   return {
     // The level applies until the client sets one.
     client: core.can.logging ? { logLevel: "info", ...client } : client,
@@ -70,7 +70,8 @@ export function createSession(
     principal: caller?.id,
     caller,
     inFlight,
-    requests: new ServerRequests(core),
+    requests: new ServerRequests(core, shared),
+    shared,
     watched: new Map(),
     notify,
     account,

@@ -4,13 +4,14 @@
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
  */
-import { INTERNAL_ERROR, INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
+import { INTERNAL_ERROR, INVALID_PARAMS, McpError, quote, toBusy } from "../../protocol/errors.ts";
 import { type Params, type Result, toTypedResult } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call.ts";
+import type { Engine } from "../../core/era.ts";
 import { OnceValues } from "../../core/once.ts";
 import type { Question } from "../../core/question.ts";
-import type { Core } from "../../core/core.ts";
-import { openState, sealState } from "./request_state.ts";
+import { findSpentIds, type SingleUse, type Spending } from "../../core/single_use.ts";
+import { openState, refuse, sealState } from "./request_state.ts";
 
 /** How many unusable answers to one question the server accepts. A client that repeats them would ask its user forever. */
 const MAX_MISFITS = 3;
@@ -20,21 +21,31 @@ const MAX_MISFITS = 3;
  * else under the same key when it runs again, the user is asked again.
  */
 export class InputRequests {
-  readonly #core: Core;
+  readonly #engine: Pick<Engine, "core" | "accounts">;
   readonly #call: Call;
   readonly #open = new Map<string, Question>();
   readonly #answered = new Map<string, readonly [question: string, answer: unknown]>();
-  readonly #once = new OnceValues();
+  readonly #once: OnceValues;
   /** The number of unusable answers to each question. */
   readonly #misfits = new Map<string, number>();
   #asked = new Map<string, string>();
   #answers: Params = {};
   #round = 0;
+  /** Whether the next state may be used once. */
+  #isSingleUse = false;
+  /** The permission to use the state that the client returned. */
+  #use?: SingleUse;
 
   /** Creates the state of a new call. */
-  constructor(core: Core, call: Call) {
-    this.#core = core;
+  constructor(engine: Pick<Engine, "core" | "accounts">, call: Call) {
+    this.#engine = engine;
     this.#call = call;
+    this.#once = new OnceValues({ limits: engine.core.limits.calls });
+  }
+
+  /** Whether the state that the client returned may be used once. */
+  get isSingleUse(): boolean {
+    return !!this.#use;
   }
 
   /** Whether the client must answer a question before the call can have a result. */
@@ -44,15 +55,25 @@ export class InputRequests {
 
   /** Restores the state that the client returned. Throws if it is not a state from this server. */
   async restore(): Promise<void> {
-    const opened = await openState(this.#core, this.#call);
+    const opened = await openState(this.#engine.core, this.#call);
     if (!opened) return;
     const { answers, before } = opened;
     this.#round = before.round;
     this.#answers = answers;
     this.#asked = new Map(before.asked);
     for (const [key, question, answer] of before.answered) this.#answered.set(key, [question, answer]);
-    for (const [key, json] of before.made) this.#once.made.set(key, json);
+    for (const [key, value] of before.made) this.#once.made.set(key, JSON.stringify(value));
     for (const [key, count] of before.misfits ?? []) this.#misfits.set(key, count);
+    this.#use = before.use;
+    this.#isSingleUse = !!before.use;
+  }
+
+  /** Uses the state up. Throws if it was used before, or if nobody can tell. */
+  async spend(): Promise<void> {
+    if (!this.#use) return;
+    const { core, accounts } = this.#engine;
+    const spending = await findSpentIds(accounts, core).spend(core, this.#use);
+    if (spending !== "spent") throw toUnspendable(spending);
   }
 
   /**
@@ -61,6 +82,7 @@ export class InputRequests {
    */
   async ask(key: string, question: Question): Promise<unknown> {
     const text = JSON.stringify([question.method, question.params]);
+    this.#isSingleUse ||= !!question.isSingleUse;
     const kept = this.#answered.get(key);
     let answer: unknown;
     if (kept?.[0] === text) answer = kept[1];
@@ -90,12 +112,16 @@ export class InputRequests {
   /** Returns the result that asks the client. */
   async toResult(): Promise<Result> {
     const questions = [...this.#open].map(([key, { method, params }]) => [key, { method, params }] as const);
-    const requestState = await sealState(this.#core, this.#call, {
+    const { core, accounts } = this.#engine;
+    const use = this.#isSingleUse ? await findSpentIds(accounts, core).make(core, this.#call.link.account) : undefined;
+    const requestState = await sealState(core, this.#call, {
       round: this.#round + 1,
       asked: questions.map(([key, { method, params }]) => [key, JSON.stringify([method, params])]),
       answered: [...this.#answered].map(([key, [question, answer]]) => [key, question, answer]),
-      made: [...this.#once.made],
+      // As values, because quotes in a text would be escaped again.
+      made: [...this.#once.made].map(([key, json]) => [key, JSON.parse(json)] as const),
       ...this.#misfits.size && { misfits: [...this.#misfits] },
+      use,
     });
     return toTypedResult("input_required", { inputRequests: Object.fromEntries(questions), requestState });
   }
@@ -105,5 +131,23 @@ export class InputRequests {
     // An McpError, because other errors are reported as unexpected. No client sees it, because the questions are sent
     // instead.
     throw new McpError(INTERNAL_ERROR, "The client is being asked; this handler runs again when it has answered");
+  }
+}
+
+function toUnspendable(spending: Exclude<Spending, "spent">): McpError {
+  switch (spending) {
+    case "marked":
+      return refuse("this answer was used already; start again without requestState");
+    case "cut off":
+      return refuse(
+        "too many newer answers of this client were used to know whether this one was; start again without requestState",
+      );
+    case "elsewhere":
+      return refuse(
+        "only the process that asked knows whether this answer was used; start again without requestState, or give all " +
+          "instances the same store",
+      );
+    case "lost":
+      return toBusy("continue the call: the store does not tell whether this answer was used");
   }
 }

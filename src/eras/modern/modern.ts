@@ -197,7 +197,10 @@ class ModernEra implements Era {
   }
 
   async #restore(found: Found): Promise<Reply> {
-    await (await this.#openInputs(found.call)).restore();
+    const inputs = await this.#openInputs(found.call);
+    await inputs.restore();
+    // With a slot, so that a busy server does not use up an answer.
+    if (inputs.isSingleUse) await this.#engine.scheduler.prepareWith(found.call, () => inputs.spend());
     return await this.#run(found);
   }
 
@@ -212,7 +215,7 @@ class ModernEra implements Era {
 
   #inputsOf(call: Call, { InputRequests }: Asking): InputRequests {
     let inputs = this.#inputs.get(call);
-    if (!inputs) this.#inputs.set(call, inputs = new InputRequests(this.#engine.core, call));
+    if (!inputs) this.#inputs.set(call, inputs = new InputRequests(this.#engine, call));
     return inputs;
   }
 

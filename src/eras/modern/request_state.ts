@@ -9,6 +9,8 @@ import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { toBase64Url } from "../../protocol/base64_url.ts";
 import type { Call } from "../../core/call.ts";
 import type { Core } from "../../core/core.ts";
+import type { SingleUse } from "../../core/single_use.ts";
+import { openVersioned, sealVersioned } from "../../core/versioned_seal.ts";
 
 /** The state of a call after a round. */
 export interface Round {
@@ -18,9 +20,11 @@ export interface Round {
   /** Accepted answers, each with its question. */
   readonly answered: readonly (readonly [key: string, question: string, answer: unknown])[];
   /** Values of `ctx.once`. */
-  readonly made: readonly (readonly [key: string, json: string])[];
+  readonly made: readonly (readonly [key: string, value: unknown])[];
   /** The number of unusable answers by key, if there were any. */
   readonly misfits?: readonly (readonly [key: string, count: number])[];
+  /** Set if the state may be used once. */
+  readonly use?: SingleUse;
 }
 
 /** The sealed contents. */
@@ -46,7 +50,7 @@ export async function openState(core: Core, call: Call): Promise<{ answers: Para
   if (typeof text !== "string") throw refuse("requestState is not a string");
   const { sealer, limits: { calls }, ticker } = core;
   // Only this server seals values for this purpose, so the value is a State.
-  const state = (text.length <= calls.stateBytes * 2 ? await sealer.open(PURPOSE, text) : undefined) as
+  const state = (text.length <= calls.stateBytes * 2 ? await openVersioned(sealer, PURPOSE, text) : undefined) as
     | State
     | undefined;
   if (!state) throw refuse("requestState was changed, or made by another server or with another secret");
@@ -62,9 +66,12 @@ export async function sealState(core: Core, call: Call, round: Round): Promise<s
   const { sealer, limits: { calls }, ticker } = core;
   if (round.round > calls.rounds) throw refuse(`the client was asked ${calls.rounds} times already (calls.rounds)`);
   const state: State = { ...round, bound: await toBond(call), expires: ticker.clock.date() + calls.stateMs };
-  const text = await sealer.seal(PURPOSE, state);
+  const text = await sealVersioned(sealer, PURPOSE, state);
   if (text.length <= calls.stateBytes) return text;
-  throw new Error(`Cannot ask the client: the call's state is longer than ${calls.stateBytes} (calls.stateBytes)`);
+  throw new Error(
+    `Cannot ask the client: the sealed questions, answers and values of the call are longer than ${calls.stateBytes} ` +
+      "bytes (calls.stateBytes); ask shorter questions, or raise the limit",
+  );
 }
 
 async function toBond({ principal, method, params }: Call): Promise<string> {
@@ -78,7 +85,8 @@ async function toBond({ principal, method, params }: Call): Promise<string> {
 /** Characters of a bond that is not replaced by its digest. */
 const SHORT_BOND = 128;
 
-function refuse(state: string): McpError {
+/** Creates the error for a state or an answer that is not valid. */
+export function refuse(state: string): McpError {
   return new McpError(INVALID_PARAMS, `Cannot continue the call: ${state}`);
 }
 

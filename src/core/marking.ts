@@ -1,0 +1,155 @@
+/**
+ * Marks ids in memory, and in a store that several instances share.
+ *
+ * @module
+ */
+import { type Mark, MarkedIds, type Marking, toSetName } from "./marked_ids.ts";
+import type { SetOptions } from "./store.ts";
+import type { Clock } from "./timers.ts";
+
+/** A set in memory. */
+interface KnownSet {
+  readonly ids: MarkedIds;
+  /** Time after which all ids in the set have expired, in milliseconds of the monotonic clock. */
+  until: number;
+}
+
+/** Marked ids in memory: at most 512 sets, each of bounded size. */
+export class KnownMarks {
+  readonly #clock: Clock;
+  readonly #ttlMs: number;
+  /** Sets by name. The one that was marked least recently is first. */
+  readonly #sets = new Map<string, KnownSet>();
+  /** Cut-offs by client that a store has told, newest last. */
+  readonly #told = new Map<string, number>();
+
+  /** Creates an empty memory. An id expires `ttlMs` after it was made. */
+  constructor(clock: Clock, ttlMs: number) {
+    this.#clock = clock;
+    this.#ttlMs = ttlMs;
+  }
+
+  /** Number of sets. */
+  get size(): number {
+    return this.#sets.size;
+  }
+
+  /** Returns what is known of an id. */
+  find(mark: Mark): Marking {
+    return this.#sets.get(toSetName(mark))?.ids.find(mark) ?? { cutoff: 0 };
+  }
+
+  /**
+   * Returns the time for an id that is made now, in milliseconds since 1970. It is after the cut-off, also if the clock
+   * was set back, so that no cut-off applies to a new id.
+   */
+  toTime(client: string): number {
+    const cutoff = this.#sets.get(toSetName({ client }))?.ids.toCutoff(client) ?? 0;
+    return Math.max(this.#clock.date(), cutoff + 1, (this.#told.get(client) ?? 0) + 1);
+  }
+
+  /** Remembers the cut-off of a client in a store. */
+  tell(client: string, cutoff: number): void {
+    this.#told.delete(client);
+    this.#told.set(client, cutoff);
+    for (const oldest of this.#told.keys()) {
+      if (this.#told.size <= MAX_TOLD) return;
+      this.#told.delete(oldest);
+    }
+  }
+
+  /** Marks an id. */
+  add(mark: Mark): void {
+    const name = toSetName(mark);
+    const set = this.#sets.get(name) ?? { ids: new MarkedIds(), until: 0 };
+    set.ids.add(mark);
+    set.until = this.#clock.now() + this.#ttlMs;
+    this.#sets.delete(name);
+    this.#sets.set(name, set);
+    this.sweep();
+  }
+
+  /** Drops sets whose ids have all expired. */
+  sweep(): void {
+    const now = this.#clock.now();
+    for (const [name, { until }] of this.#sets) {
+      if (until >= now) return;
+      this.#sets.delete(name);
+    }
+  }
+}
+
+/** Maximum number of clients whose cut-off in a store is remembered. */
+const MAX_TOLD = 1000;
+
+/** Opened values of a store. */
+export interface MarkStore {
+  get(key: string): Promise<{ readonly value: unknown; readonly version: string } | undefined>;
+  set(key: string, value: unknown, options: SetOptions): Promise<string | undefined>;
+}
+
+/** Where marks are in a store. */
+export interface MarkPlace {
+  readonly store: MarkStore;
+  /** The key of a set. */
+  readonly key: string;
+  /** Milliseconds after which all ids in the set have expired. */
+  readonly ttlMs: number;
+  /** The wall-clock time in milliseconds since 1970. */
+  readonly date: number;
+}
+
+/** Returns what a store knows of an id. Rejects if the store fails. */
+export async function findStored(mark: Mark, place: MarkPlace): Promise<Marking> {
+  const { ids, version, isRepaired } = await read(place);
+  // The cut-off is written, so that ids that are made from now on do not count as marked.
+  if (isRepaired) await place.store.set(place.key, ids, { ttlMs: place.ttlMs, version });
+  return ids.find(mark);
+}
+
+/**
+ * Marks an id in a store, and returns what was known of it before. Of several calls at the same time, in any process, one
+ * finds that it did not count as marked. Rejects if the store fails. `isWanted` is asked right before the write.
+ */
+export async function markStored(
+  mark: Mark,
+  place: MarkPlace,
+  isWanted?: () => Promise<boolean>,
+): Promise<Marking> {
+  for (let left = ATTEMPTS; left; left--) {
+    const { ids, version, isRepaired } = await read(place);
+    const known = ids.find(mark);
+    if (known.found && !isRepaired) return known;
+    if (!known.found) ids.add(mark);
+    if (isWanted && !await isWanted()) return known;
+    if (await place.store.set(place.key, ids, { ttlMs: place.ttlMs, version })) return known;
+  }
+  throw new Error(`Cannot mark the id: ${ATTEMPTS} other changes came first`);
+}
+
+interface Read {
+  readonly ids: MarkedIds;
+  readonly version: string | null;
+  readonly isRepaired: boolean;
+}
+
+async function read({ store, key, date }: MarkPlace): Promise<Read> {
+  const found = await store.get(key);
+  if (!found) return { ids: new MarkedIds(), version: null, isRepaired: false };
+  const ids = MarkedIds.read(found.value);
+  // If the set cannot be read, any id that exists may have been in it.
+  return { ids: ids ?? new MarkedIds(date), version: found.version, isRepaired: !ids };
+}
+
+/** Number of attempts to change a set that other instances change at the same time. */
+const ATTEMPTS = 40;
+
+/** Longest time to live of a value in a store, in milliseconds: a year. */
+const MAX_TTL_MS = 31_536_000_000;
+/** The clock of an instance may be set back by this much before a mark is dropped too early, in milliseconds. */
+const SKEW_MS = 3_600_000;
+
+/** Returns the milliseconds for which a mark is kept, of an id that expires after `ms` milliseconds. */
+export function toMarkTtl(ms: number): number {
+  return Math.min(Math.ceil(ms) + SKEW_MS, MAX_TTL_MS);
+}

@@ -1,0 +1,23 @@
+/**
+ * Seals values that clients carry, with the version of their format.
+ *
+ * @module
+ */
+import type { Sealer } from "./sealer.ts";
+
+/** The current version. It is sealed in front of the value, so that a later version can be told apart when it is opened. */
+const VERSION = 1;
+
+/** Seals a JSON value in the current version. */
+export async function sealVersioned(sealer: Sealer, purpose: string, value: unknown): Promise<string> {
+  return await sealer.seal(purpose, [VERSION, value]);
+}
+
+/**
+ * Opens a sealed value. Returns `undefined` for an unknown version, as for a text that was changed or comes from another
+ * server.
+ */
+export async function openVersioned(sealer: Sealer, purpose: string, text: string): Promise<unknown> {
+  const opened = await sealer.open(purpose, text);
+  if (Array.isArray(opened) && opened[0] === VERSION) return opened[1];
+}

@@ -1,0 +1,67 @@
+/**
+ * Ids of sessions that were used lately and whose state is not in memory.
+ *
+ * @module
+ */
+
+/** Milliseconds for which an id counts as recent. */
+const RECENT_MS = 60_000;
+/** Maximum number of ids of one client. */
+const PER_CLIENT = 1024;
+/** Maximum number of ids of all clients. */
+const TOTAL = 16_384;
+
+/** Recent ids by client. */
+export class RecentIds {
+  /** Times of use by id, oldest first. The client that added an id least recently is first. */
+  readonly #clients = new Map<string, Map<string, number>>();
+  #size = 0;
+
+  /** Number of ids. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Adds an id that was used at a time of the monotonic clock. */
+  add(client: string, id: string, now: number): void {
+    const ids = this.#clients.get(client) ?? new Map<string, number>();
+    this.#clients.delete(client);
+    this.#clients.set(client, ids);
+    if (!ids.delete(id)) this.#size++;
+    ids.set(id, now);
+    this.#dropOld(client, ids, now);
+    if (ids.size > PER_CLIENT) this.#dropOldest(client, ids);
+    const [first] = this.#clients;
+    if (first && this.#size > TOTAL) this.#dropOldest(...first);
+  }
+
+  /** Removes an id. */
+  delete(client: string, id: string): void {
+    const ids = this.#clients.get(client);
+    if (!ids?.delete(id)) return;
+    this.#size--;
+    if (!ids.size) this.#clients.delete(client);
+  }
+
+  /** Whether an id is recent. */
+  has(client: string, id: string, now: number): boolean {
+    const used = this.#clients.get(client)?.get(id);
+    return used !== undefined && now - used <= RECENT_MS;
+  }
+
+  /** Drops ids that are not recent any more. */
+  sweep(now: number): void {
+    for (const [client, ids] of this.#clients) this.#dropOld(client, ids, now);
+  }
+
+  #dropOld(client: string, ids: Map<string, number>, now: number): void {
+    for (const used of ids.values()) {
+      if (now - used <= RECENT_MS) return;
+      this.#dropOldest(client, ids);
+    }
+  }
+
+  #dropOldest(client: string, ids: Map<string, number>): void {
+    for (const id of ids.keys()) return this.delete(client, id);
+  }
+}

@@ -1,0 +1,378 @@
+// An answer with `singleUse` counts once, however often and wherever its request is sent.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { Sealer } from "../../src/core/sealer.ts";
+import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
+import { fakeClock, fakeContext } from "../../src/testing/testing.ts";
+import { behaviour } from "../support/behaviour.ts";
+
+type Json = { readonly [key: string]: unknown };
+
+const SECRET = "a secret of at least thirty-two characters";
+const META = "io.modelcontextprotocol/";
+const yes = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] } as const;
+const accepted = { action: "accept", content: { ok: true } };
+
+interface Shop {
+  readonly server: Server;
+  readonly path: string;
+  /** What was paid. */
+  readonly paid: string[];
+}
+
+function open(options: Partial<ServerOptions> = {}, path = "/mcp"): Shop {
+  const paid: string[] = [];
+  const pay = tool({
+    name: "pay",
+    input: { type: "object" },
+    async run(_input, ctx) {
+      const sure = await ctx.elicit("sure", { message: "Pay?", schema: yes, singleUse: true });
+      if (sure.content?.ok) paid.push("pay");
+      return sure.action;
+    },
+  });
+  const visit = tool({
+    name: "visit",
+    async run(_input, ctx) {
+      const { action } = await ctx.elicitUrl("page", { message: "Pay", url: "https://a.example/", singleUse: true });
+      paid.push("visit");
+      return action;
+    },
+  });
+  const order = tool({
+    name: "order",
+    async run(_input, ctx) {
+      const first = await ctx.elicit("first", { message: "First?", schema: yes });
+      const second = await ctx.elicit("second", { message: "Second?", schema: yes, singleUse: true });
+      const third = await ctx.elicit("third", { message: "Third?", schema: yes });
+      paid.push("order");
+      return [first, second, third].map(({ action }) => action).join();
+    },
+  });
+  const server = createServer({ name: "shop", version: "1.0.0", path, handlers: [pay, visit, order], ...options });
+  return { server, path, paid };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly retryAfter: string | null;
+  readonly code?: number;
+  readonly says: string;
+  readonly text?: string;
+  readonly asked: readonly string[];
+  readonly state?: string;
+}
+
+async function call(shop: Shop, name: string, more: Json = {}, principal?: string): Promise<Answer> {
+  const _meta = {
+    [META + "protocolVersion"]: "2026-07-28",
+    [META + "clientCapabilities"]: { elicitation: { form: {}, url: {} } },
+  };
+  const request = new Request(`http://localhost${shop.path}`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json",
+      "mcp-protocol-version": "2026-07-28",
+      "mcp-method": "tools/call",
+      "mcp-name": name,
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, ...more, _meta } }),
+  });
+  const response = await shop.server.fetch(
+    request,
+    principal === undefined ? undefined : { principal: { id: principal } },
+  );
+  const { result, error } = await response.json();
+  return {
+    status: response.status,
+    retryAfter: response.headers.get("retry-after"),
+    code: error?.code,
+    says: error?.message ?? "",
+    text: result?.content?.[0]?.text,
+    asked: Object.keys(result?.inputRequests ?? {}),
+    state: result?.requestState,
+  };
+}
+
+const answer = (state: string | undefined, key = "sure"): Json => ({
+  requestState: state,
+  inputResponses: { [key]: key === "page" ? { action: "accept" } : accepted },
+});
+
+function assertUsed({ status, code, says }: Answer): void {
+  assertEquals([status, code], [400, -32602], says);
+  assertStringIncludes(says, "this answer was used already");
+}
+
+for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore]] as const) {
+  Deno.test(`a consent pays once (${title})`, async () => {
+    const shop = open({ store: makeStore?.() });
+    for (const [name, key] of [["pay", "sure"], ["visit", "page"]] as const) {
+      const { state } = await call(shop, name);
+      assertEquals((await call(shop, name, answer(state, key))).text, "accept");
+      for (let i = 0; i < 3; i++) assertUsed(await call(shop, name, answer(state, key)));
+      // Also with another answer, or none.
+      assertUsed(await call(shop, name, { requestState: state, inputResponses: { [key]: { action: "decline" } } }));
+      assertUsed(await call(shop, name, { requestState: state }));
+    }
+    assertEquals(shop.paid, ["pay", "visit"]);
+    await shop.server.close();
+  });
+
+  Deno.test(`of many requests with one answer, one runs (${title})`, async () => {
+    const shop = open({ store: makeStore?.() });
+    const { state } = await call(shop, "pay");
+    const answers = await Promise.all(Array.from({ length: 50 }, () => call(shop, "pay", answer(state))));
+    assertEquals(shop.paid, ["pay"]);
+    assertEquals(answers.filter(({ text }) => text === "accept").length, 1);
+    for (const each of answers) if (each.text === undefined) assertUsed(each);
+    await shop.server.close();
+  });
+
+  Deno.test(`from the question on, each round counts once (${title})`, async () => {
+    const shop = open({ store: makeStore?.() });
+    const first = await call(shop, "order");
+    // The first question is asked without it, so its answer counts as often as it is sent.
+    const [second, again] = [
+      await call(shop, "order", answer(first.state, "first")),
+      await call(shop, "order", answer(first.state, "first")),
+    ];
+    assertEquals([second.asked, again.asked], [["second"], ["second"]]);
+    const third = await call(shop, "order", answer(second.state, "second"));
+    assertEquals(third.asked, ["third"]);
+    assertUsed(await call(shop, "order", answer(second.state, "second")));
+    assertEquals((await call(shop, "order", answer(third.state, "third"))).text, "accept,accept,accept");
+    assertUsed(await call(shop, "order", answer(third.state, "third")));
+    assertEquals(shop.paid, ["order"]);
+    await shop.server.close();
+  });
+
+  Deno.test(`an answer that is not usable is asked for again, in a state of its own (${title})`, async () => {
+    const shop = open({ store: makeStore?.() });
+    const { state } = await call(shop, "pay");
+    const misfit = await call(shop, "pay", { requestState: state, inputResponses: { sure: { action: "accept" } } });
+    assertEquals(misfit.asked, ["sure"]);
+    assertUsed(await call(shop, "pay", answer(state)));
+    assertEquals((await call(shop, "pay", answer(misfit.state))).text, "accept");
+    assertEquals(shop.paid, ["pay"]);
+    await shop.server.close();
+  });
+
+  Deno.test(`an answer is used up for its own caller only, and expires as others do (${title})`, async () => {
+    const clock = fakeClock();
+    const shop = open({ store: makeStore?.(), clock, limits: { calls: { stateMs: 1000 } } });
+    const ada = await call(shop, "pay", {}, "ada");
+    assertStringIncludes((await call(shop, "pay", answer(ada.state), "bob")).says, "another call");
+    assertEquals((await call(shop, "pay", answer(ada.state), "ada")).text, "accept");
+    const late = await call(shop, "pay", {}, "ada");
+    await clock.advance(1001);
+    assertStringIncludes((await call(shop, "pay", answer(late.state), "ada")).says, "expired");
+    assertEquals(shop.paid, ["pay"]);
+    await shop.server.close();
+  });
+}
+
+Deno.test("two instances with one store spend an answer once", async () => {
+  const store = memoryStore();
+  const shops = [open({ store, secret: SECRET }), open({ store, secret: SECRET })];
+  for (let i = 0; i < 20; i++) {
+    const { state } = await call(shops[i % 2], "pay");
+    const answers = await Promise.all([0, 1, 0, 1].map((at) => call(shops[at], "pay", answer(state))));
+    assertEquals(answers.filter(({ text }) => text === "accept").length, 1);
+    for (const each of answers) if (each.text === undefined) assertUsed(each);
+  }
+  assertEquals([...shops[0].paid, ...shops[1].paid].length, 20);
+  for (const { server } of shops) await server.close();
+});
+
+Deno.test("without a store, only the process that asked takes the answer", async () => {
+  const [asked, other] = [open({ secret: SECRET }), open({ secret: SECRET })];
+  const { state } = await call(asked, "pay");
+  const refused = await call(other, "pay", answer(state));
+  assertEquals([refused.status, refused.code], [400, -32602]);
+  assertStringIncludes(refused.says, "only the process that asked knows");
+  // Nor does one with a store, which does not know what the memory of the first one knows.
+  const stored = open({ secret: SECRET, store: memoryStore() });
+  assertEquals((await call(stored, "pay", answer(state))).code, -32602);
+  const { state: ofStore } = await call(stored, "pay");
+  assertEquals((await call(asked, "pay", answer(ofStore))).code, -32602);
+  assertEquals((await call(asked, "pay", answer(state))).text, "accept");
+  assertEquals([other.paid, stored.paid, asked.paid], [[], [], ["pay"]]);
+  for (const { server } of [asked, other, stored]) await server.close();
+});
+
+Deno.test("another server with the same secret and store does not take the answer", async () => {
+  const store = memoryStore();
+  const [one, other] = [
+    open({ store, secret: SECRET }),
+    open({ store, secret: SECRET, name: "other" }),
+  ];
+  const { state } = await call(one, "pay");
+  assertStringIncludes((await call(other, "pay", answer(state))).says, "another server");
+  assertEquals((await call(one, "pay", answer(state))).text, "accept");
+  for (const { server } of [one, other]) await server.close();
+});
+
+Deno.test("concrete paths of one server keep what was used while they are not in memory", async () => {
+  const shop = open({ params: { type: "object" }, limits: { endpoints: { open: 1 } } }, "/t/:tenant/mcp");
+  const [acme, umbra] = ["acme", "umbra"].map((tenant) => ({ ...shop, path: `/t/${tenant}/mcp` }));
+  const { state } = await call(acme, "pay");
+  assertEquals((await call(acme, "pay", answer(state))).text, "accept");
+  await call(umbra, "pay");
+  assertUsed(await call(acme, "pay", answer(state)));
+  await shop.server.close();
+});
+
+/** A store that can be lost. */
+function makeFragile(): { readonly store: Store; isLost: boolean; garble: boolean } {
+  const memory = memoryStore()[INTERNALS];
+  const fragile = { store: customStore(wrap, { timeoutMs: 200 }), isLost: false, garble: false };
+  async function wrap(): Promise<StoreEngine> {
+    const engine = await memory.connect();
+    return {
+      get: async (key) => {
+        if (fragile.isLost) throw new Error("lost");
+        const found = await engine.get(key);
+        return found && fragile.garble ? { ...found, value: "garbage" } : found;
+      },
+      set: async (...args) => {
+        if (fragile.isLost) throw new Error("lost");
+        return await engine.set(...args);
+      },
+      delete: (...args) => engine.delete(...args),
+      append: (...args) => engine.append(...args),
+      read: (...args) => engine.read(...args),
+      trim: (...args) => engine.trim(...args),
+    };
+  }
+  return fragile;
+}
+
+Deno.test("an answer is refused and not spent while the store is lost", async () => {
+  const fragile = makeFragile();
+  const shop = open({ store: fragile.store, secret: SECRET });
+  const { state } = await call(shop, "pay");
+  fragile.isLost = true;
+  const lost = await call(shop, "pay", answer(state));
+  assertEquals([lost.status, lost.code, lost.retryAfter], [503, -31503, "1"], lost.says);
+  assertStringIncludes(lost.says, "the store does not tell whether this answer was used; try again later");
+  assertEquals(shop.paid, []);
+  fragile.isLost = false;
+  let paid = await call(shop, "pay", answer(state));
+  while (paid.status === 503) paid = await call(shop, "pay", answer(state));
+  assertEquals(paid.text, "accept");
+  assertUsed(await call(shop, "pay", answer(state)));
+  await shop.server.close();
+});
+
+Deno.test("if what was used cannot be read, answers to older questions are refused", async () => {
+  const fragile = makeFragile();
+  const clock = fakeClock(Date.now() - 5000);
+  const shop = open({ store: fragile.store, secret: SECRET, clock });
+  const [first, second] = [await call(shop, "pay"), await call(shop, "pay")];
+  assertEquals((await call(shop, "pay", answer(first.state))).text, "accept");
+  fragile.garble = true;
+  assertEquals((await call(shop, "pay", answer(first.state))).code, -32602);
+  fragile.garble = false;
+  const cut = await call(shop, "pay", answer(second.state));
+  assertEquals([cut.status, cut.code], [400, -32602]);
+  await clock.advance(10_000);
+  const { state } = await call(shop, "pay");
+  assertEquals((await call(shop, "pay", answer(state))).text, "accept");
+  await shop.server.close();
+});
+
+for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore]] as const) {
+  Deno.test(`however many answers a client uses, none counts twice, and no other client pays for it (${title})`, async () => {
+    const shop = open({ store: makeStore?.() });
+    const other = await call(shop, "pay", {}, "bob");
+    const used: (string | undefined)[] = [];
+    for (let i = 0; i < 600; i++) {
+      const { state } = await call(shop, "pay", {}, "ada");
+      used.push(state);
+      assertEquals((await call(shop, "pay", answer(state), "ada")).text, "accept", `answer ${i}`);
+    }
+    for (const state of used) {
+      const refused = await call(shop, "pay", answer(state), "ada");
+      assertEquals([refused.status, refused.code], [400, -32602], refused.says);
+    }
+    assertEquals((await call(shop, "pay", answer(other.state), "bob")).text, "accept");
+    assertEquals(shop.paid.length, 601);
+    await shop.server.close();
+  });
+}
+
+Deno.test("a busy server does not use up an answer", async () => {
+  let release = () => {};
+  const pass = new Promise<void>((resolve) => release = resolve);
+  const block = tool({ name: "block", run: () => pass });
+  const pay = tool({
+    name: "pay",
+    run: async (_input, ctx) => (await ctx.elicit("sure", { message: "?", schema: yes, singleUse: true })).action,
+  });
+  const shop = open({ handlers: [block, pay], limits: { calls: { running: 1, waiting: 1 } } });
+  const { state } = await call(shop, "pay");
+  const running = [call(shop, "block"), call(shop, "block")];
+  let busy = await call(shop, "pay");
+  while (busy.status !== 503) busy = await call(shop, "pay");
+  assertEquals((await call(shop, "pay", answer(state))).status, 503);
+  release();
+  await Promise.all(running);
+  assertEquals((await call(shop, "pay", answer(state))).text, "accept");
+  assertUsed(await call(shop, "pay", answer(state)));
+  await shop.server.close();
+});
+
+Deno.test("a singleUse that is not true or false is an error, and nothing is asked", async () => {
+  for (const singleUse of ["true", 1, null, Promise.resolve(true)]) {
+    const faults: unknown[] = [];
+    const pay = tool({
+      name: "pay",
+      run: (_input, ctx) => ctx.elicit("sure", { message: "?", schema: yes, singleUse: singleUse as never }),
+    });
+    const shop = open({ handlers: [pay], observer: { fault: ({ error }) => faults.push(error) } });
+    assertEquals((await call(shop, "pay")).asked, []);
+    assertStringIncludes(String(faults[0]), 'Cannot ask "sure": singleUse is not true or false');
+    await shop.server.close();
+  }
+});
+
+Deno.test("an unknown version of requestState is refused as one of another server", async () => {
+  const shop = open({ secret: SECRET });
+  const { state = "" } = await call(shop, "pay");
+  const sealer = new Sealer({ secret: SECRET, realm: JSON.stringify(["shop", "/mcp"]) });
+  const [version, value] = await sealer.open("requestState", state) as [number, unknown];
+  assertEquals(version, 1);
+  for (const other of [[2, value], [0, value], ["1", value], [value], value, null]) {
+    const text = await sealer.seal("requestState", other);
+    assertStringIncludes((await call(shop, "pay", answer(text))).says, "made by another server");
+  }
+  assertEquals((await call(shop, "pay", answer(state))).text, "accept");
+  await shop.server.close();
+});
+
+behaviour("a question with singleUse is asked and answered like others", async (connect) => {
+  let paid = 0;
+  const pay = tool({
+    name: "pay",
+    async run(_input, ctx) {
+      const one = await ctx.elicit("one", { message: "Pay?", schema: yes, singleUse: true });
+      const two = await ctx.elicit("two", { message: "Sure?", schema: yes });
+      if (one.content?.ok && two.content?.ok) paid++;
+      return "paid";
+    },
+  });
+  const { client } = await connect({ handlers: [pay] }, { onElicit: () => accepted as never });
+  assertEquals((await client.callTool("pay")).isError, undefined);
+  assertEquals((await client.callTool("pay")).isError, undefined);
+  assertEquals(paid, 2);
+});
+
+Deno.test("the fake context takes singleUse", async () => {
+  const ctx = fakeContext({ answers: { sure: accepted } });
+  const sure = await ctx.elicit("sure", { message: "Pay?", schema: yes, singleUse: true });
+  assertEquals([sure.action, ctx.asked[0].params.singleUse], ["accept", undefined]);
+  assert(ctx.asked[0].params.message === "Pay?");
+});

@@ -130,7 +130,8 @@ export interface Limits {
      */
     readonly rounds: number;
     /**
-     * Bytes of the sealed `requestState` that the client carries from one round to the next.
+     * Bytes of the sealed `requestState` that the client carries from one round to the next. The values of `ctx.once` in
+     * one call may have half of this as JSON in UTF-8, in every revision.
      *
      * Together: the server holds nothing, because the client stores it.
      *
@@ -244,15 +245,15 @@ export interface Limits {
   /** Sessions over HTTP, in revisions that have them. */
   readonly sessions: {
     /**
-     * Sessions whose state is in memory. The server also remembers the ids of ended sessions, up to a hundred times this
-     * number.
+     * Sessions whose state is in memory. The ids of ended sessions have room of their own: 256 for one client. Beyond
+     * that, sessions of the client that are as old as the oldest ended ones end too, unless they were used in the last
+     * minute or are in memory.
      *
      * Together: each session counts towards `memory` with 4 KiB and eight bytes per character of its id, which has at
-     * most 16,384 characters. An ended session counts with 150 bytes.
+     * most 16,384 characters. Ended sessions do not count: all of them take 30 MB at most.
      *
      * Exceeded: the server drops the state of the session that was idle for longest. Its id stays valid, but the client
-     * loses its subscriptions and its kept events. If no session is idle, or too many have ended: HTTP 503 with
-     * `Retry-After`, code -31503.
+     * loses its subscriptions and its kept events. If no session is idle: HTTP 503 with `Retry-After`, code -31503.
      */
     readonly open: number;
     /**

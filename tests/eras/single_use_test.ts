@@ -1,5 +1,6 @@
 // An answer with `singleUse` counts once, however often and wherever its request is sent.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { z } from "zod";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { Sealer } from "../../src/core/sealer.ts";
@@ -15,7 +16,7 @@ const yes = { type: "object", properties: { ok: { type: "boolean" } }, required:
 const accepted = { action: "accept", content: { ok: true } };
 
 interface Shop {
-  readonly server: Server;
+  readonly server: Pick<Server, "fetch" | "close">;
   readonly path: string;
   /** What was paid. */
   readonly paid: string[];
@@ -216,13 +217,24 @@ Deno.test("another server with the same secret and store does not take the answe
 });
 
 Deno.test("concrete paths of one server keep what was used while they are not in memory", async () => {
-  const shop = open({ params: { type: "object" }, limits: { endpoints: { open: 1 } } }, "/t/:tenant/mcp");
-  const [acme, umbra] = ["acme", "umbra"].map((tenant) => ({ ...shop, path: `/t/${tenant}/mcp` }));
+  const pay = tool({
+    name: "pay",
+    run: async (_input, ctx) => (await ctx.elicit("sure", { message: "?", schema: yes, singleUse: true })).action,
+  });
+  const server = createServer({
+    name: "shop",
+    version: "1.0.0",
+    path: "/t/:tenant/mcp",
+    params: z.object({ tenant: z.string() }),
+    limits: { endpoints: { open: 1 } },
+    handlers: [pay],
+  });
+  const [acme, umbra] = ["acme", "umbra"].map((tenant) => ({ server, paid: [], path: `/t/${tenant}/mcp` }));
   const { state } = await call(acme, "pay");
   assertEquals((await call(acme, "pay", answer(state))).text, "accept");
   await call(umbra, "pay");
   assertUsed(await call(acme, "pay", answer(state)));
-  await shop.server.close();
+  await server.close();
 });
 
 /** A store that can be lost. */

@@ -121,6 +121,7 @@ export type {
   Principal,
   ProgressOptions,
   ReadRoute,
+  ReadSession,
   RunningServer,
 } from "./core/context.ts";
 export type {

@@ -9,7 +9,7 @@ import { countIndexes, toWeight } from "../protocol/weight.ts";
 import type { Meta, ResourceContents } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
-import type { ClientFacts, Context, Principal, ReadRoute, RunningServer } from "./context.ts";
+import type { ClientFacts, Context, Principal, ReadRoute, ReadSession, RunningServer } from "./context.ts";
 import type { Cancellable, CancelOptions, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
 import { createLog, type Log, toLoggable, wantsLevel } from "./log.ts";
@@ -59,8 +59,8 @@ export interface Carrier {
   release?(call: Call, retryMs: number | undefined): void;
   /** Whether a question is open that ends this run of the handler. */
   isAsking?(call: Call): boolean;
-  /** Returns what the server knows of the client's session. */
-  readonly session?: (call: Call) => unknown;
+  /** Returns the function that reads what the server knows of the client's session. */
+  readonly session: (call: Call) => ReadSession;
   /** Returns the name or the URI that the call is about. */
   readonly subject?: (call: Call) => string | undefined;
 }
@@ -182,8 +182,8 @@ export class Call implements ServiceCall, Cancellable {
     return NONE;
   }
 
-  get session(): unknown {
-    return this.carrier.session?.(this);
+  get session(): ReadSession {
+    return this.carrier.session(this);
   }
 
   get route(): ReadRoute {

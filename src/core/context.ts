@@ -100,6 +100,12 @@ export interface ReadRoute {
   (): Readonly<Record<string, unknown>>;
 }
 
+/** Returns what the server's `session` returned, with the type of that function. */
+export interface ReadSession {
+  <T>(session: (ctx: Context) => T): T;
+  (): unknown;
+}
+
 /** A handler, as other handlers see it. */
 export interface AnyHandler {
   /** Name of the handler. */
@@ -180,10 +186,13 @@ export interface Context<S = NoServices> {
   /** The authenticated caller, if the server has `auth` or one was passed to `fetch`. */
   readonly principal?: Principal;
   /**
-   * The value that the server's `session` returned. Where clients have a session, it is computed once, when the session begins.
-   * Otherwise it is computed for each request, when it is first read. `undefined` if the server has no `session`.
+   * Returns the value that the server's `session` returned. Pass that function to get the value with its type. Where
+   * clients have a session, it is computed once, when the session begins. Otherwise it is computed for each request, when
+   * it is first read. `undefined` if the server has no `session`.
+   *
+   * @throws {TypeError} if the given function is not that of the server, or what it returned cannot be kept.
    */
-  readonly session: unknown;
+  readonly session: ReadSession;
   /**
    * Returns the parameters of the server's path, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. Pass the schema
    * that the server has as `params` to get them with their types.

@@ -118,9 +118,9 @@ export interface ServerOptions {
    */
   readonly lenientArguments?: boolean;
   /**
-   * Computes a small JSON value about the client, which handlers read as `ctx.session`. For clients with a session it
-   * runs during `initialize`, and over HTTP the value is sealed into the session id. For others it runs for each request
-   * in which `ctx.session` is read. It is synchronous, and its JSON has at most 2048 characters.
+   * Computes a small JSON value about the client, which handlers read with `ctx.session(session)`. For clients with a
+   * session it runs during `initialize`, and over HTTP the value is sealed into the session id. For others it runs for
+   * each request in which it is read. It is synchronous, and its JSON has at most 2048 characters.
    */
   readonly session?: (ctx: Context) => unknown;
   /** Limits that differ from the defaults. */

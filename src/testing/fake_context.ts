@@ -35,7 +35,7 @@ export interface FakeContextOptions {
   readonly route?: Readonly<Record<string, unknown>>;
   /** The resources for `ctx.readResource`, as text or contents by their URI. Others do not exist. */
   readonly resources?: Readonly<Record<string, string | readonly ResourceContents[]>>;
-  /** The value of `ctx.session`. */
+  /** The value that `ctx.session()` returns. */
   readonly session?: unknown;
   /** The method. Defaults to `tools/call`. */
   readonly method?: string;
@@ -154,7 +154,8 @@ function makeCarrier(options: FakeContextOptions, rounds: Rounds, records: Recor
   const { answers = {}, session } = options;
   return {
     host: makeHost(options, rounds, records),
-    session: () => session,
+    // The value has the type that the test gave it.
+    session: () => () => session as never,
     notify(_call, name, { progressToken: _token, ...rest }) {
       const sent = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
       // Made by Call, so it has the shape that the method stands for.

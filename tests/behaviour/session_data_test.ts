@@ -1,12 +1,21 @@
-// ctx.session: what the server's `session` returned, once per session, or per request where there are no sessions.
-import { assertEquals, assertRejects } from "@std/assert";
-import { createServer, tool } from "../../mod.ts";
+// ctx.session(): what the server's `session` returned, once per session, or per request where there are no sessions.
+import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { type Context, createServer, tool } from "../../mod.ts";
 import { connect } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 
+const HELD = "a value that JSON cannot hold; use objects, arrays, strings, numbers and booleans";
+
+const text = () => "";
+
+function toCircle(): object {
+  const circle: Record<string, unknown> = {};
+  return Object.assign(circle, { circle });
+}
+
 const show = tool({
   name: "show",
-  run: (_, ctx) => JSON.stringify([ctx.session, ctx.session === ctx.session]),
+  run: (_, ctx) => JSON.stringify([ctx.session(), ctx.session() === ctx.session()]),
 });
 
 behaviour(
@@ -28,33 +37,69 @@ behaviour(
 );
 
 behaviour("without `session`, ctx.session is undefined", async (connect) => {
-  const bare = tool({ name: "bare", run: (_, ctx) => `${ctx.session}` });
+  const bare = tool({ name: "bare", run: (_, ctx) => `${ctx.session()}` });
   const { client } = await connect({ handlers: [bare] });
   assertEquals(textOf(await client.callTool("bare")), "undefined");
 });
 
+/** Data that cannot be kept, made anew for each call, and the state of the error. */
+const UNUSABLE: Readonly<Record<string, readonly [make: () => unknown, state: string]>> = {
+  "a map": [() => new Map(), HELD],
+  "a set within an object": [() => ({ roles: new Set(["a"]) }), HELD],
+  "a date": [() => new Date(), HELD],
+  "a date within an object": [() => ({ at: new Date() }), HELD],
+  "NaN": [() => NaN, HELD],
+  "a bigint": [() => ({ id: 1n }), HELD],
+  "a circle": [() => toCircle(), HELD],
+  "a function": [() => text, HELD],
+  "a symbol": [() => Symbol("x"), HELD],
+  "an instance of a class": [() => new (class User {})(), HELD],
+  "a hole in an array": [() => [undefined], HELD],
+  "a promise": [() => Promise.resolve(1), "a promise; use a service with `per` for data that is loaded"],
+  "a promise that rejects": [() => Promise.reject(new Error("x")), "a promise; use a service with `per`"],
+  "2049 characters": [() => "x".repeat(2047), "more than 2048 characters of JSON; keep an id, and load the rest"],
+  "a deep value": [() => JSON.parse("[".repeat(3000) + "]".repeat(3000)), "more than 2048 characters of JSON"],
+};
+
 behaviour(
-  "a session that is not JSON, too long or a promise refuses initialize and is reported",
-  async (connect) => {
-    const wrong: readonly (readonly [unknown, string])[] = [
-      [new Map(), "a value that JSON cannot hold; use objects, arrays, strings, numbers and booleans"],
-      [{ at: new Date() }, "a value that JSON cannot hold; use objects, arrays, strings, numbers and booleans"],
-      [NaN, "a value that JSON cannot hold; use objects, arrays, strings, numbers and booleans"],
-      [Promise.resolve(1), "a promise; use a service with `per` for data that is loaded"],
-      ["x".repeat(2047), "more than 2048 characters of JSON; keep an id, and load the rest with a service"],
-    ];
-    let data: unknown = "x".repeat(2046);
-    const { join, takeFaults } = await connect({ handlers: [show], session: () => data });
-    for (const [value, state] of wrong) {
-      data = value;
-      await assertRejects(() => join(), Error, "Internal error");
-      assertEquals(takeFaults().map(({ error }) => Object(error).message), [
-        `Cannot keep the session: session returned ${state}`,
-      ]);
+  "data that cannot be kept are the same error in every revision, when the function has returned",
+  async (connect, { era }) => {
+    let make: () => unknown = () => "x".repeat(2046);
+    const { client, join, takeFaults } = await connect({ handlers: [show], session: () => make() });
+    assertEquals(JSON.parse(textOf(await client.callTool("show")))[0].length, 2046);
+    for (const [name, [wrong, state]] of Object.entries(UNUSABLE)) {
+      make = wrong;
+      if (era === "legacy") await assertRejects(() => join(), Error, "Internal error", name);
+      else assertEquals((await client.callTool("show")).isError, true, name);
+      const [fault, ...others] = takeFaults();
+      assertEquals(others, []);
+      assertStringIncludes(Object(fault.error).message, `Cannot keep the session: session returned ${state}`, name);
     }
   },
-  { eras: ["legacy"] },
 );
+
+behaviour("ctx.session(session) has the type of the function, and refuses any other function", async (connect) => {
+  const session = ({ client }: Context) => ({ name: client.info?.name ?? "unknown", visits: 1 });
+  const typed = tool({
+    name: "typed",
+    run(_, { session: read }) {
+      const { name, visits } = read(session);
+      const length: number = name.length + visits;
+      // @ts-expect-error: the function returns no such field
+      read(session).tenant;
+      return `${name} ${length}`;
+    },
+  });
+  const other = tool({ name: "other", run: (_, ctx) => ctx.session(() => ({ name: "forged" })).name });
+  const change = tool({ name: "change", run: (_, ctx) => Object.assign(ctx.session(session), { visits: 2 }) && "" });
+  const { client, takeFaults } = await connect({ handlers: [typed, other, change], session });
+  assertEquals(textOf(await client.callTool("typed")), "test 5");
+  assertEquals((await client.callTool("other")).isError, true);
+  assertEquals((await client.callTool("change")).isError, true);
+  const messages = takeFaults().map(({ error }) => Object(error).message);
+  assertStringIncludes(messages[0], "Cannot read the session: pass the function that createServer has as session");
+  assertEquals(textOf(await client.callTool("typed")), "test 5");
+});
 
 Deno.test("the data of a session over HTTP survives a restart, without a store", async () => {
   let started = 0;

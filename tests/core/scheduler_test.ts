@@ -39,7 +39,13 @@ function createCall({ accounts, host }: Engine, id: number): Call {
     open() {},
     release() {},
   };
-  const carrier = { host, notify: () => undefined, ask: () => Promise.resolve(), once: () => Promise.resolve() };
+  const carrier = {
+    host,
+    notify: () => undefined,
+    ask: () => Promise.resolve(),
+    session: () => () => undefined as never, // no test reads it
+    once: () => Promise.resolve(),
+  };
   return new Call(carrier, link, message, { version: "2026-07-28", capabilities: {} });
 }
 

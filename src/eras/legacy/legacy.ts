@@ -33,8 +33,8 @@ import { wantsLevel } from "../../core/log.ts";
 import type { OnceValues } from "../../core/once.ts";
 import type { RequestReport } from "../../core/observer.ts";
 import { type Question, requireCapabilities } from "../../core/question.ts";
-import { readSessionData } from "./session_data.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
+import { createSessionReader, readSessionData } from "../../core/session_data.ts";
 import { countSubscriber, createNotifier, mayNotify } from "../../core/watching.ts";
 import { downgradeResult } from "./downgrade.ts";
 import { refuse, refuseBusy, toErrorReply, toFacts, UNKNOWN_SESSION } from "./error_replies.ts";
@@ -111,7 +111,6 @@ class LegacyEra implements Era {
 
   constructor(engine: Engine) {
     this.#engine = engine;
-    const { session } = engine.core;
     this.#carrier = {
       host: engine.host,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
@@ -120,7 +119,8 @@ class LegacyEra implements Era {
       release: ({ link }, retryMs) => {
         if (this.#sessions?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
       },
-      session: session && ((call) => {
+      session: createSessionReader(engine.core, (call) => {
+        if (!engine.core.session) return;
         // A request without a session computes its own. The facts of its client are its own too.
         if (!this.#data.has(call.client)) this.#data.set(call.client, readSessionData(engine.core, call));
         return this.#data.get(call.client);

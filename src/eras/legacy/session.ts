@@ -18,6 +18,7 @@ import { KnownMarks, toMarkTtl } from "../../core/marking.ts";
 import type { SessionEvent } from "../../core/observer.ts";
 import type { SessionState, SharedSession } from "../../core/store.ts";
 import type { Sweep } from "../../core/timers.ts";
+import { freezeJson } from "../../core/session_data.ts";
 import { openVersioned, sealVersioned } from "../../core/versioned_seal.ts";
 import { RecentIds } from "./recent_ids.ts";
 import { applyState, type CountSubscriber } from "./session_methods.ts";
@@ -218,7 +219,7 @@ export class Sessions {
       streams,
       home: this,
     };
-    if (sealed.d !== undefined) this.#data.set(session.client, sealed.d);
+    if (sealed.d !== undefined) this.#data.set(session.client, freezeJson(sealed.d));
     if (shared) this.#join(session, shared);
     if (!options?.isEnding) shared?.touch();
     this.#keep(id, session);

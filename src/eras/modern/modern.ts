@@ -25,6 +25,7 @@ import { type HeaderReader, type Link, type Reply, toHints } from "../../core/li
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
+import { createSessionReader, readSessionData } from "../../core/session_data.ts";
 import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
@@ -86,7 +87,7 @@ class ModernEra implements Era {
           : this.#openInputs(call).then((inputs) => inputs.ask(key, question)),
       once: async (call, key, make) => await (await this.#openInputs(call)).once(key, make),
       isAsking: (call) => !!this.#inputs.get(call)?.isOpen,
-      session: engine.core.session && once(engine.core.session),
+      session: createSessionReader(engine.core, once((call) => readSessionData(engine.core, call))),
       subject: (call) => engine.registry.findSubject(call),
     };
     this.#own = new Map([["server/discover", discover(engine)]]);

@@ -80,6 +80,7 @@ async function diagnose({ operands: [url, extra], flags, all, rest }: Args): Pro
     heartbeatMs,
     signal: stop.signal,
     sendAs: platform.sendAs,
+    lookUp: platform.lookUp,
   });
   console.log("json" in flags ? toJson(url, findings) : toReport(findings));
   if (stopped) return stopped;

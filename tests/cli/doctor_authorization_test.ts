@@ -439,11 +439,13 @@ async function visit(
   target: string,
   challenge: string,
   documents: Readonly<Record<string, unknown>>,
+  addresses: Readonly<Record<string, readonly string[]>> = {},
 ): Promise<{ readonly findings: readonly Finding[]; readonly visited: readonly string[] }> {
   const visited: string[] = [];
   const findings = await examine({
     url: target,
     timeoutMs: 100,
+    lookUp: (name) => Promise.resolve(addresses[name] ?? ["93.184.215.14"]),
     fetch(request) {
       visited.push(request.url);
       if (request.url.startsWith(target)) {
@@ -493,6 +495,60 @@ Deno.test("doctor is not led to this machine by a server on another one, nor to 
   assertEquals(visited.filter((each) => !/^https:\/\/(mcp|a)\.example\//.test(each)), []);
   const problems = findings.filter(({ level }) => level === "problem").map(({ message }) => message);
   assertEquals(problems.length, 3, problems.join("\n"));
+});
+
+const privateHosts = [
+  ...["127.0.0.1", "127.1", "2130706433", "0x7f.1", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1"],
+  ...["169.254.169.254", "100.64.0.1", "198.18.0.1", "[::1]", "[::]", "[fe80::1]", "[fd00::1]", "[::ffff:10.0.0.1]"],
+  ...["[64:ff9b::7f00:1]", "[2002:7f00:1::]", "localhost", "localhost.", "a.localhost", "intranet.example"],
+  ...["mixed.example", "mapped.example", "none.example", "unknown.example"],
+];
+const addresses = {
+  "intranet.example": ["10.1.2.3"],
+  "mixed.example": ["93.184.215.14", "fe80::1"],
+  "mapped.example": ["::ffff:127.0.0.1"],
+  "none.example": [],
+  get "unknown.example"(): never {
+    throw new Error("there is no such name");
+  },
+};
+
+for (const host of privateHosts) {
+  Deno.test(`doctor is not led to https://${host} by a server on another machine`, async () => {
+    const target = "https://mcp.example/mcp";
+    const isElsewhere = (url: string) => !url.startsWith("https://mcp.example/");
+    const byChallenge = await visit(target, `Bearer resource_metadata="https://${host}/meta"`, {}, addresses);
+    assertEquals(byChallenge.visited.filter(isElsewhere), []);
+    assert(byChallenge.findings.some(({ level, check }) => level === "problem" && check === "metadata"));
+    const resource = { resource: target, authorization_servers: [`https://${host}`, `https://${host}:8443/a`] };
+    const documents = { "https://mcp.example/.well-known/oauth-protected-resource/mcp": resource };
+    const byMetadata = await visit(target, "Bearer", documents, addresses);
+    assertEquals(byMetadata.visited.filter(isElsewhere), []);
+    assert(
+      byMetadata.findings.some(({ message }) => / leads to (an address of this machine|no address)/.test(message)),
+    );
+  });
+}
+
+Deno.test("doctor visits public hosts, and those of its network if the server is there too", async () => {
+  for (
+    const [server, host, isVisited] of [
+      ["mcp.example", "login.example", true],
+      ["mcp.example", "8.8.8.8", true],
+      ["mcp.example", "[2606:4700::1]", true],
+      ["10.0.0.1", "intranet.example", true],
+      ["intranet.example", "10.0.0.1", true],
+      ["localhost:1", "127.0.0.1:2", true],
+      ["mixed.example", "10.0.0.1", false],
+      ["unknown.example", "10.0.0.1", false],
+    ] as const
+  ) {
+    const target = `https://${server}/mcp`;
+    const wellKnown = `https://${server}/.well-known/oauth-protected-resource/mcp`;
+    const resource = { resource: target, authorization_servers: [`https://${host}`] };
+    const { visited } = await visit(target, "Bearer", { [wellKnown]: resource }, addresses);
+    assertEquals(visited.some((url) => url.startsWith(`https://${host}/`)), isVisited, `${server} ${host}`);
+  }
 });
 
 Deno.test("doctor follows no redirect of metadata, and reads odd documents", async () => {

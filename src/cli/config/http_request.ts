@@ -6,7 +6,7 @@
 import { ToolError } from "../../library.ts";
 import { platform } from "../platform.ts";
 import { hasErrorCode } from "../platform_files.ts";
-import { isIpAddress, isPrivateAddress } from "./private_addresses.ts";
+import { isIpAddress, isPrivateAddress } from "../private_addresses.ts";
 
 /** A request. */
 export interface RequestOptions {

@@ -5,8 +5,8 @@
  * @module
  */
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { isLoopbackHost } from "../../transports/http/access.ts";
 import { type Endpoint, exchange, NoResponse, type ServerResponse } from "./exchange.ts";
+import { findRefusal, isSecure } from "./named_url.ts";
 import type { Check, Report } from "./report.ts";
 
 /** Options of the checks. */
@@ -127,7 +127,7 @@ function checkResource(endpoint: Endpoint, { url, value, headers }: Metadata, ch
     );
   }
   const all: readonly unknown[] = Array.isArray(servers) ? servers : [];
-  const issuers = all.filter((issuer) => typeof issuer === "string").filter((issuer) => isSafe(issuer, endpoint));
+  const issuers = all.filter((issuer) => typeof issuer === "string").filter((issuer) => isSecure(issuer, endpoint.url));
   if (!issuers.length) {
     check.problem(
       `the metadata at ${url} names no usable authorization server`,
@@ -164,6 +164,13 @@ async function checkMetadataCors(
 }
 
 async function checkAuthorizationServer(endpoint: Endpoint, issuer: string, check: Check): Promise<void> {
+  const refusal = await findRefusal(issuer, endpoint);
+  if (refusal !== undefined) {
+    return check.problem(
+      `the authorization server ${issuer} leads to ${refusal}`,
+      "name a host that clients can reach in authorization_servers, or examine the server from its own network",
+    );
+  }
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, "");
   const found = await findFirst(endpoint, [
@@ -191,7 +198,7 @@ async function checkAuthorizationServer(endpoint: Endpoint, issuer: string, chec
   }
   const unsafe = [...required, "registration_endpoint", "jwks_uri"].filter((name) => {
     const url = value[name];
-    return typeof url === "string" && !isSafe(url, endpoint);
+    return typeof url === "string" && !isSecure(url, endpoint.url);
   });
   if (unsafe.length) {
     check.problem(`${unsafe.join(" and ")} of the metadata at ${url} is no https URL`, "use https URLs");
@@ -224,7 +231,8 @@ async function readJson(
   endpoint: Endpoint,
   url: string,
 ): Promise<{ readonly metadata?: Metadata; readonly state: string }> {
-  if (!isSafe(url, endpoint)) return { state: "no https connection" };
+  const refusal = await findRefusal(url, endpoint);
+  if (refusal !== undefined) return { state: refusal };
   try {
     const { status, text, headers } = await readUrl(endpoint, url);
     const state = String(status);
@@ -244,14 +252,6 @@ async function readUrl(
   headers: Readonly<Record<string, string>> = {},
 ): Promise<ServerResponse> {
   return await exchange({ ...endpoint, url }, { method: "GET", headers: { accept: "application/json", ...headers } });
-}
-
-/** A server on another machine must not lead requests to this one. */
-function isSafe(url: string, endpoint: Endpoint): boolean {
-  if (!URL.canParse(url)) return false;
-  const { protocol, host } = new URL(url);
-  return protocol === "https:" ||
-    (protocol === "http:" && isLoopbackHost(host) && isLoopbackHost(new URL(endpoint.url).host));
 }
 
 function isWithin(url: string, resource: string): boolean {

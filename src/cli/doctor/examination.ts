@@ -14,6 +14,7 @@ import {
 import { checkConnection, suggestEndpoint } from "./connection_check.ts";
 import type { Endpoint } from "./exchange.ts";
 import { checkLatency, checkLists } from "./list_checks.ts";
+import type { LookUp } from "./named_url.ts";
 import { createReport, type Finding, type Report } from "./report.ts";
 import { checkInvalidRequests, checkRevisionRequests } from "./request_checks.ts";
 import { LEGACY, MODERN, type RequestWriter } from "./request_writer.ts";
@@ -37,6 +38,8 @@ export interface ExamineOptions {
   readonly signal?: AbortSignal;
   readonly fetch?: (request: Request) => Promise<Response>;
   readonly sendAs?: SendAs;
+  /** Looks up the hosts of URLs that the server names. Without it, only IP addresses and the server itself are visited. */
+  readonly lookUp?: LookUp;
 }
 
 /** Examines a server. Returns the findings in the order of the checks. */
@@ -44,7 +47,8 @@ export async function examine(options: ExamineOptions): Promise<readonly Finding
   const { url, headers = {}, timeoutMs = 5000, signal } = options;
   const fetch = options.fetch ?? ((request: Request) => globalThis.fetch(request));
   const report = createReport(signal);
-  const endpoint = { url, headers, timeoutMs, fetch };
+  const { lookUp = () => Promise.reject(new Error("Cannot look up names")) } = options;
+  const endpoint = { url, headers, timeoutMs, fetch, lookUp };
   const sessions = new Set<RequestWriter>();
   try {
     await runChecks({ ...endpoint, signal }, report, { ...options, sessions });

@@ -7,11 +7,14 @@ import { readEvents } from "../../client/event_stream.ts";
 import { type Message, readMessages } from "../../client/message.ts";
 import { startTimer } from "../../client/delay.ts";
 import { explainConnectionError } from "../connection_errors.ts";
+import type { LookUp } from "./named_url.ts";
 
 /** The server under examination. */
 export interface Endpoint {
   readonly url: string;
   readonly fetch: (request: Request) => Promise<Response>;
+  /** Looks up the hosts of URLs that the server names. */
+  readonly lookUp: LookUp;
   /** Headers of every request. */
   readonly headers: Readonly<Record<string, string>>;
   /** The time for each request in milliseconds. */

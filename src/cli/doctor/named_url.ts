@@ -1,0 +1,58 @@
+/**
+ * Decides which URLs that a server names are visited. A server on another machine must not lead requests to this machine
+ * or its network, whatever the scheme.
+ *
+ * @module
+ */
+import { isIpAddress, isPrivateAddress } from "../private_addresses.ts";
+
+/** Looks up the addresses of a host name. `port` is the one to connect to. Throws if there are none. */
+export type LookUp = (name: string, port: number) => Promise<readonly string[]>;
+
+/** The URL of the server under examination, and how to look up names. */
+export interface NamingServer {
+  readonly url: string;
+  readonly lookUp: LookUp;
+}
+
+/** Where a host leads. */
+type Reach = "public" | "private" | "mixed" | "unknown";
+
+/** Explains why a URL that a server names is not visited. Returns `undefined` if it may be visited. */
+export async function findRefusal(url: string, server: NamingServer): Promise<string | undefined> {
+  if (!isSecure(url, server.url)) return "no https connection";
+  const [target, own] = [new URL(url), new URL(server.url)];
+  if (target.origin === own.origin) return;
+  const reach = await findReach(target, server.lookUp);
+  if (reach === "public") return;
+  if (reach === "unknown") return "no address";
+  // A server of this machine or its network may name others there.
+  if (await findReach(own, server.lookUp) === "private") return;
+  return "an address of this machine or its network, which is not visited for a server elsewhere";
+}
+
+/** Whether a URL has https, or plain http from a server of this machine to another one of it. */
+export function isSecure(url: string, serverUrl: string): boolean {
+  if (!URL.canParse(url)) return false;
+  const { protocol, hostname } = new URL(url);
+  return protocol === "https:" ||
+    (protocol === "http:" && isLoopback(hostname) && isLoopback(new URL(serverUrl).hostname));
+}
+
+async function findReach({ hostname, port, protocol }: URL, lookUp: LookUp): Promise<Reach> {
+  if (isLoopback(hostname)) return "private";
+  if (isIpAddress(hostname)) return isPrivateAddress(hostname.replace(/[[\]]/g, "")) ? "private" : "public";
+  try {
+    const addresses = await lookUp(hostname, Number(port) || (protocol === "https:" ? 443 : 80));
+    const count = addresses.filter(isPrivateAddress).length;
+    if (!addresses.length) return "unknown";
+    return count === 0 ? "public" : count === addresses.length ? "private" : "mixed";
+  } catch {
+    return "unknown";
+  }
+}
+
+/** Whether a host of a URL is this machine by its name or address. */
+function isLoopback(hostname: string): boolean {
+  return /^(127\.\d+\.\d+\.\d+|\[::1\]|(.*\.)?localhost\.?)$/i.test(hostname);
+}

@@ -20,6 +20,7 @@ const parts: readonly (readonly [name: string, count: number, run: (run: Run) =>
 ];
 
 console.log(`seed ${seed} on ${bun ? "Bun" : "Deno"}`);
+let passed = 0;
 let failed = 0;
 for (const [name, count, run] of parts) {
   if (!count) continue;
@@ -31,6 +32,8 @@ for (const [name, count, run] of parts) {
   for (const { reason, seed, input } of failures) {
     console.error(`FAILED ${reason}\n  again: --seed ${seed} --${name} ${name === "lines" ? 200 : 1}\n  ${input}`);
   }
-  failed += failures.length;
+  if (failures.length) failed++;
+  else passed++;
 }
-if (failed) throw new Error(`${failed} failures`);
+console.log(`${passed} passed, ${failed} failed`);
+if (failed) throw new Error(`Wrong responses, as listed above, in ${failed} of ${passed + failed} parts`);

@@ -289,10 +289,11 @@ const options = readTaskOptions(Deno.args, {
 });
 const chosen = RUNTIMES.filter((each) => each === (options.get("--runtime") ?? each));
 if (!chosen.length) throw new Error(`Cannot begin: the runtimes are ${RUNTIMES.join(" and ")}`);
-let hasFailed = false;
+let failed = 0;
 for (const each of chosen) {
   const problems = await soak(each, readNumber(options, "--minutes", 1, { hasParts: true }));
   for (const problem of problems) console.log(`\nFAILED: ${problem}`);
-  hasFailed ||= problems.length > 0;
+  if (problems.length) failed++;
 }
-Deno.exit(hasFailed ? 1 : 0);
+console.log(`\n${chosen.length - failed} passed, ${failed} failed`);
+Deno.exit(failed ? 1 : 0);

@@ -1,24 +1,97 @@
-// Runs the named tasks of deno.json in order, prints one line for each, and stops at the first failure with its whole
-// output.
+// Runs the checks and tests of the project:
+//
+//   deno task ok [--slow] [--only STEP,STEP] [--slowest N]
+//
+// The fast tier, and with --slow the slow tier after it. While it runs, a line names the steps that run; at the end, the
+// names of all tests that failed and the command that runs each alone. The last line is `N passed, N failed`, to which
+// `, N skipped` may be added; the exit code is 1 if anything failed.
+import { readOptions } from "./options.ts";
+import { runStep, type Step, toExplanation, type Verdict } from "./steps.ts";
+import { listSteps } from "./step_list.ts";
 
-/** The counts of a test runner, such as "212 passed, 3 ignored". */
-function toCounts(output: string): string {
-  const counts = [...output.matchAll(/(\d+) (passed|pass|ignored|skip|filtered out)\b/g)];
-  return counts.map(([, count, word]) => `${count} ${word}`).filter((text) => !text.startsWith("0 ")).join(", ");
+/** Seconds between the lines that name what runs. */
+const PROGRESS_SECONDS = 10;
+/** Steps that run at the same time. */
+const LANES = 2;
+
+const options = readOptions(Deno.args, { values: ["--only", "--slowest"], flags: ["--slow"] });
+const only = options.get("--only")?.split(",");
+const all = await listSteps();
+for (const name of only ?? []) {
+  if (all.some((step) => step.name === name)) continue;
+  throw new Error(`Cannot run "${name}": there is no such step; there are ${all.map((step) => step.name).join(", ")}`);
+}
+const steps = only
+  ? all.filter(({ name }) => only.includes(name))
+  : all.filter(({ tier }) => tier === "fast" || options.has("--slow"));
+
+const begin = performance.now();
+const running = new Map<Step, { readonly since: number; tests: number }>();
+const verdicts = new Map<Step, Verdict>();
+
+function toSeconds(since: number): string {
+  return `${((performance.now() - since) / 1000).toFixed(0)} s`;
 }
 
-for (const task of Deno.args) {
-  const start = performance.now();
-  const { code, stdout, stderr } = await new Deno.Command("deno", {
-    args: ["task", "--quiet", task],
-    env: { NO_COLOR: "1" },
-  }).output();
-  const output = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
-  const seconds = ((performance.now() - start) / 1000).toFixed(1);
-  if (code !== 0) {
-    console.error(output);
-    console.error(`FAILED ${task} (${seconds} s): run it alone with "deno task ${task}"`);
-    Deno.exit(code);
+function printProgress(): void {
+  const parts = [...running].map(([{ name }, { since, tests }]) =>
+    `${name} (${toSeconds(since)}${tests ? `, ${tests} tests` : ""})`
+  );
+  if (parts.length) console.log(`… ${toSeconds(begin)}: ${parts.join(", ")}`);
+}
+
+/** The number of tests that have ended, from the dots that both runners print. */
+function countDots(output: string): number {
+  const dots = output.split(" ERRORS ", 1)[0].match(/^[.,!]+$/gm) ?? [];
+  return dots.reduce((sum, { length }) => sum + length, 0);
+}
+
+async function run(step: Step): Promise<void> {
+  const state = { since: performance.now(), tests: 0 };
+  running.set(step, state);
+  const verdict = await runStep(step, (output) => {
+    if (step.kind === "report") state.tests = countDots(output);
+  });
+  running.delete(step);
+  verdicts.set(step, verdict);
+  const { passed, skipped, failures, seconds } = verdict;
+  const counts = step.kind === "check" ? "" : `: ${toCounts(passed, failures.length, skipped)}`;
+  console.log(`${failures.length ? "FAILED" : "ok"} ${step.name} (${seconds.toFixed(1)} s)${counts}`);
+  if (failures.length) console.log(`\n${toExplanation(step, verdict)}\n`);
+}
+
+function toCounts(passed: number, failed: number, skipped: number): string {
+  return `${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ""}`;
+}
+
+const ticking = setInterval(printProgress, PROGRESS_SECONDS * 1000);
+const shared = steps.filter(({ isAlone }) => !isAlone);
+await Promise.all(Array.from({ length: LANES }, async () => {
+  for (let step = shared.shift(); step; step = shared.shift()) await run(step);
+}));
+for (const step of steps.filter(({ isAlone }) => isAlone)) await run(step);
+clearInterval(ticking);
+
+const ended = steps.flatMap((step) => verdicts.get(step) ?? []);
+const slowest = Number(options.get("--slowest") ?? 0);
+if (slowest) {
+  for (const step of steps.filter(({ kind }) => kind === "report")) printSlowest(step, verdicts.get(step)?.cases ?? []);
+}
+
+function printSlowest(step: Step, cases: Verdict["cases"]): void {
+  const files = new Map<string, number>();
+  for (const { file, seconds } of cases) files.set(file, (files.get(file) ?? 0) + seconds);
+  console.log(`\n${step.name}, seconds of the slowest files`);
+  for (const [file, seconds] of [...files].sort(([, a], [, b]) => b - a).slice(0, slowest)) {
+    console.log(`${seconds.toFixed(1).padStart(7)}  ${file}`);
   }
-  console.log(`ok ${task} (${seconds} s) ${toCounts(output)}`.trimEnd());
 }
+
+const skips = new Set(ended.flatMap(({ skips }) => skips).filter((name) => name.includes("(skipped: ")));
+for (const name of skips) console.log(`skipped ${name.replace("(skipped: ", "(")}`);
+const failures = ended.flatMap(({ failures }) => failures);
+for (const name of new Set(failures)) console.log(`FAILED ${name}`);
+const sum = (name: "passed" | "skipped") => ended.reduce((sum, verdict) => sum + verdict[name], 0);
+console.log(`\n${steps.length} steps in ${toSeconds(begin)}`);
+console.log(toCounts(sum("passed"), failures.length, sum("skipped")));
+Deno.exit(failures.length ? 1 : 0);

@@ -2,6 +2,7 @@
 import { assertEquals } from "@std/assert";
 import type { Locator, Page } from "playwright-core";
 import { root, type Running, start } from "../../support/processes.ts";
+import { needs, requireAll } from "../../support/required.ts";
 
 const CHROMIUM = "/usr/bin/chromium";
 const isDeno = typeof Deno !== "undefined"; // Deno starts the processes
@@ -147,9 +148,9 @@ export function test(
   options: OpenOptions = {},
 ): void {
   Deno.test({
-    name: missing ? `${name} (skipped: ${missing})` : name,
-    ignore: missing !== undefined,
+    ...isDeno ? needs(name, missing) : { name, ignore: true },
     async fn(t) {
+      requireAll(missing);
       await using opened = await open(options);
       await fn(opened, t.step.bind(t));
       assertEquals(opened.problems, []);

@@ -4,11 +4,10 @@ import { createUriTemplates } from "../../../src/cli/inspector/browser/uri_templ
 import { createInspector } from "../../../src/cli/inspector/inspector.ts";
 import { parseTemplate } from "../../../src/protocol/uri_template.ts";
 import { findCut, findFaint, findNameless } from "./audit.ts";
-import { missing, programs, test } from "./browser.ts";
+import { programs, test } from "./browser.ts";
 import { root, run } from "../../support/processes.ts";
 
 const isDeno = typeof Deno !== "undefined";
-if (missing && isDeno) console.warn(`Skipped: the inspector page in a browser, because ${missing}`);
 
 // Without a browser.
 

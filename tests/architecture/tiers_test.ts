@@ -1,0 +1,127 @@
+// Every test file is in one tier, every task of deno.json runs in one, and a run reports what failed.
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import config from "../../deno.json" with { type: "json" };
+import { BY_HAND, listSteps } from "../support/step_list.ts";
+import { runStep, type Step } from "../support/steps.ts";
+import { readCases } from "../support/test_report.ts";
+import { listTests, SLOW, toTier } from "../support/tiers.ts";
+
+const ignore = typeof Deno === "undefined"; // Deno runs the steps
+
+Deno.test({
+  name: "every test file is in one tier, and runs on both runtimes in that tier",
+  ignore,
+  async fn() {
+    const tests = await listTests();
+    assert(tests.length > 150, "the tests were not found");
+    for (const entry of Object.keys(SLOW)) {
+      assert(
+        tests.some((path) => entry.endsWith("/") ? path.startsWith(entry) : path === entry),
+        `${entry} has no test`,
+      );
+    }
+    const steps = await listSteps();
+    for (const path of tests) {
+      const found = steps.filter(({ files, tier }) => files?.includes(path) && tier === toTier(path));
+      const runtimes = new Set(found.map(({ command }) => command[0]));
+      assertEquals([...runtimes].sort(), ["bun", "deno"], path);
+      if (toTier(path) === "slow") {
+        assertEquals(
+          steps.some(({ files, name }) => files?.includes(path) && ["test", "test:bun"].includes(name)),
+          false,
+        );
+      }
+    }
+  },
+});
+
+Deno.test({
+  name: "every task of deno.json runs in a tier, or is run by hand for a reason",
+  ignore,
+  async fn() {
+    const steps = (await listSteps()).map(({ name }) => name.split(" ")[0]);
+    const known = [...steps, ...Object.keys(BY_HAND)];
+    assertEquals(Object.keys(config.tasks).filter((name) => !known.includes(name)), []);
+    assertEquals(Object.keys(BY_HAND).filter((name) => !(name in config.tasks)), []);
+  },
+});
+
+/** Runs a test file as a step. */
+async function runTests(source: string): Promise<Awaited<ReturnType<typeof runStep>>> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${folder}/x_test.ts`, source);
+    const command = ["deno", "test", "--quiet", "--no-check", "--reporter=dot", "--junit-path=REPORT", `${folder}/`];
+    return await runStep({ name: "x", kind: "report", command, again: "again", minutes: 1 });
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test({
+  name: "a step counts tests, and names each that failed with the command that runs it alone",
+  ignore,
+  async fn() {
+    const { passed, skipped, failures, skips } = await runTests(`
+      Deno.test("good", async (t) => { await t.step("part", () => {}); });
+      Deno.test("left out", { ignore: true }, () => {});
+      Deno.test("bad <1>", () => { throw new Error("boom"); });
+      Deno.test("bad 2", async (t) => { await t.step("part", () => { throw new Error("boom"); }); });
+    `);
+    assertEquals([passed, skipped, skips, failures.length], [1, 1, ["left out"], 2]);
+    assertMatch(failures[0], /^x: bad <1>\n {4}deno test -A --no-check --filter "bad <1>" \S*x_test\.ts$/);
+    assertMatch(failures[1], /^x: bad 2\n/);
+  },
+});
+
+Deno.test({
+  name: "a step fails if it ran no test, if a file cannot be loaded, and if it does not end in time",
+  ignore,
+  async fn() {
+    assertEquals((await runTests("export {};")).failures, ["x: again (it ran no test)"]);
+    assertEquals((await runTests(`throw new Error("boom");`)).failures.length, 1);
+    const late: Step = { name: "x", kind: "check", command: ["sleep", "60"], again: "again", minutes: 0.001 };
+    assertEquals((await runStep(late)).failures, ["x: again"]);
+  },
+});
+
+Deno.test({
+  name: "a step that prints its counts is judged by them and by its exit code",
+  ignore,
+  async fn() {
+    const judge = async (script: string) => {
+      const command = ["sh", "-c", script];
+      const verdict = await runStep({ name: "x", kind: "count", command, again: "again", minutes: 1 });
+      return [verdict.passed, verdict.failures.length, verdict.skipped];
+    };
+    assertEquals(await judge("echo 3 passed, 0 failed, 2 skipped"), [3, 0, 2]);
+    assertEquals(await judge("echo 3 passed, 2 failed; exit 1"), [3, 2, 0]);
+    assertEquals(await judge("echo 3 passed, 2 failed"), [3, 2, 0]);
+    assertEquals(await judge("echo 3 passed, 0 failed; exit 1"), [3, 1, 0]);
+    assertEquals(await judge("echo 0 passed, 0 failed"), [0, 1, 0]);
+    assertEquals(await judge("echo ok"), [0, 1, 0]);
+  },
+});
+
+Deno.test({
+  name: "standard output and standard error of a step are recorded in the order in which they were written",
+  ignore,
+  async fn() {
+    const command = ["sh", "-c", "echo a; echo b >&2; echo c; echo d >&2"];
+    const { output } = await runStep({ name: "x", kind: "check", command, again: "again", minutes: 1 });
+    assertEquals(output, "a\nb\nc\nd\n");
+  },
+});
+
+Deno.test("a report of either runtime is read", () => {
+  const deno = `<testcase name="a &quot;b&quot;" classname="./x_test.ts" time="0.5" line="1" col="6">
+    </testcase>
+    <testcase name="a &quot;b&quot; &gt; part" classname="./x_test.ts" time="0.5" line="1" col="6"></testcase>`;
+  assertEquals(readCases(deno), [{ name: 'a "b"', file: "x_test.ts", state: "passed", seconds: 0.5 }]);
+  const bun = `<testcase name="a" classname="" time="0" file="y_test.ts" line="60" assertions="0">
+    <failure type="Error" message="boom">boom&#10;</failure></testcase>
+    <testcase name="b" classname="" time="0" file="y_test.ts" line="60"><skipped /></testcase>
+    <testcase name="c" classname="" time="0" file="y_test.ts" line="60" />`;
+  const states = readCases(bun).map(({ name, state }) => `${name} ${state}`).join(", ");
+  assertStringIncludes(states, "a failed, b skipped, c passed");
+});

@@ -1,0 +1,121 @@
+// The steps of `deno task ok`, in the order in which they run.
+import type { Step } from "./steps.ts";
+import { listTests, type Tier, toTier } from "./tiers.ts";
+
+/** A step and its tier. */
+export interface TierStep extends Step {
+  readonly tier: Tier;
+}
+
+/** Tests wait more than they compute, so that more files than cores may run at once. */
+const JOBS = 4;
+/** Runs of each test that kills processes. */
+const KILLS = 5;
+
+/** Tasks of deno.json that no step runs, with the reason. */
+export const BY_HAND: Readonly<Record<string, string>> = {
+  "test": "the step of this name",
+  "test:bun": "the step of this name",
+  "ok": "runs the steps",
+  "schema": "writes mcp.schema.json; a test compares it",
+  "docs:map": "writes a page; a test compares it",
+  "docs:limits": "writes a page; a test compares it",
+  "docs:events": "writes a page; a test compares it",
+  "publish:prepare": "changes a folder that is about to be published; tests/release/registry_test.ts runs its code",
+  "load:worst": "takes most of an hour, and its figures need a machine without other load",
+  "figures": "its figures need a machine without other load",
+  "bench": "its figures need a machine without other load",
+  "bench:peers": "its figures need a machine without other load",
+};
+
+/** All steps of both tiers. */
+export async function listSteps(): Promise<readonly TierStep[]> {
+  const tests = await listTests();
+  const fast = tests.filter((path) => toTier(path) === "fast");
+  const slow = tests.filter((path) => toTier(path) === "slow");
+  const ways = tests.filter((path) => path.startsWith("tests/behaviour/") && toTier(path) === "fast");
+  const few = { QUICK: "1" };
+  return [
+    check("check"),
+    check("doc-lint"),
+    check("lint"),
+    check("fmt"),
+    documents(),
+    onDeno("test", "fast", fast, { env: few }),
+    onBun("test:bun", "fast", fast, { env: few }),
+
+    check("publish:dry", "slow"),
+    onDeno("test:slow", "slow", [...slow, ...ways]),
+    onBun("test:slow:bun", "slow", [...slow, ...ways]),
+    ...Array.from(
+      { length: KILLS },
+      (_, i) => onDeno(`kills:${i + 1}`, "slow", ["tests/examples/team_notes_test.ts"], { filter: "is killed" }),
+    ),
+    count("conformance", []),
+    count("conformance", ["--old"]),
+    ...["2025-06-18", "2025-03-26", "2024-11-05"].map((cap) =>
+      count("conformance", ["--spec", "2025-11-25", "--cap", cap])
+    ),
+    count("conformance:client", []),
+    count("test:workerd", []),
+    count("fuzz", []),
+    count("soak", ["--minutes", "0.2"]),
+    count("mutate", ["--changed", "--minutes", "3"]),
+  ];
+}
+
+/** A task of deno.json that passes or fails as a whole. */
+function check(name: string, tier: Tier = "fast"): TierStep {
+  const command = ["deno", "task", "--quiet", name];
+  return { name, tier, command, kind: "check", again: `deno task ${name}`, minutes: 5 };
+}
+
+/** A task of deno.json that ends with its counts. */
+function count(task: string, options: readonly string[]): TierStep {
+  const again = ["deno", "task", task, ...options].join(" ");
+  const command = ["deno", "task", "--quiet", task, ...options];
+  return {
+    name: [task, ...options].join(" "),
+    tier: "slow",
+    command,
+    kind: "count",
+    again,
+    minutes: 10,
+    isAlone: true,
+  };
+}
+
+/** The examples in doc comments, which are type-checked too. */
+function documents(): TierStep {
+  const command = ["deno", "test", "-A", "--doc", "--reporter=dot", "--junit-path=REPORT", "mod.ts", "src"];
+  return { name: "doc-test", tier: "fast", command, kind: "report", again: "deno task doc-test", minutes: 5 };
+}
+
+interface Options {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Part of the names of the tests that run. */
+  readonly filter?: string;
+}
+
+function onDeno(name: string, tier: Tier, files: readonly string[], { env, filter }: Options = {}): TierStep {
+  const command = [
+    ...["deno", "test", "-A", "--no-check", "--parallel", "--reporter=dot", "--junit-path=REPORT"],
+    ...filter ? ["--filter", filter] : [],
+    ...files,
+  ];
+  return { ...toTests(name, tier, { command, files }), env: { DENO_JOBS: `${JOBS}`, ...env } };
+}
+
+function onBun(name: string, tier: Tier, files: readonly string[], { env }: Options = {}): TierStep {
+  const command = [
+    ...["bun", "test", `--parallel=${JOBS}`, "--dots", "--only-failures"],
+    ...["--reporter=junit", "--reporter-outfile=REPORT"],
+    ...files.map((path) => `./${path}`),
+  ];
+  return { ...toTests(name, tier, { command, files }), env };
+}
+
+function toTests(name: string, tier: Tier, rest: Pick<Step, "command" | "files">): TierStep {
+  const again = `deno task ok --only ${name}`;
+  return { name, tier, ...rest, kind: "report", again, minutes: tier === "fast" ? 5 : 15, isAlone: true };
+}

@@ -1,0 +1,113 @@
+// Runs the steps of `deno task ok`: commands whose output is recorded in the order in which it was written.
+import { type Case, readCases } from "./test_report.ts";
+
+/** One command of a run. */
+export interface Step {
+  readonly name: string;
+  readonly command: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /**
+   * How its verdict is read: "check" passes or fails as a whole, "report" writes a JUnit file, and "count" ends with a
+   * line such as `12 passed, 0 failed, 1 skipped`.
+   */
+  readonly kind: "check" | "report" | "count";
+  /** Test files of a step with a report. */
+  readonly files?: readonly string[];
+  /** The command that runs it alone. */
+  readonly again: string;
+  /** Time after which it is stopped and has failed, in minutes. */
+  readonly minutes: number;
+  /** Whether it needs all cores. Other steps run two at a time. */
+  readonly isAlone?: boolean;
+}
+
+/** How a step ended. */
+export interface Verdict {
+  readonly passed: number;
+  readonly skipped: number;
+  /** What failed, each with the command that runs it alone. */
+  readonly failures: readonly string[];
+  /** The names of skipped tests. */
+  readonly skips: readonly string[];
+  readonly output: string;
+  readonly seconds: number;
+  readonly cases: readonly Case[];
+}
+
+/** The command with all of its output on standard output, so that the order of the lines is kept. */
+function toCommand(step: Step, report: string): Deno.Command {
+  const words = step.command.map((word) => word.replace("REPORT", report));
+  return new Deno.Command("sh", {
+    args: ["-c", 'exec "$@" 2>&1', "sh", ...words],
+    env: { NO_COLOR: "1", ...step.env },
+    stdin: "null",
+    stdout: "piped",
+    stderr: "inherit",
+  });
+}
+
+/** Runs a step. `progress` is called with the output as it arrives. */
+export async function runStep(step: Step, progress: (output: string) => void = () => {}): Promise<Verdict> {
+  const start = performance.now();
+  const folder = await Deno.makeTempDir({ prefix: "ok-" });
+  try {
+    const child = toCommand(step, `${folder}/report.xml`).spawn();
+    let isLate = false;
+    const alarm = setTimeout(() => {
+      isLate = true;
+      child.kill("SIGKILL");
+    }, step.minutes * 60_000);
+    let output = "";
+    const reading = (async () => {
+      for await (const piece of child.stdout.pipeThrough(new TextDecoderStream())) progress(output += piece);
+    })();
+    const { success } = await child.status;
+    clearTimeout(alarm);
+    // A program that the step has left behind holds the pipe open.
+    await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, 1000))]);
+    if (isLate) output += `\nStopped after ${step.minutes} minutes\n`;
+    const seconds = (performance.now() - start) / 1000;
+    const report = await Deno.readTextFile(`${folder}/report.xml`).catch(() => "");
+    return { output, seconds, ...judge(step, { success, output, report }) };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+type Judged = Pick<Verdict, "passed" | "skipped" | "failures" | "skips" | "cases">;
+
+function judge(
+  step: Step,
+  { success, output, report }: { readonly success: boolean; readonly output: string; readonly report: string },
+): Judged {
+  const whole = `${step.name}: ${step.again}`;
+  const none: Judged = { passed: 0, skipped: 0, failures: [], skips: [], cases: [] };
+  if (step.kind === "check") return success ? { ...none, passed: 1 } : { ...none, failures: [whole] };
+
+  if (step.kind === "count") {
+    const [, passed, failed, skipped = "0"] =
+      [...output.matchAll(/^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/gm)].at(-1) ?? [];
+    const counts = { passed: Number(passed ?? 0), skipped: Number(skipped) };
+    if (!passed || counts.passed + Number(failed) === 0) return { ...none, failures: [`${whole} (it ran no test)`] };
+    if (success && failed === "0") return { ...none, ...counts };
+    return { ...none, ...counts, failures: Array.from({ length: Math.max(1, Number(failed)) }, () => whole) };
+  }
+
+  const cases = readCases(report);
+  const failures = cases.filter(({ state }) => state === "failed").map(({ name, file }) => {
+    const words = step.command[0] === "bun" ? "bun test -t" : "deno test -A --no-check --filter";
+    return `${step.name}: ${name}\n    ${words} ${JSON.stringify(name)} ${file}`;
+  });
+  const skips = cases.filter(({ state }) => state === "skipped").map(({ name }) => name);
+  const passed = cases.length - failures.length - skips.length;
+  if (!success && !failures.length) failures.push(whole);
+  if (!passed && !failures.length) failures.push(`${whole} (it ran no test)`);
+  return { passed, skipped: skips.length, failures, skips, cases };
+}
+
+/** The part of a test runner's output that explains failures; all of the output of other commands. */
+export function toExplanation({ kind, command }: Step, { output }: Verdict): string {
+  if (kind !== "report" || command[0] === "bun") return output.trim();
+  const at = output.indexOf(" ERRORS ");
+  return (at < 0 ? output : output.slice(at)).trim();
+}

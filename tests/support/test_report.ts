@@ -1,0 +1,37 @@
+// Reads the JUnit files that both test runners write.
+
+/** One test of a report. */
+export interface Case {
+  readonly name: string;
+  /** The file, as a path from the root of the project. */
+  readonly file: string;
+  readonly state: "passed" | "failed" | "skipped";
+  readonly seconds: number;
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"', apos: "'", amp: "&" };
+
+function decode(text: string): string {
+  return text.replace(/&(?:#(\d+)|#x([\da-f]+)|(\w+));/gi, (whole, decimal, hex, name) => {
+    if (name) return ENTITIES[name] ?? whole;
+    return String.fromCodePoint(decimal ? Number(decimal) : parseInt(hex, 16));
+  });
+}
+
+/** The tests of a report. Steps of a test, which Deno lists beside it, count as part of the test. */
+export function readCases(xml: string): Case[] {
+  const found: Case[] = [];
+  const known = new Set<string>();
+  for (
+    const [, attributes, body = ""] of xml.matchAll(/<testcase\b((?:\s+\w+="[^"]*")*)\s*(?:\/>|>([^]*?)<\/testcase>)/g)
+  ) {
+    const read = (name: string) => decode(new RegExp(`\\s${name}="([^"]*)"`).exec(attributes)?.[1] ?? "");
+    const file = (read("file") || read("classname")).replace(/^\.\//, "");
+    const name = read("name");
+    const state = /<(?:failure|error)\b/.test(body) ? "failed" : /<skipped\b/.test(body) ? "skipped" : "passed";
+    const isStep = [...name.matchAll(/ > /g)].some(({ index }) => known.has(`${file} ${name.slice(0, index)}`));
+    known.add(`${file} ${name}`);
+    if (!isStep) found.push({ name, file, state, seconds: Number(read("time")) });
+  }
+  return found;
+}

@@ -1,0 +1,37 @@
+// The tiers of the test files. A file is fast unless it is listed here. `deno task ok` runs the fast tier, and
+// `deno task ok --slow` both.
+const root = new URL("../../", import.meta.url);
+
+/** When a test file runs. */
+export type Tier = "fast" | "slow";
+
+/** Test files, and folders of them, that take too long for the fast tier, each with the reason. */
+export const SLOW: Readonly<Record<string, string>> = {
+  "tests/architecture/shape_test.ts": "checks the types of a copy of the whole project",
+  "tests/auth/peers_test.ts": "starts the processes of other clients",
+  "tests/cli/broken_servers_test.ts": "starts dozens of processes",
+  "tests/cli/call_test.ts": "starts dozens of processes",
+  "tests/cli/cli_test.ts": "starts dozens of processes",
+  "tests/cli/inspector/": "opens the page in a browser",
+  "tests/stores/instances_test.ts": "several instances and processes share each store",
+  "tests/stores/process_store_test.ts": "starts the process of a store for each test",
+  "tests/transports/services_process_test.ts": "starts and stops processes by signals",
+  "tests/release/": "packs, publishes and installs the package, and runs every program of the pages",
+};
+
+/** The tier of a test file. Throws if more than one entry lists it. */
+export function toTier(path: string): Tier {
+  const entries = Object.keys(SLOW).filter((entry) => entry.endsWith("/") ? path.startsWith(entry) : path === entry);
+  if (entries.length > 1) throw new Error(`Cannot tell the tier of ${path}: ${entries.join(" and ")} list it`);
+  return entries.length ? "slow" : "fast";
+}
+
+/** All test files, sorted; as paths from the root of the project. Runs on Deno only. */
+export async function listTests(folder = "tests/"): Promise<string[]> {
+  const paths: string[] = [];
+  for await (const { name, isDirectory } of Deno.readDir(new URL(folder, root))) {
+    if (isDirectory) paths.push(...await listTests(`${folder}${name}/`));
+    else if (name.endsWith("_test.ts")) paths.push(folder + name);
+  }
+  return paths.sort();
+}

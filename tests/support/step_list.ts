@@ -1,6 +1,6 @@
 // The steps of `deno task ok`, in the order in which they run.
 import type { Step } from "./steps.ts";
-import { listTests, type Tier, toTier } from "./tiers.ts";
+import { hasWays, listTests, type Tier, toTier } from "./tiers.ts";
 
 /** A step and its tier. */
 export interface TierStep extends Step {
@@ -33,7 +33,8 @@ export async function listSteps(): Promise<readonly TierStep[]> {
   const tests = await listTests();
   const fast = tests.filter((path) => toTier(path) === "fast");
   const slow = tests.filter((path) => toTier(path) === "slow");
-  const ways = tests.filter((path) => path.startsWith("tests/behaviour/") && toTier(path) === "fast");
+  const withWays = await Promise.all(fast.map(hasWays));
+  const ways = fast.filter((_path, at) => withWays[at]);
   const few = { QUICK: "1" };
   return [
     check("check"),
@@ -60,7 +61,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     count("test:workerd", []),
     count("fuzz", []),
     count("soak", ["--minutes", "0.2"]),
-    count("mutate", ["--changed", "--minutes", "3"]),
+    count("mutate", ["--since", "day", "--minutes", "3"]),
   ];
 }
 

@@ -8,15 +8,19 @@ export type Tier = "fast" | "slow";
 /** Test files, and folders of them, that take too long for the fast tier, each with the reason. */
 export const SLOW: Readonly<Record<string, string>> = {
   "tests/architecture/shape_test.ts": "checks the types of a copy of the whole project",
+  "tests/auth/fixture_test.ts": "starts an authorization server, and servers on both runtimes",
   "tests/auth/peers_test.ts": "starts the processes of other clients",
-  "tests/cli/broken_servers_test.ts": "starts dozens of processes",
-  "tests/cli/call_test.ts": "starts dozens of processes",
-  "tests/cli/cli_test.ts": "starts dozens of processes",
-  "tests/cli/inspector/": "opens the page in a browser",
+  "tests/auth/type_errors_test.ts": "starts the compiler",
+  "tests/cli/": "starts hundreds of processes, and opens the inspector in a browser",
+  "tests/extensions/type_errors_test.ts": "starts the compiler",
+  "tests/handlers/type_errors_test.ts": "starts the compiler",
+  "tests/hostile/streams_quiet_test.ts": "waits until a runtime would cut an idle stream",
+  "tests/peers/": "starts the processes of other servers and clients",
+  "tests/release/": "packs, publishes and installs the package, and runs every program of the pages",
   "tests/stores/instances_test.ts": "several instances and processes share each store",
   "tests/stores/process_store_test.ts": "starts the process of a store for each test",
+  "tests/stores/type_errors_test.ts": "starts the compiler",
   "tests/transports/services_process_test.ts": "starts and stops processes by signals",
-  "tests/release/": "packs, publishes and installs the package, and runs every program of the pages",
 };
 
 /** The tier of a test file. Throws if more than one entry lists it. */
@@ -24,6 +28,11 @@ export function toTier(path: string): Tier {
   const entries = Object.keys(SLOW).filter((entry) => entry.endsWith("/") ? path.startsWith(entry) : path === entry);
   if (entries.length > 1) throw new Error(`Cannot tell the tier of ${path}: ${entries.join(" and ")} list it`);
   return entries.length ? "slow" : "fast";
+}
+
+/** Tests whether a test file has behaviours, which run over fewer ways in the fast tier. */
+export async function hasWays(path: string): Promise<boolean> {
+  return /from "\.\.\/support\/(?:behaviour|ways_in)\.ts"/.test(await Deno.readTextFile(new URL(path, root)));
 }
 
 /** All test files, sorted; as paths from the root of the project. Runs on Deno only. */

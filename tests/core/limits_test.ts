@@ -28,7 +28,7 @@ const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
   [[], ": they are not an object"],
   [
     { bodyBytes: 1000 },
-    ".bodyBytes: there is no such limit; use request, calls, streams, sessions, replay, endpoints, auth, memory",
+    ".bodyBytes: there is no such limit; use request, calls, streams, sessions, replay, endpoints, auth, perTenant, memory",
   ],
   [{ call: { running: 1 } }, ".call: there is no such limit; did you mean calls?"],
   [{ constructor: {} }, ".constructor: there is no such limit; use request, calls"],
@@ -97,7 +97,9 @@ behaviour("a refusal at a limit says to try again later", async (connect) => {
     await until(() => messages.length > 0, "a call is refused");
     open();
     await Promise.all(calls);
-    for (const message of messages) assertMatch(message, /^Cannot run the call: too [^;]*; try again later$/);
+    for (const message of messages) {
+      assertMatch(message, /^Cannot (?:run the call|read the body): too [^;]*; (?:try again later|send it again)$/);
+    }
   }
 });
 

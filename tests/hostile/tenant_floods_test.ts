@@ -58,9 +58,10 @@ Deno.test("the bytes that arrive at many paths are limited together", async () =
     return server.fetch(new Request(`http://localhost/t${i}/mcp`, request), { principal: { id: `p${i}` } });
   });
   const { accounts } = server[INTERNALS].engine;
-  await until(() => accounts.memory.used > 200_000, "bodies arrive");
+  const toArriving = () => accounts.pots.get("request.allBodiesBytes")?.used ?? 0;
+  await until(() => toArriving() > 200_000, "bodies arrive");
   await pause(100);
-  const held = accounts.memory.used;
+  const held = toArriving();
   for (const { abort } of slow) abort();
   await Promise.all(answers.map(toStatus));
   assertEquals(accounts.memory.used, 0);

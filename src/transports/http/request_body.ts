@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Account } from "../../core/account.ts";
+import type { Account, Holding } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { Limits } from "../../core/limits.ts";
 import { type Reply, RETRY_AFTER } from "../../core/link.ts";
@@ -19,7 +19,7 @@ export const SMALL = 65_536;
 export const HEAVY = 16_384;
 
 /** Milliseconds after which a small body counts as slow, and gets a timeout. */
-const SLOW_MS = 25;
+export const SLOW_MS = 25;
 
 /** Bytes to charge for a slow small body, including the runtime's buffer. */
 const SLOW_BYTES = 2 * SMALL;
@@ -42,8 +42,7 @@ export interface Receiver {
 /** A small body that was found to be slow. */
 interface Slow {
   readonly deadline: Timeout;
-  /** The charged account. */
-  readonly account: Account;
+  readonly charge: Holding;
 }
 
 /** Reads request bodies. */
@@ -144,9 +143,13 @@ export class RequestBodies implements SmallRequests {
     if (this.#closed) return this.#abort(receiver, this.#closed);
     const { bodyMs } = this.#limits;
     const { account } = receiver;
-    if (!account.hold(SLOW_BYTES)) return this.#abort(receiver, TOO_MUCH_ARRIVING);
+    const charge = account.keep(SLOW_BYTES, () => {
+      this.#abort(receiver, TOO_MUCH_ARRIVING);
+      return true;
+    });
+    if (!charge) return this.#abort(receiver, TOO_MUCH_ARRIVING);
     const deadline = this.#ticker.startTimeout(bodyMs, () => this.#abort(receiver, tooSlow(bodyMs)));
-    this.#slow.set(receiver, { deadline, account });
+    this.#slow.set(receiver, { deadline, charge });
   }
 
   #endSlow(receiver: Receiver): void {
@@ -154,7 +157,7 @@ export class RequestBodies implements SmallRequests {
     if (!slow) return;
     this.#slow.delete(receiver);
     this.#ticker.cancel(slow.deadline);
-    slow.account.free(SLOW_BYTES);
+    slow.charge.end();
   }
 
   // Loaded on demand.

@@ -43,7 +43,7 @@ export class PendingEnds {
   reserve(key: string, { client, write }: Pick<PendingEnd, "client" | "write">): boolean {
     if (this.#ends.has(key)) return true;
     this.#tidy();
-    if (!this.#shares.take(client)) return false;
+    if (!this.#shares.take(client) && !(this.#dropWritten(client) && this.#shares.take(client))) return false;
     this.#ends.set(key, { client, write });
     return true;
   }
@@ -103,6 +103,16 @@ export class PendingEnds {
     for (const [key, end] of this.#ends) {
       if (end.written !== undefined && now - end.written > KEPT_MS) this.#drop(key, end);
     }
+  }
+
+  // A client that does not ask again must not lose the place of an end that waits.
+  #dropWritten(client: string): boolean {
+    for (const [key, end] of this.#ends) {
+      if (end.client !== client || end.written === undefined) continue;
+      this.#drop(key, end);
+      return true;
+    }
+    return false;
   }
 
   #drop(key: string, end: PendingEnd): void {

@@ -1,0 +1,430 @@
+// What a server remembers of sessions that have ended cannot fill up, and no ended session lives again.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import type { StoreEvent } from "../../src/core/observer.ts";
+import { Sealer } from "../../src/core/sealer.ts";
+import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { until } from "../support/behaviour.ts";
+
+type Json = { readonly [key: string]: unknown };
+
+const SECRET = "a secret of at least thirty-two characters";
+const hello = {
+  id: 0,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: { elicitation: {} }, clientInfo: { name: "c", version: "1" } },
+};
+const ping = { id: 1, method: "ping" };
+
+/** A client of one instance. */
+interface Client {
+  readonly server: Pick<Server, "fetch">;
+  readonly address?: string;
+  readonly principal?: string;
+}
+
+function open(options: Partial<ServerOptions> = {}): Server {
+  const ask = tool({
+    name: "ask",
+    async run(_input, ctx) {
+      const schema = { type: "object", properties: { name: { type: "string" } } } as const;
+      const { content } = await ctx.elicit("who", { message: "Who?", schema });
+      return `Hello, ${Object(content).name}`;
+    },
+  });
+  const work = tool({ name: "work", run: (_input, { signal }) => until(() => signal.aborted, "the call is aborted") });
+  return createServer({ name: "ended", version: "1.0.0", secret: SECRET, handlers: [ask, work], ...options });
+}
+
+async function send(
+  { server, address, principal }: Client,
+  message: Json | undefined,
+  id?: string,
+  method = message ? "POST" : "DELETE",
+): Promise<Response> {
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+    ...id === undefined ? {} : { "mcp-session-id": id },
+  };
+  const body = message && JSON.stringify({ jsonrpc: "2.0", ...message });
+  return await server.fetch(new Request("http://localhost/mcp", { method, headers, body }), {
+    ...address === undefined ? {} : { remoteAddr: { hostname: address } },
+    ...principal === undefined ? {} : { principal: { id: principal } },
+  });
+}
+
+async function begin(client: Client): Promise<string> {
+  const response = await send(client, hello);
+  assertEquals(response.status, 200, await response.text());
+  return response.headers.get("mcp-session-id") ?? "";
+}
+
+async function use(client: Client, id: string): Promise<number> {
+  const { status, body } = await send(client, ping, id);
+  await body?.cancel();
+  return status;
+}
+
+async function end(client: Client, id: string): Promise<number> {
+  const { status, body } = await send(client, undefined, id);
+  await body?.cancel();
+  return status;
+}
+
+/** Begins and ends sessions. Returns the ids of some. */
+async function flood(client: Client, count: number): Promise<string[]> {
+  const ids: string[] = [];
+  for (let i = 0; i < count; i++) {
+    const id = await begin(client);
+    assertEquals(await end(client, id), 204, `session ${i}`);
+    if (i % 50 === 0) ids.push(id);
+  }
+  return ids;
+}
+
+/** A store that can be lost, and whose values can be replaced. */
+function makeFragile(timeoutMs = 100) {
+  const memory = memoryStore()[INTERNALS];
+  const fragile = {
+    store: customStore(wrap, { timeoutMs }),
+    isSilent: false,
+    isGarbage: false,
+    appended: 0,
+    pending: 0,
+  };
+  const silent = () => new Promise<never>(() => {});
+  async function wrap(): Promise<StoreEngine> {
+    const engine = await memory.connect();
+    return {
+      async get(key) {
+        if (fragile.isSilent) return await silent();
+        const found = await engine.get(key);
+        return found && fragile.isGarbage ? { ...found, value: "garbage" } : found;
+      },
+      set: async (...args) => fragile.isSilent ? await silent() : await engine.set(...args),
+      delete: async (...args) => fragile.isSilent ? await silent() : await engine.delete(...args),
+      append: async (...args) => {
+        if (fragile.isSilent) return await silent();
+        fragile.appended++;
+        return await engine.append(...args);
+      },
+      read: async (...args) => fragile.isSilent ? await silent() : await engine.read(...args),
+      trim: async (...args) => await engine.trim(...args),
+      listen: (onRing) => engine.listen?.(onRing) ?? (() => {}),
+    };
+  }
+  return fragile;
+}
+
+for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore]] as const) {
+  const start = (options: Partial<ServerOptions> = {}) => open({ store: makeStore?.(), ...options });
+
+  Deno.test(`a flood of ended sessions refuses nobody, and ends no session that was used lately (${title})`, async () => {
+    const server = start();
+    const [nat, other] = [{ server, address: "192.0.2.1" }, { server, address: "192.0.2.2" }];
+    const [used, fresh, far] = [await begin(nat), await begin(nat), await begin(other)];
+    assertEquals([await use(nat, used), await use(other, far)], [200, 200]);
+    const ended = await flood(nat, 1500);
+    const late = await begin(nat);
+    assertEquals([await use(nat, used), await use(nat, late)], [200, 200]);
+    // A store does not know of a session that was never used.
+    assertEquals(await use(nat, fresh), makeStore ? 404 : 200);
+    assertEquals(await use(other, far), 200);
+    for (const id of ended) assertEquals(await use(nat, id), 404);
+    // Not even from another address, which does not change what the session was made for.
+    for (const id of ended) assertEquals(await use(other, id), 404);
+    for (const id of [used, late]) assertEquals([await end(nat, id), await use(nat, id)], [204, 404]);
+    await server.close();
+  });
+
+  Deno.test(`an old session that nobody uses ends with older ones, and its client begins again (${title})`, async () => {
+    const clock = fakeClock(Date.now());
+    const server = start({ clock, limits: { sessions: { openPerClient: 1 } } });
+    const client = { server, address: "192.0.2.1" };
+    const old = await begin(client);
+    await clock.advance(120_000);
+    await flood(client, 300);
+    assertEquals(await use(client, old), 404);
+    assertEquals(await use(client, await begin(client)), 200);
+    await server.close();
+  });
+
+  Deno.test(`sessions of a principal are not ended by the flood of another one, or of its address (${title})`, async () => {
+    const clock = fakeClock(Date.now());
+    const server = start({ clock });
+    const address = "192.0.2.1";
+    const clients = [{ server, address }, { server, address, principal: "ada" }, { server, address, principal: "bob" }];
+    const ids = await Promise.all(clients.map(begin));
+    await clock.advance(120_000);
+    await flood(clients[2], 300);
+    assertEquals(await Promise.all(clients.map((client, i) => use(client, ids[i]))), [200, 200, 404]);
+    assertEquals(await use(clients[2], ids[1]), 404, "a session of another principal");
+    await server.close();
+  });
+
+  Deno.test(`floods from many networks end no session that is in memory, and none of a principal (${title})`, async () => {
+    const clock = fakeClock(Date.now());
+    const server = start({ clock });
+    const [nat, ada] = [{ server, address: "192.0.2.1" }, { server, principal: "ada" }];
+    const [used, idle] = [await begin(nat), await begin(ada)];
+    assertEquals(await use(nat, used), 200);
+    await clock.advance(120_000);
+    const ended: [Client, string][] = [];
+    for (let i = 0; i < 1500; i++) {
+      const client = { server, address: `2001:db8:${i.toString(16)}::1` };
+      const id = await begin(client);
+      assertEquals(await end(client, id), 204);
+      if (i % 100 === 0) ended.push([client, id]);
+    }
+    assertEquals([await use(nat, used), await use(ada, idle)], [200, 200]);
+    for (const [client, id] of ended) assertEquals(await use(client, id), 404);
+    await server.close();
+  });
+
+  Deno.test(`a clock that is set back ends no new session, and revives no ended one (${title})`, async () => {
+    let date = Date.now();
+    const clock = { ...fakeClock(), date: () => date };
+    const server = start({ clock });
+    const client = { server, address: "192.0.2.1" };
+    const ended = await flood(client, 400);
+    for (const ms of [-3_600_000, -60_000, 7_200_000, -7_000_000]) {
+      date += ms;
+      const id = await begin(client);
+      assertEquals(await use(client, id), 200, `the clock is set by ${ms}`);
+      for (const each of ended) assertEquals(await use(client, each), 404);
+    }
+    await server.close();
+  });
+}
+
+Deno.test("two instances with one store: a session that is used at one is not ended by a flood at the other", async () => {
+  const store = memoryStore();
+  const [a, b] = [open({ store }), open({ store })];
+  const address = "192.0.2.1";
+  const [here, there] = [{ server: a, address }, { server: b, address }];
+  const [used, idle] = [await begin(here), await begin(here)];
+  assertEquals(await use(here, used), 200);
+  const ended = await flood(there, 400);
+  assertEquals([await use(there, used), await use(here, used)], [200, 200]);
+  for (const id of ended) assertEquals([await use(here, id), await use(there, id)], [404, 404]);
+  // Nobody has used it at the other instance, and only this one knows that it is new.
+  assertEquals(await use(there, idle), 404);
+  assertEquals(await end(there, used), 204);
+  for (let i = 0; i < 200 && await use(here, used) === 200; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assertEquals([await use(here, used), await use(there, used)], [404, 404]);
+  // Also for an instance that starts later.
+  const c = open({ store });
+  for (const id of [...ended, used]) assertEquals(await use({ server: c, address }, id), 404);
+  for (const server of [a, b, c]) await server.close();
+});
+
+Deno.test("a restart with the same secret and store revives no ended session, and other servers have their own", async () => {
+  const memory = memoryStore()[INTERNALS];
+  const store = () => customStore(memory.connect);
+  const before = open({ store: store() });
+  const ended = await flood({ server: before }, 300);
+  await before.close();
+  const after = open({ store: store() });
+  const other = open({ store: store(), name: "other" });
+  for (const id of ended) {
+    assertEquals([await use({ server: after }, id), await use({ server: other }, id)], [404, 404]);
+  }
+  const id = await begin({ server: other });
+  assertEquals([await use({ server: other }, id), await use({ server: after }, id)], [200, 404]);
+  for (const server of [after, other]) await server.close();
+});
+
+Deno.test("with a silent store the end of a session is 503, and holds everywhere once the store is back", async () => {
+  const fragile = makeFragile();
+  const events: StoreEvent[] = [];
+  const observer = { store: (event: StoreEvent) => void events.push(event) };
+  const [a, b] = [open({ store: fragile.store, observer }), open({ store: fragile.store })];
+  const [here, there] = [{ server: a, principal: "ada" }, { server: b, principal: "ada" }];
+  const [id, untold] = [await begin(here), await begin(here)];
+  assertEquals([await use(here, id), await use(there, id), await use(there, untold)], [200, 200, 200]);
+  fragile.isSilent = true;
+  const waiting = await send(here, undefined, id);
+  assertEquals([waiting.status, waiting.headers.get("retry-after")], [503, "1"]);
+  assertStringIncludes((await waiting.json()).error.message, "the end waits for it; try again later");
+  assertEquals([await end(here, id), await end(here, untold)], [503, 503]);
+  // This instance has ended it; nobody else learns that it waits.
+  assertEquals([await use(here, id), await end({ ...here, principal: "bob" }, id)], [404, 404]);
+  fragile.isSilent = false;
+  let status = 503;
+  for (let i = 0; i < 300 && status === 503; i++) {
+    status = await end(here, id);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assertEquals(status, 204);
+  // Also the one for which nobody asked again.
+  for (let i = 0; i < 300 && await use(there, untold) === 200; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assertEquals([await use(there, id), await use(there, untold)], [404, 404]);
+  assertEquals(events.map(({ state }) => state), ["degraded", "recovered"]);
+  for (const server of [a, b]) await server.close();
+});
+
+Deno.test("ends that wait are bounded per client; beyond that a session goes on, and other clients can end theirs", async () => {
+  const fragile = makeFragile();
+  const server = open({ store: fragile.store });
+  const [ada, bob] = [{ server, principal: "ada" }, { server, principal: "bob" }];
+  const ids: string[] = [];
+  for (let i = 0; i < 80; i++) ids.push(await begin(ada));
+  const last = await begin(bob);
+  for (const id of ids) assertEquals(await use(ada, id), 200);
+  assertEquals(await use(bob, last), 200);
+  fragile.isSilent = true;
+  const says = await Promise.all(ids.map(async (id) => (await (await send(ada, undefined, id)).json()).error.message));
+  const refused = ids.filter((_, i) => says[i].includes("so it goes on"));
+  assertEquals([says.filter((text) => text.includes("the end waits")).length, refused.length], [64, 16]);
+  for (const id of refused) assertEquals(await use(ada, id), 200);
+  const { error } = await (await send(bob, undefined, last)).json();
+  assertStringIncludes(error.message, "the end waits");
+  fragile.isSilent = false;
+  const later = async (client: Client, id: string) => {
+    let status = await end(client, id);
+    for (let i = 0; i < 300 && status === 503; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      status = await end(client, id);
+    }
+    return status;
+  };
+  for (const id of ids) assertEquals(await later(ada, id), 204);
+  assertEquals(await later(bob, last), 204);
+  const other = open({ store: fragile.store });
+  for (const id of ids) assertEquals(await use({ ...ada, server: other }, id), 404);
+  for (const each of [server, other]) await each.close();
+});
+
+Deno.test("a record that cannot be read is that of an ended session, and new sessions go on", async () => {
+  const fragile = makeFragile();
+  const [a, b] = [open({ store: fragile.store }), open({ store: fragile.store })];
+  const [here, there] = [{ server: a }, { server: b }];
+  const id = await begin(here);
+  const level = { id: 2, method: "logging/setLevel", params: { level: "error" } };
+  assertEquals((await send(here, level, id)).status, 200);
+  fragile.isGarbage = true;
+  assertEquals([await use(there, id), await use(here, id)], [404, 200]);
+  fragile.isGarbage = false;
+  assertEquals(await use(there, id), 200);
+  const next = await begin(there);
+  assertEquals([await use(there, next), await use(here, next)], [200, 200]);
+  for (const server of [a, b]) await server.close();
+});
+
+for (const record of ["text", null, 5, [], { level: 5 }, { uris: "x" }, { uris: [1] }, { level: "error", uris: {} }]) {
+  Deno.test(`a session with the record ${JSON.stringify(record)} has ended`, async () => {
+    const memory = memoryStore()[INTERNALS];
+    const engine = await memory.connect();
+    const server = open({ store: customStore(() => engine) });
+    const id = await begin({ server });
+    const realm = JSON.stringify(["ended", "/mcp"]);
+    const hashed = new TextEncoder().encode(JSON.stringify([realm, "session", id]));
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", hashed));
+    const key = btoa(String.fromCharCode(...digest)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+    const value = await new Sealer({ secret: SECRET, realm }).seal(`store ${key}`, record);
+    await engine.set(key, value, { ttlMs: 60_000, token: "t" });
+    assertEquals(await use({ server }, id), 404);
+    assertEquals(await use({ server }, await begin({ server })), 200);
+    await server.close();
+  });
+}
+
+Deno.test("an unknown version of a session id is refused as an unknown id", async () => {
+  const server = open();
+  const sealer = new Sealer({ secret: SECRET, realm: JSON.stringify(["ended", "/mcp"]) });
+  const id = await begin({ server });
+  const [version, value] = await sealer.open("session", id) as [number, unknown];
+  assertEquals([version, await use({ server }, id)], [1, 200]);
+  for (const other of [[2, value], [0, value], ["1", value], [value], value]) {
+    const text = await sealer.seal("session", other);
+    const unknown = await send({ server }, ping, text);
+    const foreign = await send({ server }, ping, "x".repeat(200));
+    assertEquals([unknown.status, await unknown.json()], [404, await foreign.json()]);
+    assertEquals(await end({ server }, text), 404);
+  }
+  await server.close();
+});
+
+Deno.test("answers and cancellations that no instance waits for are not passed on without bound", async () => {
+  const fragile = makeFragile();
+  const [a, b] = [open({ store: fragile.store }), open({ store: fragile.store })];
+  const [here, there] = [{ server: a, principal: "ada" }, { server: b, principal: "ada" }];
+  const id = await begin(here);
+  assertEquals([await use(here, id), await use(there, id)], [200, 200]);
+  const before = fragile.appended;
+  const ids = ["ask-1", `ask-${crypto.randomUUID()}`, crypto.randomUUID(), 5, "x".repeat(200), `ask-${id}`];
+  for (let i = 0; i < 200; i++) {
+    const answered = await send(there, { id: ids[i % ids.length], result: { action: "accept" } }, id);
+    assertEquals(answered.status, 202);
+  }
+  assertEquals(fragile.appended, before, "junk answers reach the store");
+  const statuses: number[] = [];
+  for (let i = 0; i < 200; i++) {
+    const cancelled = { method: "notifications/cancelled", params: { requestId: i } };
+    statuses.push((await send(there, cancelled, id)).status);
+  }
+  assertEquals([statuses.filter((each) => each === 202).length, statuses.filter((each) => each === 503).length], [
+    64,
+    136,
+  ]);
+  assert(fragile.appended - before <= 130, `${fragile.appended - before} appends`);
+  // Another client has its own share.
+  const bob = { ...there, principal: "bob" };
+  const session = await begin(bob);
+  assertEquals(await use(bob, session), 200);
+  const cancelled = { method: "notifications/cancelled", params: { requestId: 1 } };
+  assertEquals((await send(bob, cancelled, session)).status, 202);
+  for (const server of [a, b]) await server.close();
+});
+
+Deno.test("an answer reaches the instance that asked, and is passed on once", async () => {
+  const fragile = makeFragile();
+  const [a, b] = [open({ store: fragile.store }), open({ store: fragile.store })];
+  const [here, there] = [{ server: a }, { server: b }];
+  const [id, other] = [await begin(here), await begin(here)];
+  assertEquals([await use(there, id), await use(there, other)], [200, 200]);
+  const response = await send(here, { id: 7, method: "tools/call", params: { name: "ask" } }, id);
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  while (!text.includes("elicitation/create")) text += (await reader?.read())?.value ?? "";
+  const asked = /"id":"(ask-[^"]+)"/.exec(text)?.[1];
+  assert(asked);
+  const answer = { id: asked, result: { action: "accept", content: { name: "Ada" } } };
+  const before = fragile.appended;
+  // Another session cannot pass it on.
+  assertEquals((await send(there, answer, other)).status, 202);
+  assertEquals(fragile.appended, before);
+  for (let i = 0; i < 5; i++) assertEquals((await send(there, answer, id)).status, 202);
+  while (!text.includes("Hello, Ada")) {
+    const { value, done } = await reader?.read() ?? { done: true };
+    assert(!done, text);
+    text += value;
+  }
+  await reader?.cancel();
+  for (const server of [a, b]) await server.close();
+});
+
+Deno.test("one client cannot fill the operations of the store that are pending", async () => {
+  const fragile = makeFragile(1500);
+  const server = open({ store: fragile.store });
+  const [ada, bob] = [{ server, principal: "ada" }, { server, principal: "bob" }];
+  const ids: string[] = [];
+  for (let i = 0; i < 400; i++) ids.push(await begin(ada));
+  const other = await begin(bob);
+  fragile.isSilent = true;
+  const flooding = ids.map((id) => use(ada, id));
+  const quick = (await Promise.all(flooding.map((each) => Promise.race([each, Promise.resolve(0)])))).length;
+  const fair = use(bob, other);
+  const statuses = await Promise.all(flooding);
+  assertEquals(quick, 400);
+  assertEquals(statuses.filter((each) => each === 503).length, 400 - 32);
+  assertEquals(await fair, 200, "the session of another client is opened without the store");
+  await server.close();
+});

@@ -6,7 +6,14 @@
  */
 import type { Context } from "../core/context.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
+import { type MarkStore, markStored, toMarkTtl } from "../core/marking.ts";
 import { Sealer } from "../core/sealer.ts";
+import { type SingleUse, SpentIds } from "../core/single_use.ts";
+import type { Store } from "../core/store.ts";
+import { systemClock } from "../core/timers.ts";
+import { openVersioned, sealVersioned } from "../core/versioned_seal.ts";
+import { toBase64Url } from "../protocol/base64_url.ts";
 import { requirePrincipal } from "./principal.ts";
 
 /** Options of {@linkcode userLinks}. */
@@ -16,12 +23,22 @@ export interface UserLinksOptions {
    * random one, for pages of the same process.
    */
   readonly secret?: string | readonly string[];
+  /**
+   * Name of the server that makes the links. Required with `secret`, so that servers that share it do not open links of
+   * each other.
+   */
+  readonly server?: string;
+  /**
+   * Where links with `singleUse` are remembered when they were opened. Required for these if the pages are in another
+   * process than the server. Defaults to the memory of this process.
+   */
+  readonly store?: Store;
   /** Time for which a link can be used, in milliseconds. Defaults to 600,000. */
   readonly ttlMs?: number;
 }
 
 const OPTIONS: KnownOptions<keyof UserLinksOptions> = {
-  names: { secret: true, ttlMs: true },
+  names: { secret: true, server: true, store: true, ttlMs: true },
   hints: { secrets: "secret", ttl: "ttlMs", expiresIn: "ttlMs" },
 };
 
@@ -33,9 +50,11 @@ export interface UserLinkOptions {
   readonly url: string;
   /** A JSON value for the page. The client cannot read it. */
   readonly data?: unknown;
+  /** Whether the link opens once. Defaults to `false`. */
+  readonly singleUse?: boolean;
 }
 
-const LINK: KnownOptions<keyof UserLinkOptions> = { names: { message: true, url: true, data: true } };
+const LINK: KnownOptions<keyof UserLinkOptions> = { names: { message: true, url: true, data: true, singleUse: true } };
 
 /** Makes and opens links of users. */
 export interface UserLinks {
@@ -50,8 +69,13 @@ export interface UserLinks {
     options: UserLinkOptions,
   ): ReturnType<Context["elicitUrl"]>;
   /**
-   * Opens a link at the page. `principalId` is the id of the user who has signed in **there**, and never one from the
-   * link. Returns `undefined` if the link was changed, has expired, or was made for another user.
+   * Opens a link at the page. `url` is the public URL that the user has opened: a page behind a proxy must not pass the
+   * URL of its own process. `principalId` is the id of the user who has signed in **there**, and never one from the link.
+   *
+   * Returns `undefined` if the link was changed, has expired, was made for another user, page or server, or was opened
+   * before and has `singleUse`.
+   *
+   * @throws {Error} if the store does not tell whether the link was opened before.
    */
   open(url: string, principalId: string): Promise<{ readonly data: unknown } | undefined>;
 }
@@ -59,15 +83,19 @@ export interface UserLinks {
 /** The sealed contents. */
 interface Contents {
   readonly principal: string;
+  /** Origin and path of the page. */
+  readonly page: string;
   readonly data: unknown;
   readonly expires: number;
+  /** Set if the link opens once. */
+  readonly use?: SingleUse;
 }
 
 const PURPOSE = "userLink";
 const PARAMETER = "state";
 
 /**
- * Makes links for URL elicitations that are bound to the caller. A stranger who gets a user to open a link of his own
+ * Makes links for URL elicitations that are bound to the caller, the server, and origin and path of the page. A stranger who gets a user to open a link of his own
  * cannot collect what the user enters there: the page refuses a link of somebody else.
  *
  * ```ts
@@ -86,36 +114,80 @@ const PARAMETER = "state";
  * // At the page, after the user has signed in: await links.open(request.url, id)
  * ```
  *
- * @throws {TypeError} if the secret is too short, or if `ttlMs` is negative or not finite.
+ * @throws {TypeError} if the secret is too short or has no `server`, or if `ttlMs` is negative or not finite.
  */
 export function userLinks(options: UserLinksOptions = {}): UserLinks {
   checkOptions("use userLinks()", options, OPTIONS);
-  const { secret, ttlMs = 600_000 } = options;
+  const { secret, server, store, ttlMs = 600_000 } = options;
   // JSON would seal any other number as `null`, and the link would never open.
   if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
     throw new TypeError(`Cannot make user links: ttlMs is ${ttlMs}; it must be a number of milliseconds, 0 or more`);
   }
-  const sealer = new Sealer({ secret, realm: "mcp user links" });
+  if (
+    secret === undefined ? server !== undefined && typeof server !== "string" : typeof server !== "string" || !server
+  ) {
+    throw new TypeError(
+      "Cannot make user links: the secret needs the name of a server; set `server` to the name of the one that makes the links",
+    );
+  }
+  const sealer = new Sealer({ secret, realm: JSON.stringify(["mcp user links", server ?? null]) });
+  const spent = new SpentIds(systemClock, toMarkTtl(ttlMs));
+  const spendShared = store && ((use: Mark) => spendStored(use, { store, sealer, ttlMs }));
   return {
     async elicit(ctx, key, options) {
       checkOptions(`ask for a visit to a page`, options, LINK);
-      const { message, url, data = null } = options;
+      const { message, url, data = null, singleUse = false } = options;
+      if (typeof singleUse !== "boolean") {
+        throw new TypeError(`Cannot ask for a visit to a page: singleUse is ${typeof singleUse}; use true or false`);
+      }
       const { id: principal } = requirePrincipal(ctx);
       // A handler that runs again must ask the same question, and each sealed text is new.
       const link = await ctx.once(`link of ${key}`, async () => {
-        const contents: Contents = { principal, data, expires: Date.now() + ttlMs };
         const page = new URL(url);
-        page.searchParams.set(PARAMETER, await sealer.seal(PURPOSE, contents));
+        const use = singleUse ? await spent.make(`principal ${principal}`, !!store) : undefined;
+        const contents: Contents = { principal, page: toPage(page), data, expires: Date.now() + ttlMs, use };
+        page.searchParams.set(PARAMETER, await sealVersioned(sealer, PURPOSE, contents));
         return page.href;
       });
       return await ctx.elicitUrl(key, { message, url: link });
     },
     async open(url, principalId) {
-      const state = new URL(url).searchParams.get(PARAMETER);
+      const opened = new URL(url);
+      const state = opened.searchParams.get(PARAMETER);
       // Only this module seals values for this purpose.
-      const contents = (state === null ? undefined : await sealer.open(PURPOSE, state)) as Contents | undefined;
+      const contents = (state === null ? undefined : await openVersioned(sealer, PURPOSE, state)) as
+        | Contents
+        | undefined;
       if (!contents || contents.expires <= Date.now() || contents.principal !== principalId) return;
-      return { data: contents.data };
+      if (contents.page !== toPage(opened)) return;
+      const spending = contents.use ? await spent.spend(contents.use, spendShared) : "spent";
+      return spending === "spent" ? { data: contents.data } : undefined;
     },
   };
+}
+
+function toPage({ origin, pathname }: URL): string {
+  return origin + pathname;
+}
+
+async function spendStored(
+  use: Mark,
+  { store, sealer, ttlMs }: { readonly store: Store; readonly sealer: Sealer; readonly ttlMs: number },
+): Promise<Marking> {
+  const name = new TextEncoder().encode(JSON.stringify([sealer.realm, toSetName(use)]));
+  const key = toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", name)));
+  const sealed: MarkStore = {
+    async get(key) {
+      const found = await store.get(key);
+      return found && { value: await sealer.open(`store ${key}`, found.value), version: found.version };
+    },
+    set: async (key, value, options) => await store.set(key, await sealer.seal(`store ${key}`, value), options),
+  };
+  try {
+    return await markStored(use, { store: sealed, key, ttlMs: toMarkTtl(ttlMs), date: Date.now() });
+  } catch (cause) {
+    throw new Error("Cannot open the link: the store does not tell whether it was opened before; try again later", {
+      cause,
+    });
+  }
 }

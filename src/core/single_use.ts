@@ -3,10 +3,9 @@
  *
  * @module
  */
-import type { Account, Accounts } from "./account.ts";
-import type { Core } from "./core.ts";
-import { type Found, type Mark, toClientHash } from "./marked_ids.ts";
-import { KnownMarks, toMarkTtl } from "./marking.ts";
+import { type Found, type Mark, type Marking, toClientHash } from "./marked_ids.ts";
+import { KnownMarks } from "./marking.ts";
+import type { Clock } from "./timers.ts";
 
 /** A sealed permission to do something once. */
 export interface SingleUse extends Mark {
@@ -17,43 +16,37 @@ export interface SingleUse extends Mark {
 /** What happened when an id was to be spent. Only `spent` is a permission. */
 export type Spending = "spent" | Found | "elsewhere" | "lost";
 
-/** Spent ids of one server. */
+/** Spends an id in a store that several processes share. Resolves to `undefined` if the store did not answer. */
+export type SpendShared = (use: Mark) => Promise<Marking | undefined>;
+
+/** Spent ids, in the memory of this process or in a store. */
 export class SpentIds {
-  /** Identifies this process. */
-  readonly #process: string = crypto.randomUUID();
+  readonly #process: string;
   readonly #known: KnownMarks;
 
-  constructor({ ticker, limits }: Pick<Core, "ticker" | "limits">) {
-    this.#known = new KnownMarks(ticker.clock, toMarkTtl(limits.calls.stateMs));
+  /** Creates an empty memory. An id expires `ttlMs` after it was made. */
+  constructor(clock: Clock, ttlMs: number) {
+    this.#process = crypto.randomUUID();
+    this.#known = new KnownMarks(clock, ttlMs);
   }
 
-  /** Makes an id that can be spent once. */
-  async make({ shared }: Pick<Core, "shared">, { key }: Account): Promise<SingleUse> {
+  /** Makes an id that a client can spend once. The client has this key. */
+  async make(key: string | undefined, isShared: boolean): Promise<SingleUse> {
     const client = await toClientHash(key);
     const id = crypto.randomUUID().slice(0, 18);
-    return { client, at: this.#known.toTime(client), id, by: shared ? STORE : this.#process };
+    return { client, at: this.#known.toTime(client), id, by: isShared ? STORE : this.#process };
   }
 
-  /** Spends an id. */
-  async spend({ shared, limits }: Pick<Core, "shared" | "limits">, use: SingleUse): Promise<Spending> {
+  /** Spends an id, in the store if there is one. */
+  async spend(use: SingleUse, shared?: SpendShared): Promise<Spending> {
     // Another process may have spent it, and only that one would know.
     if (use.by !== (shared ? STORE : this.#process)) return "elsewhere";
-    const known = shared ? await shared.spend(use, toMarkTtl(limits.calls.stateMs)) : this.#known.find(use);
+    const known = shared ? await shared(use) : this.#known.find(use);
     if (!known) return "lost";
-    if (!shared && !known.found) this.#known.add(use);
     if (shared) this.#known.tell(use.client, known.cutoff);
+    else if (!known.found) this.#known.add(use);
     return known.found ?? "spent";
   }
 }
 
 const STORE = "store";
-
-/** Endpoints of one server have the same accounts, and the same spent ids. */
-const all = new WeakMap<Accounts, SpentIds>();
-
-/** Returns the spent ids of a server. */
-export function findSpentIds(accounts: Accounts, core: Core): SpentIds {
-  let spent = all.get(accounts);
-  if (!spent) all.set(accounts, spent = new SpentIds(core));
-  return spent;
-}

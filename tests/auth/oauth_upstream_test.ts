@@ -331,18 +331,19 @@ Deno.test("MUST bind URL elicitations to the user: a link opens for the caller t
 Deno.test("links of several processes share a secret, and expire", async () => {
   const secret = "0123456789abcdef0123456789abcdef";
   const answers = { k: { action: "accept" } };
+  const server = "notes";
   const elicit = async (ttlMs?: number) => {
     const ctx = fakeContext({ principal: { id: "ada" }, answers });
-    await userLinks({ secret, ttlMs }).elicit(ctx, "k", { message: "m", url: "https://a.example.com/" });
+    await userLinks({ secret, server, ttlMs }).elicit(ctx, "k", { message: "m", url: "https://a.example.com/" });
     return String(ctx.asked[0].params.url);
   };
-  assertEquals(await userLinks({ secret }).open(await elicit(), "ada"), { data: null });
-  assertEquals(await userLinks({ secret }).open(await elicit(0), "ada"), undefined);
+  assertEquals(await userLinks({ secret, server }).open(await elicit(), "ada"), { data: null });
+  assertEquals(await userLinks({ secret, server }).open(await elicit(0), "ada"), undefined);
   assertThrows(() => userLinks({ ttlMs: Infinity }), TypeError, "ttlMs is Infinity; it must be a number");
   await assertRejects(
     () => userLinks().elicit(fakeContext(), "k", { message: "m", url: "https://a.example.com/" }),
     Error,
     "it needs an authenticated caller",
   );
-  assertThrows(() => userLinks({ secret: "short" }), TypeError, "fewer than 32 characters");
+  assertThrows(() => userLinks({ secret: "short", server }), TypeError, "fewer than 32 characters");
 });

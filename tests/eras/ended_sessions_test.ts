@@ -4,7 +4,7 @@ import { createServer, type Server, type ServerOptions, tool } from "../../mod.t
 import { INTERNALS } from "../../src/core/internals.ts";
 import type { StoreEvent } from "../../src/core/observer.ts";
 import { Sealer } from "../../src/core/sealer.ts";
-import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
+import { customStore, memoryStore, type StoreEngine } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 

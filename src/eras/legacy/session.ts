@@ -86,6 +86,8 @@ class SessionTable {
   readonly owned: Map<string, Map<string, HttpSession>> = new Map();
   /** Ids that are no longer valid. */
   readonly ended: KnownMarks;
+  /** Ids that are being ended. Nobody opens them meanwhile. */
+  readonly ending: Set<string> = new Set();
   /** Ids that a cut-off does not end. */
   readonly recent: RecentIds = new RecentIds();
   /** The session that was used last, which is at the end of the maps already. */
@@ -192,11 +194,13 @@ export class Sessions {
     const unsealed = await this.#unseal(id, link);
     if (!unsealed) return;
     const { sealed, mark, leftMs } = unsealed;
+    if (options?.isEnding) this.#table.ending.add(id);
     const shared = await this.#openShared(id, unsealed);
     if (shared?.isEnded) return void this.#table.ended.tell(mark.client, shared.cutoff);
     // Two requests may open the same session at once. Both get the one that was stored, or none if it has ended.
     const raced = this.find(id, link);
     if (raced || this.#hasEnded(mark, shared)) return raced;
+    if (!options?.isEnding && this.#table.ending.has(id)) return;
     // The endpoint was dropped from memory while the session was busy.
     const before = this.#table.known.get(id);
     if (before) before.home.#forget(before, "evicted");
@@ -292,12 +296,16 @@ export class Sessions {
 
   /** Ends the session of an id for its client, at all instances. */
   async close(id: string, link: Link): Promise<End> {
-    const session = await this.open(id, link, { isEnding: true });
+    let session;
+    try {
+      session = await this.open(id, link, { isEnding: true });
+      if (session?.shared?.reserveEnd() === false) return "full";
+      if (session) this.end(session, "client");
+    } finally {
+      this.#table.ending.delete(id);
+    }
     if (!session) return await this.#findEnd(id, link);
-    const { shared } = session;
-    if (shared && !shared.reserveEnd()) return "full";
-    this.end(session, "client");
-    return !shared || await shared.end() ? "ended" : "waiting";
+    return !session.shared || await session.shared.end() ? "ended" : "waiting";
   }
 
   // A client asks again if the store did not confirm the end.

@@ -10,11 +10,22 @@ import type { Call } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import { OnceValues } from "../../core/once.ts";
 import type { Question } from "../../core/question.ts";
-import { findSpentIds, type SingleUse, type Spending } from "../../core/single_use.ts";
+import type { Accounts } from "../../core/account.ts";
+import { toMarkTtl } from "../../core/marking.ts";
+import { type SingleUse, type Spending, SpentIds } from "../../core/single_use.ts";
 import { openState, refuse, sealState } from "./request_state.ts";
 
 /** How many unusable answers to one question the server accepts. A client that repeats them would ask its user forever. */
 const MAX_MISFITS = 3;
+
+/** Endpoints of one server have the same accounts, and the same spent answers. */
+const allSpent = new WeakMap<Accounts, SpentIds>();
+
+function findSpentIds({ accounts, core: { ticker, limits } }: Pick<Engine, "core" | "accounts">): SpentIds {
+  const spent = allSpent.get(accounts) ?? new SpentIds(ticker.clock, toMarkTtl(limits.calls.stateMs));
+  allSpent.set(accounts, spent);
+  return spent;
+}
 
 /**
  * The questions and answers of one call. An answer counts only for the exact question. If the handler asks something
@@ -71,8 +82,9 @@ export class InputRequests {
   /** Uses the state up. Throws if it was used before, or if nobody can tell. */
   async spend(): Promise<void> {
     if (!this.#use) return;
-    const { core, accounts } = this.#engine;
-    const spending = await findSpentIds(accounts, core).spend(core, this.#use);
+    const { shared, limits } = this.#engine.core;
+    const ttlMs = toMarkTtl(limits.calls.stateMs);
+    const spending = await findSpentIds(this.#engine).spend(this.#use, shared && ((use) => shared.spend(use, ttlMs)));
     if (spending !== "spent") throw toUnspendable(spending);
   }
 
@@ -112,8 +124,9 @@ export class InputRequests {
   /** Returns the result that asks the client. */
   async toResult(): Promise<Result> {
     const questions = [...this.#open].map(([key, { method, params }]) => [key, { method, params }] as const);
-    const { core, accounts } = this.#engine;
-    const use = this.#isSingleUse ? await findSpentIds(accounts, core).make(core, this.#call.link.account) : undefined;
+    const { core } = this.#engine;
+    const { key } = this.#call.link.account;
+    const use = this.#isSingleUse ? await findSpentIds(this.#engine).make(key, !!core.shared) : undefined;
     const requestState = await sealState(core, this.#call, {
       round: this.#round + 1,
       asked: questions.map(([key, { method, params }]) => [key, JSON.stringify([method, params])]),

@@ -412,7 +412,7 @@ Deno.test("an answer reaches the instance that asked, and is passed on once", as
 });
 
 Deno.test("one client cannot fill the operations of the store that are pending", async () => {
-  const fragile = makeFragile(1500);
+  const fragile = makeFragile(400);
   const server = open({ store: fragile.store });
   const [ada, bob] = [{ server, principal: "ada" }, { server, principal: "bob" }];
   const ids: string[] = [];

@@ -9,7 +9,7 @@ import { findSuggestion } from "./suggestions.ts";
 
 /**
  * What an option may be: anything, because its reader checks it, a type, one of several texts, an object with options of
- * its own, or an object or a list of such objects.
+ * its own, an object or a list of such objects, or what a function has nothing to say against.
  */
 export type OptionRule =
   | true
@@ -18,7 +18,8 @@ export type OptionRule =
   | keyof typeof LISTS
   | readonly string[]
   | KnownOptions
-  | { readonly each: KnownOptions };
+  | { readonly each: KnownOptions }
+  | { readonly findProblem: (value: unknown) => string | undefined };
 
 /** The options of one kind. `K` are their names. */
 export interface KnownOptions<K extends string = string> {
@@ -84,6 +85,9 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
     const texts = rule.map((each) => JSON.stringify(each));
     const last = texts.pop();
     throw refuse(`is ${show(value)}; it must be ${texts.length ? `${texts.join(", ")} or ${last}` : last}`);
+  } else if ("findProblem" in rule) {
+    const problem = rule.findProblem(value);
+    if (problem !== undefined) throw refuse(problem);
   } else if ("each" in rule) {
     if (typeof value !== "object" || !value) throw refuse(`is ${show(value)}; it must hold objects`);
     for (const [name, item] of Object.entries(value)) checkValue(action, item, rule.each, `${path}.${name}`);

@@ -17,6 +17,7 @@ import type {
 } from "../protocol/types.ts";
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
+import { ICONS } from "../core/icons.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { EncodedResults } from "./encoded_results.ts";
 
@@ -61,7 +62,7 @@ const LINK: KnownOptions<keyof Omit<ResourceLink, "type" | "uri">> = {
     mimeType: true,
     size: true,
     annotations: true,
-    icons: "list",
+    icons: ICONS,
     _meta: true,
   },
 };

@@ -6,6 +6,7 @@
  */
 import type { OptionRule } from "../core/known_options.ts";
 import { GUARDS } from "../core/guards.ts";
+import { ICONS } from "../core/icons.ts";
 
 /** Options of tools, prompts, resources and providers. */
 export const HANDLER = {
@@ -26,7 +27,7 @@ export const HANDLER = {
 export const DESCRIPTION = {
   title: true,
   description: true,
-  icons: "list",
+  icons: ICONS,
   _meta: true,
 } as const satisfies Readonly<Record<string, OptionRule>>;
 

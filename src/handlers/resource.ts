@@ -20,6 +20,7 @@ import { compose, type Middleware } from "../core/middleware.ts";
 import type { Need } from "../core/question.ts";
 import { bindAllow, type Handler, type Remake } from "../core/feature.ts";
 import type { Filter, Guards, HandlerGuards } from "../core/guards.ts";
+import { withoutUnsafeIcons } from "../core/icons.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
 import type { SubscriptionHooks } from "../core/subscribers.ts";
@@ -382,7 +383,8 @@ function define<Input>(form: Form<Input>): Defined {
       // The signatures above define the arguments: a template's `list` only takes the context.
       const listed = await (isTemplate ? list(ctx as never, ctx) : list(cursor as never, ctx));
       const { resources, nextCursor } = "resources" in listed ? listed : cut(listed, Number(cursor ?? 0), size);
-      return { resources: resources.map((entry) => ({ mimeType, ...entry })), nextCursor };
+      const report = (error: unknown) => call.host.parts?.report(error, call);
+      return { resources: resources.map((entry) => ({ mimeType, ...withoutUnsafeIcons(entry, report) })), nextCursor };
     });
   const invoke = async (
     call: Call,

@@ -20,7 +20,7 @@ export interface Annotations {
 
 /** An icon of a server, a tool, a resource or a prompt. */
 export interface Icon {
-  /** An `https:` or `data:` URI. */
+  /** An `https:` URL, or a `data:` URI of an image. */
   readonly src: string;
   /** Media type, such as `image/png`. */
   readonly mimeType?: string;

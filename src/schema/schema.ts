@@ -125,7 +125,7 @@ export interface SchemaOptions {
   readonly place: string;
 }
 
-const REMEDY = "wrap it in toStandardSchema() of @x/mcp/schema, or give a raw JSON Schema";
+const REMEDY = "wrap the schema in toStandardSchema() of @x/mcp/schema, or give a raw JSON Schema";
 const MAX_ISSUES = 20;
 const MAX_BYTES = 2000;
 
@@ -151,16 +151,23 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     throw refuse('it accepts values that are not objects; give a schema whose type is "object"');
   }
 
-  function write({ "~standard": { jsonSchema } }: StandardSchema): JsonSchema {
+  function show({ "~standard": { jsonSchema } }: StandardSchema): JsonSchema {
+    // The dialect is omitted, because clients assume 2020-12 and some of them do not recognize its URL.
+    const { $schema: _, ...json } = Object(jsonSchema)[use]({
+      target: "draft-2020-12",
+      libraryOptions: { fallback },
+    });
+    return json;
+  }
+
+  function write(schema: StandardSchema, path: readonly string[] = []): JsonSchema {
     try {
-      // The dialect is omitted, because clients assume 2020-12 and some of them do not recognize its URL.
-      const { $schema: _, ...json } = Object(jsonSchema)[use]({
-        target: "draft-2020-12",
-        libraryOptions: { fallback },
-      });
-      return json;
+      return show(schema);
     } catch (error) {
-      throw refuse(`it cannot be shown as JSON Schema${jsonSchema ? ` (${error})` : ""}; ${REMEDY}`, error);
+      const isShown = !!schema["~standard"].jsonSchema;
+      const field = [...path, ...isShown && findUnshown(schema, show) || []].join(".");
+      const what = field ? `its field ${field}` : "it";
+      throw refuse(`${what} cannot be shown as JSON Schema${isShown ? ` (${error})` : ""}; ${REMEDY}`, error);
     }
   }
 
@@ -190,13 +197,50 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
   return made;
 }
 
-function compileShape(shape: Shape, toJson: (part: StandardSchema) => JsonSchema): CompiledSchema {
+/** Number of parts of a schema in which the cause of an error is searched. A getter may make a new part each time. */
+const MAX_PARTS = 1000;
+
+// The errors of zod do not name the field. The cause is a part that cannot be shown, although all of its own parts can.
+function findUnshown(
+  schema: StandardSchema,
+  show: (schema: StandardSchema) => unknown,
+  seen: Set<StandardSchema> = new Set([schema]),
+): readonly string[] | undefined {
+  const failing = listParts(schema).filter(([, part]) => {
+    try {
+      show(part);
+    } catch {
+      return true;
+    }
+  });
+  for (const [names, part] of failing) {
+    // A schema may contain itself.
+    if (seen.has(part) || seen.size > MAX_PARTS) continue;
+    seen.add(part);
+    const found = findUnshown(part, show, seen);
+    if (found) return [...names, ...found];
+  }
+  return failing.length ? undefined : [];
+}
+
+/** Returns the parts of a schema, with their names if they are fields. Only zod says what its schemas consist of. */
+function listParts(schema: StandardSchema & { readonly def?: unknown }): (readonly [string[], StandardSchema])[] {
+  return Object.entries(Object(schema.def)).flatMap(([key, value]: [string, unknown]) => {
+    const inner = isStandard(value) ? [[key, value] as const] : Object.entries<unknown>(Object(value));
+    return inner.flatMap(([name, part]) => isStandard(part) ? [[key === "shape" ? [name] : [], part] as const] : []);
+  });
+}
+
+function compileShape(
+  shape: Shape,
+  toJson: (part: StandardSchema, path: readonly string[]) => JsonSchema,
+): CompiledSchema {
   const parts = Object.entries(shape);
   const json = {
     type: "object",
     properties: Object.fromEntries(parts.map(([name, part]) => {
       // References to the root of a part lead to the place where it stands now.
-      const text = JSON.stringify(toJson(part));
+      const text = JSON.stringify(toJson(part, [name]));
       return [name, JSON.parse(text.replaceAll('"$ref":"#', `$&/properties/${encodeURIComponent(name)}`))];
     })),
     required: parts.flatMap(([name, part]) => Object(part["~standard"].validate(undefined)).issues ? name : []),

@@ -5,6 +5,7 @@
  */
 import type { Authentication } from "../core/auth.ts";
 import { CAPABILITIES } from "../core/capabilities.ts";
+import { ICONS, WEB_PAGE } from "../core/icons.ts";
 import type { ListChangedOptions } from "../core/context.ts";
 import { GUARDS } from "../core/guards.ts";
 import type { KnownOptions } from "../core/known_options.ts";
@@ -40,8 +41,8 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     version: true,
     title: true,
     description: true,
-    websiteUrl: true,
-    icons: "list",
+    websiteUrl: WEB_PAGE,
+    icons: ICONS,
     instructions: true,
     handlers: true,
     params: true,

@@ -95,17 +95,56 @@ Deno.test("input: a part of a shape that cannot be shown is refused with the rem
   const run = () => "";
   for (const part of [mini.string(), z3.string(), v.string(), z.date(), z.map(z.string(), z.number())]) {
     const { message } = assertThrows(() => tool({ name: "x", input: { a: part }, run }), TypeError);
-    assertStringIncludes(message, 'Cannot use the input schema of tool "x": it cannot be shown as JSON Schema');
-    assertStringIncludes(message, "; wrap it in toStandardSchema() of @x/mcp/schema");
+    assertStringIncludes(
+      message,
+      'Cannot use the input schema of tool "x": its field a cannot be shown as JSON Schema',
+    );
+    assertStringIncludes(message, "; wrap the schema in toStandardSchema() of @x/mcp/schema");
+  }
+});
+
+Deno.test("zod: the field that cannot be shown is named, however deep it is", () => {
+  const tree: z.ZodType = z.object({
+    name: z.string(),
+    get children() {
+      return z.array(tree);
+    },
+    at: z.date(),
+  });
+  const cases: readonly (readonly [z.ZodType, string])[] = [
+    [z.object({ name: z.string(), day: z.date() }), "day"],
+    [z.object({ trip: z.object({ from: z.string(), days: z.array(z.date()) }) }), "trip.days"],
+    [z.object({ a: z.object({ b: z.date().optional() }).nullable().default(null) }), "a.b"],
+    [z.object({ either: z.union([z.string(), z.object({ n: z.bigint() })]) }), "either.n"],
+    [z.object({ pair: z.tuple([z.string(), z.symbol()]) }), "pair"],
+    [z.object({ by: z.record(z.string(), z.object({ at: z.date() })) }), "by.at"],
+    [
+      z.object({ both: z.intersection(z.object({ x: z.string() }), z.object({ y: z.map(z.string(), z.string()) })) }),
+      "both.y",
+    ],
+    [z.object({ root: tree }), "root.at"],
+  ];
+  for (const [schema, field] of cases) {
+    for (const use of ["input", "output"] as const) {
+      assertThrows(
+        () => tool({ name: "x", [use]: schema, run: (): never => fail() }),
+        TypeError,
+        `Cannot use the ${use} schema of tool "x": its field ${field} cannot be shown as JSON Schema (`,
+      );
+    }
   }
 });
 
 Deno.test("output: a schema that cannot be shown is refused with the remedy, before the tools are listed", () => {
-  const outputs = [z.object({ d: z.date() }), z.object({ n: z.bigint() }), z.string().transform((text) => text.length)];
-  for (const output of outputs) {
+  const outputs = [
+    [z.object({ d: z.date() }), "its field d"],
+    [z.object({ n: z.bigint() }), "its field n"],
+    [z.string().transform((text) => text.length), "it"],
+  ] as const;
+  for (const [output, what] of outputs) {
     const { message } = assertThrows(() => tool({ name: "x", output, run: (): never => fail() }), TypeError);
-    assertStringIncludes(message, 'Cannot use the output schema of tool "x": it cannot be shown as JSON Schema');
-    assertStringIncludes(message, "; wrap it in toStandardSchema() of @x/mcp/schema");
+    assertStringIncludes(message, `Cannot use the output schema of tool "x": ${what} cannot be shown as JSON Schema`);
+    assertStringIncludes(message, "; wrap the schema in toStandardSchema() of @x/mcp/schema");
   }
 });
 
@@ -236,7 +275,7 @@ Deno.test("arktype: a date, a bigint, a set or a map is refused with its remedy,
         () => tool({ name: "t", [use]: schema, run: () => ({}) }),
         TypeError,
         `Cannot use the ${use} schema of tool "t": it cannot be shown as JSON Schema (TypeError: JSON has no ${name}); ` +
-          "wrap it in toStandardSchema() of @x/mcp/schema, or give a raw JSON Schema",
+          "wrap the schema in toStandardSchema() of @x/mcp/schema, or give a raw JSON Schema",
       );
     }
   }

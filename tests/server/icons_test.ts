@@ -1,0 +1,118 @@
+// Icons and links to web pages, which clients show: only safe schemes leave the server.
+import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { createServer, prompt, resource, resourceLink, resourceProvider, tool } from "../../mod.ts";
+import { behaviour } from "../support/behaviour.ts";
+
+/** Passes a value of the wrong type. */
+function untyped(value: unknown): never {
+  return value as never; // so that the mistake compiles
+}
+
+const text = () => "";
+
+const FACTORIES: Readonly<Record<string, (icons: never) => unknown>> = {
+  "create a server": (icons) => createServer({ name: "s", version: "1.0.0", icons }),
+  'make tool "t"': (icons) => tool({ name: "t", icons, run: text }),
+  'make prompt "p"': (icons) => prompt({ name: "p", icons, run: text }),
+  'make resource "x://a"': (icons) => resource({ uri: "x://a", name: "a", icons, read: text }),
+  'make resource "x://{a}"': (icons) => resource({ uri: "x://{a}", name: "a", icons, read: text }),
+  "link to a resource": (icons) => resourceLink("x://a", { icons }),
+};
+
+const SAFE = [
+  "https://a.example/icon.png",
+  "HTTPS://a.example/icon.svg?size=48",
+  "data:image/png;base64,iVBORw0KGgo=",
+  "data:image/svg+xml,%3Csvg%20xmlns=%22http://www.w3.org/2000/svg%22/%3E",
+  "data:image/svg+xml;charset=utf-8,%3Csvg/%3E",
+];
+
+const UNSAFE = [
+  "javascript:alert(1)",
+  "JavaScript:alert(1)",
+  " javascript:alert(1)",
+  "java\nscript:alert(1)",
+  "\u0000javascript:alert(1)",
+  "vbscript:x",
+  "http://a.example/icon.png",
+  "https://",
+  "https:/a.example/icon.png",
+  "//a.example/icon.png",
+  "/icon.png",
+  "file:///etc/passwd",
+  "ftp://a.example/icon.png",
+  "ws://a.example",
+  "blob:https://a.example/1",
+  "app://icon",
+  "data:text/html,<script>alert(1)</script>",
+  "data:text/html;image/png,<script>",
+  "data:,x",
+  "data:image/png",
+  "data:image/,x",
+  "https://a.example/icon .png",
+  "",
+];
+
+Deno.test("an icon whose source is neither https nor an image in data: is refused when it is given", () => {
+  for (const [action, make] of Object.entries(FACTORIES)) {
+    for (const src of SAFE) make(untyped([{ src, mimeType: "image/png", sizes: ["48x48", "any"], theme: "dark" }]));
+    for (const src of UNSAFE) {
+      const { message } = assertThrows(() => make(untyped([{ src: SAFE[0] }, { src }])), TypeError);
+      assertStringIncludes(
+        message,
+        `Cannot ${action}: icons holds the src ${JSON.stringify(src.slice(0, 60))}; use an https`,
+      );
+    }
+  }
+});
+
+Deno.test("an icon with other wrong fields is refused with what to write", () => {
+  const [src] = SAFE;
+  const cases: readonly (readonly [icons: unknown, message: string])[] = [
+    [[{}], "icons holds the src undefined; use an https URL"],
+    [[src], `icons holds ${JSON.stringify(src)}; it must be a list of { src }`],
+    [[null], "it must be a list of { src }"],
+    [[{ src: [src] }], "icons holds the src a list"],
+    [[{ src, mimeType: "text/html" }], 'icons holds the mimeType "text/html"; use image/png'],
+    [[{ src, sizes: "48x48" }], 'icons holds the sizes "48x48"; use a list'],
+    [[{ src, sizes: ["big"] }], "icons holds the sizes a list; use a list such as"],
+    [[{ src, theme: "blue" }], 'icons holds the theme "blue"; use "light" or "dark"'],
+    [[{ src, onload: "x" }], "icons holds the unknown field onload; an icon has src, mimeType, sizes, theme"],
+  ];
+  for (const [icons, message] of cases) {
+    assertStringIncludes(
+      assertThrows(() => tool({ name: "t", icons: untyped(icons), run: text }), TypeError).message,
+      message,
+    );
+  }
+});
+
+Deno.test("websiteUrl of a server is an http or https URL", () => {
+  const make = (websiteUrl: string) => createServer({ name: "s", version: "1.0.0", websiteUrl });
+  for (const url of ["https://a.example", "http://localhost:3000/about"]) make(url);
+  for (const url of ["javascript:alert(1)", "data:text/html,x", "a.example", "file:///x", "https://", ""]) {
+    assertThrows(() => make(url), TypeError, `websiteUrl is ${JSON.stringify(url)}; use an https or http URL`);
+  }
+});
+
+behaviour("unsafe icons of listed resources are left out and reported, and the list goes on", async (connect) => {
+  const [src] = SAFE;
+  const icons = [{ src: "javascript:alert(1)" }];
+  const entries = [{ uri: "x://1", name: "one", icons }, { uri: "x://2", name: "two", icons: [{ src }] }];
+  const listed = resource({ uri: "x://{id}", name: "x", list: () => entries, read: text });
+  const provided = resourceProvider({
+    scheme: "y",
+    name: "y",
+    list: () => ({ resources: [{ uri: "y://1", name: "three", icons }] }),
+    read: text,
+  });
+  const { client, takeFaults } = await connect({ handlers: [listed, provided] });
+  const resources = await client.listResources();
+  assertEquals(resources.map(({ name, icons }) => [name, icons]), [["one", undefined], ["two", [{ src }]], [
+    "three",
+    undefined,
+  ]]);
+  const faults = takeFaults();
+  assertEquals(faults.length, 2);
+  assertStringIncludes(`${faults[0].error}`, 'icons holds the src "javascript:alert(1)"');
+});

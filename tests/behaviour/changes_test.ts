@@ -2,12 +2,10 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { type Context, createServer, type ListName, prompt, resource, tool } from "../../mod.ts";
 import { fakeContext, RpcError } from "../../src/testing/testing.ts";
-import { behaviour } from "../support/behaviour.ts";
+import { behaviour, FENCE, fence, fenced, withoutFences } from "../support/behaviour.ts";
 
 const LISTS = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
 const FILTER = { ...LISTS, resourceSubscriptions: ["note://1"] };
-
-const settle = () => new Promise((resolve) => setTimeout(resolve, 30));
 
 function announce({ server: { resourceUpdated, listChanged } }: Context): void {
   resourceUpdated("note://1");
@@ -59,8 +57,8 @@ behaviour("every kind of handler can send change notifications through its conte
 });
 
 behaviour("a burst of changes is sent as one notification", async (connect) => {
-  const { client, server } = await connect({ handlers: everywhere });
-  const subscription = await client.subscribe(FILTER);
+  const { client, server } = await connect({ handlers: [...everywhere, fenced] });
+  const subscription = await client.subscribe({ ...LISTS, resourceSubscriptions: ["note://1", FENCE] });
   const { listChanged } = server;
   for (let i = 0; i < 5; i++) {
     listChanged("tools");
@@ -70,9 +68,8 @@ behaviour("a burst of changes is sent as one notification", async (connect) => {
     server.resourceUpdated("note://1");
     server.resourceUpdated("note://2");
   }
-  await subscription.take(4);
-  await settle();
-  assertEquals(subscription.received.map(({ method }) => method).sort(), [
+  await fence(server, subscription);
+  assertEquals(withoutFences(subscription).map(({ method }) => method).sort(), [
     "notifications/prompts/list_changed",
     "notifications/resources/list_changed",
     "notifications/resources/updated",
@@ -87,8 +84,6 @@ behaviour("a list that the server never had is not announced, but one that becam
   const subscription = await client.subscribe(LISTS);
   server.listChanged("prompts");
   server.listChanged("resources");
-  await settle();
-  assertEquals(subscription.received, []);
   server.handlers.remove(work);
   await subscription.take(1);
   server.listChanged("tools");
@@ -162,14 +157,15 @@ behaviour("a declared list is not announced with listChanged: false", async (con
 
 behaviour("listChanged reaches clients whatever `allow` returns for the handlers", async (connect) => {
   const hidden = tool({ name: "hidden", allow: () => false, run: () => {} });
-  const { client, server } = await connect({ handlers: [everywhere[0], hidden] });
-  const subscription = await client.subscribe(LISTS);
+  const { client, server } = await connect({ handlers: [everywhere[0], hidden, fenced] });
+  const subscription = await client.subscribe({ ...LISTS, resourceSubscriptions: [FENCE] });
   server.handlers.remove(hidden);
-  await settle();
-  assertEquals(subscription.received.length, 0);
+  await fence(server, subscription);
+  assertEquals(withoutFences(subscription), []);
   server.handlers.add(hidden);
   server.listChanged("tools");
-  await subscription.take(1);
+  await fence(server, subscription);
+  assertEquals(withoutFences(subscription).length, 1);
   await subscription.close();
 });
 
@@ -178,12 +174,13 @@ behaviour("listChanged with `to` reaches only the callers that it selects", asyn
     name: "work",
     run: (_input, ctx) => ctx.server.listChanged("tools", { to: ({ principal }) => principal?.id === "bob" }),
   });
-  const { client, server, join, takeFaults } = await connect({ handlers: [work] });
+  const { client, server, join, takeFaults } = await connect({ handlers: [work, fenced] });
   const clients = [client, await join({ principal: { id: "ada" } }), await join({ principal: { id: "bob" } })];
-  const subscriptions = await Promise.all(clients.map((client) => client.subscribe(LISTS)));
+  const filter = { ...LISTS, resourceSubscriptions: [FENCE] };
+  const subscriptions = await Promise.all(clients.map((client) => client.subscribe(filter)));
   const count = async () => {
-    await settle();
-    return subscriptions.map(({ received }) => received.length);
+    await fence(server, ...subscriptions);
+    return subscriptions.map((subscription) => withoutFences(subscription).length);
   };
   const only = (id: string) => ({ to: (ctx: Context) => ctx.principal?.id === id });
   server.listChanged("tools", only("ada"));

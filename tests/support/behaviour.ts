@@ -2,8 +2,8 @@
 // fast tier, it runs over the two ways that differ most.
 import process from "node:process";
 import { assertEquals } from "@std/assert";
-import { createServer, type Server, type ServerOptions } from "../../mod.ts";
-import { connect, type Connection, type ConnectOptions } from "../../src/testing/testing.ts";
+import { createServer, resource, type Server, type ServerOptions } from "../../mod.ts";
+import { connect, type Connection, type ConnectOptions, type Subscription } from "../../src/testing/testing.ts";
 
 export const LEGACY_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
 
@@ -97,13 +97,45 @@ export function textOf({ content }: { readonly content: readonly unknown[] }): s
   return typeof first === "object" && first && "text" in first ? String(first.text) : JSON.stringify(first);
 }
 
-/** Waits until a condition holds; fails after a timeout. */
-export async function until(condition: () => boolean, what: string): Promise<void> {
-  for (let i = 0; i < 1000; i++) {
-    if (condition()) return;
+/** Waits until a condition holds. Fails after a timeout, which is long because a loaded machine is slow. */
+export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`Waited in vain: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  throw new Error(`Waited in vain: ${what}`);
+}
+
+/** Waits for a turn of the event loop, in which everything runs that waits for nothing else. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}
+
+/** The URI of {@linkcode fenced}. */
+export const FENCE = "fence://1";
+
+/** A resource for {@linkcode fence}. */
+export const fenced = resource({ uri: FENCE, name: "fence", read: () => "" });
+
+/**
+ * Waits until subscriptions that watch {@linkcode FENCE} have received all changes announced so far. The first fence ends
+ * the burst; `allow` and `to` that return promises have decided before the second one.
+ */
+export async function fence(server: Server, ...subscriptions: readonly Subscription[]): Promise<void> {
+  for (const round of ["first", "second"]) {
+    const counts = subscriptions.map(countFences);
+    server.resourceUpdated(FENCE);
+    await until(() => subscriptions.every((each, at) => countFences(each) > counts[at]), `the ${round} fence`);
+  }
+}
+
+/** What a subscription has received, without the fences. */
+export function withoutFences({ received }: Subscription): Subscription["received"] {
+  return received.filter(({ params }) => params.uri !== FENCE);
+}
+
+function countFences(subscription: Subscription): number {
+  return subscription.received.length - withoutFences(subscription).length;
 }
 
 /** Two functions: `pass` waits, and `open` releases all waiting calls. */

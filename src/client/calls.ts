@@ -127,7 +127,7 @@ export function toClient(rpc: Rpc, protocol: Protocol, known: KnownOptions = REQ
     complete: (ref, argument, options) => complete(requests, { ref, argument }, options),
     request: (method, params, options) => requests.send(method, params, options),
     notify: (method, params) => protocol.notify(method, params),
-    subscribe: (filter) => toSubscription((onChange) => protocol.watch(filter, onChange)),
+    subscribe: (filter) => toSubscription((onChange) => protocol.watch(filter, onChange), rpc.held),
     setLogLevel: (level) => protocol.setLogLevel(level),
     close,
     [Symbol.asyncDispose]: close,

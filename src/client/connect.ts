@@ -178,7 +178,6 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
       capabilities: declareExtensions({ ...asked, ...capabilities }, extensions),
       extensions,
       logLevel,
-      answer,
       onWarning,
       recovers: true,
       versions,

@@ -6,6 +6,13 @@
  */
 import { MAX_CHARACTERS } from "./response_text.ts";
 
+/** What a line counts besides its text, because each one is kept as a string of its own. */
+const LINE_CHARACTERS = 32;
+/** The longest event id, in characters. The client sends it back in a header. */
+const MAX_ID = 4096;
+/** The longest delay that a server can ask for, in milliseconds. */
+const MAX_RETRY_MS = 3_600_000;
+
 /** One event. Without `data`, it only has an id or a retry time. */
 export interface StreamEvent {
   readonly type?: string;
@@ -41,10 +48,11 @@ export async function* readEvents(response: Response, signal?: AbortSignal): Asy
       lines[0] = rest + lines[0];
       rest = lines.pop() ?? "";
       for (const line of lines) {
-        size += line.length;
+        if (line.startsWith(":")) continue;
+        size += line.length + LINE_CHARACTERS;
         if (line) fields.push(line);
         else {
-          if (fields.some((field) => !field.startsWith(":"))) yield toEvent(fields);
+          if (fields.length) yield toEvent(fields);
           fields = [];
           size = 0;
         }
@@ -67,10 +75,11 @@ function toEvent(lines: readonly string[]): StreamEvent {
     values.set(name, before === undefined ? value : `${before}\n${value}`);
   }
   const retry = values.get("retry");
+  const id = values.get("id");
   return {
     type: values.get("event"),
     data: values.get("data") || undefined,
-    id: values.get("id"),
-    retry: retry !== undefined && /^\d{1,9}$/.test(retry) ? Number(retry) : undefined,
+    id: id === undefined || id.length > MAX_ID ? undefined : id,
+    retry: retry !== undefined && /^\d{1,9}$/.test(retry) ? Math.min(Number(retry), MAX_RETRY_MS) : undefined,
   };
 }

@@ -36,6 +36,10 @@ const NAMED: Readonly<Record<string, string>> = {
   "tasks/cancel": "taskId",
 };
 const MAX_ROUNDS = 64;
+/** The questions of one result. */
+const MAX_QUESTIONS = 100;
+/** The tools whose headers are known. */
+const MAX_TOOLS = 10_000;
 const RETRY_MS = 1000;
 const MAX_RETRY_MS = 30_000;
 
@@ -86,7 +90,11 @@ export class ModernCodec implements Codec {
   /** Learns which arguments of a tool headers must repeat. @throws {TypeError} if they cannot be repeated. */
   learn({ name, inputSchema }: Params): void {
     this.#mirrored.delete(name);
-    if (isObject(inputSchema)) this.#mirrored.set(name, findHeaderParams(inputSchema));
+    const headers = isObject(inputSchema) ? findHeaderParams(inputSchema) : [];
+    if (!headers.length) return;
+    // A tool that was forgotten is listed again when its call is refused.
+    if (this.#mirrored.size >= MAX_TOOLS) this.#mirrored.clear();
+    this.#mirrored.set(name, headers);
   }
 }
 
@@ -181,6 +189,8 @@ class ModernProtocol implements Protocol {
 
   async #answerAll(requests: Params, signal = new AbortController().signal): Promise<Params> {
     const responses: Record<string, unknown> = {};
+    const count = Object.keys(requests).length;
+    if (count > MAX_QUESTIONS) throw new Error(`Cannot finish the request: the server asks ${count} questions at once`);
     // One after the other, because there is one user.
     for (const [key, asked] of Object.entries(requests)) {
       if (!isObject(asked) || typeof asked.method !== "string") throw new Error(`Cannot read the question ${key}`);
@@ -193,7 +203,7 @@ class ModernProtocol implements Protocol {
   /** Answers a question. Throws no RpcError, because that would look as if the server had refused the call. */
   async #answer(method: string, params: Params, signal: AbortSignal): Promise<unknown> {
     try {
-      return await this.#options.answer({ method, params }, signal);
+      return await this.#rpc.answer({ method, params }, signal);
     } catch (cause) {
       if (signal.aborted || !(cause instanceof RpcError)) throw cause;
       throw new Error(`Cannot finish the request: ${cause.message}`, { cause });
@@ -224,7 +234,7 @@ class ModernProtocol implements Protocol {
       ...call,
       request: async (method, params = {}, options) => (await this.request(method, params, options)).result,
       answer: ({ method, params }) => this.#answer(method, params, call.signal),
-      subscribe: (filter) => toSubscription((onChange) => this.watch(filter, onChange)),
+      subscribe: (filter) => toSubscription((onChange) => this.watch(filter, onChange), this.#rpc.held),
     };
   }
 

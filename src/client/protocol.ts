@@ -7,7 +7,7 @@ import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
 import type { ClientExtension } from "./extension.ts";
 import type { Notification } from "./message.ts";
-import type { Outcome, RequestHandler, TestRequestOptions } from "./rpc.ts";
+import type { Outcome, TestRequestOptions } from "./rpc.ts";
 import type { SubscriptionFilter, Watch } from "./subscription.ts";
 
 /** The server, and the protocol revision in use. */
@@ -53,7 +53,6 @@ export interface ClientIdentity {
 
 /** The options that the protocols of both eras have. */
 export interface ProtocolOptions extends ClientIdentity {
-  readonly answer: RequestHandler;
   /** Called with each problem that the client works around. */
   readonly onWarning: (text: string) => void;
   /** Whether to recover a lost stream or session, and from a refused protocol revision. Tests do not. */

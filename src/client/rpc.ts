@@ -7,9 +7,11 @@ import { INTERNAL_ERROR } from "../protocol/errors.ts";
 import { type Id, isId, isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { KnownOptions } from "../core/known_options.ts";
 import type { Channel } from "./channel.ts";
+import { AnswerSlots } from "./answer_slots.ts";
 import type { Message, Notification } from "./message.ts";
 import { checkTimeout, startTimer } from "./delay.ts";
 import { RpcError } from "./rpc_error.ts";
+import type { Held } from "./subscription.ts";
 
 /** The progress of a request. */
 export interface Progress {
@@ -102,8 +104,12 @@ export interface Rpc {
   codec: Codec;
   /** Called with every notification. */
   readonly listeners: Set<(notification: Notification) => void>;
+  /** What the subscriptions of the connection hold. */
+  readonly held: Held;
   request(method: string, params: Params, options?: TestRequestOptions): Promise<Outcome>;
   notify(method: string, params?: Params): Promise<void>;
+  /** Answers a question of the server, after the questions before it if too many are open. */
+  answer(request: ServerRequest, signal: AbortSignal): Promise<unknown>;
   /** Processes a message that is not a response. */
   receive(message: Message): void;
   /** Aborts all requests in flight. */
@@ -140,10 +146,27 @@ interface Running {
 export const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
 const ENDED = "Cannot get the response: the server cancelled the request";
+const CALL_ENDED = "Cannot answer: the request that asked has ended";
 /** Milliseconds to send cancellations when the connection closes. */
 const SETTLE_MS = 1000;
 /** Milliseconds to wait for the result of a request that the server has cancelled. */
 const RESULT_MS = 200;
+/** How many questions of the server are answered at the same time. A user or a model sees them all. */
+const MAX_ANSWERING = 8;
+/** How many questions may wait for that. */
+const MAX_WAITING = 100;
+/** The characters of all questions that are answered or wait. The first one may have more. */
+const MAX_QUESTION_CHARACTERS = 16 * 1024 * 1024;
+/** How many replies that nobody had to think about are sent at the same time. Further requests get no reply. */
+const MAX_REPLYING = 100;
+
+/** A request of the server that is answered or waits for that. */
+interface Question {
+  readonly id: Id;
+  readonly stop: AbortController;
+  /** The requests in flight that it may belong to. It is stopped after the last of them. */
+  readonly calls: Set<Running>;
+}
 
 /** Opens a channel and makes a JSON-RPC connection of it. */
 export function createRpc(options: RpcOptions): Rpc {
@@ -155,11 +178,14 @@ class ChannelRpc implements Rpc {
   readonly timeoutMs: number;
   codec: Codec;
   readonly listeners = new Set<(notification: Notification) => void>();
+  readonly held: Held = { characters: 0 };
   readonly #answer: RequestHandler;
   readonly #onError: (error: unknown) => void;
   readonly #running = new Set<Running>();
-  /** The requests of the server that are being answered. */
-  readonly #questions = new Map<Id, AbortController>();
+  readonly #questions = new Set<Question>();
+  readonly #slots = new AnswerSlots(MAX_ANSWERING);
+  #questionCharacters = 0;
+  #replying = 0;
   readonly #cancelling = new Set<Promise<void>>();
   #lastId = 0;
 
@@ -208,7 +234,7 @@ class ChannelRpc implements Rpc {
     const { id, method, params = {} } = message;
     // A response to a cancelled request.
     if (method === undefined) return;
-    if (isId(id)) return void this.#respond(id, { method, params }).catch(this.#onError);
+    if (isId(id)) return void this.#respond(id, { method, params }, from).catch(this.#onError);
     const notification = { method, params };
     if (method === "notifications/cancelled") this.#receiveCancelled(params.requestId);
     const belongs = from ? [from] : [...this.#running].filter((each) => mayBelong(notification, each));
@@ -223,7 +249,11 @@ class ChannelRpc implements Rpc {
 
   abort(reason: unknown = new DOMException("Cannot go on: the connection was closed", "AbortError")): void {
     for (const { stop } of [...this.#running]) stop.abort(reason);
-    for (const stop of this.#questions.values()) stop.abort(reason);
+    for (const { stop } of [...this.#questions]) stop.abort(reason);
+  }
+
+  answer(request: ServerRequest, signal: AbortSignal): Promise<unknown> {
+    return this.#slots.run(async () => await this.#answer(request, signal), signal);
   }
 
   async settle(): Promise<void> {
@@ -250,14 +280,23 @@ class ChannelRpc implements Rpc {
     sending.catch(() => {}).finally(() => {
       running.stopTimer?.();
       this.#running.delete(running);
+      this.#stopQuestions(running);
     });
     return sending;
+  }
+
+  /** Stops the questions that belong to no other request than one that has ended. */
+  #stopQuestions(running: Running): void {
+    for (const { calls, stop } of [...this.#questions]) {
+      if (calls.delete(running) && !calls.size) stop.abort(new DOMException(CALL_ENDED, "AbortError"));
+    }
   }
 
   /** Cancels a request. */
   #giveUp(running: Running, method: string, reason: unknown): void {
     const { id, stop, hasSession } = running;
     running.isGivenUp = true;
+    this.#stopQuestions(running);
     // A handshake must not be cancelled. Where a request has its own stream, closing the stream cancels it.
     if (method === "initialize" || (this.channel.openStream && !hasSession)) return stop.abort(reason);
     const why = reason instanceof Error ? reason.message : String(reason);
@@ -272,24 +311,64 @@ class ChannelRpc implements Rpc {
 
   /** In a session, this cancels a request of the server. Without one, it ends a subscription, and a result may follow. */
   #receiveCancelled(id: unknown): void {
-    if (this.codec.hasSession) return isId(id) ? this.#questions.get(id)?.abort() : undefined;
+    if (this.codec.hasSession) {
+      for (const question of [...this.#questions]) if (question.id === id) question.stop.abort();
+      return;
+    }
     for (const running of this.#running) {
       if (running.id !== id) continue;
       running.stopTimer = startTimer(RESULT_MS, () => running.stop.abort(new DOMException(ENDED, "AbortError")));
     }
   }
 
-  async #respond(id: Id, request: ServerRequest): Promise<void> {
+  async #respond(id: Id, request: ServerRequest, from?: Running): Promise<void> {
     if (!this.codec.hasSession) {
       throw new Error(`Cannot answer ${request.method}: this revision has no requests from the server`);
     }
     const stop = new AbortController();
-    this.#questions.set(id, stop);
-    const message = { jsonrpc: "2.0" as const, id, ...await this.#toAnswer(request, stop.signal) };
-    this.#questions.delete(id);
-    if (stop.signal.aborted) return;
-    // If the server is gone, the requests in flight fail.
+    // Answered at once, because it asks whether the connection works.
+    if (request.method === "ping") return await this.#reply(id, await this.#toAnswer(request, stop.signal));
+    const characters = JSON.stringify(request.params).length;
+    const isHeavy = this.#questions.size > 0 && this.#questionCharacters + characters > MAX_QUESTION_CHARACTERS;
+    if (isHeavy || this.#slots.waiting >= MAX_WAITING) {
+      const message = `Cannot answer ${request.method}: too many requests wait for an answer; ask fewer at a time`;
+      return await this.#reply(id, { error: { code: INTERNAL_ERROR, message } });
+    }
+    const question: Question = { id, stop, calls: this.#findCalls(request, from) };
+    this.#questions.add(question);
+    this.#questionCharacters += characters;
+    try {
+      await this.#slots.run(() => this.#answerQuestion(question, request), stop.signal);
+    } catch {
+      // It was stopped while it waited.
+    } finally {
+      this.#questions.delete(question);
+      this.#questionCharacters -= characters;
+    }
+    // Where all messages share one channel, the server may have asked for another reason, and would wait for ever.
+    const hasEnded = stop.signal.reason instanceof DOMException && stop.signal.reason.message === CALL_ENDED;
+    if (hasEnded && !from) await this.#reply(id, { error: { code: INTERNAL_ERROR, message: CALL_ENDED } });
+  }
+
+  async #answerQuestion({ id, stop: { signal } }: Question, request: ServerRequest): Promise<void> {
+    const message = { jsonrpc: "2.0" as const, id, ...await this.#toAnswer(request, signal) };
+    if (signal.aborted) return;
+    // If the server is gone, the requests in flight fail. Sending counts, because a server need not take the answer.
+    await this.channel.send(message, { headers: this.codec.toHeaders(message), signal }).catch(() => {});
+  }
+
+  /** The requests that a question may belong to. Without a stream of its own, a list of roots may belong to none. */
+  #findCalls({ method }: ServerRequest, from?: Running): Set<Running> {
+    return new Set(from ? [from] : method === "roots/list" ? [] : this.#running);
+  }
+
+  /** Sends a reply, unless the server does not take the replies before it. */
+  async #reply(id: Id, reply: Pick<Message, "result" | "error">): Promise<void> {
+    if (this.#replying >= MAX_REPLYING) return;
+    const message = { jsonrpc: "2.0" as const, id, ...reply };
+    this.#replying++;
     await this.channel.send(message, { headers: this.codec.toHeaders(message) }).catch(() => {});
+    this.#replying--;
   }
 
   async #toAnswer(request: ServerRequest, signal: AbortSignal): Promise<Pick<Message, "result" | "error">> {

@@ -31,17 +31,39 @@ export interface Watch {
   close(): Promise<void>;
 }
 
-/** An open subscription. Iterating takes notifications; of those not taken yet the newest 1,000 are kept. */
+/**
+ * An open subscription. Iterating takes notifications. Of those not taken yet the newest 1,000 are kept. If they have more
+ * than 16 Mi characters, or those of all subscriptions of the client more than 64 Mi, the subscription is closed, and
+ * iterating throws a `RangeError`.
+ */
 export interface Subscription extends Watch, AsyncIterable<Notification>, AsyncDisposable {}
 
 // A server may send more than anybody ever takes.
 const MAX_WAITING = 1000;
+/** The characters of the notifications that wait in one subscription. */
+const MAX_CHARACTERS = 16 * 1024 * 1024;
+/** The characters of the notifications that wait in all subscriptions of a connection. */
+const MAX_ALL_CHARACTERS = 64 * 1024 * 1024;
+
+/** What the subscriptions of a connection hold together. */
+export interface Held {
+  characters: number;
+}
+
+interface Waiting {
+  readonly notification: Notification;
+  readonly characters: number;
+}
 
 /** Opens a subscription that keeps its notifications until they are taken. */
 export async function toSubscription(
   open: (onChange: (notification: Notification) => void) => Promise<Watch>,
+  held: Held = { characters: 0 },
 ): Promise<Subscription> {
-  const waiting: Notification[] = [];
+  const waiting: Waiting[] = [];
+  let characters = 0;
+  let isReleased = false;
+  let problem: RangeError | undefined;
   let news = Promise.withResolvers<void>();
   let isOver = false;
   // Wakes all loops. A loop that finds no notification waits again.
@@ -49,20 +71,49 @@ export async function toSubscription(
     news.resolve();
     news = Promise.withResolvers<void>();
   };
-  const watch = await open((notification) => {
-    if (waiting.length >= MAX_WAITING) waiting.shift();
-    waiting.push(notification);
+  const charge = (count: number) => {
+    characters += count;
+    if (!isReleased) held.characters += count;
+  };
+  // What a program does not take after the end is its own.
+  const release = () => {
+    if (!isReleased) held.characters -= characters;
+    isReleased = true;
+  };
+  const take = () => {
+    const next = waiting.shift();
+    if (next) charge(-next.characters);
+    return next?.notification;
+  };
+  const watching = open((notification) => {
+    if (problem) return;
+    if (waiting.length >= MAX_WAITING) take();
+    const size = JSON.stringify(notification).length;
+    charge(size);
+    waiting.push({ notification, characters: size });
+    if (characters > MAX_CHARACTERS || held.characters > MAX_ALL_CHARACTERS) {
+      const most = characters > MAX_CHARACTERS ? MAX_CHARACTERS : MAX_ALL_CHARACTERS;
+      problem = new RangeError(
+        `Cannot go on with the subscription: notifications of more than ${most} characters wait; take them faster`,
+      );
+      waiting.length = 0;
+      charge(-characters);
+      watching.then((watch) => watch.close()).catch(() => {});
+    }
     wakeLoops();
   });
+  const watch = await watching;
   watch.ended.then(() => {
     isOver = true;
+    release();
     wakeLoops();
   });
 
   async function* iterate(): AsyncGenerator<Notification> {
     while (true) {
       // One at a time: a loop that ends early leaves the rest to the next one.
-      for (let next = waiting.shift(); next; next = waiting.shift()) yield next;
+      for (let next = take(); next; next = take()) yield next;
+      if (problem) throw problem;
       if (isOver) return;
       await news.promise;
     }

@@ -250,7 +250,7 @@ function toConnection(rpc: Rpc, protocol: Protocol, facts: Facts): Connection {
 
 const ALL_CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: { context: {}, tools: {} }, roots: {} };
 
-function toProtocolOptions(options: ConnectOptions): ProtocolOptions {
+function toProtocolOptions(options: ConnectOptions): ProtocolOptions & { readonly answer: RequestHandler } {
   const { answer, info = { name: "test", version: "1.0.0" }, logLevel, onWarning } = options;
   const capabilities = answer
     ? options.capabilities ?? ALL_CAPABILITIES

@@ -1,0 +1,279 @@
+// What a client holds of a server that sends notifications that nobody takes, and questions that nobody can answer.
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { connect, type ConnectOptions } from "../../src/client/client.ts";
+import { AnswerSlots } from "../../src/client/answer_slots.ts";
+import { readEvents } from "../../src/client/event_stream.ts";
+import { agreed, discovered, fakeHttp, fakePipe, type Message, ok, stream, url } from "./fakes.ts";
+
+const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
+const quiet: ConnectOptions = { onWarning() {} };
+
+/** A server that agrees to a subscription, and then sends notifications of `size` characters through `send`. */
+function toFlood(count: number, size: number) {
+  const uri = "notes://1";
+  const flood = (id: unknown) =>
+    Array.from({ length: count }, () => ({
+      jsonrpc: "2.0",
+      method: "notifications/resources/updated",
+      params: { uri, text: "x".repeat(size), _meta: { [SUBSCRIPTION]: id } },
+    }));
+  const acknowledge = (id: unknown) => ({
+    jsonrpc: "2.0",
+    method: "notifications/subscriptions/acknowledged",
+    params: { notifications: { resourceSubscriptions: [uri] }, _meta: { [SUBSCRIPTION]: id } },
+  });
+  const http = fakeHttp((heard) => {
+    if (heard.method === "server/discover") return discovered(heard);
+    if (heard.method === "initialize") return ok(heard, agreed);
+    if (heard.method === "subscriptions/listen") return stream([acknowledge(heard.id), ...flood(heard.id)], "open");
+    if (heard.http === "GET") return stream(flood(1), "open");
+    return heard.id === undefined ? undefined : ok(heard);
+  });
+  const pipe = fakePipe(({ id, method }, say) => {
+    if (method === "server/discover") {
+      say({ id, result: { resultType: "complete", supportedVersions: ["2026-07-28"], capabilities: {} } });
+    } else if (method === "initialize") say({ id, result: agreed });
+    else if (method === "subscriptions/listen") { for (const each of [acknowledge(id), ...flood(id)]) say(each); }
+    else if (id !== undefined) {
+      say({ id, result: {} });
+      if (method === "resources/subscribe") { for (const each of flood(1)) say(each); }
+    }
+  });
+  return { http, pipe };
+}
+
+for (const era of ["modern", "legacy"] as const) {
+  for (const way of ["http", "pipe"] as const) {
+    const open = (count: number, size: number) => {
+      const { http, pipe } = toFlood(count, size);
+      const options = { ...quiet, era };
+      return way === "http" ? connect(url, { ...options, fetch: http.fetch }) : connect(pipe as never, options);
+    };
+
+    Deno.test(`a subscription with too many characters that nobody takes ends with an error: ${way}, ${era}`, async () => {
+      await using client = await open(60, 1024 * 1024);
+      const subscription = await client.subscribe({ resourceSubscriptions: ["notes://1"] });
+      await assertRejects(
+        async () => {
+          await subscription.ended;
+          await Array.fromAsync(subscription);
+        },
+        RangeError,
+        "Cannot go on with the subscription: notifications of more than 16777216 characters wait; take them faster",
+      );
+      // The connection goes on.
+      assertEquals(await client.request("ping"), {});
+    });
+
+    Deno.test(`a subscription gets any number of characters if they are taken: ${way}, ${era}`, async () => {
+      await using client = await open(30, 512 * 1024);
+      const subscription = await client.subscribe({ resourceSubscriptions: ["notes://1"] });
+      let taken = 0;
+      for await (const { method } of subscription) {
+        assertEquals(method, "notifications/resources/updated");
+        if (++taken === 30) break;
+      }
+    });
+  }
+}
+
+Deno.test("all subscriptions of a client have a limit together, and what is taken counts no more", async () => {
+  const { http } = toFlood(15, 1024 * 1024);
+  await using client = await connect(url, { ...quiet, era: "modern", fetch: http.fetch });
+  const listen = () => client.subscribe({ resourceSubscriptions: ["notes://1"] });
+  const subscriptions = await Promise.all(Array.from({ length: 6 }, listen));
+  const isEnded = (subscription: Awaited<ReturnType<typeof listen>>) =>
+    Promise.race([subscription.ended.then(() => true), new Promise((resolve) => setTimeout(resolve, 0, false))]);
+  await Promise.any(subscriptions.map(({ ended }) => ended));
+  const ended: typeof subscriptions = [];
+  for (const each of subscriptions) if (await isEnded(each)) ended.push(each);
+  assert(ended.length >= 1 && ended.length <= 2, `${ended.length} of 6 have ended`);
+  await assertRejects(() => Array.fromAsync(ended[0]), RangeError, "notifications of more than 67108864 characters");
+});
+
+/** Asks questions during a call, in the ways that a session has. `end` ends the call. */
+function toAsking(requests: readonly object[]) {
+  const answers: Message[] = [];
+  const finish = Promise.withResolvers<void>();
+  const pipe = fakePipe((message, say) => {
+    const { id, method } = message;
+    if (method === "initialize") say({ id, result: agreed });
+    else if (method === undefined) answers.push(message);
+    else if (method === "tools/call") {
+      for (const each of requests) say(each);
+      finish.promise.then(() => say({ id, result: { content: [] } }));
+    } else if (id !== undefined) say({ id, result: {} });
+  });
+  const http = fakeHttp((heard) => {
+    if (heard.method === "initialize") return ok(heard, agreed);
+    if (heard.method === "tools/call") {
+      const encoder = new TextEncoder();
+      const write = (message: object) => encoder.encode(`data: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\n\n`);
+      const body = new ReadableStream({
+        start(controller) {
+          for (const each of requests) controller.enqueue(write(each));
+          finish.promise.then(() => {
+            controller.enqueue(write({ id: heard.id, result: { content: [] } }));
+            controller.close();
+          });
+        },
+      });
+      return new Response(body, { headers: { "content-type": "text/event-stream" } });
+    }
+    if (heard.http === "POST" && heard.method === undefined) answers.push(heard);
+    return heard.method === undefined || heard.id === undefined ? undefined : ok(heard);
+  });
+  return { pipe, http, answers, finish: finish.resolve };
+}
+
+const toSample = (id: number, text = "") => ({
+  id,
+  method: "sampling/createMessage",
+  params: { messages: [{ role: "user", content: { type: "text", text } }], maxTokens: 1 },
+});
+const sampled = { role: "assistant", content: { type: "text", text: "" }, model: "m" } as const;
+
+async function waitUntil(isDone: () => boolean): Promise<void> {
+  for (let i = 0; i < 5000 && !isDone(); i++) await new Promise((resolve) => setTimeout(resolve, 1));
+  assert(isDone(), "it did not happen");
+}
+
+for (const way of ["http", "pipe"] as const) {
+  const open = ({ http, pipe }: ReturnType<typeof toAsking>, options: ConnectOptions) =>
+    way === "http"
+      ? connect(url, { ...quiet, era: "legacy", fetch: http.fetch, ...options })
+      : connect(pipe as never, { ...quiet, era: "legacy", ...options });
+
+  Deno.test(`a few questions run at a time, some wait, others are refused, and all stop with their call: ${way}`, async () => {
+    const ping = { id: 9999, method: "ping" };
+    const asking = toAsking([...Array.from({ length: 5000 }, (_, i) => toSample(i)), ping]);
+    let running = 0;
+    let most = 0;
+    let started = 0;
+    const release: (() => void)[] = [];
+    await using client = await open(asking, {
+      async onSample(_, { signal }) {
+        started++;
+        most = Math.max(most, ++running);
+        await new Promise<void>((resolve) => {
+          release.push(resolve);
+          signal.addEventListener("abort", () => resolve());
+        });
+        running--;
+        return sampled;
+      },
+    });
+    const calling = client.callTool("ask");
+    // Some refusals, and the reply to the ping if the server takes them.
+    await waitUntil(() => running === 8 && asking.answers.length > 50);
+    const refusals = asking.answers.filter(({ error }) => error);
+    assert(refusals.length > 50);
+    assertStringIncludes(JSON.stringify(refusals[0]), "too many requests wait for an answer; ask fewer at a time");
+    release.splice(0).forEach((resolve) => resolve());
+    await waitUntil(() => started === 16 && asking.answers.filter(({ result }) => result).length >= 8);
+    assertEquals(most, 8);
+    asking.finish();
+    await calling;
+    await waitUntil(() => running === 0);
+    assertEquals([started, most], [16, 8], "waiting questions ran after their call");
+  });
+
+  Deno.test(`questions with many characters are refused: ${way}`, async () => {
+    const asking = toAsking(Array.from({ length: 8 }, (_, i) => toSample(i, "x".repeat(4 * 1024 * 1024))));
+    let started = 0;
+    await using client = await open(asking, {
+      async onSample(_, { signal }) {
+        started++;
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        return sampled;
+      },
+    });
+    const calling = client.callTool("ask");
+    await waitUntil(() => asking.answers.length === 5);
+    assertEquals(started, 3);
+    asking.finish();
+    await calling;
+  });
+
+  Deno.test(`a call that the client gives up stops its questions: ${way}`, async () => {
+    const asking = toAsking([toSample(1), toSample(2)]);
+    let [started, stopped] = [0, 0];
+    await using client = await open(asking, {
+      async onSample(_, { signal }) {
+        started++;
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        stopped++;
+        return sampled;
+      },
+    });
+    const stop = new AbortController();
+    const calling = client.callTool("ask", {}, { signal: stop.signal });
+    await waitUntil(() => started === 2);
+    stop.abort();
+    await assertRejects(() => calling);
+    await waitUntil(() => stopped === 2);
+  });
+}
+
+Deno.test("a ping is answered while the answers of users are awaited", async () => {
+  const asking = toAsking([...Array.from({ length: 40 }, (_, i) => toSample(i)), { id: 77, method: "ping" }]);
+  await using client = await connect(asking.pipe as never, {
+    ...quiet,
+    era: "legacy",
+    onSample: (_, { signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve(sampled))),
+  });
+  const calling = client.callTool("ask");
+  await waitUntil(() => asking.answers.some(({ id }) => id === 77));
+  asking.finish();
+  await calling;
+});
+
+Deno.test("a result with more questions than a person can answer fails the call", async () => {
+  const question = { method: "elicitation/create", params: { message: "?", requestedSchema: { properties: {} } } };
+  const inputRequests = Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`q${i}`, question]));
+  const { fetch } = fakeHttp((heard) =>
+    heard.method === "server/discover"
+      ? discovered(heard)
+      : ok(heard, { resultType: "input_required", inputRequests, requestState: "s" })
+  );
+  let asked = 0;
+  const onElicit = () => ({ action: "decline", asked: asked++ }) as const;
+  await using client = await connect(url, { fetch, onElicit });
+  await assertRejects(() => client.callTool("ask"), Error, "the server asks 101 questions at once");
+  assertEquals(asked, 0);
+});
+
+Deno.test("a place is free again after a job that fails or never began", async () => {
+  const slots = new AnswerSlots(1);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const never = new AbortController().signal;
+  const first = slots.run(() => promise, never);
+  const stop = new AbortController();
+  const second = slots.run(() => Promise.resolve("second"), stop.signal);
+  const third = slots.run(() => Promise.reject(new Error("third")), never);
+  const fourth = slots.run(() => Promise.resolve("fourth"), never);
+  assertEquals(slots.waiting, 3);
+  stop.abort(new Error("stopped"));
+  await assertRejects(() => second, Error, "stopped");
+  resolve();
+  await first;
+  await assertRejects(() => third, Error, "third");
+  assertEquals(await fourth, "fourth");
+  assertEquals(slots.waiting, 0);
+});
+
+Deno.test("comments are not kept, lines of an event are counted, and long ids and delays are not taken over", async () => {
+  const read = (text: string, times = 1) => {
+    const body = new ReadableStream({
+      pull(controller) {
+        if (times-- > 0) controller.enqueue(new TextEncoder().encode(text));
+        else controller.close();
+      },
+    }, { highWaterMark: 0 });
+    return Array.fromAsync(readEvents(new Response(body)));
+  };
+  assertEquals(await read(":\n".repeat(100_000), 30), []);
+  await assertRejects(() => read("a\n".repeat(100_000), 30), RangeError, "an event is longer than 67108864 characters");
+  const [event] = await read(`id: ${"x".repeat(5000)}\nretry: 999999999\ndata: 1\n\n`);
+  assertEquals([event.id, event.retry, event.data], [undefined, 3_600_000, "1"]);
+});

@@ -433,7 +433,7 @@ Deno.test("services: a fake context has fakes, and a missing one names itself", 
     allow: ({ services: { db } }) => db.list().length > 0,
     run: async (_, { services, get, defer, session }) => {
       defer(() => {});
-      return `${services.db.list()} ${(await get(db)).list()} ${session}`;
+      return `${services.db.list()} ${(await get(db)).list()} ${session()}`;
     },
   });
   const fakes = { db: { list: () => ["fake"] } };

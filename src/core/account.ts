@@ -41,7 +41,10 @@ export type PotName =
   | "endpoints.checked"
   | "auth.running"
   | "handler.keepBytes"
-  | "handler.concurrency";
+  | "handler.concurrency"
+  | "sessions.ending"
+  | "store.operations"
+  | "store.relays";
 
 /** Options of a pot. */
 export interface PotOptions {

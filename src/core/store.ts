@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Account, Accounts } from "./account.ts";
 import type { Change, Changes } from "./changes.ts";
 import type { INTERNALS } from "./internals.ts";
 import type { Notification, Response } from "../protocol/jsonrpc.ts";
@@ -210,6 +211,9 @@ export interface SharedSessionFacts {
   readonly ms: number;
   /** The mark of its end. */
   readonly mark: Mark;
+  /** Account of the client that uses it, and the accounts of the server. */
+  readonly account: Account;
+  readonly accounts: Accounts;
 }
 
 /** The part of a session's state that its client can change. */

@@ -5,6 +5,7 @@
  */
 import { toBase64Url } from "../protocol/base64_url.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
+import type { Account, Accounts, Pot } from "../core/account.ts";
 import type { Change } from "../core/changes.ts";
 import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
 import { type MarkPlace, markStored, toMarkTtl } from "../core/marking.ts";
@@ -20,7 +21,6 @@ import type {
   Store,
 } from "../core/store.ts";
 import { systemClock } from "../core/timers.ts";
-import { ClientShares } from "./client_shares.ts";
 import { PendingEnds } from "./pending_ends.ts";
 import { SessionRecord } from "./session_record.ts";
 
@@ -48,10 +48,24 @@ type News =
     readonly relay?: number;
   };
 
-/** Operations on sessions in progress. Each makes at most three of the store at once. */
-const OPERATIONS = { perClient: 32, total: 256 };
-/** Messages that are passed on to other instances within {@linkcode RELAY_MS}. */
-const RELAYS = { perClient: 64, total: 1024 };
+/** What clients make the instance do with the store. */
+interface Pots {
+  /** Operations on sessions in progress. Each makes at most three of the store at once. */
+  readonly operations: Pot;
+  /** Messages that were passed on to other instances within {@linkcode RELAY_MS}. */
+  readonly relays: Pot;
+  /** Ends of sessions that wait for the store. */
+  readonly ends: Pot;
+}
+
+function findPots(accounts: Accounts): Pots {
+  return {
+    operations: accounts.pot({ name: "store.operations", total: 256, share: 32 }),
+    relays: accounts.pot({ name: "store.relays", total: 1024, share: 64 }),
+    ends: accounts.pot({ name: "sessions.ending", total: 1024, share: 64 }),
+  };
+}
+
 const RELAY_MS = 10_000;
 
 /** The state that one server shares through a store. */
@@ -65,9 +79,10 @@ export class InstanceState implements SharedState {
   readonly #pending = new Map<string, Promise<unknown>>();
   /** Ends of sessions that wait for the store. */
   readonly ends: PendingEnds = new PendingEnds();
-  readonly #operations = new ClientShares(OPERATIONS);
-  readonly #relays = new ClientShares(RELAYS);
-  #relaysUntil = 0;
+  /** Set with the first session. */
+  #pots?: Pots;
+  /** Messages that were passed on, oldest first. */
+  readonly #relayed: { readonly account: Account; readonly until: number }[] = [];
   /** Changes to tell, each once. */
   readonly #changes = new Map<string, SharedChange>();
   #isTelling = false;
@@ -99,12 +114,13 @@ export class InstanceState implements SharedState {
   }
 
   /** Opens a session once its pending operations are finished. */
-  async openSession({ id, ms, mark }: SharedSessionFacts): Promise<SharedSession | undefined> {
-    return await this.share(mark.client, async () => {
+  async openSession({ id, ms, mark, account, accounts }: SharedSessionFacts): Promise<SharedSession | undefined> {
+    this.#pots ??= findPots(accounts);
+    return await this.share(account, async () => {
       await this.#pending.get(id);
       // News must arrive before the state is read, so that no change falls between the two.
       const [key] = await Promise.all([this.hash("session", id), this.#listen()]);
-      const record = new SessionRecord(this, { key, id, ms, mark });
+      const record = new SessionRecord(this, { key, id, ms, mark, account });
       await record.refresh();
       return record;
     });
@@ -130,23 +146,34 @@ export class InstanceState implements SharedState {
   }
 
   /** Runs an operation for a client. Resolves to `undefined` if it has too many in progress. */
-  async share<T>(client: string, run: () => Promise<T>): Promise<T | undefined> {
-    if (!this.#operations.take(client)) return;
+  async share<T>(account: Account, run: () => Promise<T>): Promise<T | undefined> {
+    if (this.#relayed.length) this.#forgetRelays();
+    if (!this.#pots?.operations.take(account)) return;
     try {
       return await run();
     } finally {
-      this.#operations.give(client);
+      this.#pots.operations.give(account);
     }
   }
 
+  /** Takes a place for the end of a session. Returns `false` if there is none. */
+  reserveEnd(key: string, account: Account, write: () => Promise<boolean>): boolean {
+    return !!this.#pots && this.ends.reserve(key, { account, pot: this.#pots.ends, write });
+  }
+
   /** Counts a message that is passed on. Returns `false` if the client has sent too many. */
-  mayRelay(client: string): boolean {
+  mayRelay(account: Account): boolean {
+    this.#forgetRelays();
+    if (!this.#pots?.relays.take(account)) return false;
+    this.#relayed.push({ account, until: systemClock.now() + RELAY_MS });
+    return true;
+  }
+
+  #forgetRelays(): void {
     const now = systemClock.now();
-    if (now >= this.#relaysUntil) {
-      this.#relays.clear();
-      this.#relaysUntil = now + RELAY_MS;
-    }
-    return this.#relays.take(client);
+    const current = this.#relayed.findIndex(({ until }) => until > now);
+    const old = this.#relayed.splice(0, current < 0 ? this.#relayed.length : current);
+    for (const { account } of old) this.#pots?.relays.give(account);
   }
 
   async close(): Promise<void> {

@@ -3,12 +3,13 @@
  *
  * @module
  */
+import type { Account, Pot } from "../core/account.ts";
 import { systemClock } from "../core/timers.ts";
-import { ClientShares } from "./client_shares.ts";
 
 /** An end that takes a place. */
 interface PendingEnd {
-  readonly client: string;
+  readonly account: Account;
+  readonly pot: Pot;
   /** Writes the end. Resolves to `false` if the store did not confirm it. */
   readonly write: () => Promise<boolean>;
   /** The attempt in progress. */
@@ -19,8 +20,6 @@ interface PendingEnd {
   written?: number;
 }
 
-/** Bounds of the ends that wait. */
-const LIMITS = { perClient: 64, total: 1024 };
 /** Milliseconds before the next attempt. */
 const RETRY_MS = 1000;
 /** Milliseconds for which a client may ask again for an end that was written late. */
@@ -29,7 +28,6 @@ const KEPT_MS = 60_000;
 /** The ends that wait, by the key of their session. */
 export class PendingEnds {
   readonly #ends = new Map<string, PendingEnd>();
-  readonly #shares = new ClientShares(LIMITS);
   #stop?: () => void;
   #isClosed = false;
 
@@ -40,11 +38,13 @@ export class PendingEnds {
   }
 
   /** Takes a place for an end. Returns `false` if the client or all clients have too many. */
-  reserve(key: string, { client, write }: Pick<PendingEnd, "client" | "write">): boolean {
+  reserve(key: string, { account, pot, write }: Pick<PendingEnd, "account" | "pot" | "write">): boolean {
     if (this.#ends.has(key)) return true;
     this.#tidy();
-    if (!this.#shares.take(client) && !(this.#dropWritten(client) && this.#shares.take(client))) return false;
-    this.#ends.set(key, { client, write });
+    // A client that does not ask again must not lose the place of an end that waits.
+    if (!pot.hasShare(account)) this.#dropWritten(account);
+    if (!pot.take(account)) return false;
+    this.#ends.set(key, { account, pot, write });
     return true;
   }
 
@@ -105,19 +105,15 @@ export class PendingEnds {
     }
   }
 
-  // A client that does not ask again must not lose the place of an end that waits.
-  #dropWritten(client: string): boolean {
+  #dropWritten({ key: client }: Account): void {
     for (const [key, end] of this.#ends) {
-      if (end.client !== client || end.written === undefined) continue;
-      this.#drop(key, end);
-      return true;
+      if (end.account.key === client && end.written !== undefined) return this.#drop(key, end);
     }
-    return false;
   }
 
   #drop(key: string, end: PendingEnd): void {
     if (this.#ends.get(key) !== end) return;
     this.#ends.delete(key);
-    this.#shares.give(end.client);
+    end.pot.give(end.account);
   }
 }

@@ -5,6 +5,7 @@
  */
 import { toBusy } from "../protocol/errors.ts";
 import { isObject, type Notification, type Response } from "../protocol/jsonrpc.ts";
+import type { Account } from "../core/account.ts";
 import type { Mark } from "../core/marked_ids.ts";
 import { findStored, markStored } from "../core/marking.ts";
 import type { FoundStream, LocalSession, SessionState, SharedSession, WrittenStream } from "../core/store.ts";
@@ -20,6 +21,8 @@ export interface SessionFacts {
   readonly ms: number;
   /** The mark of its end. */
   readonly mark: Mark;
+  /** Account of the client. */
+  readonly account: Account;
 }
 
 /** The record of one session in a store. */
@@ -29,18 +32,20 @@ export class SessionRecord implements SharedSession {
   readonly #instances: InstanceState;
   readonly #ends: number;
   readonly #mark: Mark;
+  readonly #account: Account;
   readonly #streams: StreamLog;
   #isEnded?: boolean;
   #cutoff = 0;
   #state: SessionState = {};
   #local?: LocalSession;
 
-  constructor(instances: InstanceState, { key, id, ms, mark }: SessionFacts) {
+  constructor(instances: InstanceState, { key, id, ms, mark, account }: SessionFacts) {
     this.key = key;
     this.#id = id;
     this.#instances = instances;
     this.#ends = performance.now() + ms;
     this.#mark = mark;
+    this.#account = account;
     this.#streams = new StreamLog(instances, key);
   }
 
@@ -76,7 +81,7 @@ export class SessionRecord implements SharedSession {
   }
 
   reserveEnd(): boolean {
-    return this.#instances.ends.reserve(this.key, { client: this.#mark.client, write: () => this.#writeEnd() });
+    return this.#instances.reserveEnd(this.key, this.#account, () => this.#writeEnd());
   }
 
   async end(): Promise<boolean> {
@@ -98,7 +103,7 @@ export class SessionRecord implements SharedSession {
 
   async update(change: (state: SessionState) => SessionState): Promise<void> {
     this.#state = change(this.#state);
-    const isDone = await this.#instances.share(this.#mark.client, async () => {
+    const isDone = await this.#instances.share(this.#account, async () => {
       await this.#attempt("set", async () => {
         for (let left = ATTEMPTS; left; left--) {
           const found = await this.#instances.get(this.key);
@@ -165,8 +170,8 @@ export class SessionRecord implements SharedSession {
 
   async relay(message: Response | Notification): Promise<boolean> {
     if (message.kind === "response" && !await this.#isAwaited(message)) return true;
-    if (!this.#instances.mayRelay(this.#mark.client)) return false;
-    const isDone = await this.#instances.share(this.#mark.client, async () => {
+    if (!this.#instances.mayRelay(this.#account)) return false;
+    const isDone = await this.#instances.share(this.#account, async () => {
       await this.#instances.attempt("append", async () => {
         const relay = await this.#instances.append(await this.#toRelayLog(), message, RELAY);
         await this.#instances.publish({ session: this.key, relay });
@@ -212,8 +217,7 @@ export class SessionRecord implements SharedSession {
   }
 
   claim(stream?: string): void {
-    const { client } = this.#mark;
-    this.#instances.share(client, () => this.#instances.publish({ session: this.key, claim: stream ?? null }));
+    this.#instances.share(this.#account, () => this.#instances.publish({ session: this.key, claim: stream ?? null }));
   }
 
   // One change at a time of this process, so that only other instances can come first.

@@ -101,4 +101,47 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: "limits.perTenant.running for each tenant",
     full: "503",
   },
+  "sessions.ending": {
+    counts: "ends of sessions that the store has not confirmed, or that it confirmed late within the last minute",
+    payer: CLIENT,
+    share: `64 of 1,024; ${RESERVE}`,
+    full: "DELETE gets 503, and the session goes on",
+  },
+  "store.operations": {
+    counts: "operations on sessions of the store that are in progress",
+    payer: CLIENT,
+    share: `32 of 256; ${RESERVE}`,
+    full: "503",
+  },
+  "store.relays": {
+    counts: "answers and cancellations that were passed on to other instances within 10 seconds",
+    payer: CLIENT,
+    share: `64 of 1,024; ${RESERVE}`,
+    full: "503",
+  },
+};
+
+/**
+ * What is remembered about ids, by the name of its class. It is bounded in itself: a full share or set moves a cut-off, so
+ * it never forgets a mark, and refuses nobody room.
+ */
+export const MARKS: { readonly [name: string]: PotRow } = {
+  "ended sessions (MarkedIds)": {
+    counts: "ids of sessions that have ended",
+    payer: "the client that the session was made for, by the hash in its id",
+    share: "256 ids of one client; 512 clients and ids in each of 512 sets, of which half are for principals",
+    full: "sessions of the client as old as its oldest end are 404, unless they are in memory or were used lately",
+  },
+  "used answers and links (MarkedIds)": {
+    counts: "ids of answers and links with singleUse that were used",
+    payer: "the client that was asked, by the hash in the sealed state",
+    share: "256 ids of one client; 512 clients and ids in each of 512 sets, of which half are for principals",
+    full: "answers of the client to questions as old as its oldest used one are refused with -32602",
+  },
+  "recent sessions (RecentIds)": {
+    counts: "ids of sessions that were used within a minute, and are not in memory",
+    payer: "the client that the session was made for",
+    share: "1,024 of 16,384",
+    full: "the oldest id of the client counts as not used; of all, that of the client that added least recently",
+  },
 };

@@ -115,6 +115,7 @@ function openTable(accounts: Accounts, core: Core): SessionTable {
  */
 export class Sessions {
   readonly #core: Core;
+  readonly #accounts: Accounts;
   readonly #data: WeakMap<ClientFacts, unknown>;
   readonly #table: SessionTable;
   #isForeignKnown = false;
@@ -125,6 +126,7 @@ export class Sessions {
   /** Creates an empty set of sessions. */
   constructor({ core, accounts, data, count }: SessionsParts) {
     this.#core = core;
+    this.#accounts = accounts;
     this.#table = openTable(accounts, core);
     this.#table.sweep ??= (now) => this.#tidy(now);
     this.#data = data;
@@ -195,7 +197,7 @@ export class Sessions {
     if (!unsealed) return;
     const { sealed, mark, leftMs } = unsealed;
     if (options?.isEnding) this.#table.ending.add(id);
-    const shared = await this.#openShared(id, unsealed);
+    const shared = await this.#openShared(id, unsealed, link);
     if (shared?.isEnded) return void this.#table.ended.tell(mark.client, shared.cutoff);
     // Two requests may open the same session at once. Both get the one that was stored, or none if it has ended.
     const raced = this.find(id, link);
@@ -243,9 +245,9 @@ export class Sessions {
     return { sealed, leftMs, mark: { client: sealed.a, at: sealed.t, id: toShortId(id) } };
   }
 
-  async #openShared(id: string, { mark, leftMs }: Unsealed): Promise<SharedSession | undefined> {
+  async #openShared(id: string, { mark, leftMs }: Unsealed, { account }: Link): Promise<SharedSession | undefined> {
     if (!this.#core.shared) return;
-    const shared = await this.#core.shared.openSession({ id, ms: leftMs, mark });
+    const shared = await this.#core.shared.openSession({ id, ms: leftMs, mark, account, accounts: this.#accounts });
     if (shared) return shared;
     throw toBusy("open the session: the client has too many operations in progress");
   }

@@ -54,7 +54,9 @@ export interface UserLinkOptions {
   readonly singleUse?: boolean;
 }
 
-const LINK: KnownOptions<keyof UserLinkOptions> = { names: { message: true, url: true, data: true, singleUse: true } };
+const LINK: KnownOptions<keyof UserLinkOptions> = {
+  names: { message: true, url: true, data: true, singleUse: "boolean" },
+};
 
 /** Makes and opens links of users. */
 export interface UserLinks {
@@ -137,9 +139,6 @@ export function userLinks(options: UserLinksOptions = {}): UserLinks {
     async elicit(ctx, key, options) {
       checkOptions(`ask for a visit to a page`, options, LINK);
       const { message, url, data = null, singleUse = false } = options;
-      if (typeof singleUse !== "boolean") {
-        throw new TypeError(`Cannot ask for a visit to a page: singleUse is ${typeof singleUse}; use true or false`);
-      }
       const { id: principal } = requirePrincipal(ctx);
       // A handler that runs again must ask the same question, and each sealed text is new.
       const link = await ctx.once(`link of ${key}`, async () => {

@@ -9,10 +9,24 @@ import type { SamplingContent, SamplingMessage, SamplingRequest } from "../proto
 import { toForm } from "../schema/form.ts";
 import type { Checked } from "../schema/schema.ts";
 import type { ElicitOptions, ElicitUrlOptions } from "./context.ts";
+import { checkOptions, type KnownOptions } from "./known_options.ts";
 import { FORM, type PreparedQuestion } from "./question.ts";
 
+/** The names of {@linkcode ElicitOptions}. */
+export const ELICIT: KnownOptions<keyof ElicitOptions> = {
+  names: { message: true, schema: true, singleUse: "boolean" },
+  hints: { requestedSchema: "schema", once: "singleUse" },
+};
+
+const ELICIT_URL: KnownOptions<keyof ElicitUrlOptions> = {
+  names: { message: true, url: true, singleUse: "boolean" },
+  hints: { once: "singleUse" },
+};
+
 /** Creates an elicitation with a form. */
-export function elicitation(key: string, { message, schema, singleUse }: ElicitOptions): PreparedQuestion {
+export function elicitation(key: string, options: ElicitOptions): PreparedQuestion {
+  checkOptions(`ask ${quote(key)}`, options, ELICIT);
+  const { message, schema, singleUse = false } = options;
   return {
     key,
     needs: [FORM],
@@ -21,7 +35,7 @@ export function elicitation(key: string, { message, schema, singleUse }: ElicitO
       return {
         method: "elicitation/create",
         params: { message, requestedSchema: form.requestedSchema },
-        isSingleUse: readSingleUse(key, singleUse),
+        isSingleUse: singleUse,
         read(given) {
           const answer = readAction(given);
           if (answer.problem !== undefined || !isObject(given) || given.action !== "accept") return answer;
@@ -34,7 +48,9 @@ export function elicitation(key: string, { message, schema, singleUse }: ElicitO
 }
 
 /** Creates an elicitation with a web page. */
-export function urlElicitation(key: string, { message, url, singleUse }: ElicitUrlOptions): PreparedQuestion {
+export function urlElicitation(key: string, options: ElicitUrlOptions): PreparedQuestion {
+  checkOptions(`ask ${quote(key)}`, options, ELICIT_URL);
+  const { message, url, singleUse = false } = options;
   return {
     key,
     needs: ["elicitation.url"],
@@ -44,7 +60,7 @@ export function urlElicitation(key: string, { message, url, singleUse }: ElicitU
         throw new TypeError(`Cannot ask for a visit to ${quote(url)}: use an http or https URL`);
       }
       const params = { mode: "url", message, url };
-      return { method: "elicitation/create", params, isSingleUse: readSingleUse(key, singleUse), read: readAction };
+      return { method: "elicitation/create", params, isSingleUse: singleUse, read: readAction };
     },
   };
 }
@@ -96,12 +112,6 @@ export const ROOTS: PreparedQuestion = {
   needs: ["roots"],
   make: () => ({ method: "roots/list", params: {}, read: readRoots }),
 };
-
-// Any other value would leave an answer usable twice without a word, or be a promise that was not awaited.
-function readSingleUse(key: string, singleUse: unknown): boolean {
-  if (singleUse === undefined || typeof singleUse === "boolean") return singleUse ?? false;
-  throw new TypeError(`Cannot ask ${quote(key)}: singleUse is not true or false`);
-}
 
 function readAction(given: unknown): Checked {
   const action = isObject(given) ? given.action : undefined;

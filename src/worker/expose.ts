@@ -3,9 +3,12 @@
  *
  * @module
  */
+import { quote } from "../protocol/errors.ts";
 import { LOG_LEVELS } from "../protocol/types.ts";
 import type { Context, ElicitOptions } from "../core/context.ts";
+import { checkOptions } from "../core/known_options.ts";
 import { createLog } from "../core/log.ts";
+import { ELICIT } from "../core/question_kinds.ts";
 import { toForm } from "../schema/form.ts";
 import { deno, findThread, type ThreadGlobal } from "../runtime.ts";
 import { guardConsole } from "../transports/stdio/stdout_guard.ts";
@@ -180,7 +183,10 @@ class ExposedCall {
     } as WorkerContext; // The server returns what its own context returns, so the answers have the declared types.
   }
 
-  async #elicit(key: string, { message, schema, singleUse }: ElicitOptions) {
+  async #elicit(key: string, options: ElicitOptions) {
+    // Before the message, which has the known options only.
+    checkOptions(`ask ${quote(key)}`, options, ELICIT);
+    const { message, schema, singleUse } = options;
     const form = toForm(schema, `the question ${JSON.stringify(key)}`);
     const asked = { message, schema: form.requestedSchema, singleUse };
     // The transforms of the schema run here, because the server has only its JSON Schema.

@@ -97,6 +97,6 @@ Deno.test("a link with singleUse does not open while the store is lost", async (
 
 Deno.test("a singleUse of links that is not true or false is an error", async () => {
   for (const singleUse of ["true", 1, null, Promise.resolve(true)]) {
-    await assertRejects(() => make({}, PAGE, singleUse as never), TypeError, "use true or false");
+    await assertRejects(() => make({}, PAGE, singleUse as never), TypeError, "it must be true or false");
   }
 });

@@ -151,11 +151,11 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   "./auth custom": [[(options) => custom(() => undefined, options), { headers: ["a"], cookies: ["b"], query: ["c"] }]],
   "./auth refuse": [[(options) => refuse(401, options), { reason: "r", cause: 1, retryAfterMs: 5 }]],
   "./auth userLinks": [
-    [userLinks, { secret: "x".repeat(32), ttlMs: 5 }],
+    [userLinks, { server: "s", ttlMs: 5 }],
     [(options) => {
       const ctx = fakeContext({ principal: { id: "ada" }, answers: { k: { action: "accept" } } });
       return userLinks().elicit(ctx, "k", options);
-    }, { message: "m", url: "https://a.example/pay", data: 1 }],
+    }, { message: "m", url: "https://a.example/pay", data: 1, singleUse: true }],
   ],
   "./oauth oauth": [[oauth, {
     resource: "https://a.example/mcp",
@@ -303,6 +303,58 @@ Deno.test("every exported function is in the table of factories, or takes no opt
     }
   }
   assertEquals([...found].sort(), [...Object.keys(FACTORIES), ...Object.keys(WITHOUT_OPTIONS)].sort());
+});
+
+behaviour("a handler that is added later is refused in the same words, with development on or off", async (join) => {
+  const { server } = await join({ handlers: [] });
+  assertThrows(
+    () => server.handlers.add(tool({ name: "late", requiredScopes: ["a"], run: text } as Untyped)),
+    TypeError,
+    'Cannot make tool "late": unknown option requiredScopes; did you mean scopes?',
+  );
+  assertEquals(server.handlers.list(), []);
+});
+
+behaviour("a question refuses misspelt options, which would not be for single use", async (join) => {
+  const schema = { type: "object", properties: { ok: { type: "boolean" } } };
+  const options: Readonly<Record<string, object>> = {
+    elicit: { message: "Pay?", schema, singleuse: true },
+    elicitUrl: { message: "Pay?", url: "https://a.example", singleUses: true },
+    // The answer would be asked for without a schema of its own.
+    form: { message: "Pay?", schema, requestedSchema: schema },
+  };
+  const ask = tool({
+    name: "ask",
+    input: { type: "object", properties: { kind: { type: "string" } } },
+    run: ({ kind = "" }, ctx) =>
+      (kind === "elicitUrl" ? ctx.elicitUrl : ctx.elicit)("pay", options[kind] as Untyped).then(() => "paid"),
+  });
+  let asked = 0;
+  const accept = () => ({ action: "accept" as const, content: {}, count: asked++ });
+  const { client, takeFaults } = await join({ handlers: [ask] }, { onElicit: accept, onElicitUrl: accept });
+  for (const [kind, meant] of [["elicit", "singleUse"], ["elicitUrl", "singleUse"], ["form", "schema"]]) {
+    assertEquals((await client.callTool("ask", { kind })).isError, true);
+    const [{ error }] = takeFaults();
+    assertMatch(`${error}`, new RegExp(`Cannot ask "pay": unknown option \\w+; did you mean ${meant}\\?`));
+  }
+  assertEquals(asked, 0);
+});
+
+behaviour("what forCaller returns has known names only, and an undefined input changes nothing", async (join) => {
+  const input = { type: "object", properties: { a: { type: "number" } }, required: ["a"] } as const;
+  const { client, takeFaults } = await join({
+    handlers: [
+      tool({ name: "same", input, forCaller: () => ({ input: undefined }), run: ({ a }) => `${a}` }),
+      ...[{ scopes: [] }, { inputs: {} }, false, null].map((variant, i) =>
+        tool({ name: `wrong${i}`, input, scopes: ["never"], forCaller: () => variant as Untyped, run: text })
+      ),
+    ],
+  });
+  const { content } = await client.callTool("same", { a: 3 });
+  assertEquals(content, [{ type: "text", text: "3" }]);
+  assertEquals((await client.callTool("same", {})).isError, true);
+  assertEquals((await client.listTools()).map(({ name }) => name), ["same"]);
+  assertMatch(`${takeFaults()[0].error}`, /what forCaller of tool "wrong0" returned: unknown option scopes; remove it/);
 });
 
 /** Calls a factory, and returns the message of its error. Throws if it succeeds. */
@@ -492,33 +544,6 @@ Deno.test("an unknown option is refused with the option to write instead", () =>
     }
   }
   createServer({ ...about, auth: new Gate() });
-});
-
-behaviour("a handler that is added later is refused in the same words, with development on or off", async (join) => {
-  const { server } = await join({ handlers: [] });
-  assertThrows(
-    () => server.handlers.add(tool({ name: "late", requiredScopes: ["a"], run: text } as Untyped)),
-    TypeError,
-    'Cannot make tool "late": unknown option requiredScopes; did you mean scopes?',
-  );
-  assertEquals(server.handlers.list(), []);
-});
-
-behaviour("what forCaller returns has known names only, and an undefined input changes nothing", async (join) => {
-  const input = { type: "object", properties: { a: { type: "number" } }, required: ["a"] } as const;
-  const { client, takeFaults } = await join({
-    handlers: [
-      tool({ name: "same", input, forCaller: () => ({ input: undefined }), run: ({ a }) => `${a}` }),
-      ...[{ scopes: [] }, { inputs: {} }, false, null].map((variant, i) =>
-        tool({ name: `wrong${i}`, input, scopes: ["never"], forCaller: () => variant as Untyped, run: text })
-      ),
-    ],
-  });
-  const { content } = await client.callTool("same", { a: 3 });
-  assertEquals(content, [{ type: "text", text: "3" }]);
-  assertEquals((await client.callTool("same", {})).isError, true);
-  assertEquals((await client.listTools()).map(({ name }) => name), ["same"]);
-  assertMatch(`${takeFaults()[0].error}`, /what forCaller of tool "wrong0" returned: unknown option scopes; remove it/);
 });
 
 Deno.test("development turns on no warnings about options", async () => {

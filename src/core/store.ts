@@ -193,7 +193,7 @@ export interface SharedState {
    * in progress.
    */
   openSession(facts: SharedSessionFacts): Promise<SharedSession | undefined>;
-  /** Returns whether the end of a session is written, or still waits. `undefined` if neither is known. */
+  /** Tries to write the end of a session if it waits. Returns whether it still does. `undefined` if it never waited. */
   findEnd(id: string): Promise<"written" | "waiting" | undefined>;
   /**
    * Spends an id that may be used once, and returns what was known of it before. `undefined` if the store did not answer:

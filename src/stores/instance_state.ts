@@ -127,7 +127,9 @@ export class InstanceState implements SharedState {
   }
 
   async findEnd(id: string): Promise<"written" | "waiting" | undefined> {
-    return this.ends.find(await this.hash("session", id));
+    const key = await this.hash("session", id);
+    const end = this.ends.find(key);
+    return end === "waiting" && await this.ends.write(key) ? "written" : end;
   }
 
   async spend(mark: Mark, ttlMs: number): Promise<Marking | undefined> {

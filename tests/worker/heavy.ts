@@ -38,6 +38,13 @@ export default expose(async (input: { readonly job: string; readonly value?: unk
     ]);
     return { isSame: id === await ctx.once("id", () => "another"), day: day.content, seats: seats.content };
   }
+  if (job === "pay") {
+    const schema = z.object({ yes: z.boolean() });
+    return (await ctx.elicit("sure", { message: "Pay?", schema, singleUse: true })).action;
+  }
+  if (job === "visit") {
+    return (await ctx.elicitUrl("sure", { message: "Pay", url: "https://a.example/", singleUse: true })).action;
+  }
   if (job === "roots") return await ctx.roots();
   if (job === "once") return await ctx.once("known", () => "new");
   if (job === "leave") {

@@ -4,6 +4,7 @@ import { type Context, createServer, McpError, tool } from "../../mod.ts";
 import { connect, fakeContext } from "../../src/testing/testing.ts";
 import { worker } from "../../src/worker/worker.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { call as request, fail } from "../support/requests.ts";
 import heavyInside from "./heavy.ts";
 import type heavy from "./heavy.ts";
 
@@ -44,6 +45,23 @@ behaviour("a handler in a thread has the context of its call", async (join, { ve
   const booked = await client.callTool("heavy", { job: "book" });
   assertEquals(booked.structuredContent, { isSame: true, day: { day: "tue" }, seats: { seats: 20 } });
   assertEquals(asked.toSorted(), ["How many?", "Which day?"]);
+});
+
+Deno.test("an answer with singleUse to a question of a thread counts once", async () => {
+  const server = createServer({ name: "threads", version: "1.0.0", handlers: [makeHeavy()] });
+  const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {}, url: {} } } };
+  for (const job of ["pay", "visit"]) {
+    const params = { name: "heavy", arguments: { job }, _meta };
+    const { requestState } = await request(server, "tools/call", params);
+    const answered = {
+      ...params,
+      requestState,
+      inputResponses: { sure: { action: "accept", content: { yes: true } } },
+    };
+    assertEquals(textOf(await request(server, "tools/call", answered)), "accept");
+    assertMatch((await fail(server, "tools/call", answered)).message, /this answer was used already/);
+  }
+  await server.close();
 });
 
 behaviour("errors of a thread arrive as errors of a handler", async (join) => {

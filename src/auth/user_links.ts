@@ -132,6 +132,9 @@ export function userLinks(options: UserLinksOptions = {}): UserLinks {
       "Cannot make user links: the secret needs the name of a server; set `server` to the name of the one that makes the links",
     );
   }
+  if (store !== undefined && typeof store?.get !== "function") {
+    throw new TypeError("Cannot make user links: store is not a store; use memoryStore() or customStore()");
+  }
   const sealer = new Sealer({ secret, realm: JSON.stringify(["mcp user links", server ?? null]) });
   const spent = new SpentIds(systemClock, toMarkTtl(ttlMs));
   const spendShared = store && ((use: Mark) => spendStored(use, { store, sealer, ttlMs }));

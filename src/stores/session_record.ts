@@ -165,7 +165,7 @@ export class SessionRecord implements SharedSession {
   }
 
   async makeQuestionId(): Promise<string> {
-    return QUESTION + await this.#instances.seal(this.key, [this.#instances.instance, crypto.randomUUID()]);
+    return QUESTION + await this.#instances.seal(this.key, [this.#toAsker()]);
   }
 
   async relay(message: Response | Notification): Promise<boolean> {
@@ -185,7 +185,7 @@ export class SessionRecord implements SharedSession {
   async #isAwaited({ id }: Response): Promise<boolean> {
     if (typeof id !== "string" || !id.startsWith(QUESTION) || this.#relayed.has(id)) return false;
     const opened = await this.#instances.open(this.key, id.slice(QUESTION.length));
-    if (!Array.isArray(opened) || opened[0] === this.#instances.instance || this.#relayed.has(id)) return false;
+    if (!Array.isArray(opened) || opened[0] === this.#toAsker() || this.#relayed.has(id)) return false;
     this.#relayed.add(id);
     for (const oldest of this.#relayed) {
       if (this.#relayed.size <= RELAY.max) break;
@@ -195,6 +195,11 @@ export class SessionRecord implements SharedSession {
   }
 
   readonly #relayed = new Set<string>();
+
+  // Short, because clients repeat it in the ids of their answers.
+  #toAsker(): string {
+    return this.#instances.instance.slice(0, 8);
+  }
 
   /** Handles a message that another instance has received, by its id. */
   async receiveLocal(id: number): Promise<void> {

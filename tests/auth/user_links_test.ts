@@ -48,6 +48,9 @@ Deno.test("a link of one server does not open at another one that shares the sec
   for (const server of [undefined, "", null, 5]) {
     assertThrows(() => userLinks({ secret, server: server as never }), TypeError);
   }
+  for (const store of [null, {}, "memory"]) {
+    assertThrows(() => userLinks({ store: store as never }), TypeError, "store is not a store");
+  }
   assertThrows(() => userLinks({ secret }), TypeError, "the secret needs the name of a server; set `server`");
 });
 

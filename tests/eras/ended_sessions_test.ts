@@ -395,7 +395,7 @@ Deno.test("an answer reaches the instance that asked, and is passed on once", as
   let text = "";
   while (!text.includes("elicitation/create")) text += (await reader?.read())?.value ?? "";
   const asked = /"id":"(ask-[^"]+)"/.exec(text)?.[1];
-  assert(asked);
+  assert(asked && asked.length <= 64, `the id ${asked}`);
   const answer = { id: asked, result: { action: "accept", content: { name: "Ada" } } };
   // An answer of another session does not count, whoever gets it.
   const eve = { id: asked, result: { action: "accept", content: { name: "Eve" } } };

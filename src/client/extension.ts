@@ -137,7 +137,7 @@ export function clientExtension<
     return [type, read] as const;
   });
   const receivers = Object.entries<FormNotification>(notifications ?? {}).map(([method, { params, receive }]) => {
-    const compiled = params && compile(params, method);
+    const compiled = params === undefined ? undefined : compile(params, method);
     const take = async ({ _meta, ...given }: Params) => {
       const checked: Checked = await compiled?.validate(given) ?? { value: given };
       if (checked.problem !== undefined) throw new Error(`Cannot read ${method}: ${checked.problem}`);

@@ -47,7 +47,7 @@ export interface BoundLimits {
 
 /** Binds the limits of a handler, if it has any. Throws if they are not limits. */
 export function bindLimits(limits: HandlerLimits | undefined, handler: LimitedHandler): BoundLimits | undefined {
-  if (limits && !limits[INTERNALS]) {
+  if (limits !== undefined && !Object(limits)[INTERNALS]) {
     throw new TypeError(`Cannot make ${handler.place}: its limits were not made by limits() of @x/mcp/limits`);
   }
   return limits?.[INTERNALS].bind(handler);

@@ -298,10 +298,11 @@ interface FormListen {
 
 function compile(id: string, name: string, { params, subject, run, limits }: Form, refuse: Refuse): Compiling {
   if (typeof run !== "function") throw refuse(`run of ${name} is not a function`);
-  const schema = params && compileSchema(params, { use: "input", place: `${name} of extension ${quote(id)}` });
+  const place = `${name} of extension ${quote(id)}`;
+  const schema = params === undefined ? undefined : compileSchema(params, { use: "input", place });
   schema?.json();
   const needs = [`extensions.${id}`];
-  const bound = bindLimits(limits, { place: `${name} of extension ${quote(id)}`, kind: "method", key: name });
+  const bound = bindLimits(limits, { place, kind: "method", key: name });
   return (core) => {
     const unlimited: Runner = {
       run: (call: Call) =>

@@ -217,7 +217,7 @@ function define<I extends Schema, S extends Services>(
 ): Definition {
   const { name, title, description, icons, allow, use = [], run } = options;
   const { needs, _meta, extensions } = readExtensions(options, place);
-  const input = options.input && compileSchema(options.input, { use: "input", place });
+  const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
   const inputs = input ? toArguments(toTester(options.input, input), place) : [];
   const invoke = async (
     call: Call,

@@ -428,7 +428,7 @@ function define<Input>(form: Form<Input>): Defined {
       _meta,
     }),
     list: listPage && (services?.share(listPage) ?? listPage),
-    convert: form.params && toConverter(form.params, `resource ${quote(key)}`),
+    convert: form.params === undefined ? undefined : toConverter(form.params, `resource ${quote(key)}`),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
   return { definition, template: isTemplate ? template : undefined, services };

@@ -284,8 +284,9 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   const { name, title, description, annotations, icons, allow, use = [], run } = options;
   const place = `tool ${JSON.stringify(name)}`;
   const { needs, _meta, extensions } = readExtensions(options, place);
-  const input = options.input && compileSchema(options.input, { use: "input", place });
-  const output = options.output && compileSchema(options.output, { use: "output", place });
+  // Anything that is given must be a schema. Without one, nothing would be checked.
+  const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
+  const output = options.output === undefined ? undefined : compileSchema(options.output, { use: "output", place });
   // Otherwise a schema without a JSON Schema would fail every tools/list.
   output?.json();
   const invoke = (

@@ -296,7 +296,7 @@ function routerOpener<P extends Schema>(
 ): () => Promise<PathRouter> {
   const { path, toggles } = site;
   const { params, handlers, secret } = options;
-  const schema = params && compileSchema(params, { use: "input", place: `path ${path}` });
+  const schema = params === undefined ? undefined : compileSchema(params, { use: "input", place: `path ${path}` });
   const makeHandlers = typeof handlers === "function" ? handlers : undefined;
   const grow = (branch: Branch) => growServer(options, createEra, { ...branch, toggles });
   return lazy(async () => {
@@ -384,8 +384,10 @@ function checkServerOptions<P extends Schema>(options: RouteServerOptions<P>): v
     throw refuse("handlers must be a list; write it in brackets");
   }
   if (!name || !version) throw refuse("it needs a name and a version");
-  if (store && !(INTERNALS in store)) throw refuse("its store is not a store; make one with customStore()");
-  if (!/\/:/.test(path) && (params || typeof handlers === "function")) {
+  if (store !== undefined && !(INTERNALS in Object(store))) {
+    throw refuse("its store is not a store; make one with customStore()");
+  }
+  if (!/\/:/.test(path) && (params !== undefined || typeof handlers === "function")) {
     throw refuse(`its path ${path} has no parameters; write one like /tenants/:tenant/mcp`);
   }
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {

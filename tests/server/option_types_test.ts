@@ -1,7 +1,7 @@
 // Options of wrong types, checked at runtime because programs may not be type-checked. An option that closes a door must
 // not be ignored because of its value.
 import { assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
-import { createServer, group, only, prompt, resource, resourceProvider, service, tool } from "../../mod.ts";
+import { createServer, extension, group, only, prompt, resource, resourceProvider, service, tool } from "../../mod.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { limits } from "../../src/limits/limits.ts";
 
@@ -117,6 +117,24 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
     'auth.credentials.headers is "x-key"; it must be a list of strings',
   ],
   [() => limits({ rate: untyped({ calls: "5", perMs: 5 }) }), "rate.calls is 5; it must be a number"],
+  ...[null, false, 0, ""].flatMap((none) => {
+    const route = { name: "a", path: "/t/:tenant/mcp", version: "1.0.0", params: untyped(none) };
+    const method = { "a/b": { params: untyped(none), run: () => ({}) } };
+    return ([
+      [() => tool({ name: "t", input: untyped(none), run }), 'the input schema of tool "t": it is not an object'],
+      [() => tool(untyped({ name: "t", output: none, run })), 'the output schema of tool "t": it is not an object'],
+      [() => prompt({ name: "p", input: untyped(none), run }), 'the input schema of prompt "p": it is not an object'],
+      [() => resource({ uri: "x://{a}", name: "a", params: untyped(none), read: run }), "it is not an object"],
+      [() => createServer(route), "the input schema of path /t/:tenant/mcp: it is not an object"],
+      [() => extension({ id: "com.example/a", methods: method }), "the input schema of a/b of extension"],
+      [() => tool({ name: "t", limits: untyped(none), run }), "its limits were not made by limits()"],
+      [() => tool({ name: "t", extensions: untyped(none), run }), "it must be a list; write it in brackets"],
+      [() => createServer({ ...about, store: untyped(none) }), "its store is not a store; make one with customStore()"],
+      [() => createServer({ ...about, auth: untyped(none) }), "auth"],
+      [() => createServer({ ...about, limits: untyped(none) }), "Cannot set limits: they are not an object"],
+      [() => createServer({ ...about, observer: untyped(none) }), "observer is"],
+    ] as const);
+  }),
   [() => only(untyped("tools/call"), (_call, next) => next()), 'they must be a list such as ["tools/call"]'],
   [() => only(["tools/call"], untyped("audit")), "it is not a function"],
   [() => group("g", untyped(undefined)), "its handlers must be a list"],

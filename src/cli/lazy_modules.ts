@@ -58,7 +58,8 @@ export async function importModule<Path extends keyof Modules>(path: Path): Prom
   try {
     return await import(url.href);
   } catch (error) {
-    const state = error instanceof Error ? error.message : String(error);
+    const { toPlain } = await import("./client/terminal_text.ts");
+    const state = toPlain(error instanceof Error ? error.message : error);
     const remedy = platform.runtime === "bun"
       ? "install its packages"
       : "connect to the network once to download its packages";

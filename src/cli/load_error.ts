@@ -5,6 +5,7 @@
  * @module
  */
 import { findSuggestion } from "../core/suggestions.ts";
+import { toPlain } from "./client/terminal_text.ts";
 import { explainPermission } from "./permissions.ts";
 import { platform } from "./platform.ts";
 
@@ -27,7 +28,8 @@ export async function suggestFile(target: string, path: string): Promise<string>
 export function explainLoadError(error: unknown, remedy: string): string {
   // The properties of an error that the file made may throw, too.
   try {
-    return explain(error, remedy);
+    // Deno colours the hints in its messages.
+    return toPlain(explain(error, remedy));
   } catch {
     return `it threw an error that cannot be read while loading\n${remedy}`;
   }

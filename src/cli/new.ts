@@ -5,6 +5,7 @@
  */
 import { type Args, rejectRest } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
+import { findLibraryNames } from "./library_names.ts";
 import { platform } from "./platform.ts";
 import { explainPermission } from "./permissions.ts";
 import { CliError, UsageError } from "./cli_error.ts";
@@ -45,6 +46,7 @@ async function createFiles(args: Args): Promise<void> {
   if ("auth" in flags) return await createProtected(name);
   const [server, test] = [`${name}.ts`, `${name}_test.ts`];
   await refuseExisting([server, test]);
+  const toLibrary = await findLibrary();
   await writeAll([[server, toServerSource(name, toLibrary())], [test, toTestSource(server, toLibrary("testing"))]]);
   console.error(`Created ${server} and ${test}. Run the test:
 
@@ -63,6 +65,7 @@ async function createProtected(name: string): Promise<void> {
   const program = toFolderProgram();
   const serve = toShell([...program, "server.ts", "--http"]);
   const { toProtectedReadme, toProtectedServer, toProtectedTest } = await import("./new_protected.ts");
+  const toLibrary = await findLibrary();
   const modules = { library: toLibrary(), auth: toLibrary("auth"), oauth: toLibrary("oauth") };
   const call = toShell([...program, "call", "http://127.0.0.1:3000/mcp", "add", "text=buy milk"]);
   const doctor = toShell([...program, "doctor", "http://127.0.0.1:3000/mcp"]);
@@ -97,8 +100,20 @@ function toFolderProgram(): readonly string[] {
   );
 }
 
-/** The specifier of this library, or of a sub-path of it. */
-function toLibrary(path?: "auth" | "oauth" | "testing"): string {
+/** A sub-path of this library. */
+type SubPath = "auth" | "oauth" | "testing";
+
+/** Finds the specifiers of this library and of its sub-paths: names that the folder maps, or else this very copy. */
+async function findLibrary(): Promise<(path?: SubPath) => string> {
+  const isMapped = await findLibraryNames();
+  return (path) => {
+    const name = path === undefined ? "@x/mcp" : `@x/mcp/${path}`;
+    return isMapped(name) ? name : toOwnSpecifier(path);
+  };
+}
+
+/** The specifier of this copy of the library, or of a sub-path of it. */
+function toOwnSpecifier(path?: SubPath): string {
   const entry = toEntry();
   const library = entry.includes("/node_modules/") ? "@x/mcp" : entry;
   if (path === undefined) return library;

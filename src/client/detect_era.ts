@@ -7,6 +7,7 @@
  */
 import { HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
+import { toPrintableLine } from "../protocol/printable.ts";
 import { LegacyCodec, legacyProtocol } from "./legacy.ts";
 import { ModernCodec, modernProtocol, readSupported } from "./modern.ts";
 import { delay } from "./delay.ts";
@@ -62,14 +63,14 @@ export async function detectEra(rpc: Rpc, options: DetectOptions): Promise<Proto
   const probing = probe(rpc, codec, modern, legacy);
   // Over HTTP there is always a response.
   const found = legacy.length && !rpc.channel.openStream ? await within(probing, options.probeMs) : await probing;
-  if (found && found !== LATE) return toProtocol(found);
-  if (!legacy.length) throw new Error(`Cannot connect: the server does not speak ${modern.join(", ")}`);
+  if (found && found !== LATE && !("refusal" in found)) return toProtocol(found);
+  if (!legacy.length) throw toModernError(modern, found === LATE ? undefined : found?.refusal);
   try {
     return await shakeHands();
   } catch (error) {
     // A modern server that was slow to start.
     const late = found === LATE ? await probing.catch(() => undefined) : undefined;
-    if (!late) throw error;
+    if (!late || "refusal" in late) throw error;
     return toProtocol(late);
   }
 }
@@ -83,13 +84,31 @@ async function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof LA
   return await Promise.race([promise, waited]).finally(() => late.abort());
 }
 
-/** Returns the facts of a modern server, or `undefined` for a legacy server. */
+/** Why a server counts as a legacy server. */
+interface Refused {
+  readonly refusal: RpcError;
+}
+
+/** The error for a server that must be modern. A response that is not a JSON-RPC message need not be one of a server. */
+function toModernError(modern: readonly string[], refusal: RpcError | undefined): Error {
+  if (refusal?.code === 0) {
+    const state = refusal.message.replace(/^Cannot read the response: /, "");
+    const message = `Cannot connect: there is no MCP server at this URL: ${state}; check the URL and the server`;
+    return new RpcError(0, message, undefined, refusal.status);
+  }
+  const reason = refusal
+    ? `; it refused server/discover with ${toPrintableLine(refusal.message)} (${refusal.code})`
+    : "";
+  return new Error(`Cannot connect: the server does not speak ${modern.join(", ")}${reason}`);
+}
+
+/** Returns the facts of a modern server, the refusal of a legacy server, or `undefined` if it only responds otherwise. */
 async function probe(
   rpc: Rpc,
   codec: ModernCodec,
   modern: readonly string[],
   legacy: readonly string[],
-): Promise<ServerFacts | undefined> {
+): Promise<ServerFacts | Refused | undefined> {
   for (let refusals = 0;; refusals++) {
     try {
       const { result } = await rpc.request("server/discover", {});
@@ -105,7 +124,7 @@ async function probe(
         if (version === undefined) return;
         codec.version = version;
       } else if (isModernRefusal(error)) throw error;
-      else return;
+      else return { refusal: error };
     }
   }
 }

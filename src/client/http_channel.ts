@@ -6,7 +6,7 @@
  * @module
  */
 import { startBackgroundTimer } from "../runtime.ts";
-import { readText } from "./response_text.ts";
+import { describeResponse, readText } from "./response_text.ts";
 import type { Channel, SendOptions, SendResult, ServerStream, Trace } from "./channel.ts";
 import { readEvents, type StreamEvent } from "./event_stream.ts";
 import { type Message, readMessages } from "./message.ts";
@@ -225,8 +225,9 @@ export function isStream({ ok, headers }: Response): boolean {
 export async function toError(response: Response): Promise<RpcError> {
   const text = await readText(response);
   const { error } = readBody(response, text) ?? {};
-  const message = error?.message ?? `Cannot open the stream: got ${response.status} ${text.slice(0, 500)}`.trim();
-  return new RpcError(error?.code ?? 0, message, error?.data, response.status);
+  const { status, headers } = response;
+  const message = error?.message ?? `Cannot open the stream: ${describeResponse({ status, headers, text })}`;
+  return new RpcError(error?.code ?? 0, message, error?.data, status);
 }
 
 async function expectEnd(events: AsyncGenerator<StreamEvent>, reply: Message): Promise<Message> {

@@ -4,6 +4,8 @@
  * @module
  */
 
+import { toPrintableLine } from "../protocol/printable.ts";
+
 /** The most characters of one message. Without this limit, an endless message would fill the memory. */
 export const MAX_CHARACTERS: number = 64 * 1024 * 1024;
 
@@ -18,4 +20,31 @@ export async function readText({ body }: Response): Promise<string> {
     }
   }
   return text + decoder.decode();
+}
+
+/** A response that is not a JSON-RPC message. Over a channel without HTTP, there is only text. */
+export interface ReceivedText {
+  readonly status?: number;
+  readonly headers?: Headers;
+  readonly text?: string;
+}
+
+/** The characters of a response in an error message. */
+const MAX_SHOWN = 200;
+/** The characters of a page in which its title is looked for. */
+const MAX_HEAD = 10_000;
+
+/**
+ * Describes a response for an error message: its status, its type and its first line, such as
+ * `got 502 text/html: Bad Gateway`. Of a page, only the title is shown.
+ */
+export function describeResponse({ status, headers, text = "" }: ReceivedText): string {
+  const [type] = (headers?.get("content-type") ?? "").split(";");
+  const isPage = /html/i.test(type) || /^\s*<(!doctype|html)/i.test(text);
+  const [line] = isPage
+    ? [/<title[^>]*>([^<]*)/i.exec(text.slice(0, MAX_HEAD))?.[1] ?? ""]
+    : /\S[^\r\n]*/.exec(text) ?? [""];
+  const shown = toPrintableLine(line.trim().slice(0, MAX_SHOWN));
+  const received = [status, toPrintableLine(type.trim().slice(0, MAX_SHOWN))].filter(Boolean).join(" ");
+  return `got ${received || "a text"}${shown && `: ${shown}`}`;
 }

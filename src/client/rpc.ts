@@ -10,6 +10,7 @@ import type { Channel } from "./channel.ts";
 import { AnswerSlots } from "./answer_slots.ts";
 import type { Message, Notification } from "./message.ts";
 import { checkTimeout, startTimer } from "./delay.ts";
+import { describeResponse } from "./response_text.ts";
 import { RpcError } from "./rpc_error.ts";
 import type { Held } from "./subscription.ts";
 
@@ -225,9 +226,14 @@ class ChannelRpc implements Rpc {
   async notify(method: string, params?: Params): Promise<void> {
     const message = { jsonrpc: "2.0" as const, method, params };
     const outcome = await this.channel.send(message, { headers: this.codec.toHeaders(message) });
-    const { status, text, message: { error } = {} } = outcome;
+    const { status, message: { error } = {} } = outcome;
     if (status === undefined || (status >= 200 && status < 300 && !error)) return;
-    throw new RpcError(error?.code ?? 0, error?.message ?? `Cannot notify: got ${status} ${text}`, error?.data, status);
+    throw new RpcError(
+      error?.code ?? 0,
+      error?.message ?? `Cannot notify: ${describeResponse(outcome)}`,
+      error?.data,
+      status,
+    );
   }
 
   receive(message: Message, from?: Running): void {
@@ -403,10 +409,9 @@ function toRunning(
   };
 }
 
-function toOutcome(id: Id, { message, status, headers, text }: Awaited<ReturnType<Channel["send"]>>): Outcome {
-  if (!message) {
-    throw new RpcError(0, `Cannot read the response: got ${status} ${text?.slice(0, 500)}`.trim(), undefined, status);
-  }
+function toOutcome(id: Id, received: Awaited<ReturnType<Channel["send"]>>): Outcome {
+  const { message, status, headers } = received;
+  if (!message) throw new RpcError(0, `Cannot read the response: ${describeResponse(received)}`, undefined, status);
   const { error, result } = message;
   if (error) throw new RpcError(error.code, error.message, error.data, status);
   if (message.id !== id) throw new Error(`Cannot use the response to ${message.id}: the request was ${id}`);

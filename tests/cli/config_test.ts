@@ -620,6 +620,35 @@ testProcesses("install requires named permissions for code, and grants them", as
   });
 });
 
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: new imports the library by the name that the folder gives it`, async () => {
+    const mapped: Record<string, unknown> = { "@x/mcp": `${root}mod.ts` };
+    const sub = { ...mapped, "@x/mcp/": `${root}src/` };
+    for (
+      const [file, value, library, testing] of [
+        ["deno.json", { imports: mapped }, true, false],
+        ["deno.json", { imports: { "@x/mcp": "jsr:@x/mcp@^0.1.0" } }, true, true],
+        ["deno.jsonc", `{ /* here */ "imports": ${JSON.stringify(sub)}, }`, true, true],
+        ["../deno.json", { imports: { "@x/mcp": "npm:@x/mcp" } }, true, true],
+        ["deno.json", { imports: { "@x/mcp-other": "jsr:@x/mcp-other" } }, false, false],
+        ["package.json", { devDependencies: { "@x/mcp": "1.0.0" } }, true, true],
+        ["package.json", { name: "@x/mcp-app" }, false, false],
+      ] as const
+    ) {
+      if (name === "bun" && !file.startsWith("package")) continue;
+      await withFiles({ "in/a": "" }, async (cwd) => {
+        await Deno.writeTextFile(`${cwd}/in/${file}`, typeof value === "string" ? value : JSON.stringify(value));
+        const { code, stderr } = await run([...program, "new", "weather"], { cwd: `${cwd}/in` });
+        assertEquals(code, 0, stderr);
+        const texts = ["weather.ts", "weather_test.ts"].map((name) => Deno.readTextFileSync(`${cwd}/in/${name}`));
+        const names = JSON.stringify(value);
+        assertEquals(/from "@x\/mcp";/.test(texts[0]), library, names);
+        assertEquals(/from "@x\/mcp\/testing";/.test(texts[1]), testing, names);
+      });
+    }
+  });
+}
+
 testProcesses("Deno: an error about a missing permission of a config file names the flag", async () => {
   const tools = {
     web: { description: "x", fetch: { url: "https://api.example.com/" } },

@@ -1,5 +1,5 @@
 // A file that cannot be loaded: the message comes first, then the lines of the user's files, then all others.
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { explainLoadError } from "../../src/cli/load_error.ts";
 import { runtimes, testProcesses, withFiles } from "../support/command_line.ts";
 import { root, run } from "../support/processes.ts";
@@ -115,3 +115,17 @@ Deno.test("an error without a message or a stack is explained too", () => {
   const long = Object.assign(new Error("x".repeat(100_000)), { stack: undefined });
   assert(explainLoadError(long, "Fix it.").length < 3000);
 });
+
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: the colours of a runtime's hint are not shown as escape codes`, async () => {
+    const source = 'import { z } from "no-such-package";\nexport default [z];';
+    await withFiles({ "s.ts": source, "deno.json": {} }, async (cwd) => {
+      for (const env of [{ FORCE_COLOR: "1", NO_COLOR: "" }, { FORCE_COLOR: "3", NO_COLOR: "" }]) {
+        const { code, stderr } = await run([...program, "check", "s.ts"], { cwd, env });
+        assertEquals(code, 2);
+        assertStringIncludes(stderr, "no-such-package");
+        assertEquals(stderr.includes("\\u{1b}"), false, stderr);
+      }
+    });
+  });
+}

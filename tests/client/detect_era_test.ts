@@ -140,11 +140,38 @@ Deno.test("an era can be requested", async () => {
   await using older = await connect(both, { versions: ["2025-03-26"] });
   assertEquals(older.server.version, "2025-03-26");
   const server = old((heard) => fault(heard, -32601, 200));
-  await assertRejects(() => connect(url, { fetch: server.fetch, era: "modern" }), Error, "does not speak 2026-07-28");
+  await assertRejects(
+    () => connect(url, { fetch: server.fetch, era: "modern" }),
+    Error,
+    "does not speak 2026-07-28; it refused server/discover with error -32601 (-32601)",
+  );
   assertEquals(methodsOf(server), ["server/discover"]);
   await assertRejects(() => connect(both, { era: "modern", versions: ["2025-11-25"] }), TypeError, "none of versions");
   await both.close();
 });
+
+const page = (text: string, status: number, type = "text/html; charset=utf-8") =>
+  new Response(text, { status, headers: { "content-type": type } });
+
+for (
+  const [received, respond] of [
+    ["got 502 text/html: Bad Gateway", () => page("<html><title>Bad Gateway</title><h1>x", 502)],
+    ["got 200 text/html: My \\u{1b}[2J page", () => page("<!doctype html>\n<TITLE> My \x1b[2J page\n</TITLE>", 200)],
+    ["got 404 text/html", () => page("<!doctype html>" + "x".repeat(100_000), 404)],
+    ["got 503 text/plain: upstream down", () => page("\n upstream down\nat x", 503, "text/plain")],
+    ["got 500 application/json: {", () => Response.json({ busy: "x".repeat(5000) }, { status: 500 })],
+    ["got 204", () => new Response(null, { status: 204 })],
+  ] as const
+) {
+  const fetch = () => Promise.resolve(respond());
+  Deno.test(`connect to a web server that is not MCP reports what it received: ${received}`, async () => {
+    for (const options of [{ era: "modern" }, { versions: ["2026-07-28"] }, { era: "legacy" }, {}] as const) {
+      const { message, status } = await assertRejects(() => connect(url, { fetch, ...options }), RpcError);
+      assertStringIncludes(message, received);
+      assertEquals([status, message.length < 500, message.includes("<")], [respond().status, true, false], message);
+    }
+  });
+}
 
 Deno.test("a subscription that a server on a pipe cancels ends, with or without a result", async () => {
   for (const last of [undefined, { resultType: "complete", said: "bye" }]) {
@@ -233,8 +260,8 @@ Deno.test("a stream that names no endpoint is closed", async () => {
   );
   const ending = fakeHttp(({ http }) => http === "GET" ? stream([]) : new Response(null, { status: 405 }));
   await assertRejects(() => connect(url, { fetch: ending.fetch }), Error, "the stream ended before it");
-  const none = fakeHttp(() => new Response("nobody", { status: 404 }));
-  const error = await assertRejects(() => connect(url, { fetch: none.fetch }), RpcError, "got 404 nobody");
+  const none = fakeHttp(() => new Response("nobody", { status: 404, headers: { "content-type": "text/plain" } }));
+  const error = await assertRejects(() => connect(url, { fetch: none.fetch }), RpcError, "got 404 text/plain: nobody");
   assertEquals(error.status, 404);
 });
 

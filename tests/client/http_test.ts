@@ -246,9 +246,13 @@ Deno.test("a result of an undeclared type is refused", async () => {
 
 Deno.test("an invalid response is an error that quotes it", async () => {
   const answers: Readonly<Record<string, (heard: Heard) => Response>> = {
-    "got 502 <html>": () => new Response("<html>", { status: 502, headers: { "content-type": "text/html" } }),
+    "got 502 text/html: Bad Gateway": () =>
+      new Response("<html><title> Bad Gateway\n</title><p>x", {
+        status: 502,
+        headers: { "content-type": "text/html" },
+      }),
     "got 202": () => new Response(null, { status: 202 }),
-    'got 503 {"busy":true}': () => Response.json({ busy: true }, { status: 503 }),
+    'got 503 application/json: {"busy":true}': () => Response.json({ busy: true }, { status: 503 }),
     "Cannot read the server's message": () => Response.json({ result: {} }),
     "Cannot use the response to 99": () => ok({ id: 99 }),
     "Cannot use the result": (heard) => ok(heard, { content: "text" }),
@@ -313,13 +317,15 @@ Deno.test("the response in a stream is the one with the request's id", async () 
 Deno.test("a notification succeeds with any success status, and fails with any other", async () => {
   let status = 202;
   const server = modern((heard) =>
-    status === 400 ? fault(heard, -32600, 400) : new Response(status === 503 ? "busy" : null, { status })
+    status === 400
+      ? fault(heard, -32600, 400)
+      : new Response(status === 503 ? "busy" : null, { status, headers: { "content-type": "text/plain" } })
   );
   await using client = await connect(url, { fetch: server.fetch });
   for (status of [202, 200, 204]) await client.notify("notifications/x", { a: 1 });
   assertEquals(server.heard.at(-1)?.params, { a: 1 });
   status = 503;
-  await assertRejects(() => client.notify("notifications/x"), RpcError, "got 503 busy");
+  await assertRejects(() => client.notify("notifications/x"), RpcError, "got 503 text/plain: busy");
   status = 400;
   assertEquals((await assertRejects(() => client.notify("notifications/x"), RpcError)).code, -32600);
 });
@@ -390,10 +396,12 @@ Deno.test("a stream that cannot be opened now is tried again later", async () =>
   let status = 500;
   const server = legacy(({ http }) => {
     if (http !== "GET") return undefined;
-    return status === 200 ? stream([], "open") : new Response("not now", { status });
+    return status === 200
+      ? stream([], "open")
+      : new Response("not now", { status, headers: { "content-type": "text/plain" } });
   });
   await using client = await connect(url, { fetch: server.fetch, era: "legacy", onNotification() {} });
-  await assertRejects(() => client.subscribe({ toolsListChanged: true }), RpcError, "got 500 not now");
+  await assertRejects(() => client.subscribe({ toolsListChanged: true }), RpcError, "got 500 text/plain: not now");
   status = 200;
   await client.subscribe({ toolsListChanged: true });
   await client.close();
@@ -510,7 +518,10 @@ Deno.test("a stream that cannot be resumed fails its call", async () => {
   const place = `id: a\nretry: 1\ndata:\n\n`;
   const answers: Readonly<Record<string, readonly [first: string, then: () => Response | Promise<Response>]>> = {
     "the stream ended before it": ["data:\n\n", () => stream([])],
-    "got 400 gone": [place, () => new Response("gone", { status: 400 })],
+    "got 400 text/plain: gone": [
+      place,
+      () => new Response("gone", { status: 400, headers: { "content-type": "text/plain" } }),
+    ],
     "stream ended before it": [place, () => Promise.reject(new TypeError("no network"))],
   };
   for (const [state, [first, then]] of Object.entries(answers)) {
@@ -664,7 +675,7 @@ Deno.test("a GET stream is reopened, from its start if needed", async () => {
     places.push(headers.get("last-event-id"));
     if (places.length === 1) return stream(["id: a\nretry: 5\ndata:\n\n", news("tools")]);
     if (places.length === 2) return Promise.reject(new TypeError("no network"));
-    if (places.length === 3) return new Response("gone", { status: 400 });
+    if (places.length === 3) return new Response("gone", { status: 400, headers: { "content-type": "text/plain" } });
     return stream([news("prompts")], "open");
   });
   const seen: string[] = [];

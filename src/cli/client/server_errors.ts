@@ -4,7 +4,7 @@
  * @module
  */
 import { RpcError } from "../../client/rpc_error.ts";
-import { UNAUTHENTICATED } from "../../protocol/errors.ts";
+import { INSUFFICIENT_SCOPE, UNAUTHENTICATED } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { CliError, ServerError } from "../cli_error.ts";
 import { type ConnectionProblem, explainConnectionError } from "../connection_errors.ts";
@@ -61,8 +61,10 @@ function toRemedy(error: RpcError, name: string): string {
   if (code === UNAUTHENTICATED && !/^https?:/i.test(name)) {
     return "; serve it over HTTP, and name its URL with --header";
   }
-  if (status === 401 || status === 403) return `; authenticate with --header authorization="Bearer …"`;
+  if (code === INSUFFICIENT_SCOPE) return "; use credentials with these scopes";
+  if (status === 401) return `; authenticate with --header authorization="Bearer …"`;
+  if (status === 403) return "; use credentials that allow it";
   if (status === 429) return "; wait, or raise the limit of the server";
   if (status !== undefined && status >= 500) return "; check the log of the server";
-  return code === 0 && status !== undefined ? "; check the path" : "";
+  return code === 0 && status !== undefined && !error.message.includes("; check the URL") ? "; check the path" : "";
 }

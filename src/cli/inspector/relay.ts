@@ -136,16 +136,9 @@ function checkRequest(request: Request, info: ConnectionInfo, key: string): stri
   const site = headers.get("sec-fetch-site");
   if (site !== null && site !== "same-origin") return "it is only for the page of the inspector";
   if (method !== "POST" || !isJsonType(headers.get("content-type"))) return "it must be a POST request with JSON";
-  if (!isEqual(headers.get("x-inspector-key") ?? "", key)) {
+  if (headers.get("x-inspector-key") !== key) {
     return "the key is wrong; open the link that the terminal shows";
   }
-}
-
-/** Compares in constant time, so that timing does not reveal a part of the key. */
-function isEqual(received: string, key: string): boolean {
-  let difference = received.length ^ key.length;
-  for (let at = 0; at < key.length; at++) difference |= received.charCodeAt(at) ^ key.charCodeAt(at);
-  return difference === 0;
 }
 
 async function readBody(request: Request): Promise<Params | undefined> {

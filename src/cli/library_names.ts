@@ -1,0 +1,47 @@
+/**
+ * Whether the working directory gives this library the name `@x/mcp`, so that new files can import it by that name.
+ *
+ * @module
+ */
+import { isObject, type Params } from "../protocol/jsonrpc.ts";
+import { joinPath, toFolder } from "./path.ts";
+import { platform } from "./platform.ts";
+
+const NAME = "@x/mcp";
+const MAX_BYTES = 1024 * 1024;
+
+/** Finds out which names the nearest `deno.json` or `package.json` knows. The function tests a name. */
+export async function findLibraryNames(): Promise<(specifier: string) => boolean> {
+  const names = platform.runtime === "deno" ? ["deno.json", "deno.jsonc", "package.json"] : ["package.json"];
+  for (let folder = platform.toPath(".");; folder = toFolder(folder)) {
+    for (const name of names) {
+      const text = await readFile(joinPath(folder, name));
+      if (text?.includes(`"${NAME}`)) return await readNames(text, name);
+    }
+    if (toFolder(folder) === folder) return () => false;
+  }
+}
+
+async function readNames(text: string, name: string): Promise<(specifier: string) => boolean> {
+  const { readJsonc } = await import("./config/jsonc.ts");
+  const { value } = readJsonc(text, name);
+  if (!isObject(value)) return () => false;
+  if (name === "package.json") {
+    const isInstalled = [value.dependencies, value.devDependencies].some((all) => isObject(all) && NAME in all);
+    return () => isInstalled;
+  }
+  const imports: Params = isObject(value.imports) ? value.imports : {};
+  // Deno derives the sub-paths of a package. Those of a file need names of their own.
+  const isPackage = /^(jsr|npm):/.test(String(imports[NAME] ?? ""));
+  return (specifier) => specifier in imports || isPackage || `${NAME}/` in imports && specifier !== NAME;
+}
+
+async function readFile(path: string): Promise<string | undefined> {
+  try {
+    // Deno would prompt for each folder.
+    if (!platform.mayRead(path) || (await platform.files.stat(path))?.kind !== "file") return;
+    return new TextDecoder().decode(await platform.files.read(path, MAX_BYTES));
+  } catch {
+    return;
+  }
+}

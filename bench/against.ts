@@ -100,6 +100,8 @@ async function compareStarts({ own, other }: Trees, runtime: Runtime, pairs: num
 
 /** Processes of each copy that serve pipelined calls, because equal processes differ by some percent. */
 const PIPED_PROCESSES = 4;
+/** Turns before the measured ones, in which engines compile the code. With a quarter of them, equal code differs by a tenth. */
+const PIPED_WARM_UP = 12;
 /** Pipelined calls in one turn. */
 const PIPED_CALLS = 20_000;
 
@@ -118,12 +120,11 @@ async function comparePiped(
     const servers = order.map(({ folder }) => startPiped(toWords(runtime, folder + file, [])));
     try {
       for (const server of servers) await openPiped(server, manner);
-      for (let turn = -3; turn < pairs / PIPED_PROCESSES; turn++) {
+      for (let turn = -PIPED_WARM_UP; turn < pairs / PIPED_PROCESSES; turn++) {
         for (const at of turn % 2 ? [1, 0] : [0, 1]) {
           const calls = toCalls(manner, PIPED_CALLS);
           const before = readRunTime(servers[at].pid);
           await sendAll(servers[at], calls, PIPED_CALLS);
-          // The first turns compile the code.
           const used = readRunTime(servers[at].pid) - before;
           if (turn >= 0) micros[order[at] === own ? "own" : "other"].push(used / PIPED_CALLS * 1e6);
         }

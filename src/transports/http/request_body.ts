@@ -10,7 +10,7 @@ import { type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { Aging } from "../../core/aging.ts";
 import type { Ticker, Timeout } from "../../core/timers.ts";
 import type { LargeBodies } from "./large_body.ts";
-import { type SmallRequests, type Turn, Turns } from "./turns.ts";
+import { type Turn, Turns } from "./turns.ts";
 
 /** Maximum bytes of a small body. Even thousands of them take little memory. */
 export const SMALL = 65_536;
@@ -46,20 +46,17 @@ interface Slow {
 }
 
 /** Reads request bodies. */
-export class RequestBodies implements SmallRequests {
+export class RequestBodies {
   readonly #core: Core;
   readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
   readonly #small: number;
   readonly #arriving: Aging<Receiver>;
   readonly #slow = new Map<Receiver, Slow>();
-  #arrived = 0;
   /** The turns of bodies over {@linkcode HEAVY} bytes. Their reader reports the end of each step. */
-  readonly turns: Turns;
+  readonly turns: Turns = new Turns();
   /** Awaited bodies that need a turn. Those that have arrived have a place in the queue. */
   readonly #heavy = new Map<Receiver, Turn | undefined>();
-  /** Number of those that are not slow yet. */
-  #heavyArriving = 0;
   #large?: LargeBodies;
   /** Why no body is read any more. */
   #closed?: Unread;
@@ -72,15 +69,6 @@ export class RequestBodies implements SmallRequests {
     this.#ticker = ticker;
     this.#small = Math.min(SMALL, request.bodyBytes);
     this.#arriving = new Aging(ticker, SLOW_MS, (receiver) => this.#setDeadline(receiver));
-    this.turns = new Turns(this);
-  }
-
-  get arrived(): number {
-    return this.#arrived;
-  }
-
-  get areArriving(): boolean {
-    return this.#arriving.size > this.#heavyArriving;
   }
 
   /**
@@ -96,14 +84,12 @@ export class RequestBodies implements SmallRequests {
     if (length === null || !(Number(length) <= this.#small)) return this.#readLarge(request, receiver.account);
     this.#arriving.add(receiver);
     if (Number(length) > HEAVY) return this.#readInTurn(request, receiver);
-    this.#arrived++;
     return request.arrayBuffer();
   }
 
   // It counts as arriving while it waits for its turn, so it is charged after a while.
   async #readInTurn(request: Request, receiver: Receiver): Promise<ArrayBuffer> {
     this.#heavy.set(receiver, undefined);
-    this.#heavyArriving++;
     const body = await request.arrayBuffer();
     if (!this.#heavy.has(receiver)) return body;
     const { account } = receiver;
@@ -126,7 +112,7 @@ export class RequestBodies implements SmallRequests {
   /** Call this when reading has ended. */
   end(receiver: Receiver): void {
     this.#arriving.delete(receiver);
-    if (this.#heavy.size && this.#heavy.delete(receiver) && !this.#slow.has(receiver)) this.#heavyArriving--;
+    if (this.#heavy.size) this.#heavy.delete(receiver);
     if (this.#slow.size) this.#endSlow(receiver);
   }
 
@@ -139,7 +125,6 @@ export class RequestBodies implements SmallRequests {
   }
 
   #setDeadline(receiver: Receiver): void {
-    if (this.#heavy.has(receiver)) this.#heavyArriving--;
     if (this.#closed) return this.#abort(receiver, this.#closed);
     const { bodyMs } = this.#limits;
     const { account } = receiver;

@@ -343,6 +343,8 @@ export interface HttpModule {
 
 /** The global scope of a worker thread. */
 export interface ThreadGlobal {
+  /** The name that its creator gave it. */
+  readonly name?: string;
   postMessage(message: unknown): void;
   addEventListener(type: "message", listener: (event: { readonly data: unknown }) => void): void;
   /** Ends the thread. Bun has no such function. */
@@ -383,6 +385,18 @@ export function findThread(): ThreadGlobal | undefined {
   const isThread = bun ? !bun.isMainThread : "WorkerGlobalScope" in globalThis;
   // TypeScript types the global scope as that of the main thread.
   return isThread ? globalThis as unknown as ThreadGlobal : undefined;
+}
+
+/** Named locks that threads of one process share. The locks of a thread are released when it really ends. */
+export interface ThreadLocks {
+  request(name: string, hold: () => Promise<unknown>): Promise<unknown>;
+  query(): Promise<{ readonly held?: readonly { readonly name?: string }[] }>;
+}
+
+/** Returns the locks of Deno. Bun has none, and needs none: it ends a thread at once, and announces that. */
+export function findThreadLocks(): ThreadLocks | undefined {
+  const locks: unknown = deno && Reflect.get(globalThis.navigator, "locks");
+  return locks ? locks as ThreadLocks : undefined; // The Web Locks API.
 }
 
 /** Returns the global `process`. It is read only when needed, because on Deno that loads several modules. */

@@ -10,7 +10,7 @@ import { checkOptions } from "../core/known_options.ts";
 import { createLog } from "../core/log.ts";
 import { ELICIT } from "../core/question_kinds.ts";
 import { toForm } from "../schema/form.ts";
-import { deno, findThread, type ThreadGlobal } from "../runtime.ts";
+import { deno, findThread, findThreadLocks, type ThreadGlobal } from "../runtime.ts";
 import { guardConsole } from "../transports/stdio/stdout_guard.ts";
 import { type FromThread, type ThreadFacts, toError, toSentError, type ToThread } from "./messages.ts";
 
@@ -79,7 +79,11 @@ class Exposed {
     guardConsole();
     thread.addEventListener("message", ({ data }) => this.#take(data as ToThread)); // Only the pool sends messages.
     this.#announceEnd();
-    this.#send({ kind: "ready" });
+    const ready = () => this.#send({ kind: "ready" });
+    const locks = findThreadLocks();
+    // Released when the thread has really ended, which may be long after it was terminated.
+    if (locks && thread.name) locks.request(thread.name, () => (ready(), new Promise(() => {})));
+    else ready();
   }
 
   // Deno does not announce that a thread has ended itself.

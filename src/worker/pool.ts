@@ -5,7 +5,8 @@
  */
 import type { Context } from "../core/context.ts";
 import { FairQueue } from "../core/fair_queue.ts";
-import { startBackgroundTimer } from "../runtime.ts";
+import { toBusy } from "../protocol/errors.ts";
+import { bun, findThreadLocks, startBackgroundTimer } from "../runtime.ts";
 import {
   type FromThread,
   isCloneable,
@@ -26,7 +27,8 @@ export interface WorkerPoolOptions {
   readonly startMs?: number;
   /**
    * Milliseconds that a cancelled handler may take to stop before its thread is terminated. Defaults to 250. Deno cannot
-   * terminate a thread that never waits, so long loops must check `signal`.
+   * terminate a thread that never waits, so long loops must check `signal`. Until it ends, it counts towards `size`. If
+   * all threads are in this state, calls are refused with code -31503.
    */
   readonly stopMs?: number;
 }
@@ -38,7 +40,8 @@ export class Pool {
   readonly #idle: Thread[] = [];
   /** Calls that wait for a thread. Callers take turns, so that one with many calls does not keep out the others. */
   readonly #waiting = new FairQueue<Waiter>();
-  #size = 0;
+  /** Threads that may use a processor: those that run calls, are idle, or were terminated and have not ended. */
+  readonly #threads = new Set<Thread>();
 
   /** Creates a pool without threads. */
   constructor(url: URL, options: Required<WorkerPoolOptions>) {
@@ -62,8 +65,9 @@ export class Pool {
     for (let thread = this.#idle.pop(); thread; thread = this.#idle.pop()) {
       if (!thread.hasEnded) return Promise.resolve(thread);
       // Something that its handler left behind has failed.
-      this.#size--;
+      this.#threads.delete(thread);
     }
+    if (this.#isLost()) throw toBusy(LOST);
     const { promise, resolve, reject } = Promise.withResolvers<Thread>();
     const give: Waiter = (find) => {
       signal.removeEventListener("abort", giveUp);
@@ -77,7 +81,7 @@ export class Pool {
       this.#waiting.delete(principal?.id, give);
       reject(signal.reason);
     };
-    if (this.#size < this.#options.size) give(() => this.#start());
+    if (this.#threads.size < this.#options.size) give(() => this.#start());
     else {
       this.#waiting.add(principal?.id, give);
       signal.addEventListener("abort", giveUp, { once: true });
@@ -87,14 +91,29 @@ export class Pool {
 
   // A thread that cannot be made does not count. Otherwise later calls would wait for it.
   #start(): Thread {
-    const thread = new Thread(this.#url, this.#options);
-    this.#size++;
+    const thread = new Thread(this.#url, this.#options, () => this.#refuseWaiting());
+    this.#threads.add(thread);
     return thread;
+  }
+
+  #isLost(): boolean {
+    return this.#threads.size >= this.#options.size && [...this.#threads].every(({ isLost }) => isLost);
+  }
+
+  // Nobody knows when a thread that computes will end, or whether it will.
+  #refuseWaiting(): void {
+    while (this.#isLost()) {
+      const next = this.#waiting.take();
+      if (!next) return;
+      next(() => {
+        throw toBusy(LOST);
+      });
+    }
   }
 
   #release(thread: Thread): void {
     if (thread.hasEnded) {
-      this.#size--;
+      this.#threads.delete(thread);
       return this.#startNext();
     }
     const next = this.#waiting.take();
@@ -107,7 +126,7 @@ export class Pool {
 
   // If a thread cannot be made, the next call tries to make one. Otherwise it would wait for nothing.
   #startNext(): void {
-    while (this.#size < this.#options.size) {
+    while (this.#threads.size < this.#options.size) {
       const next = this.#waiting.take();
       if (!next) return;
       next(() => this.#start());
@@ -118,7 +137,7 @@ export class Pool {
     const at = this.#idle.indexOf(thread);
     if (at < 0) return;
     this.#idle.splice(at, 1);
-    this.#size--;
+    this.#threads.delete(thread);
     thread.end();
   }
 }
@@ -126,10 +145,20 @@ export class Pool {
 /** Gives a thread to a call. The call fails if the thread cannot be made. */
 type Waiter = (find: () => Thread) => void;
 
+const LOST = "run the call: all threads compute for calls that were cancelled (size of the worker)";
+/** Milliseconds in which a terminated thread ends if it waits for something. */
+const ENDING_MS = 500;
+
 /** A worker thread, which runs one call at a time. */
 class Thread {
   /** Whether the thread can run no more calls. */
   hasEnded = false;
+  /** Whether the thread was terminated and computes on. */
+  isLost = false;
+  /** Name of the thread, and of the lock that it holds on Deno. */
+  readonly #name = `mcp ${crypto.randomUUID()}`;
+  readonly #onLost: () => void;
+  readonly #closed = Promise.withResolvers<void>();
   readonly #url: URL;
   readonly #options: Required<WorkerPoolOptions>;
   readonly #worker: Worker;
@@ -139,10 +168,11 @@ class Thread {
   #failure?: Error;
   #stopTimer?: () => void;
 
-  constructor(url: URL, options: Required<WorkerPoolOptions>) {
+  constructor(url: URL, options: Required<WorkerPoolOptions>, onLost: () => void) {
     this.#url = url;
     this.#options = options;
-    this.#worker = new Worker(url, { type: "module" });
+    this.#onLost = onLost;
+    this.#worker = new Worker(url, { type: "module", name: this.#name });
     this.#worker.addEventListener("message", ({ data }) => this.#receive(data as FromThread)); // Sent by `expose`.
     this.#worker.addEventListener("error", (event) => {
       // Without it, an error that a thread does not catch ends the process.
@@ -151,7 +181,10 @@ class Thread {
     });
     this.#worker.addEventListener("messageerror", () => this.#crash("it sent a value that cannot be copied"));
     // Only Bun sends this event.
-    this.#worker.addEventListener("close", () => this.#crash(ENDED));
+    this.#worker.addEventListener("close", () => {
+      this.#closed.resolve();
+      this.#crash(ENDED);
+    });
   }
 
   /** Runs a call. Rejects at once if it is cancelled. */
@@ -173,7 +206,7 @@ class Thread {
     return job.result.promise;
   }
 
-  /** Settles when no handler runs. */
+  /** Settles when no handler runs. A terminated thread may compute on for as long as it wants. */
   settled(): Promise<void> {
     return this.#job?.ended.promise ?? Promise.resolve();
   }
@@ -192,7 +225,18 @@ class Thread {
     this.#stopTimer?.();
     this.#job?.stop();
     this.#worker.terminate();
-    this.#job?.ended.resolve();
+    if (this.#job) this.#awaitEnd(this.#job);
+  }
+
+  async #awaitEnd(job: Job): Promise<void> {
+    this.#startTimer(ENDING_MS, () => {
+      this.isLost = true;
+      this.#onLost();
+    });
+    // A thread that has not called expose() holds no lock, and has never run a call.
+    if (this.#isReady) await (bun ? this.#closed.promise : untilReleased(this.#name));
+    this.#stopTimer?.();
+    job.ended.resolve();
   }
 
   #begin(job: Job): void {
@@ -259,6 +303,16 @@ class Thread {
     this.#stopTimer = () => clearTimeout(timer);
   }
 }
+
+/** Settles when the thread that holds a lock has ended. A pending request for the lock would keep the process alive. */
+async function untilReleased(name: string): Promise<void> {
+  const locks = findThreadLocks();
+  while ((await locks?.query())?.held?.some((lock) => lock.name === name)) {
+    await new Promise<void>((resolve) => startBackgroundTimer(resolve, POLL_MS));
+  }
+}
+
+const POLL_MS = 20;
 
 /** One call on a thread. */
 class Job {

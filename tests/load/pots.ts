@@ -89,12 +89,6 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: "what others leave; each byte counts towards memory.bytes too",
     full: "the client with most bytes loses its oldest result",
   },
-  "handler.concurrency": {
-    counts: "calls that wait for one handler",
-    payer: CLIENT,
-    share: `a quarter of the total; ${RESERVE}`,
-    full: "503",
-  },
   "perTenant.running": {
     counts: "calls of one concrete path that run or wait",
     payer: "the tenant: the concrete path",

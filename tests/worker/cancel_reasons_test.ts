@@ -8,7 +8,7 @@ import { textOf } from "../support/behaviour.ts";
 import { pause } from "../hostile/attack.ts";
 
 Deno.test("a reason that is no text ends the thread of a blocked handler, and not the process", async () => {
-  const run = worker<typeof heavy>(new URL("./heavy.ts", import.meta.url), { size: 1, idleMs: 0, stopMs: 20 });
+  const run = worker<typeof heavy>(new URL("./heavy.ts", import.meta.url), { size: 2, idleMs: 0, stopMs: 20 });
   const input = { type: "object", properties: { job: { type: "string" }, value: {} } } as const;
   const blocked = tool({ name: "blocked", input, run: async (input, ctx) => await run(input as never, ctx) as string });
   const server = createServer({ name: "threads", version: "1.0.0", handlers: [blocked] });

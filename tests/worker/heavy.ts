@@ -13,7 +13,8 @@ export default expose(async (input: { readonly job: string; readonly value?: unk
     return ctx.signal.reason;
   }
   if (job === "check") { for (;;) ctx.signal.throwIfAborted(); }
-  if (job === "burn") {
+  if (job === "announce and burn") await ctx.progress(1);
+  if (job === "burn" || job === "announce and burn") {
     for (const end = performance.now() + Number(value); performance.now() < end;);
     return "burnt";
   }

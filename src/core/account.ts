@@ -41,7 +41,6 @@ export type PotName =
   | "endpoints.checked"
   | "auth.running"
   | "handler.keepBytes"
-  | "handler.concurrency"
   | "sessions.ending"
   | "store.operations"
   | "store.relays";

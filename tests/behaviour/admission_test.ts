@@ -13,7 +13,7 @@ import {
   tool,
 } from "../../mod.ts";
 import { refuse } from "../../src/auth/auth.ts";
-import { RpcError } from "../../src/testing/testing.ts";
+import { fakeClock, RpcError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 
 const hello = tool({ name: "hello", run: () => "hello" });
@@ -170,8 +170,9 @@ behaviour("capabilities that are switched off are neither declared nor served", 
   ];
   const all = await connect({ handlers });
   const off = { listChanged: false, subscribe: false, completions: false, logging: false };
+  const clock = fakeClock();
   const { client, server } = await connect(
-    { handlers, capabilities: off },
+    { handlers, capabilities: off, clock },
     way.era === "modern" ? { logLevel: "debug" } : {},
   );
   const discover = async (from: typeof client) =>
@@ -197,7 +198,9 @@ behaviour("capabilities that are switched off are neither declared nor served", 
   for (const method of unknown) {
     assertEquals((await fails(() => client.request(method, { level: "info", uri: "x://r" }))).code, -32601);
   }
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  // Announcements wait for the clock, and would arrive before a response.
+  await clock.advance(1000);
+  await client.listTools();
   assertEquals(client.received, []);
 });
 

@@ -9,7 +9,7 @@ import {
   fakeContext,
   RpcError,
 } from "../../src/testing/testing.ts";
-import { behaviour, textOf } from "../support/behaviour.ts";
+import { behaviour, textOf, turn } from "../support/behaviour.ts";
 
 const yesNo = z.object({ ok: z.boolean() });
 const accept = <C>(content: C) => ({ action: "accept", content }) as const;
@@ -680,7 +680,7 @@ behaviour("a cancelled call no longer waits for its answer", async (connect) => 
   const stop = new AbortController();
   const { client } = await connect({ handlers: [order] }, {
     onElicit() {
-      setTimeout(() => stop.abort(), 1);
+      turn().then(() => stop.abort());
       return new Promise(() => {});
     },
   });

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/
 import { z } from "zod";
 import { type Context, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
 import { RpcError } from "../../src/testing/testing.ts";
-import { behaviour, gate, LEGACY_VERSIONS, started, textOf, until } from "../support/behaviour.ts";
+import { behaviour, gate, LEGACY_VERSIONS, started, textOf, turn, until } from "../support/behaviour.ts";
 
 function traced(log: string[], name: string): Middleware {
   return async (call, next) => {
@@ -112,7 +112,7 @@ behaviour("concurrent calls each get their own progress and result", async (conn
     async run({ n }, ctx) {
       for (let i = 1; i <= 3; i++) {
         await ctx.progress(n * 100 + i);
-        await new Promise((resolve) => setTimeout(resolve, n % 3));
+        for (let turns = n % 3; turns > 0; turns--) await turn();
       }
       return n;
     },
@@ -245,7 +245,7 @@ behaviour("a cancelled call stops, gets no response, and affects no other call",
 behaviour("once computes one value for all who ask, and tries again after a failure", async (connect) => {
   let made = 0;
   const make = async () => {
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await turn();
     return { made: ++made, on: new Date(0) };
   };
   const fail = () => Promise.reject(new Error("not now"));
@@ -290,12 +290,16 @@ behaviour("a call that is cancelled during its validation does not start its han
   ];
   for (const call of calls) started<unknown>(call);
   await until(() => checked.size === 3, "the validation");
+  const staying = started(client.callTool("slow", { a: "staying" }));
+  await until(() => checked.size === 4, "the validation of the call that is not cancelled");
   stop.abort();
   for (const call of calls) await assertRejects(() => call);
   await until(() => cancelled === 3, "the cancellation");
   open();
-  await new Promise((resolve) => setTimeout(resolve, 30));
-  assertEquals(ran, []);
+  // Its validation ends after those of the cancelled calls.
+  await staying;
+  await turn();
+  assertEquals(ran, ["staying"]);
   assertEquals(takeFaults(), []);
 });
 
@@ -370,9 +374,9 @@ behaviour("a lost connection cancels a call only if it has no session", async (c
   assert(response.body);
   await response.body.cancel(); // The connection is lost.
   if (era === "modern") await until(() => log.includes("cancelled 2"), "the call is cancelled");
-  // In a session, a cancellation would arrive before this: other calls are answered, and time passes.
+  // In a session, a cancellation would arrive before the response to another call.
   assertEquals(textOf(await client.callTool("quick")), "quick");
-  await new Promise((resolve) => setTimeout(resolve, 30));
+  await turn();
   assertEquals(log.slice(2), era === "modern" ? ["cancelled 2"] : []);
   open();
   assertEquals(textOf(await staying), "1");
@@ -396,7 +400,7 @@ behaviour("clients that use the same ids never get each other's responses", asyn
     input: z.object({ text: z.string() }),
     async run({ text }, ctx) {
       await ctx.progress(1, { message: text });
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * 5));
+      for (let turns = Math.random() * 3; turns > 0; turns--) await turn();
       return text;
     },
   });

@@ -6,17 +6,6 @@ import { limits } from "../../src/limits/limits.ts";
 import { fakeClock, RpcError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
 
-const pause = (ms: number, signal?: AbortSignal) =>
-  new Promise<void>((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal?.addEventListener("abort", end);
-  });
-
 async function fails(run: () => Promise<unknown>): Promise<RpcError> {
   const error = await assertRejects(run);
   if (!(error instanceof RpcError)) throw error;
@@ -25,16 +14,21 @@ async function fails(run: () => Promise<unknown>): Promise<RpcError> {
 
 behaviour("every kind of handler has a timeout of its own", async (connect) => {
   const reached: LimitEvent[] = [];
+  const clock = fakeClock();
+  const { pass, open } = gate();
+  let running = 0;
   const aborted: string[] = [];
   const hang = (name: string, { signal }: { readonly signal: AbortSignal }) =>
-    new Promise<never>((_, reject) =>
+    new Promise<never>((_, reject) => {
+      running++;
       signal.addEventListener("abort", () => {
         aborted.push(name);
         reject(signal.reason);
-      })
-    );
+      });
+    });
   const short = limits({ timeoutMs: 30 });
   const { client } = await connect({
+    clock,
     observer: { limit: (event) => reached.push(event) },
     handlers: [
       tool({ name: "t", limits: short, run: (_, ctx) => hang("t", ctx) }),
@@ -46,21 +40,24 @@ behaviour("every kind of handler has a timeout of its own", async (connect) => {
         complete: { a: (_value, _others, ctx) => hang("c", ctx) },
         run: (_, ctx) => hang("p", ctx),
       }),
-      tool({ name: "free", run: () => pause(60).then(() => "done") }),
+      tool({ name: "free", run: () => (running++, pass.then(() => "done")) }),
     ],
   });
   const slow = started(client.callTool("free"));
-  const errors = await Promise.all([
+  const errors = Promise.all([
     fails(() => client.callTool("t")),
     fails(() => client.readResource("x://r")),
     fails(() => client.getPrompt("p", { a: "" })),
     fails(() => client.complete({ type: "ref/prompt", name: "p" }, { name: "a", value: "" })),
   ]);
-  for (const { code, message } of errors) {
+  await until(() => running === 5, "all calls run");
+  await clock.advance(60);
+  for (const { code, message } of await errors) {
     assertEquals(code, -32603);
     assertStringIncludes(message, "took longer than 30 ms (handler.timeoutMs)");
   }
   assertEquals(aborted.toSorted(), ["c", "p", "r", "t"]);
+  open();
   assertEquals(textOf(await slow), "done");
   assertEquals(reached.map(({ limit }) => limit), Array(4).fill("handler.timeoutMs"));
 });
@@ -175,24 +172,28 @@ behaviour("while a resource that a handler reads waits for an answer or a place,
 });
 
 behaviour("the time of an answer does not count towards the timeout, and that of the handler does", async (connect) => {
+  const clock = fakeClock();
+  let ended = 0;
   const ask = tool({
     name: "ask",
     input: z.object({ workMs: z.number() }),
     limits: limits({ timeoutMs: 120 }),
     async run({ workMs }, ctx) {
       await ctx.elicit("a", { message: "Sure?", schema: z.object({ ok: z.boolean() }) });
-      await pause(workMs, ctx.signal);
+      await clock.advance(workMs);
+      ended++;
       return "done";
     },
   });
   const onElicit = async () => {
-    await pause(250);
+    await clock.advance(250);
     return { action: "accept" as const, content: { ok: true } };
   };
-  const { client } = await connect({ handlers: [ask] }, { onElicit });
-  assertEquals(textOf(await client.callTool("ask", { workMs: 1 })), "done");
+  const { client } = await connect({ clock, handlers: [ask] }, { onElicit });
+  assertEquals(textOf(await client.callTool("ask", { workMs: 100 })), "done");
   const { message } = await fails(() => client.callTool("ask", { workMs: 400 }));
   assertStringIncludes(message, "handler.timeoutMs");
+  await until(() => ended === 2, "the end of the handler");
 });
 
 behaviour(
@@ -237,12 +238,13 @@ behaviour(
 );
 
 behaviour("the time in the queue of a handler does not count towards its timeout", async (connect) => {
+  const clock = fakeClock();
   const work = tool({
     name: "work",
     limits: limits({ concurrency: 1, timeoutMs: 600 }),
-    run: () => pause(200).then(() => "done"),
+    run: () => clock.advance(200).then(() => "done"),
   });
-  const { client } = await connect({ handlers: [work] });
+  const { client } = await connect({ clock, handlers: [work] });
   const results = await Promise.all([1, 2, 3, 4, 5].map(() => client.callTool("work")));
   assertEquals(results.map(textOf), Array(5).fill("done"));
 });
@@ -260,17 +262,21 @@ behaviour("a call that waits for its turn can be cancelled", async (connect) => 
       return "done";
     },
   });
-  const { client } = await connect({ handlers: [work] });
+  const reached: LimitEvent[] = [];
+  const calls: CallEvent[] = [];
+  const { client } = await connect({
+    handlers: [work],
+    observer: { limit: (event) => reached.push(event), call: (event) => calls.push(event) },
+  });
   const cancel = new AbortController();
   const first = started(client.callTool("work", { n: 1 }));
   await until(() => runs.length === 1, "the first call runs");
   const second = started(client.callTool("work", { n: 2 }, { signal: cancel.signal }));
   const third = started(client.callTool("work", { n: 3 }));
-  // An HTTP client that disconnects is noticed once its stream is open.
-  await pause(80);
+  await until(() => reached.length === 2, "two calls wait");
   cancel.abort();
   await assertRejects(() => second);
-  await pause(80);
+  await until(() => calls.some(({ outcome }) => outcome === "cancelled"), "the server cancels the call");
   open();
   assertEquals(textOf(await first), "done");
   assertEquals(textOf(await third), "done");
@@ -291,14 +297,15 @@ behaviour("a handler that ignores its cancellation keeps its place until it ends
       return "done";
     },
   });
-  const { client } = await connect({ handlers: [work] });
+  const reached: LimitEvent[] = [];
+  const { client } = await connect({ handlers: [work], observer: { limit: (event) => reached.push(event) } });
   const cancel = new AbortController();
   const first = started(client.callTool("work", {}, { signal: cancel.signal }));
   await until(() => running === 1, "the first call runs");
   cancel.abort();
   await assertRejects(() => first);
   const second = started(client.callTool("work"));
-  await pause(50);
+  await until(() => reached.length === 1 || most > 1, "the second call waits");
   open();
   assertEquals(textOf(await second), "done");
   assertEquals(most, 1);
@@ -458,16 +465,17 @@ behaviour("a handler that reads a resource with the same limits takes one place"
   });
   const { pass, open } = gate();
   let isHeld = true;
+  let running = 0;
   const { client } = await connect({
     handlers: [
       read,
       resource({ uri: "x://a", name: "a", limits: one, read: async (_, ctx) => await ctx.readResource("x://c") }),
-      resource({ uri: "x://b", name: "b", limits: one, read: () => isHeld ? pass.then(() => "b") : "b" }),
+      resource({ uri: "x://b", name: "b", limits: one, read: () => (running++, isHeld ? pass.then(() => "b") : "b") }),
       resource({ uri: "x://c", name: "c", limits: one, read: () => "c" }),
     ],
   });
   const first = started(client.callTool("read"));
-  await pause(80);
+  await until(() => running === 1, "the resource is read");
   // The place is taken until the outer handler ends.
   assertEquals((await fails(() => client.readResource("x://c"))).code, -31503);
   open();
@@ -479,26 +487,39 @@ behaviour("a handler that reads a resource with the same limits takes one place"
 
 behaviour("the time in the queue of a handler counts as time that a call waited", async (connect) => {
   const calls: CallEvent[] = [];
+  const reached: LimitEvent[] = [];
+  const clock = fakeClock();
+  const { pass, open } = gate();
   const work = tool({
     name: "work",
     limits: limits({ concurrency: 1 }),
-    run: () => pause(200).then(() => "done"),
+    run: async () => {
+      await pass;
+      await clock.advance(150);
+      return "done";
+    },
   });
-  const { client } = await connect({ handlers: [work], observer: { call: (event) => calls.push(event) } });
+  const { client } = await connect({
+    clock,
+    handlers: [work],
+    observer: { call: (event) => calls.push(event), limit: (event) => reached.push(event) },
+  });
   const cancel = new AbortController();
   const all = [1, 2].map(() => started(client.callTool("work")));
   const third = started(client.callTool("work", {}, { signal: cancel.signal }));
-  await pause(120);
+  await until(() => reached.length === 2, "two calls wait");
+  await clock.advance(120);
   cancel.abort();
-  await Promise.all(all);
   await assertRejects(() => third);
   const ended = () => calls.filter(({ method }) => method === "tools/call");
+  await until(() => ended().length === 1, "the cancelled call has ended");
+  open();
+  await Promise.all(all);
   await until(() => ended().length === 3, "all calls have ended");
   const [cancelled, first, second] = ended();
   assertEquals([cancelled, first, second].map(({ outcome }) => outcome), ["cancelled", "result", "result"]);
-  assert(cancelled.waitedMs >= 50 && cancelled.waitedMs <= cancelled.durationMs, `${cancelled.waitedMs}`);
-  assert(first.waitedMs < 100, `${first.waitedMs}`);
-  assert(second.waitedMs >= 150 && second.waitedMs <= second.durationMs - 150, `${second.waitedMs}`);
+  const times = [cancelled, first, second].map(({ waitedMs, durationMs }) => [waitedMs, durationMs]);
+  assertEquals(times, [[120, 120], [0, 270], [270, 420]]);
 });
 
 behaviour("a completer has the concurrency of its handler, and counts apart from it", async (connect) => {
@@ -511,7 +532,9 @@ behaviour("a completer has the concurrency of its handler, and counts apart from
     running--;
     return ["a"];
   };
+  const reached: LimitEvent[] = [];
   const { client } = await connect({
+    observer: { limit: (event) => reached.push(event) },
     handlers: [
       prompt({
         name: "p",
@@ -534,7 +557,7 @@ behaviour("a completer has the concurrency of its handler, and counts apart from
   const calls = [started(ofPrompt())];
   await until(() => running === 1, "the completer runs");
   calls.push(started(ofPrompt()));
-  await pause(80);
+  await until(() => reached.length === 1 || most > 1, "the second call waits");
   assertEquals(most, 1);
   assertEquals((await fails(ofPrompt)).code, -31503);
   assertEquals((await client.getPrompt("p", { a: "" })).messages.length, 1);

@@ -2,14 +2,13 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
 import { RpcError } from "../../src/testing/testing.ts";
-import { behaviour, gate, LEGACY_VERSIONS, until } from "../support/behaviour.ts";
+import { behaviour, gate, LEGACY_VERSIONS, turn, until } from "../support/behaviour.ts";
 
 const handlers = [
   tool({ name: "t", run: () => "t" }),
   prompt({ name: "p", run: () => "p" }),
   resource({ uri: "x://{id}", name: "x", complete: { id: () => [] }, read: () => "x" }),
 ];
-const pause = () => new Promise((resolve) => setTimeout(resolve, 2));
 
 for (const waits of [false, true]) {
   behaviour(`middleware sees every method${waits ? ", and may take its time" : ""}`, async (connect, { era }) => {
@@ -17,9 +16,9 @@ for (const waits of [false, true]) {
     const ended: string[] = [];
     const use: Middleware = async (call, next) => {
       seen.push(call.method);
-      if (waits) await pause();
+      if (waits) await turn();
       const result = await next();
-      if (waits) await pause();
+      if (waits) await turn();
       ended.push(call.method);
       return result;
     };
@@ -63,7 +62,7 @@ for (const waits of [false, true]) {
 behaviour("middleware refuses whatever it wants to, and nothing is left of it", async (connect, { era, transport }) => {
   let refused = "";
   const use: Middleware = async (call, next) => {
-    await pause();
+    await turn();
     if (call.method === refused) throw new McpError(4050, "Not today", { method: call.method });
     return await next();
   };
@@ -105,7 +104,7 @@ behaviour("middleware knows who shakes hands, and what the client gets", async (
     // The server sends no notification before the response, which carries the session id.
     await call.log.emergency("hello");
     await call.progress(1);
-    await pause();
+    await turn();
     await assertRejects(() => call.roots(), TypeError, "Cannot ask the client in initialize");
     return { ...await next(), instructions: `For ${principal?.id}` };
   };

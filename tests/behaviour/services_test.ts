@@ -2,7 +2,7 @@
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { prompt, resource, resourceProvider, service, type ServiceEnd, tool, ToolError } from "../../mod.ts";
 import type { Connection } from "../../src/testing/testing.ts";
-import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
+import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 
 /** A service that records what happens to it. */
 function recorder() {
@@ -192,7 +192,7 @@ behaviour("if one make fails, the services made for the call are disposed", asyn
   const make = (name: string) =>
     service(name, () => name, { per: "call", dispose: (name, end) => void log.push(`${name} ${end}`) });
   const broken = service("broken", async () => {
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await turn();
     throw new ToolError("broken");
   }, { per: "call" });
   const use = tool({ name: "use", services: { a: make("a"), broken, b: make("b") }, run: () => void log.push("run") });
@@ -343,12 +343,13 @@ behaviour("deferred work runs after the response, and its errors are reported", 
 
 behaviour("closing waits for deferred work before it disposes services", async (connect) => {
   const { log, db } = recorder();
+  const { pass, open } = gate();
   const later = tool({
     name: "later",
     services: { db },
     run: (_, { defer }) => {
       defer(async () => {
-        await new Promise((resolve) => setTimeout(resolve, 30));
+        await pass;
         log.push("deferred");
       });
       return "ok";
@@ -356,7 +357,10 @@ behaviour("closing waits for deferred work before it disposes services", async (
   });
   const { client, server } = await connect({ handlers: [later] });
   await client.callTool("later");
-  await server.close();
+  const closed = server.close();
+  await turn();
+  open();
+  await closed;
   assertEquals(log, ["make db", "deferred", "dispose db result"]);
 });
 

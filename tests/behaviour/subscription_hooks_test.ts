@@ -1,10 +1,22 @@
 // A provider learns of the first and the last subscriber of each URI, however a subscription ends.
 import { assertEquals } from "@std/assert";
-import { type Context, createServer, resource, resourceProvider, type ResourceProviderOptions } from "../../mod.ts";
+import {
+  type Context,
+  createServer,
+  type Observer,
+  resource,
+  resourceProvider,
+  type ResourceProviderOptions,
+} from "../../mod.ts";
 import { connect as connectTo, fakeClock } from "../../src/testing/testing.ts";
-import { behaviour, gate, until } from "../support/behaviour.ts";
+import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 
-const settle = () => new Promise((resolve) => setTimeout(resolve, 30));
+/** Counts the subscriptions that have ended. */
+function countEnds() {
+  const ends = { count: 0 };
+  const observer: Observer = { subscription: ({ state }) => void (ends.count += Number(state === "ended")) };
+  return { ends, observer };
+}
 
 /** A provider that records its calls. */
 function provide(options: Partial<ResourceProviderOptions> = {}) {
@@ -22,8 +34,10 @@ function provide(options: Partial<ResourceProviderOptions> = {}) {
 
 behaviour("a provider learns of the first and the last subscriber of a URI", async (connect) => {
   const { calls, provider } = provide();
+  const { ends, observer } = countEnds();
   const { client, join } = await connect({
     handlers: [provider, resource({ uri: "note://fixed", name: "fixed", read: () => "" })],
+    observer,
   });
   const other = await join();
   const first = await client.subscribe({ resourceSubscriptions: ["note://1", "note://fixed", "other://1"] });
@@ -31,7 +45,8 @@ behaviour("a provider learns of the first and the last subscriber of a URI", asy
   const second = await other.subscribe({ resourceSubscriptions: ["note://1", "note://2"] });
   assertEquals(calls.splice(0), ["+ note://1", "+ note://2"]);
   await first.close();
-  await settle();
+  await until(() => ends.count > 0, "the first subscription to end");
+  await turn();
   assertEquals(calls, []);
   await second.close();
   await until(() => calls.length === 2, "both to be called");
@@ -81,28 +96,26 @@ Deno.test("a session that expires has left its resources", async () => {
   assertEquals(calls, ["+ note://1"]);
   await client.request("resources/unsubscribe", { uri: "note://1" });
   await client.request("resources/unsubscribe", { uri: "note://1" });
-  await settle();
+  await turn();
   await client.request("resources/subscribe", { uri: "note://1" });
   assertEquals(calls, ["+ note://1", "- note://1", "+ note://1"]);
   await clock.advance(25 * 60 * 60_000);
-  await settle();
+  await turn();
   assertEquals(calls, ["+ note://1", "- note://1", "+ note://1", "- note://1"]);
   await server.close();
 });
 
 behaviour("callers from which `allow` hides the provider do not count", async (connect) => {
-  for (
-    const allow of [
-      ({ principal }: Context) => principal?.id === "ada",
-      async ({ principal }: Context) => (await settle(), principal?.id === "ada"),
-    ]
-  ) {
+  let decided = 0;
+  const isAda = ({ principal }: Context) => (decided++, principal?.id === "ada");
+  for (const allow of [isAda, async (ctx: Context) => (await turn(), isAda(ctx))]) {
     const { calls, provider } = provide({ allow });
     const { client, join } = await connect({ handlers: [provider] });
     const ada = await join({ principal: { id: "ada" } });
+    decided = 0;
     const hidden = await client.subscribe({ resourceSubscriptions: ["note://1"] });
-    await settle();
-    await settle();
+    await until(() => decided > 0, "the decision on the subscriber");
+    await turn();
     assertEquals(calls, []);
     const seen = await ada.subscribe({ resourceSubscriptions: ["note://1"] });
     await until(() => calls.length === 1, "the subscriber");
@@ -110,10 +123,11 @@ behaviour("callers from which `allow` hides the provider do not count", async (c
     await until(() => calls.length === 2, "the subscriber to leave");
     assertEquals(calls, ["+ note://1", "- note://1"]);
     // One that leaves before `allow` has decided was never there.
+    decided = 0;
     await (await ada.subscribe({ resourceSubscriptions: ["note://2"] })).close();
-    await settle();
-    await settle();
-    assertEquals(calls.length % 2, 0);
+    await until(() => decided > 0, "the decision on the next subscriber");
+    await turn();
+    await until(() => calls.length % 2 === 0, "the provider to be called twice, or never");
     await hidden.close();
   }
 });
@@ -132,15 +146,18 @@ behaviour("unsubscribe waits for a slow subscribe, and errors go to onError", as
       throw new Error(`cannot leave ${uri}`);
     },
   });
-  const { client, takeFaults } = await connect({ handlers: [provider] });
+  const { ends, observer } = countEnds();
+  const { client, takeFaults } = await connect({ handlers: [provider], observer });
   for (let i = 0; i < 3; i++) {
+    const before = ends.count;
     await (await client.subscribe({ resourceSubscriptions: ["note://1"] })).close();
-    await settle();
+    await until(() => ends.count > before, "the subscription to end");
   }
+  await turn();
   assertEquals(calls, ["+ note://1"]);
   open();
   await until(() => calls.length === 2, "unsubscribe");
-  await settle();
+  await turn();
   assertEquals(calls, ["+ note://1", "- note://1"]);
   const faults = takeFaults().map(({ error, subject }) => [subject, Object(error).message]);
   assertEquals(faults, [["note://1", "cannot watch note://1"], ["note://1", "cannot leave note://1"]]);

@@ -16,7 +16,7 @@ import { memoryStore } from "../../src/stores/stores.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { z } from "zod";
 import { startSession } from "../hostile/unread.ts";
-import { gate, started, textOf, until } from "../support/behaviour.ts";
+import { gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
 const params = z.object({ tenant: z.string().regex(/^[a-z ]+$/), floor: z.coerce.number().int() });
@@ -109,16 +109,16 @@ tenants("handlers may depend on the parameters, and are made once for each path"
 tenants("changes reach the clients of one tenant, or of all", async (start, join) => {
   const note = resource({ uri: "note:/1", name: "note", read: () => "" });
   const touch = tool({ name: "touch", run: (_, { server }) => server.resourceUpdated("note:/1") });
-  const server = start({ handlers: () => [note, touch] });
+  const fence = resource({ uri: "note:/2", name: "fence", read: () => "" });
+  const server = start({ handlers: () => [note, touch, fence] });
   const [acme, bee] = [await join(server, "acme"), await join(server, "bee")];
-  const filter = { toolsListChanged: true, resourceSubscriptions: ["note:/1"] };
+  const filter = { toolsListChanged: true, resourceSubscriptions: ["note:/1", "note:/2"] };
   const [ofAcme, ofBee] = [await acme.subscribe(filter), await bee.subscribe(filter)];
   await acme.callTool("touch");
   await until(() => ofAcme.received.length === 1, "the tenant's own change");
-  await new Promise((resolve) => setTimeout(resolve, 30));
-  assertEquals(ofBee.received, []);
-  server.resourceUpdated("note:/1");
-  await until(() => ofAcme.received.length === 2 && ofBee.received.length === 1, "a change for all");
+  server.resourceUpdated("note:/2");
+  await until(() => ofAcme.received.length === 2 && ofBee.received.length > 0, "a change for all");
+  assertEquals(ofBee.received.map(({ params }) => params.uri), ["note:/2"], "the change of another tenant");
   const extra = tool({ name: "extra", run: () => "extra" });
   server.handlers.add(extra);
   await until(() => ofAcme.received.length === 3 && ofBee.received.length === 2, "an added tool");
@@ -295,7 +295,7 @@ Deno.test("a tenant with a running call, an open stream, a channel or a resumabl
     if (response.status === 503) assertEquals(response.headers.get("retry-after"), "1");
     return response.status === 503;
   };
-  const turn = () => new Promise((resolve) => setTimeout(resolve, 30));
+  const hasRoom = () => until(async () => !await isBusy(), "the tenant to be dropped");
   const mine = { params: { tenant: "acme", floor: 1 } };
   assertEquals(await isBusy(), false);
 
@@ -317,20 +317,17 @@ Deno.test("a tenant with a running call, an open stream, a channel or a resumabl
   await until(() => count === 2, "the second call");
   assert(await isBusy(), "a call without a connection");
   held.open();
-  await turn();
-  assertEquals(await isBusy(), false);
+  await hasRoom();
 
   const subscription = await client.subscribe({ toolsListChanged: true });
   assert(await isBusy(), "a stream");
   await subscription.close();
-  await turn();
-  assertEquals(await isBusy(), false);
+  await hasRoom();
 
   const pipe = await connect(server, { ...mine, transport: "pipe" });
   assert(await isBusy(), "a channel");
   await pipe.close();
-  await turn();
-  assertEquals(await isBusy(), false);
+  await hasRoom();
   await server.close();
 });
 
@@ -346,8 +343,10 @@ Deno.test("limits hold for all tenants together", async () => {
       new Request(`http://localhost/tenants/${tenant}/1/mcp`, toRequest("tools/call", { name: "hold" })),
       info,
     );
-  const calls = ["acme", "bee", "cat"].map(send);
-  await new Promise((resolve) => setTimeout(resolve, 30));
+  let ended = 0;
+  const calls = ["acme", "bee", "cat"].map((tenant) => send(tenant).finally(() => ended++));
+  await until(() => ended > 0 && count > 0, "a call is refused, and another one runs");
+  await turn();
   assertEquals(count, 1);
   open();
   const statuses = (await Promise.all(calls)).map(({ status }) => status);

@@ -12,13 +12,23 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
-import type { Connection } from "../../src/testing/testing.ts";
+import type { Connection, Subscription } from "../../src/testing/testing.ts";
 import { limits } from "../../src/limits/limits.ts";
-import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
+import {
+  behaviour,
+  FENCE,
+  fence,
+  fenced,
+  gate,
+  started,
+  textOf,
+  turn,
+  until,
+  withoutFences,
+} from "../support/behaviour.ts";
 import { z } from "zod";
 
 const names = async (client: Connection) => (await client.listTools()).map(({ name }) => name);
-const pause = () => new Promise((resolve) => setTimeout(resolve, 40));
 const isAda = ({ principal }: { readonly principal?: { readonly id: string } }) => principal?.id === "ada";
 
 /** The lists of which a client was notified. */
@@ -30,9 +40,9 @@ function forget({ received }: Connection): void {
   (received as unknown[]).length = 0;
 }
 
-async function listen(client: Connection): Promise<void> {
+async function listen(client: Connection): Promise<Subscription> {
   const lists = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
-  await client.subscribe({ ...lists, resourceSubscriptions: ["a:b"] });
+  return await client.subscribe({ ...lists, resourceSubscriptions: ["a:b", FENCE] });
 }
 
 behaviour("handlers are disabled and enabled by name and by tag, for all callers", async (connect) => {
@@ -85,15 +95,12 @@ behaviour("handlers are disabled for some callers, and exactly those are notifie
   const read = tool({ name: "read", run: () => "read" });
   const file = resource({ uri: "a:b", name: "b", tags: ["admin"], read: () => "b" });
   const hidden = tool({ name: "hidden", tags: ["admin"], allow: () => false, run: () => "" });
-  const { server, join } = await connect({ handlers: [wipe, read, file, hidden] });
+  const { server, join } = await connect({ handlers: [wipe, read, file, hidden, fenced] });
   const ada = await join({ principal: { id: "ada" } });
   const bob = await join({ principal: { id: "bob" } });
-  await listen(ada);
-  await listen(bob);
+  const subscriptions = [await listen(ada), await listen(bob)];
   const expectChanged = async (ofAda: string[], ofBob: string[]) => {
-    const count = () => listChanged(ada).length + listChanged(bob).length;
-    await until(() => count() >= ofAda.length + ofBob.length, "the notifications");
-    await pause();
+    await fence(server, ...subscriptions);
     assertEquals([listChanged(ada), listChanged(bob)], [ofAda, ofBob]);
     forget(ada);
     forget(bob);
@@ -115,8 +122,8 @@ behaviour("handlers are disabled for some callers, and exactly those are notifie
   server.handlers.enable({ tag: "admin" }, isAda);
   await expectChanged([], []);
   server.resourceUpdated("a:b");
-  await pause();
-  assertEquals([ada, bob].map(({ received }) => received.map(({ method }) => method)), [
+  await fence(server, ...subscriptions);
+  assertEquals([ada, bob].map((client) => withoutFences(client).map(({ method }) => method)), [
     ["notifications/resources/updated"],
     [],
   ]);
@@ -396,7 +403,9 @@ for (const queue of ["server", "handler"] as const) {
       ran.push(name);
       return name;
     };
+    let isHeld = false;
     const holdAndNote = async () => {
+      isHeld = true;
       await pass;
       return note("hold");
     };
@@ -425,7 +434,7 @@ for (const queue of ["server", "handler"] as const) {
       observer: { limit: ({ limit }) => reached.push(limit) },
     });
     const hold = started(client.callTool("hold"));
-    await pause();
+    await until(() => isHeld, "the first call to run");
     const kept = started(client.callTool("kept"));
     const calls = ["disabled", "removed", "hidden", "hidden_later"].map((name) => started(client.callTool(name)));
     const read = started(client.readResource("x://gone"));
@@ -433,7 +442,7 @@ for (const queue of ["server", "handler"] as const) {
     server.handlers.disable({ tool: "disabled" });
     server.handlers.remove(removed, server.handlers.get("resource", "x://gone"));
     isClosed = true;
-    await pause();
+    await turn();
     openGate();
     assertEquals(textOf(await hold), "hold");
     for (const call of calls) assertStringIncludes(String(await call.catch((error) => error)), "Unknown tool");
@@ -449,6 +458,7 @@ behaviour("a call can be cancelled while its handler is looked up again", async 
   const reached: string[] = [];
   const ran: string[] = [];
   let isSlow = false;
+  let isHeld = false;
   let asked = 0;
   const allow = () => {
     if (!isSlow) return true;
@@ -457,7 +467,7 @@ behaviour("a call can be cancelled while its handler is looked up again", async 
   };
   const { client } = await connect({
     handlers: [
-      tool({ name: "hold", run: () => pass.then(() => "hold") }),
+      tool({ name: "hold", run: () => (isHeld = true, pass.then(() => "hold")) }),
       tool({ name: "slow", allow, run: () => void ran.push("slow") }),
       tool({ name: "quick", run: () => "quick" }),
     ],
@@ -465,11 +475,10 @@ behaviour("a call can be cancelled while its handler is looked up again", async 
     observer: { limit: ({ limit }) => reached.push(limit) },
   });
   const hold = started(client.callTool("hold"));
-  await pause();
+  await until(() => isHeld, "the first call to run");
   const abort = new AbortController();
   const slow = started(client.callTool("slow", {}, { signal: abort.signal }));
   await until(() => reached.length === 1, "the call waits");
-  await pause();
   isSlow = true;
   open();
   await hold;
@@ -479,7 +488,7 @@ behaviour("a call can be cancelled while its handler is looked up again", async 
   // The slot is free again, although the lookup has not ended.
   assertEquals(textOf(await client.callTool("quick")), "quick");
   decide();
-  await pause();
-  assertEquals(ran, []);
+  // The call would start before another one that comes now.
   assertEquals(textOf(await client.callTool("quick")), "quick");
+  assertEquals(ran, []);
 });

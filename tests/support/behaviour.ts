@@ -129,8 +129,8 @@ export async function fence(server: Server, ...subscriptions: readonly Subscript
   }
 }
 
-/** What a subscription has received, without the fences. */
-export function withoutFences({ received }: Subscription): Subscription["received"] {
+/** What a subscription or a client has received, without the fences. */
+export function withoutFences({ received }: Pick<Subscription, "received">): Subscription["received"] {
   return received.filter(({ params }) => params.uri !== FENCE);
 }
 

@@ -25,14 +25,3 @@ export function random(seed: number): Random {
     text: (alphabet, max) => Array.from({ length: below(max + 1) }, () => pick(alphabet)).join(""),
   };
 }
-
-/** The shortest of several runs, in milliseconds: the one least disturbed by other work on the machine. */
-export function shortest(run: () => unknown, runs = 7): number {
-  let best = Infinity;
-  for (let i = 0; i < runs; i++) {
-    const start = performance.now();
-    run();
-    best = Math.min(best, performance.now() - start);
-  }
-  return best;
-}

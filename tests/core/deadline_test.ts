@@ -4,21 +4,21 @@ import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
 import { limits } from "../../src/limits/limits.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
-
-const tick = () => new Promise((resolve) => setTimeout(resolve, 5));
+import { turn, until } from "../support/behaviour.ts";
 
 function hanging(options: Parameters<typeof limits>[0] = {}) {
-  const state = { aborted: false };
+  const state = { runs: false, aborted: false };
   const hang = tool({
     name: "hang",
     limits: limits(options),
     run: (_, { signal }) =>
-      new Promise<string>((resolve) =>
+      new Promise<string>((resolve) => {
+        state.runs = true;
         signal.addEventListener("abort", () => {
           state.aborted = true;
           resolve("late");
-        })
-      ),
+        });
+      }),
   });
   return { hang, state };
 }
@@ -31,7 +31,7 @@ for (const era of ["modern", "legacy"] as const) {
     await using client = await connect(server, { era });
     const call = client.callTool("hang");
     call.catch(() => {});
-    await tick();
+    await until(() => state.runs, "the handler to run");
     await clock.advance(119_000);
     assert(!state.aborted);
     await clock.advance(31_000);
@@ -48,11 +48,11 @@ for (const era of ["modern", "legacy"] as const) {
     await using client = await connect(server, { era, transport: "pipe" });
     const call = client.callTool("hang");
     call.catch(() => {});
-    await tick();
+    await until(() => state.runs, "the handler to run");
     await clock.advance(3_600_000);
     assert(!state.aborted);
     const closing = server.close();
-    await tick();
+    await turn();
     await clock.advance(10_000);
     await closing;
     await assertRejects(() => call);
@@ -100,7 +100,7 @@ Deno.test("an answer does not hide the time of the handler after it", async () =
   });
   const call = client.callTool("ask");
   call.catch(() => {});
-  await tick();
+  await until(() => state.runs, "the handler to run");
   await clock.advance(165_000);
   assert(state.aborted);
   await assertRejects(() => call, Error, "calls.timeoutMs");

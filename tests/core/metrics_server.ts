@@ -10,12 +10,12 @@ export function createCounted(observer: Observer): Server {
     limits: { request: { idCharacters: 64 } },
     handlers: [
       tool({ name: "fine", run: () => "fine" }),
-      tool({ name: "later", run: () => new Promise<string>((resolve) => setTimeout(resolve, 2, "later")) }),
+      tool({ name: "later", run: () => new Promise<string>((resolve) => setTimeout(resolve, 0, "later")) }),
       tool({
         name: "progress",
         async run(_, ctx) {
           await ctx.progress(1);
-          await new Promise((resolve) => setTimeout(resolve, 30));
+          await new Promise((resolve) => setTimeout(resolve, 0));
           return "done";
         },
       }),

@@ -11,7 +11,7 @@ import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { buildServer } from "../../src/server/server.ts";
 import type { ServerOptions } from "../../src/server/options.ts";
 import { openPipe } from "../../src/transports/channel.ts";
-import { gate } from "../support/behaviour.ts";
+import { gate, turn, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
 /** A server and what its era works with. */
@@ -75,13 +75,13 @@ Deno.test("a subscription on a connection whose calls have ended does not delay 
   const pipe = openPipe(server, { write: (line) => void lines.push(line) });
   pipe.receive(await toRequest("tools/call", { name: "hold" }).text());
   pipe.receive(await toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } }).text());
-  while (!lines.some((line) => line.includes("acknowledged"))) await new Promise((resolve) => setTimeout(resolve));
+  await until(() => lines.some((line) => line.includes("acknowledged")), "the subscription");
   let isIdle = false;
   engine.scheduler.idle().then(() => isIdle = true);
-  await new Promise((resolve) => setTimeout(resolve));
+  await turn();
   assertEquals(isIdle, false, "the call still runs");
   open();
-  await new Promise((resolve) => setTimeout(resolve));
+  await turn();
   assertEquals(isIdle, true, "only the subscription is left");
   assertEquals(lines.length, 2);
   await server.close();

@@ -5,7 +5,7 @@ import { connect, fakeClock, fakeContext, replay } from "../../src/testing/testi
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
-import { gate, textOf, until } from "../support/behaviour.ts";
+import { gate, textOf, turn, until } from "../support/behaviour.ts";
 import { ask, call } from "../support/requests.ts";
 
 const identity = { name: "services", version: "1.0.0" };
@@ -25,7 +25,7 @@ Deno.test("services: creating a server starts nothing, and ready() starts server
   const db = service("db", () => ++made);
   const tx = service("tx", () => assert(false, "made too early"), { per: "call" });
   const { server } = make({ handlers: [tool({ name: "t", services: { db, tx }, run: () => "" })] });
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await turn();
   assertEquals(made, 0);
   await Promise.all([server.ready(), server.ready()]);
   await server.ready();
@@ -222,8 +222,7 @@ Deno.test("services: ctx.get of a service by key holds it while the handler runs
   assertEquals(log, ["dispose hidden"]);
   open();
   await first;
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  await send("b");
+  await until(async () => !(await send("b")).error, "the value is free");
   assertEquals(log, ["dispose hidden", "dispose a"]);
   await server.close();
 });
@@ -231,7 +230,7 @@ Deno.test("services: ctx.get of a service by key holds it while the handler runs
 Deno.test("services: over stdio without signals, the server waits for its services before it reads", async () => {
   const log: string[] = [];
   const db = service("db", async () => {
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await turn();
     log.push("made");
   }, { dispose: () => void log.push("disposed") });
   const { server } = make({ handlers: [tool({ name: "t", services: { db }, run: () => "" })] });

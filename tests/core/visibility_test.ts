@@ -2,6 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { createServer, group, type Handler, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
 import { connect, type Connection } from "../../src/testing/testing.ts";
+import { FENCE, fence, withoutFences } from "../support/behaviour.ts";
 import { type Random, random as createRandom } from "../support/random.ts";
 import { toRequest } from "../support/requests.ts";
 import { byKey, enter, listWaysIn, toPrincipal, toSigned } from "../support/ways_in.ts";
@@ -107,18 +108,17 @@ async function observe(
     seen.push(await outcomeOf(client.request("completion/complete", { ref, argument })));
   }
   const lists = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
-  const subscription = await client.subscribe({ ...lists, resourceSubscriptions: uris });
+  const subscription = await client.subscribe({ ...lists, resourceSubscriptions: [...uris, FENCE] });
   seen.push(subscription.granted);
   for (const each of made.filter(isHere)) {
     server.handlers.remove(each.handler);
     server.handlers.add(each.handler);
     const isResource = each.handler[INTERNALS].feature.name === "resources";
     if (isResource) server.resourceUpdated(each.handler[INTERNALS].key.replace("{text}", "x").replace(/:$/, "://1"));
-    // Changes are batched for some milliseconds.
-    await new Promise((resolve) => setTimeout(resolve, 30));
+    // Changes that are announced together are sent as one.
+    await fence(server, subscription);
   }
-  await new Promise((resolve) => setTimeout(resolve, 30));
-  seen.push(subscription.received.map(({ method, params }) => `${method} ${params.uri}`));
+  seen.push(withoutFences(subscription).map(({ method, params }) => `${method} ${params.uri}`));
   await subscription.close();
   return seen;
 }
@@ -378,7 +378,8 @@ for (const era of ["modern", "legacy"] as const) {
           key.replace("{text}", "x")
         );
         const lists = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
-        for (const caller of BOTH) await clients[caller].subscribe({ ...lists, resourceSubscriptions: uris });
+        const filter = { ...lists, resourceSubscriptions: [...uris, FENCE] };
+        const subscriptions = await Promise.all(BOTH.map((caller) => clients[caller].subscribe(filter)));
         const selectors = [...new Set(leaves.flatMap(({ selectors }) => [...selectors]))];
         const present = new Set<Tree>(trees);
         let rules: readonly ModelRule[] = [];
@@ -403,7 +404,7 @@ for (const era of ["modern", "legacy"] as const) {
           }
           for (const uri of uris) server.resourceUpdated(uri);
           await clients.bob.listTools(); // the rules are loaded now
-          await new Promise((resolve) => setTimeout(resolve, 25));
+          await fence(server, ...subscriptions);
           for (const caller of BOTH) {
             const place = `seed ${seed}, step ${step}, ${caller}`;
             const now = leaves.filter(isThere(caller));
@@ -413,7 +414,7 @@ for (const era of ["modern", "legacy"] as const) {
                 all.filter(({ kind }) => toList(kind) === list).map(({ key }) => key).join();
               return keys(now) !== keys(was);
             });
-            const { received } = clients[caller];
+            const received = withoutFences(clients[caller]);
             const told = received.flatMap(({ method }) => /(\w+)\/list_changed/.exec(method)?.[1] ?? []);
             assertEquals(told.sort(), changed.toSorted(), place);
             // A caller may learn of a resource that does not exist, but not of one that is hidden from it.

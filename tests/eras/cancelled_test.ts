@@ -79,10 +79,10 @@ for (const version of LEGACY_VERSIONS) {
       let isAnswered = false;
       const second = post(call(5)).finally(() => isAnswered = true);
       // A waiting call is not observable, and a cancellation that arrives before it has no effect.
-      for (let i = 0; i < 1000 && !isAnswered; i++) {
+      await until(async () => {
         await cancel(5);
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
+        return isAnswered;
+      }, "the waiting call to be cancelled");
       await checkEmpty(second);
       assertEquals(running, 0);
       await cancel(4);

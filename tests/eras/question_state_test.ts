@@ -306,10 +306,11 @@ Deno.test("a state may be exactly as long as the limit", async () => {
 });
 
 Deno.test("an invalid state is 400 however long the check takes", async () => {
-  const held = start({ limits: { streams: { openAfterMs: 1 } } });
+  const clock = fakeClock();
+  const held = start({ clock, limits: { streams: { openAfterMs: 1 } } });
   const { decrypt } = crypto.subtle;
   const value = async (...args: Parameters<typeof decrypt>) => {
-    await new Promise((resolve) => setTimeout(resolve, 40));
+    await clock.advance(40);
     return await decrypt.apply(crypto.subtle, args);
   };
   Object.defineProperty(crypto.subtle, "decrypt", { configurable: true, value });

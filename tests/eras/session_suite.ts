@@ -2,7 +2,7 @@
 // one process, and with a store.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
-import { fakeClock } from "../../src/testing/testing.ts";
+import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import type { Store } from "../../src/stores/stores.ts";
 import { until } from "../support/behaviour.ts";
 
@@ -79,12 +79,11 @@ async function end(held: Held, id: string): Promise<number> {
   return (await send(held, id, undefined, { method: "DELETE" })).status;
 }
 
-/** Runs with every unsealing after the first `quick` ones delayed by `ms`. */
-async function withSlowSeals(ms: number, quick: number, run: () => Promise<void>): Promise<void> {
+/** Runs with unsealings that take `ms` milliseconds of a clock. */
+async function withSlowSeals(clock: FakeClock, ms: number, run: () => Promise<void>): Promise<void> {
   const { decrypt } = crypto.subtle;
-  let seen = 0;
   const value = async (...args: Parameters<typeof decrypt>) => {
-    if (++seen > quick) await new Promise((resolve) => setTimeout(resolve, ms));
+    await clock.advance(ms);
     return await decrypt.apply(crypto.subtle, args);
   };
   Object.defineProperty(crypto.subtle, "decrypt", { configurable: true, value });
@@ -125,19 +124,24 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     startServer({ name: `kept with ${title}`, store: makeStore?.(), ...options });
   const test = (name: string, run: () => Promise<void>) => Deno.test(`${name} (${title})`, run);
 
-  test("an unknown session is 404 however long the check takes", () =>
-    withSlowSeals(60, 0, async () => {
-      const held = start({ limits: { streams: { openAfterMs: 1 } } });
+  test("an unknown session is 404 however long the check takes", async () => {
+    const clock = fakeClock();
+    await withSlowSeals(clock, 60, async () => {
+      const held = start({ clock, limits: { streams: { openAfterMs: 1 } } });
       const id = await shake(held);
       const unknown = await send(held, id.toUpperCase(), ping);
       assertEquals([unknown.status, (await unknown.json()).error.code], [404, -32600]);
       // A valid one is not delayed: its call becomes a stream, on which a disconnect is noticed.
-      const running = await send(held, id, call("hold"));
+      const pending = send(held, id, call("hold"));
+      await until(() => held.log.length === 1, "the call to run");
+      await clock.advance(60);
+      const running = await pending;
       assertEquals(running.headers.get("content-type"), "text/event-stream");
       await end(held, id);
       await running.text();
       await held.server.close();
-    }));
+    });
+  });
 
   test("a session that is ended while another request opens it stays ended", () =>
     withHeldSeals(async (hold) => {

@@ -25,11 +25,6 @@ export class Aging<T> {
     this.#onOld = onOld;
   }
 
-  /** The number of items. */
-  get size(): number {
-    return this.#young.size + this.#older.size;
-  }
-
   /** Adds an item. It keeps the process alive, because a caller awaits it. */
   add(item: T): void {
     this.#young.add(item);

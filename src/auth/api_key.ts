@@ -4,12 +4,12 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import type { Authenticate, Authentication, AuthFacts, Challenge } from "../core/auth.ts";
+import { type Authenticate, type Authentication, type AuthFacts, CALLERS, type Challenge } from "../core/auth.ts";
 import type { Principal } from "../core/context.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
-import { KnownSecrets, LastAccepted } from "./compare.ts";
-import { type Places, readCredential, readHeader, toCaller, toUnknown } from "./credentials.ts";
+import { type Places, readCredential, toCaller, toUnknown } from "./credentials.ts";
 import { type CallerFacts, checkSecrets, toPrincipal } from "./principal.ts";
+import { KnownSecrets } from "./secrets.ts";
 
 /** A caller with an API key. */
 export interface ApiKeyCaller extends CallerFacts {
@@ -30,7 +30,7 @@ export interface KeyOwner extends CallerFacts {
 export interface ApiKeyOptions {
   /**
    * The key of each caller by the caller's id, or a function that finds the caller of a key. An undefined key, such as
-   * a variable that is not set, is an error.
+   * a variable that is not set, is an error. A caller with nothing but a key has no scopes.
    */
   readonly keys: Readonly<Record<string, string | undefined | ApiKeyCaller>> | FindApiKey;
   /** Header with the key. Defaults to `Authorization`, where the key follows `Bearer`. In any other header it is alone. */
@@ -78,8 +78,11 @@ export function apiKey(options: ApiKeyOptions): Authentication {
     query,
   };
   const challenge: Challenge = { scheme: isBearer ? "Bearer" : "ApiKey", params: realm === undefined ? {} : { realm } };
+  const secrets = typeof keys === "function" ? keys : toSecrets(keys);
+  const isTable = secrets instanceof KnownSecrets;
   return {
-    authenticate: toAuthenticate(keys, places, challenge),
+    authenticate: isTable ? toLookup(secrets, places, challenge) : toFinder(secrets, places, challenge),
+    [CALLERS]: isTable ? secrets.values : undefined,
     credentials: {
       headers: [header],
       cookies: cookie === undefined ? [] : [cookie],
@@ -89,28 +92,17 @@ export function apiKey(options: ApiKeyOptions): Authentication {
   };
 }
 
-function toAuthenticate(keys: ApiKeyOptions["keys"], places: Places, challenge: Challenge): Authenticate {
-  if (typeof keys === "function") {
-    return (request, facts) => {
-      const { credential, refusal } = readCredential(request, places, challenge);
-      return refusal ?? toCaller(keys(credential, facts), challenge, toOwner);
-    };
-  }
-  const secrets = toSecrets(keys);
-  const { header, scheme, cookie, query } = places;
-  // If a key may also be in a cookie or the query, a known header must not hide a second credential.
-  const last = cookie === undefined && query === undefined ? new LastAccepted<Principal>() : undefined;
+function toFinder(find: FindApiKey, places: Places, challenge: Challenge): Authenticate {
+  return (request, facts) => {
+    const { credential, refusal } = readCredential(request, places, challenge);
+    return refusal ?? toCaller(find(credential, facts), challenge, toOwner);
+  };
+}
+
+function toLookup(secrets: KnownSecrets<Principal>, places: Places, challenge: Challenge): Authenticate {
   return (request) => {
-    const given = last ? request.headers.get(header) : null;
-    const known = given === null ? undefined : last?.find(given);
-    if (known) return known;
-    const { credential, refusal } = given === null
-      ? readCredential(request, places, challenge)
-      : readHeader(given, scheme, challenge);
-    if (refusal) return refusal;
-    const found = secrets.find(credential);
-    if (given !== null && found) last?.remember(given, found);
-    return found ?? toUnknown(challenge);
+    const { credential, refusal } = readCredential(request, places, challenge);
+    return refusal ?? secrets.find(credential) ?? toUnknown(challenge);
   };
 }
 

@@ -4,11 +4,12 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import type { Authentication, AuthFacts, Challenge } from "../core/auth.ts";
+import { type Authentication, type AuthFacts, CALLERS, type Challenge } from "../core/auth.ts";
+import type { Principal } from "../core/context.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
-import { KnownSecrets } from "./compare.ts";
 import { readCredential, toCaller, toUnknown } from "./credentials.ts";
 import { type CallerFacts, checkSecrets, toPrincipal } from "./principal.ts";
+import { KnownSecrets } from "./secrets.ts";
 
 /** A user with a password. */
 export interface BasicUser extends CallerFacts {
@@ -30,7 +31,7 @@ export type VerifyUser = (
 export interface BasicOptions {
   /**
    * The password of each user by the user's name, or a function that verifies both. An undefined password, such as a
-   * variable that is not set, is an error.
+   * variable that is not set, is an error. A user with nothing but a password has no scopes.
    */
   readonly users: Readonly<Record<string, string | undefined | BasicUser>> | VerifyUser;
   /** Name of the protected area, which browsers show. Defaults to `mcp`. */
@@ -61,7 +62,10 @@ export function basic(options: BasicOptions): Authentication {
   const { users, realm = "mcp" } = options;
   checkSecrets(users, 'Cannot use the passwords: users is not an object such as { ada: "…" } or a function');
   const challenge: Challenge = { scheme: "Basic", params: { realm, charset: "UTF-8" } };
-  const verify = typeof users === "function" ? toVerifier(users, challenge) : toFinder(users, challenge);
+  const secrets = typeof users === "function" ? undefined : toSecrets(users);
+  const verify: Verify = typeof users === "function"
+    ? toVerifier(users, challenge)
+    : (pair) => secrets?.find(pair) ?? toUnknown(challenge);
   return {
     authenticate(request, facts) {
       const { credential, refusal } = readCredential(request, PLACES, challenge);
@@ -69,6 +73,7 @@ export function basic(options: BasicOptions): Authentication {
     },
     credentials: { headers: [PLACES.header] },
     challenge,
+    [CALLERS]: secrets?.values,
   };
 }
 
@@ -77,7 +82,7 @@ const PREFIX = "basic";
 
 type Verify = (pair: string, facts: AuthFacts) => ReturnType<Authentication["authenticate"]>;
 
-function toFinder(users: Readonly<Record<string, string | undefined | BasicUser>>, challenge: Challenge): Verify {
+function toSecrets(users: Readonly<Record<string, string | undefined | BasicUser>>): KnownSecrets<Principal> {
   const known = Object.entries(users).map(([name, user]) => {
     const { password, ...facts } = typeof user === "object" && user ? user : { password: user };
     const state = `Cannot use the password of ${quote(name)}`;
@@ -85,9 +90,7 @@ function toFinder(users: Readonly<Record<string, string | undefined | BasicUser>
     if (typeof password !== "string" || !password) throw new TypeError(`${state}: it is empty; is its variable set?`);
     return { secret: toBytes(`${name}:${password}`), value: toPrincipal(PREFIX, name, facts) };
   });
-  const state = "Cannot use the passwords";
-  const secrets = new KnownSecrets(known, state);
-  return (pair) => secrets.find(pair) ?? toUnknown(challenge);
+  return new KnownSecrets(known, "Cannot use the passwords");
 }
 
 function toVerifier(verify: VerifyUser, challenge: Challenge): Verify {

@@ -41,8 +41,7 @@ export function readCredential(request: Request, places: Places, challenge: Chal
   return given === null ? readOne(found[0], challenge) : readHeader(given, scheme, challenge);
 }
 
-/** Reads the credential of a header. */
-export function readHeader(given: string, scheme: string | undefined, challenge: Challenge): Presented {
+function readHeader(given: string, scheme: string | undefined, challenge: Challenge): Presented {
   return readOne(scheme === undefined ? given : withoutScheme(given, scheme), challenge, given);
 }
 

@@ -5,12 +5,12 @@
  */
 import { McpError, quote, UNAUTHENTICATED } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import { findScopeClaim } from "../core/auth.ts";
 import type { Context, Principal } from "../core/context.ts";
+import { readPrincipal } from "../core/principal.ts";
 
 /** Permissions of a caller and other facts about it. */
 export interface CallerFacts {
-  /** Permissions of the caller. Without a list, the caller has all. */
+  /** Permissions of the caller. Without a list, the caller has none. `allScopes` stands for all. */
   readonly scopes?: readonly string[];
   /** Time at which the credentials expire, in milliseconds since 1970. */
   readonly expiresAt?: number;
@@ -27,17 +27,10 @@ export function checkSecrets(secrets: unknown, message: string): void {
 /**
  * Creates the principal of a caller. The prefix keeps callers of different schemes apart.
  *
- * @throws {TypeError} if the scopes are no list, or `scope` stands in their place.
+ * @throws {TypeError} if a fact cannot be used.
  */
 export function toPrincipal(prefix: string, id: string, facts: CallerFacts = {}): Principal {
-  const { scopes } = facts;
-  if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string"))) {
-    throw new TypeError(`Cannot make the caller ${quote(id)}: scopes must be a list of names like ["notes:read"]`);
-  }
-  const principal = Object.freeze({ ...facts, id: `${prefix}:${id}` });
-  const claim = findScopeClaim(principal);
-  if (claim) throw claim;
-  return principal;
+  return readPrincipal({ ...facts, id: `${prefix}:${id}` }, `the caller ${quote(id)}`);
 }
 
 /**

@@ -15,7 +15,7 @@ export interface Modules {
 export function toProtectedServer(name: string, { library, auth, oauth }: Modules): string {
   return `import process from "node:process";
 import { createServer, tool } from ${JSON.stringify(library)};
-import { apiKey, requirePrincipal } from ${JSON.stringify(auth)};
+import { allScopes, apiKey, requirePrincipal } from ${JSON.stringify(auth)};
 
 const { MCP_ISSUERS, MCP_RESOURCE, MCP_KEY } = process.env;
 
@@ -26,7 +26,7 @@ const auth = MCP_ISSUERS && MCP_RESOURCE
     issuers: MCP_ISSUERS.split(" "),
     scopes: ["notes:read"],
   })
-  : apiKey({ keys: { owner: MCP_KEY ?? createKey() } });
+  : apiKey({ keys: { owner: { key: MCP_KEY ?? createKey(), scopes: allScopes } } });
 
 function createKey() {
   const key = crypto.randomUUID();

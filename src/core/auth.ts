@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
-import { type McpError, quote } from "../protocol/errors.ts";
+import type { McpError } from "../protocol/errors.ts";
 import type { Principal, ReadRoute } from "./context.ts";
 import type { Core } from "./core.ts";
 import { checkOptions, type KnownOptions } from "./known_options.ts";
@@ -32,13 +32,22 @@ export interface Authentication {
    */
   readonly routes?: readonly AuthRoute[] | ((path: string) => readonly AuthRoute[]);
   /**
-   * Decides whether the scopes of a caller cover all that an operation needs. Defaults to whether they include each of
-   * them.
+   * Decides whether the scopes of a caller cover all that an operation needs. Only `true` grants. It is not asked about
+   * callers with `allScopes`. Defaults to whether the scopes include each of the needed ones.
    */
   satisfies?(granted: readonly string[], needed: readonly string[]): boolean;
   /** Releases what the authentication holds. Called when the server closes. */
   close?(): void | Promise<void>;
+  /**
+   * All callers, if they are known at the start.
+   *
+   * @ignore
+   */
+  readonly [CALLERS]?: readonly Principal[];
 }
+
+/** Key of the callers of an authentication that knows them all at the start. */
+export const CALLERS: unique symbol = Symbol.for("mcp.callers");
 
 /**
  * Authenticates the caller of a request: returns its principal, or a refusal made by `refuse()`. `undefined` refuses the
@@ -50,16 +59,6 @@ export type Authenticate = (
   request: Request,
   facts: AuthFacts,
 ) => Principal | AuthRefusal | undefined | Promise<Principal | AuthRefusal | undefined>;
-
-/**
- * Returns an error for a principal with the claim `scope` of a token in place of `scopes`. Without `scopes` it would have
- * all of them.
- */
-export function findScopeClaim({ id, scope, scopes }: Principal): TypeError | undefined {
-  if (scope === undefined || scopes !== undefined) return;
-  const state = "it has scope but no scopes, so it would have all; name scopes as a list";
-  return new TypeError(`Cannot use the principal ${quote(id)}: ${state}`);
-}
 
 /** Facts about the path of a request. */
 export interface PathFacts {
@@ -141,6 +140,9 @@ export interface RefuseOptions {
   /** Milliseconds after which the client may try again, for status 429 or 503. Defaults to 1000. */
   readonly retryAfterMs?: number;
 }
+
+/** Reason of the refusal of expired credentials. */
+export const EXPIRED = "the credentials have expired";
 
 const REFUSAL: unique symbol = Symbol.for("mcp.refusal");
 

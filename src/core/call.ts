@@ -16,6 +16,7 @@ import { createLog, type Log, toLoggable, wantsLevel } from "./log.ts";
 import type { RequestReport } from "./observer.ts";
 import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
 import type { RerunWatch } from "./rerun_watch.ts";
+import { HAS_SCOPES } from "./scopes.ts";
 import type { Service, ServiceEnd } from "./service.ts";
 
 /** Work after a call. */
@@ -37,6 +38,8 @@ export interface CallHost extends ContainerHost {
    * the error for the client. Returns `undefined` for a method without handlers.
    */
   recheck(call: Call): (() => Promise<void>) | undefined;
+  /** Tests whether the caller has scopes. */
+  isGranted(link: Link, scopes: readonly string[]): boolean;
   /** The call whose handler reads a resource by this one. */
   readonly outer?: Call;
   /** Number of resources that wait for this read. */
@@ -162,6 +165,10 @@ export class Call implements ServiceCall, Cancellable {
 
   get principal(): Principal | undefined {
     return this.link.principal;
+  }
+
+  get [HAS_SCOPES](): (scopes: readonly string[]) => boolean {
+    return (scopes) => this.host.isGranted(this.link, scopes);
   }
 
   get http(): Request | undefined {

@@ -10,11 +10,14 @@ import type { INTERNALS } from "./internals.ts";
 import type { Log } from "./log.ts";
 import type { NoServices, Service, ServiceEnd } from "./service.ts";
 
-/** The authenticated caller, as established by the server's `auth` or by code in front of the server. */
+/**
+ * The authenticated caller, as established by the server's `auth` or by code in front of the server. Handlers get a
+ * deeply frozen copy.
+ */
 export interface Principal {
   /** Stable, unique id of the caller. Sessions and the state of elicitations are bound to it. */
   readonly id: string;
-  /** Permissions of the caller. Without a list, the caller has all. */
+  /** Permissions of the caller. Without a list, the caller has none. `allScopes` of `@x/mcp/auth` stands for all. */
   readonly scopes?: readonly string[];
   /**
    * Time at which the credentials expire, in milliseconds since 1970. Subscriptions, streams that wait for

@@ -56,6 +56,8 @@ export interface HandlerInternals<Definition = unknown> {
   readonly definition: Definition;
   /** Services of the handler. */
   readonly services?: Binding;
+  /** Scopes that every caller of the handler needs. */
+  readonly scopes?: readonly string[];
   /** Additions of extensions to the handler. */
   readonly extensions?: HandlerExtensions;
   /** Makes the handler again with changed options. Groups need it. */

@@ -3,33 +3,72 @@
  *
  * @module
  */
-import { INSUFFICIENT_SCOPE, McpError } from "../protocol/errors.ts";
+import { INSUFFICIENT_SCOPE, McpError, quote } from "../protocol/errors.ts";
+import { type Authentication, CALLERS } from "./auth.ts";
 import type { Call } from "./call.ts";
+import type { Context, Principal } from "./context.ts";
 import type { Core } from "./core.ts";
-import { REPLY_HEADERS } from "./link.ts";
+import { type Link, REPLY_HEADERS } from "./link.ts";
+import { isAllScopes, isScope } from "./principal.ts";
+import { readSyncVerdict } from "./verdict.ts";
 
 /** Validates the scopes of a handler. Returns `undefined` if it needs none. */
 export function readScopes(scopes: readonly string[] = [], place: string): readonly string[] | undefined {
-  // The characters of a scope in RFC 6749.
-  if (Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string" && /^[!#-[\]-~]+$/.test(scope))) {
-    return scopes.length ? scopes : undefined;
+  if (Array.isArray(scopes) && Array.from(scopes).every(isScope)) {
+    return scopes.length ? Object.freeze([...scopes]) : undefined;
   }
   throw new TypeError(`Cannot make ${place}: scopes must be a list of names like ["notes:read"]`);
 }
 
 /**
- * Tests whether a caller has all needed scopes. A principal without `scopes` has all. A caller without a principal has
- * none, unless it runs the server as its own process.
+ * Tests whether a caller has all needed scopes. A caller without a principal has all if it runs the server as its own
+ * process, and else none.
  */
-export function hasScopes(
-  { auth }: Core,
-  { link: { principal, transport } }: Call,
+export function isGranted(
+  { auth }: Pick<Core, "auth">,
+  { principal, transport }: Pick<Link, "principal" | "transport">,
   needed: readonly string[],
 ): boolean {
-  const isLocal = transport === "stdio" || transport === "memory";
-  const granted = principal ? principal.scopes : isLocal ? undefined : [];
-  if (!granted) return true;
-  return auth?.satisfies?.(granted, needed) ?? needed.every((scope) => granted.includes(scope));
+  if (principal) return covers(auth, principal, needed);
+  return transport === "stdio" || transport === "memory";
+}
+
+/** Tests whether a principal has all needed scopes. A principal without `scopes` has none. */
+export function covers(
+  auth: Pick<Authentication, "satisfies"> | undefined,
+  { scopes = [] }: Principal,
+  needed: readonly string[],
+): boolean {
+  if (isAllScopes(scopes)) return true;
+  if (auth?.satisfies === undefined) return needed.every((scope) => scopes.includes(scope));
+  return readSyncVerdict(auth.satisfies(scopes, needed), "satisfies");
+}
+
+/** Key of the method of a context that tests scopes. */
+export const HAS_SCOPES: unique symbol = Symbol.for("mcp.hasScopes");
+
+/**
+ * Tests whether the caller has all of these scopes, by the rules that apply to `scopes` of handlers.
+ *
+ * ```ts
+ * import { tool } from "@x/mcp";
+ * import { hasScopes } from "@x/mcp/auth";
+ *
+ * const list = tool({ name: "list", run: (_, ctx) => hasScopes(ctx, "notes:private") ? ["a", "b"] : ["a"] });
+ * ```
+ *
+ * @throws {TypeError} if a name is not a scope, there is no name, or `ctx` is not the context of a call.
+ */
+export function hasScopes(ctx: Pick<Context, "principal" | "client">, ...names: readonly string[]): boolean {
+  if (!names.length || !names.every(isScope)) {
+    const state = names.length ? `${names.map(quote).join(", ")} are not all scopes` : "none is named";
+    throw new TypeError(`Cannot test scopes: ${state}; use names without spaces like "notes:read"`);
+  }
+  const test: unknown = Reflect.get(ctx, HAS_SCOPES);
+  if (typeof test === "function") return test.call(ctx, names) === true;
+  throw new TypeError(
+    "Cannot test scopes: this is not the context of a call; pass that of a handler, not of a worker thread",
+  );
 }
 
 /** Tests for the error of a caller that lacks scopes. A request that was not admitted may have the same code. */
@@ -39,7 +78,39 @@ export function isScopeError(error: McpError): boolean {
 
 /** Checks that a caller has all needed scopes. Throws an error that lists the needed ones. */
 export function requireScopes(core: Core, call: Call, needed: readonly string[]): void {
-  if (hasScopes(core, call, needed)) return;
+  if (isGranted(core, call.link, needed)) return;
+  reportMissing(core, call, needed);
   const message = `Cannot run the call: it needs the scopes ${needed.join(" ")}`;
   throw new McpError(INSUFFICIENT_SCOPE, message, { scopes: needed });
+}
+
+/** The observers that were told of a principal without `scopes`. Tenants share that of their server. */
+const told = new WeakSet<object>();
+
+// Usually a mistake of the author, which the client cannot understand.
+function reportMissing({ observer, report }: Core, call: Call, needed: readonly string[]): void {
+  const { principal } = call;
+  if (!principal || principal.scopes || told.has(observer)) return;
+  told.add(observer);
+  const state = `the principal ${quote(principal.id)} has no scopes, and the handler needs ${needed.join(" ")}`;
+  report(
+    new TypeError(`Cannot run a call: ${state}; give the principal scopes, such as a list of names or allScopes`),
+    call,
+  );
+}
+
+/**
+ * Checks that a handler can be called at all, where all callers are known.
+ *
+ * @throws {TypeError} if none of them has the scopes of the handler.
+ */
+export function checkReachable(
+  { auth }: Pick<Core, "auth">,
+  name: string,
+  scopes: readonly string[] | undefined,
+): void {
+  const callers = auth?.[CALLERS];
+  if (!callers || !scopes || callers.some((caller) => covers(auth, caller, scopes))) return;
+  const state = `it needs the scopes ${scopes.join(" ")}, which no caller of auth has`;
+  throw new TypeError(`Cannot add ${name}: ${state}; give a caller these scopes, or allScopes, as in { key, scopes }`);
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Context } from "./context.ts";
+import { HAS_SCOPES } from "./scopes.ts";
 import type { Service } from "./service.ts";
 import type { Scope } from "./service_scope.ts";
 
@@ -38,6 +39,10 @@ export class ServiceContext<S> implements Context<S> {
 
   get principal(): Context["principal"] {
     return this.#call.principal;
+  }
+
+  get [HAS_SCOPES](): unknown {
+    return Reflect.get(this.#call, HAS_SCOPES);
   }
 
   get session(): Context["session"] {

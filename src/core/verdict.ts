@@ -26,8 +26,14 @@ export function readVerdict(decided: unknown, asked: string): boolean | Promise<
  */
 export function readSyncVerdict(decided: unknown, asked: string): boolean {
   if (typeof decided === "boolean") return decided;
-  const state = isPromiseLike(decided) ? "a promise" : decided === null ? "null" : toKind(decided);
+  const state = isPromiseLike(decided) ? toPromiseKind(decided) : decided === null ? "null" : toKind(decided);
   throw new TypeError(`Cannot decide by ${asked}: it returned ${state}; return true or false`);
+}
+
+function toPromiseKind(promise: PromiseLike<unknown>): string {
+  // Otherwise its rejection would end the process.
+  Promise.resolve(promise).catch(() => {});
+  return "a promise";
 }
 
 function toKind(value: unknown): string {

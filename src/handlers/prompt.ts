@@ -192,7 +192,7 @@ export function prompt<const I extends Schema = Schema, S extends Services = NoS
   const completed = { place, names, complete, allow, scopes, services, describeError, limits };
   const also = [completion({ type: "ref/prompt", name, ...completed })];
   const remake: Remake = (change) => prompt(change(options));
-  const internals = { feature: prompts, key: name, definition, also, services, extensions, remake };
+  const internals = { feature: prompts, key: name, definition, also, services, scopes, extensions, remake };
   return { name, run, allow, tags: options.tags, [INTERNALS]: internals };
 }
 

@@ -339,11 +339,11 @@ function toResource<Input, S>(
   also: readonly Handler[] = [],
 ): Resource<Input, S> {
   const { name, read, tags } = options;
-  const { key, kind, match, allow, extensions } = definition;
+  const { key, kind, match, allow, scopes, extensions } = definition;
   // A test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
-  const internals = { feature: resources, key, definition, also, serves, services, extensions, remake };
+  const internals = { feature: resources, key, definition, also, serves, services, scopes, extensions, remake };
   return { name, read: reads, allow, tags, [INTERNALS]: internals };
 }
 

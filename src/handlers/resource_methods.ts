@@ -7,7 +7,7 @@
 import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { ResourceLink } from "../protocol/types.ts";
-import { hasScopes } from "../core/scopes.ts";
+import { isGranted } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import type { Binding } from "../core/container.ts";
 import type { Core, DescribeError } from "../core/core.ts";
@@ -132,8 +132,9 @@ export const resources: Feature = {
         "resources/read": { subject: "uri", asks: true, find },
       },
       isVisible(uri, call) {
-        const { allow, definition } = locate(uri) ?? {};
-        if (definition?.scopes && !hasScopes(core, call, definition.scopes)) return false;
+        const { allow, definition: { scopes } = {} } = locate(uri) ?? {};
+        // Reports what `satisfies` throws.
+        if (scopes && !isAllowed(() => isGranted(core, call.link, scopes), call, core)) return false;
         return isAllowed(allow, call, core);
       },
       hooksOf: (uri) => locate(uri)?.definition.hooks,

@@ -260,10 +260,10 @@ export function tool<
   if (typeof run !== "function") throw refuse("run is not a function; rename the handler to run");
   const services = bindServices(options.services, place);
   const definition = define(options, services);
-  const { allow, extensions, limits } = definition;
+  const { allow, extensions, limits, scopes } = definition;
   const also = limits?.also;
   const remake: Remake = (change) => tool(change(options));
-  const internals = { feature: tools, key: name, definition, also, services, extensions, remake };
+  const internals = { feature: tools, key: name, definition, also, services, scopes, extensions, remake };
   return { name, run, allow, tags: options.tags, [INTERNALS]: internals };
 }
 

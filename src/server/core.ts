@@ -65,21 +65,11 @@ function readFilters({ guards, encoders }: Pick<ServerOptions, "guards" | "encod
   if (guards || encoders) return { guards, encoders };
 }
 
-/**
- * Reads the option `auth`. Throws if it cannot authenticate, or has another name: then everybody could call. The
- * authenticator checks its other parts.
- */
-function readAuth({ auth, ...others }: CommonOptions): Authentication | undefined {
-  const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
-  // With `auth`, the server is closed, and another option may hold the same object. A name such as `author` is fine.
-  const misnamed = auth === undefined &&
-    Object.entries(others).find(([name, value]) =>
-      value && (/auth(?!or(?!i))/i.test(name) || typeof Object(value).authenticate === "function")
-    );
-  if (misnamed) throw refuse(`${misnamed[0]} is ignored; write auth instead`);
+/** Reads the option `auth`. Throws if it cannot authenticate. The authenticator checks its other parts. */
+function readAuth({ auth }: CommonOptions): Authentication | undefined {
   const read = typeof auth === "function" ? { authenticate: auth } : auth;
   if (read === undefined || typeof read?.authenticate === "function") return read;
-  throw refuse("auth has no authenticate(); use a function, apiKey() or such");
+  throw new TypeError("Cannot create a server: auth has no authenticate(); use a function, apiKey() or such");
 }
 
 /**

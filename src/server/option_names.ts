@@ -20,7 +20,7 @@ const CORS: KnownOptions<keyof CorsOptions> = {
   hasOtherForms: true,
 };
 
-const AUTH: KnownOptions<keyof Authentication> = {
+const AUTH: KnownOptions<Extract<keyof Authentication, string>> = {
   names: {
     authenticate: "function",
     credentials: { names: { headers: "texts", cookies: "texts", query: "texts" } },

@@ -20,6 +20,7 @@ import { createServerLog, type ServerLog, toLoggable, toSafeFilter } from "../co
 import { Registry } from "../core/registry.ts";
 import { Scheduler } from "../core/scheduler.ts";
 import { Sealer } from "../core/sealer.ts";
+import { isGranted } from "../core/scopes.ts";
 import type { Toggle } from "../core/visibility.ts";
 import { systemClock, Ticker } from "../core/timers.ts";
 import type { OpenPipe, PipeServer, Served } from "../transports/channel.ts";
@@ -236,6 +237,7 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
     reruns: branch?.trunk.host.reruns,
     endpoint: path,
     defer: (call, run) => scheduler.defer(call, run),
+    isGranted: (link, scopes) => isGranted(core, link, scopes),
     recheck(call) {
       if (!registry.methods.has(call.method)) return;
       return async () => (await import("../core/recheck.ts")).recheck(call, core, registry);

@@ -16,6 +16,8 @@ import type { Question } from "../core/question.ts";
 import type { RerunWatch } from "../core/rerun_watch.ts";
 import type { ClientFacts, Context, ListChangedOptions, ListName, Principal } from "../core/context.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { readPrincipal } from "../core/principal.ts";
+import { isGranted } from "../core/scopes.ts";
 import type { Service, ServiceEnd } from "../core/service.ts";
 
 /** The options of {@linkcode fakeContext}. */
@@ -189,6 +191,7 @@ function makeHost({ route, resources = {} }: FakeContextOptions, rounds: Rounds,
     route: route && readFake,
     reruns: rounds.reruns,
     recheck: () => undefined,
+    isGranted: (link, scopes) => isGranted({}, link, scopes),
     defer: (_call, run) => void records.deferred.push(run),
     // deno-lint-ignore require-await -- rejects where the real one does
     async readResource(_call, uri) {
@@ -204,7 +207,7 @@ function makeLink({ principal, http }: FakeContextOptions): Link {
     transport: "memory",
     inFlight: new InFlight(),
     account: new Accounts({ limits: LIMITS }).find(),
-    principal,
+    principal: principal === undefined ? undefined : readPrincipal(principal, "fakeContext()"),
     http: http && { request: http },
     streams: true,
     send: () => undefined,

@@ -85,7 +85,7 @@ export function openTransport(server: TestServer | string | URL, options: Transp
     const open = memoryTransport(server, principal);
     return { channel: lineChannel({ open, onMessage, onBroken, trace: transcript }), facts: {} };
   }
-  const answer = principal ? withPrincipal(server.fetch, principal) : server.fetch;
+  const answer = principal !== undefined ? withPrincipal(server.fetch, principal) : server.fetch;
   const strict = { headers, trace: transcript, isStrict: true };
   if (transport === "memory") {
     const url = `http://localhost${path}`;

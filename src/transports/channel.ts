@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
  */
-import { INVALID_REQUEST } from "../protocol/errors.ts";
+import { INVALID_REQUEST, UNAUTHENTICATED } from "../protocol/errors.ts";
 import { type Broken, type Incoming, NOT_UTF8, parseMessage, toFailure } from "../protocol/jsonrpc.ts";
 import type { Account } from "../core/account.ts";
 import type { ContainerHost } from "../core/container.ts";
@@ -14,6 +14,7 @@ import { InFlight } from "../core/in_flight.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Link, LinkEvents } from "../core/link.ts";
 import type { TransportName } from "../core/observer.ts";
+import { readPrincipal } from "../core/principal.ts";
 import type { Ticker } from "../core/timers.ts";
 
 /** Writes a message. Returns a promise if the writer should wait for room. */
@@ -113,11 +114,17 @@ export async function enterServer(
   throw new TypeError("Cannot open a channel to the server: its path has no parameters; remove params");
 }
 
-/** Opens the server's end of a channel. Here, so that a server that only HTTP reaches does not load channels. */
+/**
+ * Opens the server's end of a channel. Here, so that a server that only HTTP reaches does not load channels.
+ *
+ * @throws {TypeError} if the principal cannot be used, or `server` is not a server.
+ */
 export function openPipe(server: PipeServer, options: PipeOptions): Pipe {
   const { openPipe, served } = server[INTERNALS];
-  if (openPipe) return openPipe(options);
-  if (served) return new Channel(served, options);
+  const { principal } = options;
+  const read = principal === undefined ? options : { ...options, principal: readPrincipal(principal, "the channel") };
+  if (openPipe) return openPipe(read);
+  if (served) return new Channel(served, read);
   throw new TypeError("Cannot open a channel: this is not a server; use what createServer() returns");
 }
 
@@ -234,6 +241,9 @@ class Channel implements Pipe, Link {
       toFailure(message.kind === "request" ? message.id : undefined, this.#engine.core.report(error));
     let reply;
     try {
+      if (this.#isLate(link)) {
+        return this.#answer(message.kind === "request" ? toFailure(message.id, EXPIRED) : undefined);
+      }
       reply = this.#era.accept(message, link);
     } catch (error) {
       return this.#answer(fail(error));
@@ -242,6 +252,11 @@ class Channel implements Pipe, Link {
     this.#busy++;
     this.isBusy = true;
     reply.then((reply) => this.#end(reply.text), (error) => this.#end(fail(error)));
+  }
+
+  // The transport may have no timer that ends the channel.
+  #isLate({ principal }: Link): boolean {
+    return principal?.expiresAt !== undefined && principal.expiresAt <= this.ticker.clock.date();
   }
 
   #end(text: string | undefined): void {
@@ -260,6 +275,8 @@ class Channel implements Pipe, Link {
     });
   }
 }
+
+const EXPIRED = { code: UNAUTHENTICATED, message: "Cannot serve the request: the credentials have expired" };
 
 /** The link of one message that has credentials of its own. */
 class MessageLink implements Link {

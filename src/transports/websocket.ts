@@ -22,7 +22,7 @@ import { RETRY_AFTER } from "../core/link.ts";
 import type { RefusalReason } from "../core/observer.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
-import { type ConnectionInfo, readPrincipal } from "./http/access.ts";
+import type { ConnectionInfo } from "./http/access.ts";
 import { readPath } from "./http/access_options.ts";
 import { enterCaller, respondToFault, toEntryFault } from "./http/enter.ts";
 import { checkTemplate } from "./http/path_template.ts";
@@ -173,18 +173,18 @@ class SocketEndpoint {
 
   /** Authenticates the caller, and finds the server of a concrete path. Returns the response of a refusal. */
   async #enter(request: Request, info: ConnectionInfo | undefined): Promise<Owner | Response> {
-    const { find, http: { endpoint: lazy } } = this.#server[INTERNALS];
+    const { find, http } = this.#server[INTERNALS];
     let principal: Principal | undefined;
     try {
       const spot = await find?.({ template: this.#path, request, info });
       if (find && !spot) return this.#refuse(request, NOT_HERE);
-      const entered = await enterCaller(lazy, request, info, { transport: "websocket", route: spot?.route });
+      const entered = await enterCaller(http, request, info, { transport: "websocket", route: spot?.route });
       if (entered instanceof Response) return entered;
-      principal = readPrincipal(entered);
+      ({ principal } = entered);
       const endpoint = await spot?.open();
       return spot && !endpoint ? this.#refuse(request, NOT_HERE, principal) : { principal, endpoint };
     } catch (error) {
-      const fault = await toEntryFault(this.#server[INTERNALS].http.core, error);
+      const fault = await toEntryFault(http.core, error);
       return fault instanceof Response
         ? fault
         : this.#refuse(request, { status: 503, message: fault, reason: "limit" }, principal);

@@ -264,16 +264,27 @@ Deno.test("scopes come from scope or scp, and a token without them grants none",
       [{ scp: ["a", "b"] }, ["a", "b"]],
       [{ scp: "a b" }, ["a", "b"]],
       [{ scope: "" }, []],
-      [{ scope: 5 }, []],
-      [{ scp: [5, null, "a"] }, ["a"]],
+      [{ scope: "all scopes" }, ["all", "scopes"]],
+      [{ scope: "a  b " }, ["a", "b"]],
+      [{ scope: null, scp: "a" }, ["a"]],
       [{}, []],
     ] as const
   ) {
     assertEquals((await callWith(server, await issuer.sign({ claims }))).principal.scopes, scopes);
   }
+  const odd = [5, {}, true, ["all scopes"], ["a", "all scopes"], ["a", 5], [null], [["a"]], "a\tb", 'a"', "\u00e4"];
+  for (const scp of odd) {
+    const { status, challenge } = await callWith(server, await issuer.sign({ claims: { scp } }));
+    assertEquals([status, challenge], [401, toInvalid("the token has scopes that are not valid")], JSON.stringify(scp));
+  }
   const own = protect([issuer], { oauth: { readScopes: ({ roles }) => roles as string[] } });
   const { principal } = await callWith(own, await issuer.sign({ claims: { roles: ["x"], scope: "a" } }));
   assertEquals(principal.scopes, ["x"]);
+  const none = await callWith(own, await issuer.sign({ claims: { scope: "a" } }));
+  assertEquals([none.status, none.principal.scopes], [200, []], "a missing claim grants nothing");
+  for (const roles of [null, "x", 5, {}, ["a b"], ["all scopes"], [5], ["x", null]]) {
+    assertEquals((await callWith(own, await issuer.sign({ claims: { roles } }))).status, 500, JSON.stringify(roles));
+  }
   await server.close();
   await own.close();
 });

@@ -75,7 +75,11 @@ Deno.test("keys and users that are none, or not by name, are refused", () => {
   }
   assertThrows(() => apiKey({ keys: { ada: untyped(null) } }), TypeError, "is its variable set?");
   const scopes = untyped("notes:read");
-  assertThrows(() => apiKey({ keys: { ada: { key, scopes } } }), TypeError, 'the caller "ada": scopes must be a list');
+  assertThrows(
+    () => apiKey({ keys: { ada: { key, scopes } } }),
+    TypeError,
+    'the caller "ada": its scopes are not a list',
+  );
 });
 
 Deno.test("other contracts name what was passed to them by mistake", () => {

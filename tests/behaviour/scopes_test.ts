@@ -1,6 +1,7 @@
 // The scopes that a handler needs are checked before it runs, and before the response has a status.
 import { assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { createServer, prompt, resource, resourceProvider, type ServerOptions, tool } from "../../mod.ts";
+import { allScopes } from "../../src/auth/auth.ts";
 import { RpcError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
@@ -52,7 +53,7 @@ behaviour("a handler does not run for a caller that lacks a scope", async (conne
   assertEquals([ran, seen], [[], []], "neither a handler nor middleware ran");
   assertEquals(textOf(await client.callTool("open")), "open");
   assertEquals((await client.listTools()).length, 2, "what cannot be called is still listed");
-  for (const principal of [writer, { id: "all" }]) {
+  for (const principal of [writer, { id: "all", scopes: allScopes }]) {
     ran.length = 0;
     const able = await join({ principal });
     for (const each of attempt(able)) await each();

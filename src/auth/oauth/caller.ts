@@ -4,6 +4,7 @@
  * @module
  */
 import type { Principal } from "../../core/context.ts";
+import { isAllScopes, readPrincipal } from "../../core/principal.ts";
 
 /** Claims about a token: the payload of a JWT, or what its issuer says about it. */
 export type Claims = Readonly<Record<string, unknown>>;
@@ -22,8 +23,8 @@ export interface OAuthPrincipal extends Principal {
   readonly claims: Claims;
 }
 
-/** Reads the scopes that a token grants from its claims. */
-export type ReadScopes = (claims: Claims) => readonly string[];
+/** Reads the scopes that a token grants from its claims. A token for which it returns `undefined` grants none. */
+export type ReadScopes = (claims: Claims) => readonly string[] | undefined;
 
 /**
  * Returns the id of the principal for a subject of an issuer. Pages of your own use it to compare the user who signed in
@@ -40,7 +41,11 @@ export function toPrincipalId(issuer: string, subject: string): string {
   return `oauth:${JSON.stringify([issuer, subject])}`;
 }
 
-/** Returns the principal of a token, or `undefined` if its claims name nobody. */
+/**
+ * Returns the principal of a token, or `undefined` if its claims name nobody.
+ *
+ * @throws {TypeError} if `readScopes` returns anything but a list of scopes. No token grants `allScopes`.
+ */
 export function toOAuthPrincipal(
   issuer: string,
   claims: Claims,
@@ -55,7 +60,10 @@ export function toOAuthPrincipal(
     : undefined;
   if (id === undefined) return;
   const subject = isName(sub) && !isClient(claims, clientId) ? sub : undefined;
-  return Object.freeze({ id, issuer, subject, clientId, scopes: readScopes(claims), expiresAt, claims });
+  const { scopes = [], ...facts } = { scopes: readScopes(claims), id, issuer, subject, clientId, expiresAt, claims };
+  const principal = readPrincipal({ ...facts, scopes }, "oauth({ readScopes })");
+  if (!isAllScopes(principal.scopes ?? [])) return principal as OAuthPrincipal; // It has the fields above.
+  throw new TypeError("Cannot use what readScopes returned: a token cannot grant allScopes; name its scopes");
 }
 
 function isName(value: unknown): value is string {
@@ -65,11 +73,4 @@ function isName(value: unknown): value is string {
 // Issuers mark tokens of clients in different ways.
 function isClient({ sub, gty, idtyp }: Claims, clientId: string | undefined): boolean {
   return sub === clientId || gty === "client-credentials" || gty === "client_credentials" || idtyp === "app";
-}
-
-/** Reads the scopes of a token. A token without scopes grants none. */
-export function readGranted({ scope, scp }: Claims): readonly string[] {
-  const given = scope ?? scp;
-  const list = typeof given === "string" ? given.split(" ") : Array.isArray(given) ? given : [];
-  return list.filter(isName);
 }

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/authorization (Token Handling)
  * @module
  */
+import { isScope } from "../../core/principal.ts";
 import type { Claims } from "./caller.ts";
 
 /** A token that is refused. The message is fixed text for the client and has no part of the token. */
@@ -32,6 +33,18 @@ export function checkClaims(claims: Claims, { audiences, skewMs }: ClaimRules, n
   // Such a token is of no use to a thief only as long as servers demand the proof.
   if (cnf !== undefined) throw new InvalidToken("the token is bound to a key, which is not supported");
   return exp === undefined ? undefined : exp * 1000;
+}
+
+/**
+ * Reads the scopes of a token. A token without scopes grants none.
+ *
+ * @throws {InvalidToken} if they are not scopes.
+ */
+export function readGranted({ scope, scp }: Claims): readonly string[] {
+  const given = scope ?? scp;
+  const list = typeof given === "string" ? given.split(" ").filter(Boolean) : given ?? [];
+  if (Array.isArray(list) && list.every(isScope)) return list;
+  throw new InvalidToken("the token has scopes that are not valid");
 }
 
 /** The last time that a `Date` can hold, in seconds. */

@@ -14,11 +14,12 @@ import {
   refuse,
 } from "../../core/auth.ts";
 import type { Principal } from "../../core/context.ts";
+import { withExpiry } from "../../core/principal.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import { readScopes as checkScopes } from "../../core/scopes.ts";
 import { type Bearer, PREFIX, QUERY, readBearer } from "./bearer.ts";
-import { type Claims, type OAuthPrincipal, readGranted, type ReadScopes, toOAuthPrincipal } from "./caller.ts";
-import { checkClaims, InvalidToken } from "./claims.ts";
+import { type Claims, type OAuthPrincipal, type ReadScopes, toOAuthPrincipal } from "./caller.ts";
+import { checkClaims, InvalidToken, readGranted } from "./claims.ts";
 import {
   checkKind,
   createIntrospection,
@@ -62,12 +63,13 @@ export interface OAuthOptions {
    */
   readonly scopes?: readonly string[];
   /**
-   * Decides whether the scopes of a caller cover all that an operation needs. Defaults to whether they include each of
-   * them.
+   * Decides whether the scopes of a caller cover all that an operation needs. Only `true` grants. Defaults to whether
+   * they include each of the needed ones.
    */
   readonly satisfies?: (granted: readonly string[], needed: readonly string[]) => boolean;
   /**
-   * Reads the scopes of a token. Defaults to the claim `scope`, else `scp`. A token without scopes grants none.
+   * Reads the scopes of a token as a list. Defaults to the claim `scope`, else `scp`. A token without scopes grants none,
+   * and no token grants `allScopes`.
    */
   readonly readScopes?: ReadScopes;
   /**
@@ -207,6 +209,8 @@ const INTROSPECTED_MS = 30_000;
 /** Facts about an accepted token. */
 interface Verdict {
   readonly principal: OAuthPrincipal;
+  /** The principal once the token has expired, as long as the clock of its issuer may be late. */
+  late?: OAuthPrincipal;
   /** Time until which the token is accepted, in milliseconds since 1970. */
   readonly until: number;
   readonly issuer: Issuer;
@@ -364,12 +368,15 @@ class ResourceServer implements Authentication {
   }
 }
 
-function toCurrent({ principal, until }: Verdict, now: number): Principal {
+function toCurrent(verdict: Verdict, now: number): Principal {
+  const { principal, until } = verdict;
   if (principal.expiresAt === undefined || now < principal.expiresAt) return principal;
   // The token has expired by this server's clock, and perhaps not by that of its issuer.
-  const late = Object.freeze({ ...principal, expiresAt: until });
-  shareExchange(principal, late);
-  return late;
+  if (!verdict.late) {
+    verdict.late = withExpiry(principal, until);
+    shareExchange(principal, verdict.late);
+  }
+  return verdict.late;
 }
 
 function refuseBearer({ error, reason }: Exclude<Bearer, { readonly token: string }>, resource: Resource): AuthRefusal {

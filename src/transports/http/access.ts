@@ -5,8 +5,6 @@
  * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
-import { findScopeClaim } from "../../core/auth.ts";
-import type { Principal } from "../../core/context.ts";
 import { findDeno } from "../../runtime.ts";
 import { type Authority, parseAuthority, quoted, toAddress, toOrigin } from "./access_options.ts";
 
@@ -115,19 +113,6 @@ export function isLoopbackHost(host: string): boolean {
 export function isKnownHost(host: string, options: AccessOptions): boolean {
   const authority = parseAuthority(host);
   return !!authority && (isLoopbackName(authority.name) || isListed(authority, options));
-}
-
-/** Returns the principal from code in front of the server, which has authenticated the request. */
-export function readPrincipal(info: ConnectionInfo | undefined): Principal | undefined {
-  const given = info?.principal;
-  if (given === undefined) return;
-  if (!isObject(given) || typeof given.id !== "string") {
-    throw new TypeError("Cannot serve the request: info.principal must be an object with a string id");
-  }
-  const principal = { ...given, id: given.id };
-  const claim = findScopeClaim(principal);
-  if (claim) throw claim;
-  return principal;
 }
 
 /**

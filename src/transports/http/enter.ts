@@ -4,20 +4,29 @@
  * @module
  */
 import { BUSY, isMcpError } from "../../protocol/errors.ts";
+import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { EnterOptions } from "./authenticator.ts";
-import type { LazyEndpoint } from "./lazy_endpoint.ts";
+import type { HttpEntry } from "./upgrades.ts";
 
-/** Returns what is known about the connection of an admitted request, or the response to a refused one. */
+/** What is known about the caller of an admitted request. */
+export interface Entered {
+  readonly principal?: Principal;
+}
+
+/** Returns what is known about the caller of an admitted request, or the response to a refused one. */
 export async function enterCaller(
-  { options: { loadAuth } }: LazyEndpoint,
+  { core, endpoint: { options: { loadAuth } } }: HttpEntry,
   request: Request,
   info: ConnectionInfo | undefined,
   options: EnterOptions,
-): Promise<ConnectionInfo | Response | undefined> {
+): Promise<Entered | Response> {
   const authenticator = await loadAuth?.();
-  return authenticator ? await authenticator.enter(request, info, options) : info;
+  if (authenticator) return await authenticator.enter(request, info, options);
+  const { readFront } = await import("./front_principal.ts");
+  const principal = readFront(core, request, { info, transport: options.transport });
+  return principal instanceof Response ? principal : { principal };
 }
 
 /**

@@ -20,11 +20,11 @@ import {
   type ConnectionInfo,
   isKnownHost,
   readPeer,
-  readPrincipal,
 } from "./access.ts";
 import type { Authenticator, EnterOptions, LoadAuthenticator } from "./authenticator.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts, toFault, toRefusal } from "./exchange.ts";
+import { readFront } from "./front_principal.ts";
 import { HEAVY, INCOMPLETE, RequestBodies, type Unread } from "./request_body.ts";
 import type { HttpParts } from "./upgrades.ts";
 
@@ -144,7 +144,10 @@ export class Endpoint {
       ? checkPost(headers, accepts)
       : this.#checkGetOrDelete(method, headers, accepts);
     if (rejection) return this.#refuse(request, rejection);
-    const principal = admitted?.principal ?? (info?.principal === undefined ? undefined : readPrincipal(info));
+    const principal = admitted
+      ? admitted.principal
+      : readFront(this.#engine.core, request, { info, transport: "http" });
+    if (principal instanceof Response) return Promise.resolve(principal);
     const seen = admitted?.seen;
     return new Promise((respond) => {
       const exchange = new Exchange({ request, headers, info, principal, seen, accepts, respond }, this.#exchanges);

@@ -15,7 +15,7 @@ import {
   CHALLENGE,
   type Challenge,
   type Credentials,
-  findScopeClaim,
+  EXPIRED,
   isChallenge,
   isRefusal,
   isToken,
@@ -29,10 +29,12 @@ import type { Principal, ReadRoute } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
-import { type ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
+import { readPrincipal } from "../../core/principal.ts";
+import { type ConnectionInfo, readPeer } from "./access.ts";
 import type { Admitted, Authenticator, AuthenticatorParts, EnterOptions, OpenRoute } from "./authenticator.ts";
 import { AuthenticationLimits, CLOSED, toAuthPot, TOO_SLOW } from "./authentication_limits.ts";
 import { toFault, toRefusal } from "./exchange.ts";
+import { FRONT } from "./front_principal.ts";
 import { PathTemplate } from "./path_template.ts";
 import { toRequestPath } from "./request_path.ts";
 
@@ -83,7 +85,9 @@ export class HttpAuthenticator implements Authenticator {
 
   async #serve(route: AuthRoute, request: Request, facts: PathFacts): Promise<Response> {
     try {
-      return await route.fetch(request, facts);
+      const response: unknown = await route.fetch(request, facts);
+      if (response instanceof Response) return response;
+      throw new TypeError(`Cannot serve the route ${quote(route.path)}: its fetch() returned no Response; return one`);
     } catch (error) {
       return toFault(this.#core, error);
     }
@@ -111,15 +115,15 @@ export class HttpAuthenticator implements Authenticator {
     options: EnterOptions,
   ): Admitted | Response | Promise<Admitted | Response> {
     const entry = new Entry(request, info, { ...options, core: this.#core, proxies: this.#proxies });
-    if (info?.principal !== undefined) return this.#judge(entry, readPrincipal(info));
-    if (this.#limits.isFull(entry)) return this.#refuse(entry, TOO_MANY);
-    let found: unknown;
     try {
-      found = this.#auth.authenticate(request, entry);
+      const given = info?.principal;
+      if (given !== undefined) return this.#judge(entry, given, FRONT);
+      if (this.#limits.isFull(entry)) return this.#refuse(entry, TOO_MANY);
+      const found: unknown = this.#auth.authenticate(request, entry);
+      return isPromiseLike(found) ? this.#wait(entry, found) : this.#judge(entry, found);
     } catch (error) {
       return toFault(this.#core, error);
     }
-    return isPromiseLike(found) ? this.#wait(entry, found) : this.#judge(entry, found);
   }
 
   async #wait(entry: Entry, found: unknown): Promise<Admitted | Response> {
@@ -138,19 +142,15 @@ export class HttpAuthenticator implements Authenticator {
     }
   }
 
-  #judge(entry: Entry, found: unknown): Admitted | Response {
+  /** Returns what was found about a caller. Throws an error for anything but a principal or a refusal. */
+  #judge(entry: Entry, found: unknown, place = "authenticate()"): Admitted | Response {
     if (found === undefined || found === null) return this.#refuse(entry, NO_CALLER);
     if (isRefusal(found)) return this.#refuse(entry, found);
-    if (!isPrincipal(found)) {
-      const state = "authenticate() returned neither a principal with an id nor refuse()";
-      return toFault(this.#core, new TypeError(`Cannot authenticate a caller: ${state}`));
-    }
-    const claim = findScopeClaim(found);
-    if (claim) return toFault(this.#core, claim);
-    if (found.expiresAt !== undefined && found.expiresAt <= entry.now) return this.#refuse(entry, EXPIRED);
+    const principal = readPrincipal(found, place);
+    if (principal.expiresAt !== undefined && principal.expiresAt <= entry.now) return this.#refuse(entry, LATE);
     const { request, info, transport } = entry;
-    this.#core.observer.auth?.({ state: "accepted", transport, principal: found.id });
-    return new AdmittedInfo(info?.info ?? info, found, new VisibleRequest(request, this.#hidden));
+    this.#core.observer.auth?.({ state: "accepted", transport, principal: principal.id });
+    return new AdmittedInfo(info?.info ?? info, principal, new VisibleRequest(request, this.#hidden));
   }
 
   #refuse(entry: Entry, refusal: AuthRefusal): Response {
@@ -177,7 +177,7 @@ export class HttpAuthenticator implements Authenticator {
   #toChallenge(entry: Entry, refusal: AuthRefusal): Challenge {
     const challenge = readChallenge(this.#auth, entry);
     const { scheme, params } = challenge;
-    return refusal === EXPIRED ? { scheme, params: { ...params, error: "invalid_token" } } : challenge;
+    return refusal === LATE ? { scheme, params: { ...params, error: "invalid_token" } } : challenge;
   }
 }
 
@@ -199,7 +199,7 @@ class AdmittedInfo implements Admitted {
 const MAX_PATH = 2048;
 const NO_REQUEST = {} as Request; // Never read.
 const NO_CALLER = refuse(401);
-const EXPIRED = refuse(401, { reason: "the credentials have expired" });
+const LATE = refuse(401, { reason: EXPIRED });
 const CLOSING = refuse(503, { reason: "the server is closing; try again later" });
 const TOO_MANY = refuse(503, {
   reason: `too many callers are being authenticated (auth.running, auth.runningPerPeer); try again later`,
@@ -339,11 +339,4 @@ function toVisible({ url, method, headers: all }: Request, hidden: Hidden): Requ
 
 function toCookieName(cookie: string): string {
   return cookie.split("=", 1)[0].trim();
-}
-
-function isPrincipal(value: unknown): value is Principal {
-  if (!isObject(value) || typeof value.id !== "string" || !value.id) return false;
-  const { scopes, expiresAt } = value;
-  const isList = scopes === undefined || Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string");
-  return isList && (expiresAt === undefined || Number.isFinite(expiresAt));
 }

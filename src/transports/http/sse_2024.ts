@@ -20,7 +20,7 @@ import type { RefusalReason } from "../../core/observer.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import { isJsonType } from "./accept.ts";
-import { type ConnectionInfo, readPrincipal } from "./access.ts";
+import type { ConnectionInfo } from "./access.ts";
 import { readPath } from "./access_options.ts";
 import { enterCaller, respondToFault, toEntryFault } from "./enter.ts";
 import { checkTemplate, PathTemplate } from "./path_template.ts";
@@ -173,14 +173,14 @@ class SseStreams {
     info: ConnectionInfo | undefined,
     { opens, parts }: { readonly opens: boolean; readonly parts: HttpParts },
   ): Promise<Response> {
-    const { core, endpoint } = this.#http;
+    const { core } = this.#http;
     let principal: Principal | undefined;
     try {
       const spot = await this.#find?.({ template: opens ? this.#path : this.#messages, request, info });
       if (this.#find && !spot) return this.#refuse(request, NOT_FOUND);
-      const entered = await enterCaller(endpoint, request, info, { transport: "http-sse", route: spot?.route });
+      const entered = await enterCaller(this.#http, request, info, { transport: "http-sse", route: spot?.route });
       if (entered instanceof Response) return entered;
-      principal = readPrincipal(entered);
+      ({ principal } = entered);
       if (!opens) return await this.#take(request, { principal, parts, spot });
       const served = spot ? await spot.open() : this.#server;
       if (!served) return this.#refuse(request, NOT_FOUND, principal);

@@ -1,0 +1,332 @@
+// A principal is read by the same rules on every way in, and no odd one grants anything.
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { createServer, type FaultEvent, type Principal, type ServerOptions, tool } from "../../mod.ts";
+import { allScopes, apiKey, basic, custom, hasScopes } from "../../src/auth/auth.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { attachSocket, webSocket } from "../../src/transports/websocket.ts";
+import { connect, fakeContext, RpcError } from "../../src/testing/testing.ts";
+import { behaviour, textOf } from "../support/behaviour.ts";
+import { toRequest } from "../support/requests.ts";
+
+const untyped = (value: unknown) => value as never;
+const KEY = "0123456789abcdef";
+
+function start(options: Partial<ServerOptions> = {}) {
+  const faults: FaultEvent[] = [];
+  const ran: string[] = [];
+  const run = (name: string) => () => {
+    ran.push(name);
+    return name;
+  };
+  const handlers = [
+    tool({ name: "open", run: run("open") }),
+    tool({ name: "write", scopes: ["notes:write"], run: run("write") }),
+  ];
+  const observer = { fault: (event: FaultEvent) => void faults.push(event) };
+  return { server: createServer({ name: "x", version: "1.0.0", handlers, observer, ...options }), faults, ran };
+}
+
+/** A principal that has no scopes on purpose. */
+const NONE = { id: "ada", scopes: [] };
+
+/** Promises, which `authenticate` may return, but which are not a principal. */
+const promises: readonly (() => unknown)[] = [
+  () => Promise.resolve({ id: "ada", scopes: ["notes:write"] }),
+  () => Promise.reject(new Error("rejected")),
+  () => ({ then: () => {}, id: "ada", scopes: ["notes:write"] }),
+];
+
+/** Makers of values that are not a principal, or grant nothing. A valid one would have the scope `notes:write`. */
+function makeOdd(): readonly (() => unknown)[] {
+  const throwing = {
+    get id(): string {
+      throw new Error("no id");
+    },
+  };
+  const trap = () => {
+    throw new Error("trapped");
+  };
+  const holes = ["notes:write"];
+  holes.length = 3;
+  const revoked = Proxy.revocable([], {});
+  revoked.revoke();
+  const scopeLists = [
+    null,
+    "",
+    "notes:write",
+    "notes:write other",
+    "my-notes:write-only",
+    allScopes[0],
+    0,
+    true,
+    {},
+    { length: 1, 0: "notes:write", includes: () => true },
+    new Set(["notes:write"]),
+    [undefined],
+    [null],
+    holes,
+    new Array(2 ** 32 - 1),
+    ["notes:write", 5],
+    ["notes:write", "a b"],
+    ["notes:write", ""],
+    ["notes:write", ...allScopes],
+    [...allScopes, ...allScopes],
+    [["notes:write"]],
+    ["notes:write", 'a"'],
+    Promise.resolve(["notes:write"]),
+    () => ["notes:write"],
+    new Proxy(["notes:write"], { get: trap }),
+    revoked.proxy,
+  ];
+  const times = [null, "tomorrow", NaN, Infinity, -Infinity, {}, 8n, new Date(8e15), 0, 1, -1];
+  const scopes = ["notes:write"];
+  return [
+    5,
+    true,
+    "ada",
+    ["ada"],
+    () => ({ id: "ada", scopes }),
+    throwing,
+    new Proxy({ id: "ada", scopes }, { get: trap }),
+    new Proxy({ id: "ada", scopes }, { ownKeys: trap }),
+    { scopes },
+    { id: "", scopes },
+    { id: 5, scopes },
+    { id: ["ada"], scopes },
+    { id: "ada" },
+    { id: "ada", scope: "notes:write" },
+    { id: "ada", Scopes: scopes },
+    { id: "ada", scopes: undefined },
+    NONE,
+    ...scopeLists.map((scopes) => ({ id: "ada", scopes })),
+    ...times.map((expiresAt) => ({ id: "ada", scopes, expiresAt })),
+  ].map((value) => () => value);
+}
+
+const write = () => toRequest("tools/call", { name: "write" });
+
+Deno.test("no odd principal grants anything over HTTP, and fetch never throws", async () => {
+  for (const place of ["authenticate", "async authenticate", "fetch", "fetch with auth"] as const) {
+    for (const [at, make] of [...makeOdd(), ...place.startsWith("fetch") ? promises : []].entries()) {
+      const odd = make();
+      const auth = {
+        authenticate: () => place === "async authenticate" ? Promise.resolve(untyped(odd)) : untyped(odd),
+      };
+      const { server, faults, ran } = start({ auth: place === "fetch" ? undefined : auth });
+      const response = await server.fetch(write(), place.startsWith("fetch") ? { principal: odd } : undefined);
+      const told = `${place} ${at}: ${await response.text()}`;
+      assert([401, 403, 500].includes(response.status), `${response.status} ${told}`);
+      assertEquals(ran, [], told);
+      assertEquals(faults.length > 0, response.status !== 401 && odd !== NONE, told);
+      await server.close();
+    }
+  }
+});
+
+Deno.test("scopes are a list, none or allScopes, and a time is a number: 500, 401 and 403 are told apart", async () => {
+  const past = Date.now() - 3_600_000;
+  const cases: readonly (readonly [principal: unknown, status: number])[] = [
+    [{ id: "a", scopes: ["notes:write"] }, 200],
+    [{ id: "a", scopes: allScopes }, 200],
+    [{ id: "a", scopes: JSON.parse(JSON.stringify(allScopes)) }, 200],
+    [structuredClone({ id: "a", scopes: allScopes }), 200],
+    [{ id: "a", scopes: ["notes:write"], expiresAt: Date.now() + 60_000 }, 200],
+    [{ id: "a", scopes: ["notes:write"], expiresAt: undefined }, 200],
+    [{ id: "a" }, 403],
+    [{ id: "a", scope: "notes:write" }, 403],
+    [{ id: "a", scopes: [] }, 403],
+    [{ id: "a", scopes: "notes:write" }, 500],
+    [{ id: "a", scopes: null }, 500],
+    [{ id: "a", scopes: ["a b"] }, 500],
+    [{ id: "a", scopes: allScopes, expiresAt: "soon" }, 500],
+    [{ id: "a", scopes: allScopes, expiresAt: null }, 500],
+    [{ id: "a", scopes: allScopes, expiresAt: past }, 401],
+  ];
+  for (const [principal, status] of cases) {
+    for (const auth of [undefined, custom(() => untyped(principal))]) {
+      const { server } = start({ auth });
+      const response = await server.fetch(write(), auth ? undefined : { principal });
+      assertEquals([response.status, !!await response.text()], [status, true], JSON.stringify(principal));
+      if (status === 401) assertStringIncludes(response.headers.get("www-authenticate") ?? "", "invalid_token");
+      await server.close();
+    }
+  }
+});
+
+Deno.test("no odd principal opens a channel that grants something", async () => {
+  for (const [at, make] of [...makeOdd(), ...promises].entries()) {
+    const odd = make();
+    const { server, ran } = start();
+    const principal = untyped(odd);
+    const call = async () => {
+      await using client = await connect(server, { transport: "pipe", principal });
+      return await client.callTool("write");
+    };
+    await assertRejects(call, Error, undefined, `pipe ${at}`);
+    const socket = Object.assign(new EventTarget(), { send: () => {}, close: () => {} });
+    const message = { jsonrpc: "2.0", id: 1, method: "tools/call", params: (await write().json()).params };
+    try {
+      attachSocket(server, untyped(socket), principal);
+      socket.dispatchEvent(new MessageEvent("message", { data: JSON.stringify(message) }));
+    } catch (error) {
+      assertStringIncludes(String(error), "Cannot use the principal of the channel");
+    }
+    const input = new Blob([`${JSON.stringify(message)}\n`]).stream();
+    await serveStdio(server, { input, output: () => Promise.resolve(), principal }).catch((error) =>
+      assertStringIncludes(String(error), "Cannot use the principal of the channel")
+    );
+    assertEquals(ran, [], `${at}`);
+    await server.close();
+  }
+});
+
+Deno.test("no odd principal opens a WebSocket or an HTTP+SSE stream, and their fetch never throws", async () => {
+  for (const [at, make] of makeOdd().entries()) {
+    const odd = make();
+    for (const auth of [undefined, { authenticate: () => untyped(odd) }]) {
+      const { server, ran } = start({ auth });
+      const info = auth ? undefined : { principal: odd };
+      const headers = { upgrade: "websocket", connection: "upgrade", "sec-websocket-version": "13" };
+      const socket = await webSocket(server).fetch(new Request("http://localhost/ws", { headers }), info);
+      // A caller without scopes may open a socket. Here the upgrade is incomplete, or there is no runtime to do it.
+      assert([400, 401, 500, 501].includes(socket.status), `socket ${at}: ${socket.status}`);
+      const events = await httpSse(server).fetch(new Request("http://localhost/sse"), info);
+      assert([200, 401, 500].includes(events?.status ?? 0), `events ${at}: ${events?.status}`);
+      await events?.body?.cancel();
+      assertEquals(ran, []);
+      await server.close();
+    }
+  }
+});
+
+Deno.test("a bare key or password has no scopes, and scopes that nobody has are an error at start", async () => {
+  const auth = apiKey({ keys: { ada: KEY, bob: { key: `${KEY}b`, scopes: ["notes:write"] } } });
+  const { server } = start({ auth });
+  const call = async (key: string) => {
+    const request = write();
+    request.headers.set("authorization", `Bearer ${key}`);
+    const response = await server.fetch(request);
+    await response.text();
+    return response.status;
+  };
+  assertEquals([await call(KEY), await call(`${KEY}b`)], [403, 200]);
+  const remove = tool({ name: "remove", scopes: ["notes:remove"], run: () => "" });
+  const message = "it needs the scopes notes:remove, which no caller of auth has; give a caller these scopes";
+  assertThrows(() => server.handlers.add(remove), TypeError, message);
+  await server.close();
+  const all = { key: KEY, scopes: allScopes };
+  await start({ auth: apiKey({ keys: { ada: all } }), handlers: [remove] }).server.close();
+  for (
+    const auth of [
+      apiKey({ keys: { ada: KEY } }),
+      basic({ users: { ada: "secret", bob: { password: "secret", scopes: ["notes:write"] } } }),
+    ]
+  ) assertThrows(() => start({ auth, handlers: [remove] }), TypeError, message);
+  // Callers that are not known at the start may have any scopes.
+  await start({ auth: apiKey({ keys: () => undefined }), handlers: [remove] }).server.close();
+  const satisfies = () => true;
+  await start({ auth: { ...apiKey({ keys: { ada: KEY } }), satisfies }, handlers: [remove] }).server.close();
+});
+
+behaviour("the first refusal of a caller without scopes is a fault, once per server", async (connect) => {
+  const handlers = [tool({ name: "write", scopes: ["notes:write"], run: () => "" })];
+  const { client, join, takeFaults } = await connect({ handlers }, { principal: { id: "a", scopes: [] } });
+  await assertRejects(() => client.callTool("write"), RpcError);
+  assertEquals(takeFaults(), [], "an empty list is no mistake");
+  const other = await join({ principal: { id: "b" } });
+  for (let i = 0; i < 3; i++) await assertRejects(() => other.callTool("write"), RpcError, "it needs the scopes");
+  const [fault, ...rest] = takeFaults();
+  assertStringIncludes(String(fault.error), 'the principal "b" has no scopes');
+  assertStringIncludes(String(fault.error), "allScopes");
+  assertEquals(rest, []);
+});
+
+behaviour("satisfies grants only by true", async (connect) => {
+  const rejecting = async () => {
+    await undefined;
+    throw new Error("no");
+  };
+  for (const satisfies of [async () => await false, rejecting, () => 1, () => "yes", () => undefined, () => null]) {
+    const auth = { authenticate: () => undefined, satisfies: untyped(satisfies) };
+    const handlers = [tool({ name: "write", scopes: ["notes:write"], run: () => "" })];
+    const principal = { id: "a", scopes: ["notes:write"] };
+    const { client, takeFaults } = await connect({ handlers, auth }, { principal });
+    await assertRejects(() => client.callTool("write"), RpcError);
+    const [fault] = takeFaults();
+    assertStringIncludes(String(fault.error), "Cannot decide by satisfies: it returned");
+  }
+});
+
+behaviour("a handler cannot change the principal, its scopes or its claims", async (connect) => {
+  const changes: readonly ((principal: Principal) => void)[] = [
+    (principal) => Object.assign(principal, { id: "b" }),
+    ({ scopes }) => (scopes as string[]).push("notes:write"),
+    ({ claims }) => Object.assign(Object(claims).realm_access.roles, ["admin"]),
+    ({ claims }) => Object.assign(Object(claims), { sub: "eve" }),
+  ];
+  const run = (_: unknown, { principal }: { readonly principal?: Principal }) => {
+    assert(principal);
+    for (const change of changes) assertThrows(() => change(principal), TypeError);
+    return "frozen";
+  };
+  const claims = { sub: "a", realm_access: { roles: ["user"] }, ["__proto__"]: 1, self: undefined as unknown };
+  claims.self = claims;
+  const principal = { id: "a", scopes: ["notes:read"], claims, seen: new Date(0), use: () => 1 };
+  const { client } = await connect({ handlers: [tool({ name: "change", run })] }, { principal });
+  assertEquals(textOf(await client.callTool("change")), "frozen");
+  claims.sub = "changed";
+  assert(!Object.isFrozen(principal) && !Object.isFrozen(claims), "the author's own object is left alone");
+});
+
+behaviour("hasScopes tests by the rules of the server", async (connect, { transport }) => {
+  const auth = {
+    authenticate: () => undefined,
+    satisfies: (granted: readonly string[], needed: readonly string[]) =>
+      needed.every((scope) => granted.includes(scope.split(":")[0])),
+  };
+  const test = tool({ name: "test", run: (_, ctx) => String(hasScopes(ctx, "notes:read", "notes:write")) });
+  const { client, join } = await connect({ handlers: [test], auth }, { principal: { id: "a", scopes: ["notes"] } });
+  assertEquals(textOf(await client.callTool("test")), "true");
+  for (const [scopes, expected] of [[["notes:read", "notes:write"], "false"], [allScopes, "true"]] as const) {
+    assertEquals(textOf(await (await join({ principal: { id: "b", scopes } })).callTool("test")), expected);
+  }
+  assertEquals(textOf(await (await join({ principal: { id: "b" } })).callTool("test")), "false");
+  if (transport === "pipe") assertEquals(textOf(await (await join()).callTool("test")), "true");
+});
+
+Deno.test("hasScopes refuses what is not a scope or not a context", () => {
+  const ctx = fakeContext({ principal: { id: "a", scopes: ["notes:read"] } });
+  assertEquals([hasScopes(ctx, "notes:read"), hasScopes(ctx, "notes:read", "other")], [true, false]);
+  assertEquals(hasScopes(fakeContext({ principal: { id: "a", scopes: allScopes } }), "other"), true);
+  assertEquals(hasScopes(fakeContext({ principal: { id: "a" } }), "other"), false);
+  for (const names of [[], [""], ["a b"], [...allScopes], [undefined], ["notes:read", null]]) {
+    assertThrows(() => hasScopes(ctx, ...untyped(names) as string[]), TypeError, "Cannot test scopes");
+  }
+  assertThrows(() => hasScopes({ ...ctx, principal: ctx.principal }, "notes:read"), TypeError, "not the context");
+});
+
+Deno.test("claims of any depth are copied once, and a principal that was read is not read again", async () => {
+  let deep: unknown = [];
+  for (let depth = 0; depth < 20_000; depth++) deep = [deep];
+  const seen: unknown[] = [];
+  const look = tool({ name: "look", run: (_, { principal }) => String(seen.push(principal)) });
+  const first = start({ handlers: [look] });
+  const call = () => toRequest("tools/call", { name: "look" });
+  await (await first.server.fetch(call(), { principal: { id: "a", deep } })).text();
+  for (let i = 0; i < 2; i++) await (await first.server.fetch(call(), { principal: seen[0] })).text();
+  assertEquals(seen.length, 3);
+  assert(seen[0] === seen[1] && seen[1] === seen[2]);
+  await first.server.close();
+});
+
+Deno.test("a route that returns no Response is a fault", async () => {
+  for (const returned of [undefined, null, "text", { status: 200 }]) {
+    const routes = [{ path: "/meta", fetch: () => untyped(returned) }];
+    const { server, faults } = start({ auth: { authenticate: () => undefined, routes } });
+    const response = await server.fetch(new Request("http://localhost/meta"));
+    assertEquals([response.status, faults.length], [500, 1]);
+    await response.text();
+    await server.close();
+  }
+});

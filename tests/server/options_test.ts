@@ -281,6 +281,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
 const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   ". consoleObserver": "nothing",
   ". only": "methods and a middleware",
+  "./auth hasScopes": "a context and scopes",
   "./auth requirePrincipal": "a context",
   "./oauth toPrincipalId": "an issuer and a subject",
   "./schema toStandardSchema": "a schema",

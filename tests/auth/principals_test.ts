@@ -124,6 +124,18 @@ Deno.test("no odd principal grants anything over HTTP, and fetch never throws", 
   }
 });
 
+Deno.test("no odd principal of code in front grants anything at a path with parameters", async () => {
+  for (const [at, make] of [...makeOdd(), ...promises].entries()) {
+    const odd = make();
+    const { server, ran } = start({ path: "/:tenant/mcp" });
+    const request = write();
+    const response = await server.fetch(new Request("http://localhost/acme/mcp", request), { principal: odd });
+    assert([401, 403, 500].includes(response.status), `${response.status} ${at}: ${await response.text()}`);
+    assertEquals(ran, []);
+    await server.close();
+  }
+});
+
 Deno.test("scopes are a list, none or allScopes, and a time is a number: 500, 401 and 403 are told apart", async () => {
   const past = Date.now() - 3_600_000;
   const cases: readonly (readonly [principal: unknown, status: number])[] = [

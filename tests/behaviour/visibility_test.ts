@@ -12,6 +12,7 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
+import { allScopes } from "../../src/auth/auth.ts";
 import type { Connection, Subscription } from "../../src/testing/testing.ts";
 import { limits } from "../../src/limits/limits.ts";
 import {
@@ -305,7 +306,7 @@ behaviour("a handler reads resources as its caller, with their guards and middle
     }],
   });
   const ada = await join({ principal: { id: "ada", scopes: [] } });
-  const bob = await join({ principal: { id: "bob" } });
+  const bob = await join({ principal: { id: "bob", scopes: allScopes } });
   assertEquals(textOf(await ada.callTool("copy", { uri: "mine:notes" })), "ada: [redacted]");
   assertEquals(seen, ["server", "resources/read"]);
   for (const uri of ["mine:notes", "none:x"]) {

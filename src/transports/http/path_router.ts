@@ -16,12 +16,13 @@ import type { Handler } from "../../core/feature.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { RETRY_AFTER } from "../../core/link.ts";
 import { type OpenPipe, openPipe, type PipeServer } from "../channel.ts";
-import { type ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
+import { type ConnectionInfo, readPeer } from "./access.ts";
 import type { Authenticator, LoadAuthenticator } from "./authenticator.ts";
 import { AuthenticationLimits, CLOSED, type Entering, toAuthPot, TOO_SLOW } from "./authentication_limits.ts";
 import { toFault, toRefusal } from "./exchange.ts";
 import { isCanonical } from "./canonical_params.ts";
 import type { Endpoint, Fetch } from "./fetch.ts";
+import { readFront } from "./front_principal.ts";
 import { PathTemplate, type PathValues } from "./path_template.ts";
 import type { RequestBodies } from "./request_body.ts";
 import type { HttpEntry, Spot, Wanted } from "./upgrades.ts";
@@ -166,8 +167,10 @@ export class PathRouter {
   }
 
   async #pass(place: Place, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
-    const { account } = this.#options.endpoint.parts;
-    const entry = this.#open(place, account(request, info, readPrincipal(info)));
+    const { engine, endpoint } = this.#options;
+    const principal = readFront(engine.core, request, { info, transport: "http" });
+    if (principal instanceof Response) return principal;
+    const entry = this.#open(place, endpoint.parts.account(request, info, principal));
     if (!entry) return this.#refuseBusy(request, toBusy(TOO_MANY));
     const release = toRelease(entry);
     try {

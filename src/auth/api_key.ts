@@ -4,11 +4,12 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import { type Authenticate, type Authentication, type AuthFacts, CALLERS, type Challenge } from "../core/auth.ts";
+import type { Authenticate, Authentication, AuthFacts, Challenge } from "../core/auth.ts";
 import type { Principal } from "../core/context.ts";
+import { CHECK_HANDLER } from "../core/scopes.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { type Places, readCredential, toCaller, toUnknown } from "./credentials.ts";
-import { type CallerFacts, checkSecrets, toPrincipal } from "./principal.ts";
+import { type CallerFacts, checkFor, checkSecrets, toPrincipal } from "./principal.ts";
 import { KnownSecrets } from "./secrets.ts";
 
 /** A caller with an API key. */
@@ -82,7 +83,7 @@ export function apiKey(options: ApiKeyOptions): Authentication {
   const isTable = secrets instanceof KnownSecrets;
   return {
     authenticate: isTable ? toLookup(secrets, places, challenge) : toFinder(secrets, places, challenge),
-    [CALLERS]: isTable ? secrets.values : undefined,
+    [CHECK_HANDLER]: isTable ? checkFor(secrets.values) : undefined,
     credentials: {
       headers: [header],
       cookies: cookie === undefined ? [] : [cookie],

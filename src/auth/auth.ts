@@ -30,7 +30,6 @@ export type {
   Credentials,
   PathFacts,
 } from "../core/auth.ts";
-export { allScopes } from "../core/principal.ts";
-export { hasScopes } from "../core/scopes.ts";
+export { allScopes, hasScopes } from "../core/scopes.ts";
 export type { Context, Principal } from "../core/context.ts";
 export type { TransportName } from "../core/observer.ts";

@@ -4,11 +4,12 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import { type Authentication, type AuthFacts, CALLERS, type Challenge } from "../core/auth.ts";
+import type { Authentication, AuthFacts, Challenge } from "../core/auth.ts";
 import type { Principal } from "../core/context.ts";
+import { CHECK_HANDLER } from "../core/scopes.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { readCredential, toCaller, toUnknown } from "./credentials.ts";
-import { type CallerFacts, checkSecrets, toPrincipal } from "./principal.ts";
+import { type CallerFacts, checkFor, checkSecrets, toPrincipal } from "./principal.ts";
 import { KnownSecrets } from "./secrets.ts";
 
 /** A user with a password. */
@@ -73,7 +74,7 @@ export function basic(options: BasicOptions): Authentication {
     },
     credentials: { headers: [PLACES.header] },
     challenge,
-    [CALLERS]: secrets?.values,
+    [CHECK_HANDLER]: secrets && checkFor(secrets.values),
   };
 }
 

@@ -5,8 +5,10 @@
  */
 import { McpError, quote, UNAUTHENTICATED } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
+import type { Authentication } from "../core/auth.ts";
 import type { Context, Principal } from "../core/context.ts";
 import { readPrincipal } from "../core/principal.ts";
+import { type CHECK_HANDLER, covers } from "../core/scopes.ts";
 
 /** Permissions of a caller and other facts about it. */
 export interface CallerFacts {
@@ -31,6 +33,22 @@ export function checkSecrets(secrets: unknown, message: string): void {
  */
 export function toPrincipal(prefix: string, id: string, facts: CallerFacts = {}): Principal {
   return readPrincipal({ ...facts, id: `${prefix}:${id}` }, `the caller ${quote(id)}`);
+}
+
+/**
+ * Returns the check for handlers that no caller can use, of an authentication that knows all callers.
+ *
+ * @throws {TypeError} if none of them has the scopes of the handler. The function throws.
+ */
+export function checkFor(callers: readonly Principal[]): NonNullable<Authentication[typeof CHECK_HANDLER]> {
+  // Not an arrow function, because an authentication can be spread to one with `satisfies`.
+  return function (this: Authentication, name, scopes) {
+    if (!scopes || callers.some((caller) => covers(this, caller, scopes))) return;
+    const state = `it needs the scopes ${scopes.join(" ")}, which no caller of auth has`;
+    throw new TypeError(
+      `Cannot add ${name}: ${state}; give a caller these scopes, or allScopes, as in { key, scopes }`,
+    );
+  };
 }
 
 /**

@@ -8,6 +8,7 @@ import type { McpError } from "../protocol/errors.ts";
 import type { Principal, ReadRoute } from "./context.ts";
 import type { Core } from "./core.ts";
 import { checkOptions, type KnownOptions } from "./known_options.ts";
+import type { CHECK_HANDLER } from "./scopes.ts";
 import type { Reply } from "./link.ts";
 import type { TransportName } from "./observer.ts";
 
@@ -39,15 +40,12 @@ export interface Authentication {
   /** Releases what the authentication holds. Called when the server closes. */
   close?(): void | Promise<void>;
   /**
-   * All callers, if they are known at the start.
+   * Checks at the start that some caller can use a handler.
    *
    * @ignore
    */
-  readonly [CALLERS]?: readonly Principal[];
+  [CHECK_HANDLER]?(name: string, scopes: readonly string[] | undefined): void;
 }
-
-/** Key of the callers of an authentication that knows them all at the start. */
-export const CALLERS: unique symbol = Symbol.for("mcp.callers");
 
 /**
  * Authenticates the caller of a request: returns its principal, or a refusal made by `refuse()`. `undefined` refuses the

@@ -7,28 +7,7 @@ import { quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 import type { Principal } from "./context.ts";
-
-/**
- * The `scopes` of a caller that may do everything. Recognised by its value, so that it survives clones and JSON. Its text
- * has a space, so no claim that is split at spaces contains it.
- *
- * ```ts
- * import { allScopes, apiKey } from "@x/mcp/auth";
- *
- * const auth = apiKey({ keys: { ada: { key: "ada-2f6c1e0b9d4a7853", scopes: allScopes } } });
- * ```
- */
-export const allScopes: readonly string[] = Object.freeze(["all scopes"]);
-
-/** Tests for the value of {@linkcode allScopes}. */
-export function isAllScopes(scopes: readonly unknown[]): boolean {
-  return scopes.length === 1 && scopes[0] === allScopes[0];
-}
-
-/** Tests for a scope token of RFC 6749. */
-export function isScope(value: unknown): value is string {
-  return typeof value === "string" && /^[!#-[\]-~]+$/.test(value);
-}
+import { allScopes, isAllScopes, isScope } from "./scopes.ts";
 
 /** Principals that were read. Each is frozen, so it need not be read again. */
 const known = new WeakSet<object>();

@@ -11,7 +11,7 @@ import type { Core } from "./core.ts";
 import { compileEmpty } from "./declared_lists.ts";
 import type { Compiled, Feature, Handler, Method } from "./feature.ts";
 import { INTERNALS } from "./internals.ts";
-import { checkReachable } from "./scopes.ts";
+import { CHECK_HANDLER } from "./scopes.ts";
 
 /** The handlers of a server. They are compiled when they change, never during a call. */
 export class Registry {
@@ -71,7 +71,8 @@ export class Registry {
       if (known.has(name)) throw new TypeError(`Cannot add ${name}: it is registered already`);
       known.add(name);
     }
-    for (const handler of added) checkReachable(this.#core, toName(handler), handler[INTERNALS].scopes);
+    const { auth } = this.#core;
+    for (const handler of added) auth?.[CHECK_HANDLER]?.(toName(handler), handler[INTERNALS].scopes);
     this.#swap([...this.#handlers, ...added], added);
     if (isReported) this.#core.observer.handlers?.({ added: added.map(toName), removed: [] });
   }

@@ -4,13 +4,34 @@
  * @module
  */
 import { INSUFFICIENT_SCOPE, McpError, quote } from "../protocol/errors.ts";
-import { type Authentication, CALLERS } from "./auth.ts";
+import type { Authentication } from "./auth.ts";
 import type { Call } from "./call.ts";
 import type { Context, Principal } from "./context.ts";
 import type { Core } from "./core.ts";
 import { type Link, REPLY_HEADERS } from "./link.ts";
-import { isAllScopes, isScope } from "./principal.ts";
 import { readSyncVerdict } from "./verdict.ts";
+
+/**
+ * The `scopes` of a caller that may do everything. Recognised by its value, so that it survives clones and JSON. Its text
+ * has a space, so no claim that is split at spaces contains it.
+ *
+ * ```ts
+ * import { allScopes, apiKey } from "@x/mcp/auth";
+ *
+ * const auth = apiKey({ keys: { ada: { key: "ada-2f6c1e0b9d4a7853", scopes: allScopes } } });
+ * ```
+ */
+export const allScopes: readonly string[] = Object.freeze(["all scopes"]);
+
+/** Tests for the value of {@linkcode allScopes}. */
+export function isAllScopes(scopes: readonly unknown[]): boolean {
+  return scopes.length === 1 && scopes[0] === allScopes[0];
+}
+
+/** Tests for a scope token of RFC 6749. */
+export function isScope(value: unknown): value is string {
+  return typeof value === "string" && /^[!#-[\]-~]+$/.test(value);
+}
 
 /** Validates the scopes of a handler. Returns `undefined` if it needs none. */
 export function readScopes(scopes: readonly string[] = [], place: string): readonly string[] | undefined {
@@ -79,38 +100,21 @@ export function isScopeError(error: McpError): boolean {
 /** Checks that a caller has all needed scopes. Throws an error that lists the needed ones. */
 export function requireScopes(core: Core, call: Call, needed: readonly string[]): void {
   if (isGranted(core, call.link, needed)) return;
-  reportMissing(core, call, needed);
+  const { principal } = call;
+  if (principal && !principal.scopes) reportMissing(core, call, needed);
   const message = `Cannot run the call: it needs the scopes ${needed.join(" ")}`;
   throw new McpError(INSUFFICIENT_SCOPE, message, { scopes: needed });
 }
 
-/** The observers that were told of a principal without `scopes`. Tenants share that of their server. */
-const told = new WeakSet<object>();
-
 // Usually a mistake of the author, which the client cannot understand.
-function reportMissing({ observer, report }: Core, call: Call, needed: readonly string[]): void {
-  const { principal } = call;
-  if (!principal || principal.scopes || told.has(observer)) return;
-  told.add(observer);
-  const state = `the principal ${quote(principal.id)} has no scopes, and the handler needs ${needed.join(" ")}`;
-  report(
-    new TypeError(`Cannot run a call: ${state}; give the principal scopes, such as a list of names or allScopes`),
-    call,
-  );
+async function reportMissing(...missing: readonly [core: Core, call: Call, needed: readonly string[]]): Promise<void> {
+  try {
+    const { reportOnce } = await import("./missing_scopes.ts");
+    reportOnce(...missing);
+  } catch (error) {
+    missing[0].report(error);
+  }
 }
 
-/**
- * Checks that a handler can be called at all, where all callers are known.
- *
- * @throws {TypeError} if none of them has the scopes of the handler.
- */
-export function checkReachable(
-  { auth }: Pick<Core, "auth">,
-  name: string,
-  scopes: readonly string[] | undefined,
-): void {
-  const callers = auth?.[CALLERS];
-  if (!callers || !scopes || callers.some((caller) => covers(auth, caller, scopes))) return;
-  const state = `it needs the scopes ${scopes.join(" ")}, which no caller of auth has`;
-  throw new TypeError(`Cannot add ${name}: ${state}; give a caller these scopes, or allScopes, as in { key, scopes }`);
-}
+/** Key of the check of an authentication that knows all callers at the start. */
+export const CHECK_HANDLER: unique symbol = Symbol.for("mcp.checkHandler");

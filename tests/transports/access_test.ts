@@ -1,5 +1,5 @@
 // Access by address, Host and Origin, as the runtime or a router in front reports the connection.
-import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { isJsonType, readAccept } from "../../src/transports/http/accept.ts";
 import { type ConnectionInfo, isKnownHost, isLoopbackHost } from "../../src/transports/http/access.ts";

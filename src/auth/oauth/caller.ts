@@ -4,7 +4,8 @@
  * @module
  */
 import type { Principal } from "../../core/context.ts";
-import { isAllScopes, readPrincipal } from "../../core/principal.ts";
+import { readPrincipal } from "../../core/principal.ts";
+import { isAllScopes } from "../../core/scopes.ts";
 
 /** Claims about a token: the payload of a JWT, or what its issuer says about it. */
 export type Claims = Readonly<Record<string, unknown>>;

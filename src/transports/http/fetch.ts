@@ -24,7 +24,7 @@ import {
 import type { Authenticator, EnterOptions, LoadAuthenticator } from "./authenticator.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts, toFault, toRefusal } from "./exchange.ts";
-import { readFront } from "./front_principal.ts";
+import type { ReadFront } from "./front_principal.ts";
 import { HEAVY, INCOMPLETE, RequestBodies, type Unread } from "./request_body.ts";
 import type { HttpParts } from "./upgrades.ts";
 
@@ -71,6 +71,8 @@ export class Endpoint {
   #lastAccept: string | null = null;
   #isClosing = false;
   #authenticator?: Authenticator;
+  /** Loaded with the first principal of code in front. */
+  #readFront?: ReadFront;
 
   /** Creates an endpoint that serves an era. */
   constructor(engine: Engine, era: Era, options: HttpOptions) {
@@ -144,10 +146,14 @@ export class Endpoint {
       ? checkPost(headers, accepts)
       : this.#checkGetOrDelete(method, headers, accepts);
     if (rejection) return this.#refuse(request, rejection);
-    const principal = admitted
-      ? admitted.principal
-      : readFront(this.#engine.core, request, { info, transport: "http" });
-    if (principal instanceof Response) return Promise.resolve(principal);
+    let principal = admitted?.principal;
+    if (!admitted && typeof info === "object" && info && "principal" in info) {
+      const readFront = this.#readFront;
+      if (!readFront) return this.#fetchWithFront(request, info);
+      const front = readFront(this.#engine.core, request, { info, transport: "http" });
+      if (front instanceof Response) return Promise.resolve(front);
+      principal = front;
+    }
     const seen = admitted?.seen;
     return new Promise((respond) => {
       const exchange = new Exchange({ request, headers, info, principal, seen, accepts, respond }, this.#exchanges);
@@ -173,6 +179,15 @@ export class Endpoint {
       this.#authenticator = await loadAuth();
     } catch (error) {
       // The server has an authentication that cannot be used. Without one, it serves nobody.
+      return toFault(this.#engine.core, error);
+    }
+    return await this.fetch(request, info);
+  }
+
+  async #fetchWithFront(request: Request, info: ConnectionInfo): Promise<Response> {
+    try {
+      this.#readFront ??= (await import("./front_principal.ts")).readFront;
+    } catch (error) {
       return toFault(this.#engine.core, error);
     }
     return await this.fetch(request, info);

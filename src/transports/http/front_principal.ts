@@ -14,6 +14,9 @@ import { toFault, toRefusal } from "./exchange.ts";
 /** Name of the place of such a principal, for errors. */
 export const FRONT = "fetch(request, { principal })";
 
+/** The type of {@linkcode readFront}. */
+export type ReadFront = typeof readFront;
+
 /**
  * Reads the principal of code in front. Returns the response if it cannot be used: 401 if its credentials have expired,
  * and else 500, because that code has made a mistake.

@@ -5,7 +5,6 @@
  * @module
  */
 import { quote } from "../../protocol/errors.ts";
-import { isObject } from "../../protocol/jsonrpc.ts";
 import { isPromiseLike } from "../../protocol/promises.ts";
 import {
   type Authentication,

@@ -178,7 +178,7 @@ export function readExtensions(
   const { needs, _meta, extensions } = options;
   const own = { needs: readNeeds(needs, place), _meta };
   if (extensions === undefined || Array.isArray(extensions) && !extensions.length) return own;
-  const combine = extensions[0]?.[INTERNALS]?.combine;
+  const combine = Array.isArray(extensions) ? extensions[0]?.[INTERNALS]?.combine : undefined;
   if (!combine) throw new TypeError(`Cannot make ${place}: ${NO_ATTRIBUTE}`);
   const combined = combine(extensions, { ...own, place });
   return { ...combined, extensions: combined };

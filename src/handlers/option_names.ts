@@ -19,7 +19,7 @@ export const HANDLER = {
   allow: "function",
   scopes: true,
   needs: "list",
-  extensions: "list",
+  extensions: true,
   limits: true,
 } as const satisfies Readonly<Record<string, OptionRule>>;
 

@@ -128,7 +128,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       [() => createServer(route), "the input schema of path /t/:tenant/mcp: it is not an object"],
       [() => extension({ id: "com.example/a", methods: method }), "the input schema of a/b of extension"],
       [() => tool({ name: "t", limits: untyped(none), run }), "its limits were not made by limits()"],
-      [() => tool({ name: "t", extensions: untyped(none), run }), "it must be a list; write it in brackets"],
+      [() => tool({ name: "t", extensions: untyped(none), run }), "make its extensions with extension.attribute()"],
       [() => createServer({ ...about, store: untyped(none) }), "its store is not a store; make one with customStore()"],
       [() => createServer({ ...about, auth: untyped(none) }), "auth"],
       [() => createServer({ ...about, limits: untyped(none) }), "Cannot set limits: they are not an object"],

@@ -35,6 +35,8 @@ const MAX_ISSUES = 20;
 const STEP = 10;
 const FAILURE = 60;
 const NAME = 12;
+// Characters of a message about alternatives.
+const MAX_MISFIT = 300;
 // Outcomes to remember. More of them would take too much memory.
 const MAX_REMEMBERED = 100_000;
 // Keys above which listing them takes longer than remembering them.
@@ -367,12 +369,22 @@ class Validator {
       if (fitting && isEnough) break;
     }
     if (fitting) return fitting;
-    if (this.#isSilent) this.#fail("");
-    else {
-      const misfits = new Set(forms.flatMap((part) => this.#attempt(part, value) ?? []));
-      this.#fail(cut([...misfits].join(" or "), 300));
-    }
+    this.#fail(this.#isSilent ? "" : this.#explainMisfit(forms, value));
     return 0;
+  }
+
+  /** Says why a value matches none of several alternatives, as far as a message has room for it. */
+  #explainMisfit(forms: readonly Sub[], value: unknown): string {
+    const misfits = new Set<string>();
+    let length = 0;
+    for (const part of forms) {
+      const misfit = this.#attempt(part, value);
+      if (misfit === undefined || misfits.has(misfit)) continue;
+      misfits.add(misfit);
+      length += misfit.length;
+      if (length > MAX_MISFIT) break;
+    }
+    return cut([...misfits].join(" or "), MAX_MISFIT);
   }
 
   /** Checks an object against the only alternative that it can match. Returns `false` if it may match several. */

@@ -98,7 +98,7 @@ export function weigh(whole: unknown, max: number, countsText: boolean): number 
     if (typeof value !== "object" || !value) continue;
     if (Array.isArray(value)) {
       // The rest of a long list cannot matter, and would take memory.
-      for (let i = 0; i < value.length && i <= max; i++) open.push(value[i]);
+      for (let i = 0; i < value.length && open.length <= max; i++) open.push(value[i]);
       continue;
     }
     for (const name in value) {

@@ -330,11 +330,20 @@ for (const [name, [schema, value, expected]] of Object.entries(SHORT)) {
   });
 }
 
+Deno.test("the message about many alternatives takes steps for what it has room for", () => {
+  const check = compileJsonSchema({ items: { oneOf: list(250, (i) => ({ const: `c${i}`, title: `Country ${i}` })) } });
+  const issues = check(list(50, () => "nowhere"));
+  assertEquals(issues.length, 20);
+  assert(issues[0].message.startsWith('expected "c0", got "nowhere" or expected "c1"'), issues[0].message);
+  assertEquals(issues[0].message.length, 301);
+  assertLess(countLatestSteps(), 60_000);
+});
+
 Deno.test("a longer message may take more steps, and a larger schema too", () => {
   const forms = (count: number) => ({ items: { anyOf: list(count, (i) => ({ required: [`a${i}`] })) } });
   const refused = (schema: JsonSchema, value: unknown) =>
     compileJsonSchema(schema)(value).some(({ message }) => message.startsWith("cannot be checked"));
-  const items = (length: number, text: string) => list(length, () => ({ text }));
+  const items = (length: number, text: string) => list(length, () => ({ a399: text }));
   assert(refused(forms(400), items(150, "")));
   assert(!refused(forms(400), items(150, "x".repeat(60))));
   assert(!refused({ ...forms(400), $defs: { more: { enum: list(60_000, (i) => i) } } }, items(150, "")));

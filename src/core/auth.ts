@@ -8,7 +8,7 @@ import type { McpError } from "../protocol/errors.ts";
 import type { Principal, ReadRoute } from "./context.ts";
 import type { Core } from "./core.ts";
 import { checkOptions, type KnownOptions } from "./known_options.ts";
-import type { CHECK_HANDLER } from "./scopes.ts";
+import type { CHECK_HANDLER, CHECK_PATH } from "./scopes.ts";
 import type { Reply } from "./link.ts";
 import type { TransportName } from "./observer.ts";
 
@@ -39,6 +39,12 @@ export interface Authentication {
   satisfies?(granted: readonly string[], needed: readonly string[]): boolean;
   /** Releases what the authentication holds. Called when the server closes. */
   close?(): void | Promise<void>;
+  /**
+   * Checks at the start that it fits the path of the server.
+   *
+   * @ignore
+   */
+  [CHECK_PATH]?(path: string): void;
   /**
    * Checks at the start that some caller can use a handler.
    *

@@ -116,5 +116,8 @@ async function reportMissing(...missing: readonly [core: Core, call: Call, neede
   }
 }
 
+/** Key of the check of an authentication that does not fit every path. */
+export const CHECK_PATH: unique symbol = Symbol.for("mcp.checkPath");
+
 /** Key of the check of an authentication that knows all callers at the start. */
 export const CHECK_HANDLER: unique symbol = Symbol.for("mcp.checkHandler");

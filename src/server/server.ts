@@ -20,7 +20,7 @@ import { createServerLog, type ServerLog, toLoggable, toSafeFilter } from "../co
 import { Registry } from "../core/registry.ts";
 import { Scheduler } from "../core/scheduler.ts";
 import { Sealer } from "../core/sealer.ts";
-import { isGranted } from "../core/scopes.ts";
+import { CHECK_PATH, isGranted } from "../core/scopes.ts";
 import type { Toggle } from "../core/visibility.ts";
 import { systemClock, Ticker } from "../core/timers.ts";
 import type { OpenPipe, PipeServer, Served } from "../transports/channel.ts";
@@ -136,6 +136,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const parts = createParts(options, site);
   const { core, changes, registry } = parts;
   const set = createHandlerSet(parts, site, (added) => openServices(added, host));
+  if (!branch) core.auth?.[CHECK_PATH]?.(path);
   const host = createHost(parts, site, set);
   const first = branch?.handlers ?? (typeof handlers === "function" ? [] : handlers);
   registry.add(first);

@@ -171,3 +171,38 @@ Deno.test("hostile: an opaque token that is its own id is not shown to handlers"
   assert(!JSON.stringify(principal).includes("canary"));
   await server.close();
 });
+
+Deno.test("what a function says about an inactive token, or in another form than claims, authenticates nobody", async () => {
+  await using issuer = await TestIssuer.start();
+  const valid = { aud: RESOURCE, sub: "eve" };
+  for (
+    const [found, status] of [
+      [{ active: true, ...valid }, 200],
+      [{ active: undefined, ...valid }, 200],
+      [{ active: false, ...valid }, 401],
+      [{ active: "true", ...valid }, 401],
+      [{ active: null, ...valid }, 401],
+      [{ active: 1, ...valid }, 401],
+      [null, 401],
+      [true, 500],
+      ["eve", 500],
+      [[valid], 500],
+      [{ ...valid, scope: ["all scopes"] }, 401],
+      [{ ...valid, nonce: "n" }, 401],
+    ] as const
+  ) {
+    const server = protect([issuer], { oauth: { introspection: () => found as unknown as typeof valid } });
+    assertEquals((await callWith(server, "opaque")).status, status, JSON.stringify(found));
+    await server.close();
+  }
+});
+
+Deno.test("a claim that has a short opaque token as a part of its text stays", async () => {
+  await using issuer = await TestIssuer.start();
+  know(issuer, new Map([["a", { scope: "read", username: "ada", jti: "a", groups: ["team-a"] }]]));
+  const server = protect([issuer], { oauth: { introspection } });
+  const { principal } = await callWith(server, "a");
+  assertEquals([principal.scopes, principal.claims.username, principal.claims.groups], [["read"], "ada", ["team-a"]]);
+  assertEquals([principal.claims.jti, principal.claims.client_id], [undefined, "app"]);
+  await server.close();
+});

@@ -365,3 +365,21 @@ Deno.test("a request without a token has a challenge without error", async () =>
   assertEquals((await callWith(server, undefined, { headers: { authorization: `bEaReR  ${token}` } })).status, 200);
   await server.close();
 });
+
+Deno.test("MUST refuse an ID token whose audience is the resource", async () => {
+  await using issuer = await TestIssuer.start();
+  const server = protect([issuer]);
+  const marks = [{ nonce: "n-1" }, { at_hash: "x" }, { c_hash: "x" }, { typ: "ID" }, { nonce: null }];
+  for (const claims of [...marks, { at_hash: "x", typ: "Bearer" }]) {
+    const { status, challenge } = await callWith(server, await issuer.sign({ claims, header: { typ: "JWT" } }));
+    assertEquals([status, challenge], [401, toInvalid("the token is an ID token")], JSON.stringify(claims));
+  }
+  // Its type says that it is an access token. Keycloak puts nonce into both.
+  assertEquals(
+    (await callWith(server, await issuer.sign({ claims: { nonce: "n" }, header: { typ: "at+jwt" } }))).status,
+    200,
+  );
+  const bearer = await issuer.sign({ claims: { nonce: "n", typ: "Bearer" }, header: { typ: "JWT" } });
+  assertEquals((await callWith(server, bearer)).status, 200);
+  await server.close();
+});

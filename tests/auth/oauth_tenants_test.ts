@@ -544,3 +544,18 @@ Deno.test("a resource that cannot be one is an error of the function, and nobody
   assertEquals((await call(plain, "acme", { token: bare })).status, 200);
   await plain.close();
 });
+
+Deno.test("a single resource at a path with parameters is an error at start", () => {
+  const options = { resource: "https://mcp.example.com/t/acme/mcp", issuers: ["https://login.example.com"] };
+  const path = "/t/:tenant/mcp";
+  for (const auth of [oauth(options), { ...oauth({ ...options, audience: "api://notes" }) }]) {
+    assertThrows(
+      () => createServer({ name: "x", version: "1.0.0", path, auth }),
+      TypeError,
+      "Cannot use oauth(): resource is one URL, and the path /t/:tenant/mcp of the server has parameters; make resource",
+    );
+  }
+  createServer({ name: "x", version: "1.0.0", path: "/t/acme/mcp", auth: oauth(options) });
+  const resource = ({ tenant }: Readonly<Record<string, unknown>>) => `https://mcp.example.com/t/${tenant}/mcp`;
+  createServer({ name: "x", version: "1.0.0", path, auth: oauth({ ...options, resource }) });
+});

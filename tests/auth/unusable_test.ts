@@ -88,7 +88,11 @@ Deno.test("other contracts name what was passed to them by mistake", () => {
   assertThrows(() => createServer({ ...server, observer: untyped(() => {}) }), TypeError, "observer is a function");
   const own = extension({ id: "com.example/x" });
   const extensions = untyped({ own: own.attribute() });
-  assertThrows(() => tool({ name: "t", extensions, run: () => "" }), TypeError, "extension.attribute()");
+  assertThrows(
+    () => tool({ name: "t", extensions, run: () => "" }),
+    TypeError,
+    "extensions is an object; it must be a list",
+  );
   // All options of an attribute are optional.
   createServer({ ...server, handlers: [own, tool({ name: "t", extensions: [own.attribute()], run: () => "" })] });
 });

@@ -1,6 +1,7 @@
 // The HTTP+SSE transport of 2024-11-05 on the wire.
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { createServer, type RouteServerOptions, type ServerOptions, tool } from "../../mod.ts";
+import { custom } from "../../src/auth/auth.ts";
 import { z } from "zod";
 import { until } from "../peers/peer.ts";
 import { httpSse, type HttpSseOptions } from "../../src/transports/http/sse_2024.ts";
@@ -298,4 +299,27 @@ Deno.test("streams of tenants end with the server", async () => {
   const streams = [await open("acme"), await open("bee")];
   await server.close();
   for (const { events } of streams) assertEquals(await events.next(), undefined);
+});
+
+Deno.test("a stream with cookies needs an Origin, or a browser that names the same origin", async () => {
+  const whoami = tool({ name: "whoami", run: (_, { principal }) => String(principal?.id) });
+  const auth = custom(() => ({ id: "site:ada" }), { cookies: ["sid"] });
+  const server = createServer({ name: "x", version: "1.0.0", auth, handlers: [whoami] });
+  const { fetch } = httpSse(server);
+  const cases: readonly (readonly [headers: Record<string, string>, status: number])[] = [
+    [{ cookie: "sid=1" }, 403],
+    [{ cookie: "sid=1", "sec-fetch-site": "cross-site" }, 403],
+    [{ cookie: "sid=1", "sec-fetch-site": "same-site" }, 403],
+    [{ cookie: "sid=1", "sec-fetch-site": "none" }, 403],
+    [{ cookie: "sid=1", origin: "https://evil.example" }, 403],
+    [{ cookie: "sid=1", "sec-fetch-site": "same-origin" }, 200],
+    [{ cookie: "sid=1", origin: "http://localhost" }, 200],
+    [{}, 200],
+  ];
+  for (const [headers, status] of cases) {
+    const response = await fetch(new Request("http://localhost/sse", { headers }));
+    assertEquals(response.status, status, JSON.stringify(headers));
+    await response.body?.cancel();
+  }
+  await server.close();
 });

@@ -36,6 +36,15 @@ export function checkClaims(claims: Claims, { audiences, skewMs }: ClaimRules, n
 }
 
 /**
+ * Tests for the claims of an ID token, which a client got about its user. Some issuers put `nonce` into access tokens too,
+ * and mark them by a type.
+ */
+export function isIdToken({ nonce, at_hash: atHash, c_hash: codeHash, typ }: Claims): boolean {
+  if (atHash !== undefined || codeHash !== undefined || typ === "ID") return true;
+  return nonce !== undefined && !(typeof typ === "string" && /^bearer$/i.test(typ));
+}
+
+/**
  * Reads the scopes of a token. A token without scopes grants none.
  *
  * @throws {InvalidToken} if they are not scopes.

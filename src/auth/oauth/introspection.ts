@@ -4,7 +4,7 @@
  * @module
  */
 import type { Claims } from "./caller.ts";
-import { InvalidToken } from "./claims.ts";
+import { InvalidToken, isIdToken } from "./claims.ts";
 import { readSecureUrl, type Send } from "./http.ts";
 import type { Issuer } from "./issuer.ts";
 import { Unavailable } from "./loaded.ts";
@@ -52,12 +52,21 @@ function toUnavailable(message: string, cause: unknown = message): Unavailable {
 }
 
 /** Checks that what an issuer says is about an access token that nobody has to prove to own. */
-export function checkKind({ token_type: type, token_use: use }: Claims): void {
+export function checkKind(claims: Claims): void {
+  const { token_type: type, token_use: use } = claims;
   const isAccess = (kind: unknown) => kind === undefined || /^(bearer|access_token|access)$/i.test(String(kind));
   if (!isAccess(type) || !isAccess(use)) throw new InvalidToken("the token is no access token");
+  if (isIdToken(claims)) throw new InvalidToken("the token is an ID token");
 }
 
-/** Removes claims that contain the token itself. Some issuers use it as its `jti`. */
+/** Minimum characters of a token that cannot be part of a claim by chance. */
+const MIN_UNIQUE = 10;
+
+/**
+ * Removes claims that contain the token itself. Some issuers use it as its `jti`. A short token may also be part of any
+ * other text, so it must be the whole text.
+ */
 export function withoutToken(claims: Claims, token: string): Claims {
-  return Object.fromEntries(Object.entries(claims).filter(([, value]) => !JSON.stringify(value)?.includes(token)));
+  const wanted = token.length < MIN_UNIQUE ? JSON.stringify(token) : token;
+  return Object.fromEntries(Object.entries(claims).filter(([, value]) => !JSON.stringify(value)?.includes(wanted)));
 }

@@ -4,7 +4,7 @@
  * @module
  */
 import { decodeJwt, decodeProtectedHeader, errors, type JWTHeaderParameters, jwtVerify } from "jose";
-import { checkClaims, type ClaimRules, InvalidToken } from "./claims.ts";
+import { checkClaims, type ClaimRules, InvalidToken, isIdToken } from "./claims.ts";
 import type { Claims } from "./caller.ts";
 import type { Issuer, IssuerKeys } from "./issuer.ts";
 
@@ -60,6 +60,7 @@ export async function verifyJwt(
   if (!algorithms.includes(header.alg)) throw new InvalidToken("the token is signed in a way that is not allowed");
   if (!isAccessToken(header.typ, needsType)) throw new InvalidToken("the token is no access token");
   const claims = readClaims(token);
+  if (!isAccessToken(header.typ, true) && isIdToken(claims)) throw new InvalidToken("the token is an ID token");
   const issuer = typeof claims.iss === "string" ? issuers.get(claims.iss) : undefined;
   if (!issuer) throw new InvalidToken("the token has another issuer");
   const expiresAt = checkClaims(claims, rules, now);

@@ -141,6 +141,18 @@ export function readResources(options: ResourceOptions): Resources {
   return { at, challenge: (facts) => at(facts).challenge, routes };
 }
 
+/**
+ * Checks that a path with parameters has a resource for each concrete path. Otherwise a token of one tenant would be
+ * accepted at all others.
+ *
+ * @throws {TypeError} if it has not.
+ */
+export function checkPath({ resource }: Pick<ResourceOptions, "resource">, path: string): void {
+  if (typeof resource === "function" || !path.includes("/:")) return;
+  const state = `resource is one URL, and the path ${path} of the server has parameters`;
+  throw new TypeError(`Cannot use oauth(): ${state}; make resource (and audience) a function of the parameters`);
+}
+
 /** Returns the canonical name: scheme and host in lower case, without an added trailing slash. */
 function toName(text: string, { href, origin, pathname, search }: URL): string {
   return pathname === "/" && !search && !text.endsWith("/") ? origin : href;

@@ -13,10 +13,11 @@ import {
   isRefusal,
   refuse,
 } from "../../core/auth.ts";
+import { isObject } from "../../protocol/jsonrpc.ts";
 import type { Principal } from "../../core/context.ts";
 import { withExpiry } from "../../core/principal.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
-import { readScopes as checkScopes } from "../../core/scopes.ts";
+import { CHECK_PATH, readScopes as checkScopes } from "../../core/scopes.ts";
 import { type Bearer, PREFIX, QUERY, readBearer } from "./bearer.ts";
 import { type Claims, type OAuthPrincipal, type ReadScopes, toOAuthPrincipal } from "./caller.ts";
 import { checkClaims, InvalidToken, readGranted } from "./claims.ts";
@@ -33,7 +34,7 @@ import { ALGORITHMS, type JwtRules, readJwtHeader, verifyJwt } from "./jwt.ts";
 import { Unavailable } from "./loaded.ts";
 import type { MetadataRoute } from "./metadata.ts";
 import { CLIENT } from "./oauth_client.ts";
-import { type ByPath, readResources, type Resource, type Resources } from "./resource.ts";
+import { type ByPath, checkPath, readResources, type Resource, type Resources } from "./resource.ts";
 import { TokenCache } from "./token_cache.ts";
 import { type ExchangeOptions, shareExchange, TokenExchange } from "./token_exchange.ts";
 
@@ -269,11 +270,13 @@ class ResourceServer implements Authentication {
     this.#readScopes = options.readScopes ?? readGranted;
     this.satisfies = options.satisfies;
     const { at, challenge, routes } = readResources(options);
+    this[CHECK_PATH] = (path) => checkPath(options, path);
     this.#toResource = at;
     this.challenge = challenge;
     this.routes = routes;
   }
 
+  readonly [CHECK_PATH]: (path: string) => void;
   // An own property, because it is called without its object.
   readonly authenticate: Authentication["authenticate"] = (request, facts) => {
     const { now } = facts;
@@ -399,7 +402,10 @@ function toIntrospect(
   send: Send,
 ): (token: string, facts: AuthFacts) => Promise<Introspected> {
   const toFound = (found: Claims | undefined, issuer: Issuer | undefined): Introspected => {
-    if (!found) throw new InvalidToken("the token is not active");
+    // A function may return the whole response of an issuer.
+    if (!found || found.active !== undefined && found.active !== true) {
+      throw new InvalidToken("the token is not active");
+    }
     if (!issuer) throw new InvalidToken("the token has another issuer");
     checkKind(found);
     return { issuer, claims: found };
@@ -408,6 +414,11 @@ function toIntrospect(
     const [only] = issuers.size === 1 ? issuers.values() : [];
     return async (token, { signal }) => {
       const found = await options(token, signal);
+      if (found !== undefined && found !== null && !isObject(found)) {
+        throw new TypeError(
+          "Cannot introspect a token: the function returned no object; return its claims or undefined",
+        );
+      }
       return toFound(found, found?.iss === undefined ? only : issuers.get(String(found.iss)));
     };
   }

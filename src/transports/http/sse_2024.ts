@@ -154,6 +154,7 @@ class SseStreams {
     const opens = request.method === "GET" && this.#isAt(this.#path, pathname);
     const posts = request.method === "POST" && this.#isAt(this.#messages, pathname);
     if (!opens && !posts) return await this.#server.fetch(request, info);
+    if (opens && isForeign(request.headers)) return this.#refuse(request, FOREIGN);
     const { parts } = await this.#http.endpoint.load();
     return await parts.check(request, info) ?? await this.#admit(request, info, { opens, parts });
   }
@@ -258,6 +259,20 @@ class SseStreams {
     return new Response(message, { status, headers });
   }
 }
+
+/** Any page can make a browser open a stream with the user's cookies, as by an image, which sends no Origin. */
+function isForeign(headers: Headers): boolean {
+  if (!headers.has("cookie")) return false;
+  const site = headers.get("sec-fetch-site");
+  // The Origin is checked with the Host. Browsers leave it out only for pages of the same origin, and for images and such.
+  return !headers.has("origin") && site !== "same-origin";
+}
+
+const FOREIGN: Refused = {
+  status: 403,
+  message: "Cannot open the stream: it has cookies and no Origin; send Origin, or credentials in a header",
+  reason: "origin",
+};
 
 function toOverload(message: string): Refused {
   return { status: 503, message, headers: RETRY_AFTER, reason: "limit" };

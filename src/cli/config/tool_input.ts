@@ -46,7 +46,9 @@ export function readToolInput(declared: JsonSchema | undefined): ToolInput {
     schema,
     names: Object.keys(properties),
     alwaysPresent: [...required, ...defaults.map(([name]) => name)],
-    readKind: (name) => readKind(Object.hasOwn(properties, name) ? properties[name] : undefined),
+    // Older drafts ignore what stands beside a reference.
+    readKind: (name) =>
+      readKind(!schema || "$ref" in schema || !Object.hasOwn(properties, name) ? undefined : properties[name]),
     addDefaults: (args) => ({ ...Object.fromEntries(defaults), ...args }),
   };
 }

@@ -525,6 +525,14 @@ for (const { run, stdin, properties, key, state } of rejected) {
   });
 }
 
+Deno.test("an argument is a text if its schema stands beside a reference", async () => {
+  const input = { $ref: "#/$defs/any", $defs: { any: {} }, properties: { a: { type: "integer" } }, required: ["a"] };
+  await withFolder(withTool({ run: ["git", "-c", "{{a}}"], input }), async (folder) => {
+    const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
+    assertStringIncludes(error.message, "tools.it.run[2]: the text a follows the option -c");
+  });
+});
+
 Deno.test("numbers, booleans and listed values may follow an option and begin with a dash", async () => {
   for (
     const [a, value] of [

@@ -40,6 +40,7 @@ export type PotName =
   | "endpoints.making"
   | "endpoints.checked"
   | "auth.running"
+  | "auth.refused"
   | "handler.keepBytes"
   | "sessions.ending"
   | "store.operations"

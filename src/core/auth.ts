@@ -85,7 +85,16 @@ export interface AuthFacts extends PathFacts {
   readonly now: number;
   /** Aborts when the authentication takes longer than `limits.auth.timeoutMs`. */
   readonly signal: AbortSignal;
+  /**
+   * Returns the refusal of a request if no more callers may wait for their authentication.
+   *
+   * @ignore
+   */
+  [FIND_PLACE]?(): AuthRefusal | undefined;
 }
+
+/** Key of the question whether a request may wait for its authentication. */
+export const FIND_PLACE: unique symbol = Symbol.for("mcp.findPlace");
 
 /** Names of the headers, cookies and query parameters that carry credentials. */
 export interface Credentials {

@@ -83,6 +83,12 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: `auth.runningPerPeer; ${RESERVE}`,
     full: "503",
   },
+  "auth.refused": {
+    counts: "authentications that go on although their request was refused, because auth.running was full",
+    payer: "the address",
+    share: `auth.runningPerPeer; ${RESERVE}`,
+    full: "503 before the caller is authenticated",
+  },
   "handler.keepBytes": {
     counts: "bytes of large results that one tool keeps",
     payer: CLIENT,

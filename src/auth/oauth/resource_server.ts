@@ -10,6 +10,7 @@ import {
   type AuthFacts,
   type AuthRefusal,
   type Challenge,
+  FIND_PLACE,
   isRefusal,
   refuse,
 } from "../../core/auth.ts";
@@ -28,6 +29,7 @@ import {
   type IntrospectionOptions,
   withoutToken,
 } from "./introspection.ts";
+import { FailureBudget } from "./failure_budget.ts";
 import type { Send } from "./http.ts";
 import { Issuer, type IssuerKeys } from "./issuer.ts";
 import { ALGORITHMS, type JwtRules, readJwtHeader, verifyJwt } from "./jwt.ts";
@@ -239,6 +241,7 @@ class ResourceServer implements Authentication {
   readonly #accepted = new TokenCache<Verdict>(LIMITS);
   /** Why opaque tokens are refused. */
   readonly #refused = new TokenCache<InvalidToken>(REFUSED_LIMITS);
+  readonly #budget = new FailureBudget();
   readonly #running = new Map<string, Promise<Principal | AuthRefusal>>();
 
   constructor(options: OAuthOptions) {
@@ -292,6 +295,9 @@ class ResourceServer implements Authentication {
     const found = known ?? this.#find(key + PREFIX + token, now);
     if (found) return toCurrent(found, now);
     const running = this.#running.get(key + token);
+    // Before anything starts for a token that may be wrong.
+    const full = facts[FIND_PLACE]?.();
+    if (full) return full;
     if (running) return running.then(withoutCause);
     const forget = () => void (this.#running.get(key + token) === verifying && this.#running.delete(key + token));
     const verifying = this.#verify({ token, resource }, facts).finally(forget);
@@ -328,12 +334,14 @@ class ResourceServer implements Authentication {
     return this.#accept(presented, { principal, until, issuer, keys }, now);
   }
 
-  async #verifyOpaque(presented: Presented, facts: AuthFacts): Promise<Principal> {
+  async #verifyOpaque(presented: Presented, facts: AuthFacts): Promise<Principal | AuthRefusal> {
     const { now } = facts;
     const { token, resource } = presented;
     if (!this.#introspect) throw new InvalidToken("the token is malformed");
     const refused = this.#refused.get(resource.key + token, now);
     if (refused) throw refused;
+    const retryAfterMs = this.#budget.toWait(facts.peer, now);
+    if (retryAfterMs !== undefined) return refuse(429, { reason: TOO_MANY_WRONG, retryAfterMs });
     try {
       const { issuer, claims } = await this.#introspect(token, facts);
       const rules = { ...this.#rules, audiences: resource.audiences };
@@ -343,6 +351,7 @@ class ResourceServer implements Authentication {
       return this.#accept(presented, { principal, until, issuer }, now);
     } catch (error) {
       if (error instanceof InvalidToken) {
+        this.#budget.fail(facts.peer, now);
         this.#refused.set(resource.key + token, { value: error, until: now + INTROSPECTED_MS }, now);
       }
       throw error;
@@ -367,6 +376,7 @@ class ResourceServer implements Authentication {
   close(): void {
     this.#accepted.clear();
     this.#refused.clear();
+    this.#budget.clear();
     this.#exchange?.clear();
   }
 }
@@ -442,6 +452,8 @@ function findIssuer(issuers: ReadonlyMap<string, Issuer>, name: string | undefin
 function withoutCause(found: Principal | AuthRefusal): Principal | AuthRefusal {
   return isRefusal(found) && found.cause !== undefined ? refuse(found.status, { reason: found.reason }) : found;
 }
+
+const TOO_MANY_WRONG = "too many tokens from this address were refused; try again later";
 
 const MAX_SKEW_MS = 300_000;
 

@@ -15,6 +15,7 @@ import {
   type Challenge,
   type Credentials,
   EXPIRED,
+  FIND_PLACE,
   isChallenge,
   isRefusal,
   isToken,
@@ -44,6 +45,8 @@ export class HttpAuthenticator implements Authenticator {
   readonly #proxies: readonly string[];
   readonly #hidden: Hidden;
   readonly #limits: AuthenticationLimits;
+  /** Counts refused requests whose authentication has not ended. */
+  readonly #refused: AuthenticationLimits;
   /** Routes without parameters, by path. */
   readonly #routes = new Map<string, AuthRoute>();
   /** Routes with parameters. */
@@ -59,6 +62,7 @@ export class HttpAuthenticator implements Authenticator {
     this.#proxies = proxies;
     this.#hidden = toHidden(auth.credentials);
     this.#limits = new AuthenticationLimits(core, accounts, toAuthPot(core, "auth.running"));
+    this.#refused = new AuthenticationLimits(core, accounts, toAuthPot(core, "auth.refused"));
     for (const route of routes) {
       if (hasParams(route.path)) this.#templates.push({ route, template: new PathTemplate(route.path) });
       else this.#routes.set(route.path, route);
@@ -106,6 +110,7 @@ export class HttpAuthenticator implements Authenticator {
 
   close(): void {
     this.#limits.close();
+    this.#refused.close();
   }
 
   enter(
@@ -113,16 +118,31 @@ export class HttpAuthenticator implements Authenticator {
     info: ConnectionInfo | undefined,
     options: EnterOptions,
   ): Admitted | Response | Promise<Admitted | Response> {
-    const entry = new Entry(request, info, { ...options, core: this.#core, proxies: this.#proxies });
+    const entry = new Entry(request, info, {
+      ...options,
+      core: this.#core,
+      proxies: this.#proxies,
+      limits: this.#limits,
+    });
     try {
       const given = info?.principal;
       if (given !== undefined) return this.#judge(entry, given, FRONT);
-      if (this.#limits.isFull(entry)) return this.#refuse(entry, TOO_MANY);
+      // Callers that are known at once need no place. So they are asked for even if there is none, as long as those that
+      // are not known do not pile up.
+      if (this.#limits.isFull(entry) && this.#refused.isFull(entry)) return this.#refuse(entry, TOO_MANY);
       const found: unknown = this.#auth.authenticate(request, entry);
-      return isPromiseLike(found) ? this.#wait(entry, found) : this.#judge(entry, found);
+      if (!isPromiseLike(found)) return this.#judge(entry, found);
+      return this.#limits.isFull(entry) ? this.#refuseWaiting(entry, found) : this.#wait(entry, found);
     } catch (error) {
       return toFault(this.#core, error);
     }
+  }
+
+  /** Refuses a request whose authentication has started. What it does counts until it ends. */
+  #refuseWaiting(entry: Entry, found: PromiseLike<unknown>): Response {
+    this.#refused.wait(Promise.resolve(found), entry).catch(() => {});
+    entry.abort(new Error("Cannot admit a caller: too many are waiting"));
+    return this.#refuse(entry, TOO_MANY);
   }
 
   async #wait(entry: Entry, found: unknown): Promise<Admitted | Response> {
@@ -164,7 +184,9 @@ export class HttpAuthenticator implements Authenticator {
       return toFault(this.#core, error);
     }
     const headers = !challenges.length && (status === 429 || status === 503)
-      ? RETRY_AFTER
+      ? refusal.retryAfterMs === undefined
+        ? RETRY_AFTER
+        : { "retry-after": `${Math.ceil(refusal.retryAfterMs / 1000)}` }
       : toChallengeHeaders(challenges);
     // The codes are those of the statuses, outside the range that the specification reserves.
     const code = -31_000 - status;
@@ -200,9 +222,15 @@ const NO_REQUEST = {} as Request; // Never read.
 const NO_CALLER = refuse(401);
 const LATE = refuse(401, { reason: EXPIRED });
 const CLOSING = refuse(503, { reason: "the server is closing; try again later" });
+/** The refusal of a request that finds no place to wait. */
 const TOO_MANY = refuse(503, {
   reason: `too many callers are being authenticated (auth.running, auth.runningPerPeer); try again later`,
 });
+
+/** Options of {@linkcode Entry}. */
+interface EntryOptions extends EnterOptions, Omit<AuthenticatorParts, "path" | "accounts"> {
+  readonly limits: AuthenticationLimits;
+}
 
 /** A request at the authenticator. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */
 class Entry implements AuthFacts {
@@ -211,6 +239,7 @@ class Entry implements AuthFacts {
     transport: "http",
     core: {} as Core, // Not read.
     proxies: [],
+    limits: {} as AuthenticationLimits, // Not read.
   });
   readonly transport: TransportName;
   readonly route: ReadRoute;
@@ -218,12 +247,13 @@ class Entry implements AuthFacts {
   readonly #info: ConnectionInfo | undefined;
   readonly #core: Core;
   readonly #proxies: readonly string[];
+  readonly #limits: AuthenticationLimits;
   #controller?: AbortController;
 
   constructor(
     request: Request,
     info: ConnectionInfo | undefined,
-    { transport, route = NO_ROUTE.route, core, proxies }: EnterOptions & Omit<AuthenticatorParts, "path" | "accounts">,
+    { transport, route = NO_ROUTE.route, core, proxies, limits }: EntryOptions,
   ) {
     this.transport = transport;
     this.route = route;
@@ -231,6 +261,11 @@ class Entry implements AuthFacts {
     this.#info = info;
     this.#core = core;
     this.#proxies = proxies;
+    this.#limits = limits;
+  }
+
+  [FIND_PLACE](): AuthRefusal | undefined {
+    return this.#limits.isFull(this) ? TOO_MANY : undefined;
   }
 
   get request(): Request {

@@ -91,7 +91,7 @@ Deno.test("other contracts name what was passed to them by mistake", () => {
   assertThrows(
     () => tool({ name: "t", extensions, run: () => "" }),
     TypeError,
-    "extensions is an object; it must be a list",
+    "make its extensions with extension.attribute()",
   );
   // All options of an attribute are optional.
   createServer({ ...server, handlers: [own, tool({ name: "t", extensions: [own.attribute()], run: () => "" })] });

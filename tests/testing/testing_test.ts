@@ -113,7 +113,7 @@ Deno.test("the client refuses an invalid response to its request", async () => {
     "Cannot use the response to 99": () => json(ok(99)),
     "Cannot read the result": (_, { id }) => json({ jsonrpc: "2.0", id, result: 5 }),
     "Cannot read the server's message": (_, { id }) => json({ id, result: {} }),
-    "Cannot read the response: got 502 <html>": () =>
+    "Cannot read the response: got 502 text/html": () =>
       new Response("<html>", { status: 502, headers: { "content-type": "text/html" } }),
     "Cannot read the response: got 202": () => new Response(null, { status: 202 }),
     "the stream ended before it": () => sse({ jsonrpc: "2.0", method: "notifications/message", params: {} }),

@@ -23,12 +23,11 @@ export function isJsonType(type: string | null): boolean {
 /** Returns the response types of an Accept header. Without the header, or with `*` + `/*`, the client accepts both. */
 export function readAccept(accept: string | null): Accepts {
   if (!accept?.trim()) return { json: true, stream: true };
-  const ranges = new Map(
-    accept.toLowerCase().split(",").map((part) => {
-      const [range, ...parameters] = part.split(";").map((piece) => piece.trim());
-      return [range, !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))];
-    }),
-  );
+  const ranges = new Map<string, boolean>();
+  for (const part of accept.toLowerCase().split(",")) {
+    const [range, ...parameters] = part.split(";").map((piece) => piece.trim());
+    if (RANGES.has(range)) ranges.set(range, !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter)));
+  }
   // The most specific range counts.
   const takes = (...names: string[]) => !!names.map((name) => ranges.get(name)).find((wanted) => wanted !== undefined);
   return {
@@ -36,3 +35,12 @@ export function readAccept(accept: string | null): Accepts {
     stream: takes("text/event-stream", "text/*", "*/*"),
   };
 }
+
+/** The ranges that decide. Others are not kept, because a header may have a hundred thousand. */
+const RANGES: ReadonlySet<string> = new Set([
+  "application/json",
+  "text/event-stream",
+  "application/*",
+  "text/*",
+  "*/*",
+]);

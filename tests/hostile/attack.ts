@@ -71,13 +71,8 @@ export function toSlowCall(name: string) {
   };
 }
 
-/** Waits for work that is due within milliseconds. */
-export function pause(ms = 50): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
 /** The value of a promise, or `undefined` after the timeout. */
-export function soon<T>(promise: Promise<T>, ms = 1000): Promise<T | undefined> {
+export function soon<T>(promise: Promise<T>, ms = 20_000): Promise<T | undefined> {
   let timer = 0;
   const late = new Promise<undefined>((resolve) => {
     timer = setTimeout(() => resolve(undefined), ms) as unknown as number; // Bun's timers are objects

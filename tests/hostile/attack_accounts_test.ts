@@ -1,8 +1,10 @@
 // Memory that a client makes the server hold is charged to that client, and released exactly once.
+import { fakeClock } from "../../src/testing/testing.ts";
 import { assert, assertEquals } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
 import { openPipe } from "../../src/transports/channel.ts";
-import { any, as, pause, soon, start, toCall, toInitialize, toLegacy, toListen, toSlowCall } from "./attack.ts";
+import { any, as, start, toCall, toInitialize, toLegacy, toListen, toSlowCall } from "./attack.ts";
+import { turn, until } from "../support/behaviour.ts";
 
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 
@@ -16,25 +18,28 @@ Deno.test("a subscription keeps no capabilities that are not charged to its clie
     },
     run: () => "",
   });
-  const server = start({ handlers: [seen], limits: { memory: { bytesPerClient: 1_000_000 } } });
+  const clock = fakeClock();
+  const server = start({ clock, handlers: [seen], limits: { memory: { bytesPerClient: 1_000_000 } } });
   const capabilities = { experimental: { large: Array.from({ length: 50_000 }, () => ({})) } };
   const response = await server.fetch(toListen(undefined, { [CAPABILITIES]: capabilities }), as("eve"));
   server.handlers.remove(seen);
-  await pause();
+  await clock.advance(1000);
   await response.body?.cancel();
   await server.close();
   assert(response.status !== 200 || kept < 10_000, `50,000 values are kept while a client may hold 1,000,000 bytes`);
 });
 
 Deno.test("a large call is charged for its size, however many small calls share its batch", async () => {
-  const slow = tool({ name: "slow", input: any, run: () => new Promise<string>(() => {}) });
+  let running = 0;
+  const slow = tool({ name: "slow", input: any, run: () => (running++, new Promise<string>(() => {})) });
   const server = start({ handlers: [slow], limits: { memory: { bytesPerClient: 300_000 }, calls: { closeMs: 10 } } });
   const small = Array.from({ length: 99 }, (_, i) => ({ jsonrpc: "2.0", id: i + 2, method: "ping" }));
   const params = { name: "slow", arguments: { text: "x".repeat(100_000) } };
   const batch = [{ jsonrpc: "2.0", id: 1, method: "tools/call", params }, ...small];
   const responses = await Promise.all(Array.from({ length: 5 }, () => server.fetch(toLegacy(batch), as("eve"))));
   const texts = responses.map((response) => response.text());
-  await pause(100);
+  await until(() => running > 0, "a call runs");
+  await turn(10);
   await server.close();
   const run = (await Promise.all(texts)).filter((text) => !text.includes("memory.bytesPerClient")).length;
   assertEquals(run, 1, "calls of 200,000 bytes each run at once, for a client that may hold 300,000");
@@ -42,8 +47,9 @@ Deno.test("a large call is charged for its size, however many small calls share 
 
 Deno.test("calls that are charged late release no more than they held", async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
+  let running = 0;
   const handlers = [
-    tool({ name: "slow", input: any, run: () => promise }),
+    tool({ name: "slow", input: any, run: () => (running++, promise) }),
     resource({ uri: "test://a", name: "a", read: () => "" }),
   ];
   const server = start({ handlers, limits: { memory: { bytesPerClient: 120_000 } } });
@@ -51,15 +57,17 @@ Deno.test("calls that are charged late release no more than they held", async ()
   const listen = () => server.fetch(toListen({ resourceSubscriptions }), as("eve"));
   // Not charged yet: together they are within the limits of one client.
   const first = server.fetch(toCall("slow", { text: "x".repeat(20_000) }), as("eve"));
-  await pause();
+  await until(() => running === 1, "the first call runs");
   const open = [await listen(), await listen()];
   // All of them are charged.
   const second = server.fetch(toCall("slow", { text: "x".repeat(2000) }), as("eve"));
-  await pause();
+  let ended = 0;
+  second.finally(() => ended++);
+  await until(() => running === 2 || ended > 0, "the second call runs, or is refused");
   resolve("");
   for (const response of await Promise.all([first, second])) await response.text();
   for (const response of open) await response.body?.cancel();
-  await pause();
+  await turn(10);
   const again = await Promise.all(Array.from({ length: 6 }, listen));
   const statuses = again.map(({ status }) => status);
   for (const response of again) await response.body?.cancel();
@@ -74,11 +82,11 @@ Deno.test("a body that began earlier does not reset the limits of its client", a
   });
   const slow = toSlowCall("quick");
   const answer = server.fetch(slow.request, as("eve"));
-  await pause();
+  await turn(10);
   const listen = () => server.fetch(toListen(), as("eve"));
   const open = [await listen(), await listen()];
   slow.write(70_000);
-  await pause();
+  await turn(10);
   slow.abort();
   await (await answer).text();
   open.push(await listen(), await listen());
@@ -104,7 +112,8 @@ Deno.test("calls with a slow `allow` count against the same limits as running ca
   const server = start({ handlers: [guarded], limits });
   const call = () => server.fetch(toCall("guarded", { text: "x".repeat(50_000) }), as("eve"));
   const calls = Array.from({ length: 30 }, call);
-  await pause(200);
+  await until(() => asked > 0, "calls are looked up");
+  await turn(10);
   const atOnce = asked;
   resolve(true);
   for (const response of await Promise.all(calls)) await response.text();
@@ -121,7 +130,7 @@ Deno.test("the declarations of a client on a channel are bounded or charged", as
   const pipe = openPipe(server, { write: (text) => void texts.push(text) });
   const text = JSON.stringify(toInitialize({ experimental: { large: "x".repeat(1_000_000) } }));
   pipe.receive(text);
-  await pause();
+  await until(() => texts.length > 0, "the refusal");
   pipe.close();
   await server.close();
   assert(JSON.parse(texts[0]).error, "1,000,000 characters are kept for a client that may hold 100,000 bytes");
@@ -136,9 +145,12 @@ Deno.test("the bodies of one client do not displace those of another", async () 
     return { ...slow, answer: server.fetch(slow.request, as(who)) };
   };
   const bob = open("bob");
-  await pause();
+  await turn(10);
   const eve = Array.from({ length: 4 }, () => open("eve"));
-  const status = (await soon(bob.answer, 200))?.status;
+  // The bodies of the other client displace each other.
+  const isRefused = (await Promise.race(eve.map(({ answer }) => answer))).status === 503;
+  const status = await Promise.race([bob.answer.then((response) => response.status), turn(10)]);
+  assert(isRefused, "no body is displaced");
   for (const { abort, answer } of [bob, ...eve]) {
     abort();
     await (await answer).text();

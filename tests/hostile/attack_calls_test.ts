@@ -2,16 +2,22 @@
 import { assert, assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { openPipe } from "../../src/transports/channel.ts";
-import { as, pause, soon, start, toCall, toLegacy, toListen } from "./attack.ts";
+import { as, soon, start, toCall, toLegacy, toListen } from "./attack.ts";
+import { turn, until } from "../support/behaviour.ts";
 
 Deno.test("calls queued behind one that ends at once are started too", async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
-  const handlers = [tool({ name: "slow", run: () => promise }), tool({ name: "quick", run: () => "" })];
+  let isRunning = false;
+  const handlers = [
+    tool({ name: "slow", run: () => (isRunning = true, promise) }),
+    tool({ name: "quick", run: () => "" }),
+  ];
   const server = start({ handlers, limits: { calls: { runningPerClient: 1, closeMs: 10 } } });
   const calls = ["slow", "quick", "quick", "quick"].map(async (name) =>
     await (await server.fetch(toCall(name), as("eve"))).text()
   );
-  await pause();
+  await until(() => isRunning, "the first call runs");
+  await turn(10);
   resolve("");
   const texts = await soon(Promise.all(calls));
   await server.close();
@@ -56,7 +62,7 @@ Deno.test("a subscription over a channel is refused once the server has closed",
   const pipe = openPipe(server, { write: (text) => void texts.push(text) });
   await server.close();
   pipe.receive(await toListen().text());
-  await pause(100);
+  await until(() => texts.length > 0, "the refusal");
   const { isBusy } = pipe;
   pipe.close();
   assert(!isBusy, texts.join());

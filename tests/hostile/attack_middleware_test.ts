@@ -1,18 +1,30 @@
 // Middleware that ends before what it wraps.
-import { tool } from "../../mod.ts";
+import { type Observer, tool } from "../../mod.ts";
 import { assertEquals } from "../support/std.ts";
-import { as, pause, soon, start, toCall, toListen } from "./attack.ts";
+import { as, soon, start, toCall, toListen } from "./attack.ts";
+import { turn, until } from "../support/behaviour.ts";
+
+/** Waits for the subscription that is being opened. */
+function watch() {
+  let opened = 0;
+  const observer: Observer = { fault() {}, subscription: ({ state }) => void (opened += Number(state === "opened")) };
+  const whenOpened = async () => {
+    const before = opened;
+    await until(() => opened > before, "the subscription to open");
+    return {};
+  };
+  return { observer, whenOpened };
+}
 
 Deno.test("a subscription whose middleware does not wait for its end leaves nothing behind", async () => {
   const quick = tool({ name: "quick", run: () => "" });
+  const { observer, whenOpened } = watch();
   const server = start({
     handlers: [quick],
     limits: { streams: { openPerClient: 2 } },
+    observer,
     use: [
-      (call, next) =>
-        call.method === "subscriptions/listen"
-          ? Promise.race([next(), new Promise<Record<string, unknown>>((resolve) => setTimeout(resolve, 20, {}))])
-          : next(),
+      (call, next) => call.method === "subscriptions/listen" ? Promise.race([whenOpened(), next()]) : next(),
     ],
   });
   const statuses: number[] = [];
@@ -20,7 +32,7 @@ Deno.test("a subscription whose middleware does not wait for its end leaves noth
     const response = await server.fetch(toListen(), as("eve"));
     statuses.push(response.status);
     await soon(response.text());
-    await pause(10);
+    await turn(10);
   }
   await (await server.fetch(toCall("quick"), as("eve"))).text();
   await server.close();
@@ -29,13 +41,16 @@ Deno.test("a subscription whose middleware does not wait for its end leaves noth
 
 Deno.test("a subscription whose middleware throws once it is open leaves nothing behind", async () => {
   const quick = tool({ name: "quick", run: () => "" });
+  const { observer, whenOpened } = watch();
   const server = start({
     handlers: [quick],
     limits: { streams: { openPerClient: 2 } },
+    observer,
     use: [async (call, next) => {
       if (call.method !== "subscriptions/listen") return await next();
+      const opened = whenOpened();
       next().catch(() => {});
-      await pause(20);
+      await opened;
       throw new Error("no more");
     }],
   });
@@ -43,7 +58,7 @@ Deno.test("a subscription whose middleware throws once it is open leaves nothing
   for (let i = 0; i < 4; i++) {
     const response = await server.fetch(toListen(), as("eve"));
     texts.push(await soon(response.text()));
-    await pause(10);
+    await turn(10);
   }
   await server.close();
   assertEquals(texts.map((text) => text?.includes("too many")), [false, false, false, false]);

@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { until } from "../support/behaviour.ts";
+import { turn, until } from "../support/behaviour.ts";
 import { byKey, toSigned } from "../support/ways_in.ts";
 
 const ada = toSigned("ada");
@@ -63,7 +63,7 @@ Deno.test("nobody cancels, ends, answers or resumes what belongs to another call
   // A session that somebody else has begun is not taken over by a handshake.
   const taken = await send(initialize, { ...bob, ...hers });
   assert(taken.headers.get("mcp-session-id") !== hers["mcp-session-id"]);
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await turn(2);
   assertEquals(state.aborted, 0);
   await send(cancel, { ...ada, ...hers });
   await (await running).text();

@@ -1,7 +1,8 @@
 // Streams of sessions, and the state they keep.
 import { assert, assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
-import { any, as, pause, soon, start, toGet, toInitialize, toLegacy } from "./attack.ts";
+import { any, as, soon, start, toGet, toInitialize, toLegacy } from "./attack.ts";
+import { turn } from "../support/behaviour.ts";
 
 const EVENTS = { accept: "text/event-stream" };
 
@@ -41,7 +42,7 @@ Deno.test("a connection that replays slowly ends once its events have expired", 
   };
   const [, first] = /id: (\S+_1)\n/.exec(await call(30)) ?? [];
   const { body } = await server.fetch(toGet(id, first), as("eve"));
-  await pause();
+  await turn(10);
   await call(60);
   const reader = body?.getReader();
   const end = async () => {

@@ -4,9 +4,9 @@ import { createServer, type RouteServerOptions, type Server, tool } from "../../
 import { INTERNALS } from "../../src/core/internals.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 import { z } from "zod";
-import { until } from "../support/behaviour.ts";
+import { turn, until } from "../support/behaviour.ts";
 import { serve } from "../peers/runtime.ts";
-import { pause, soon, start, toCall } from "./attack.ts";
+import { soon, start, toCall } from "./attack.ts";
 import { connectRaw } from "./raw.ts";
 import { serveOld } from "./sse.ts";
 
@@ -36,8 +36,8 @@ function toHalf(headers: Record<string, string> = {}, bytes = 1): Request {
 }
 
 async function closeWhile(server: Server, ...waiting: readonly Promise<Response>[]): Promise<void> {
-  await pause(80);
-  assert(await soon(server.close().then(() => true), 3000), "the server does not close");
+  await turn(10);
+  assert(await soon(server.close().then(() => true)), "the server does not close");
   for (const answer of waiting) {
     const response = await soon(answer);
     assert(response, "a request waits forever");
@@ -134,7 +134,7 @@ Deno.test("a stream or a socket is not opened once the server has closed", async
     const at = (path: string, headers = {}) => new Request(`http://localhost${prefix}${path}`, { headers });
     late.push(fetch(at("/sse")), sockets.fetch(at("/ws", { upgrade: "websocket" })));
   }
-  await pause(20);
+  await turn(10);
   await Promise.all(servers.map(({ server }) => server.close()));
   known.resolve({ id: "ada" });
   handlers.resolve([]);

@@ -1,11 +1,12 @@
 // The HTTP+SSE transport of 2024-11-05, attacked: messages for streams of others, for lost streams, and with other rights.
+import { fakeClock } from "../../src/testing/testing.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, tool } from "../../mod.ts";
 import type { Authentication } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
-import { until } from "../support/behaviour.ts";
-import { pause, soon, start } from "./attack.ts";
+import { turn, until } from "../support/behaviour.ts";
+import { soon, start } from "./attack.ts";
 import { callOf, HELLO, serveOld } from "./sse.ts";
 
 const LARGE = "x".repeat(200_000);
@@ -45,7 +46,7 @@ Deno.test("a message whose stream ends while its body arrives is refused", async
   const writer = writable.getWriter();
   const answer = post(address, readable);
   writer.write(new TextEncoder().encode(JSON.stringify(callOf("count")))).catch(() => {});
-  await pause(20);
+  await turn(10);
   await leave();
   writer.close().catch(() => {});
   const { status } = await answer;
@@ -129,7 +130,7 @@ Deno.test("messages for a stream that nobody reads are bounded, and leave nothin
   const posting = Array.from({ length: 100 }, async (_, i) => {
     statuses.push((await post(address, callOf("large", i), { info })).status);
   });
-  assert(await soon(Promise.all(posting), 5000), "posts wait although the stream is lost");
+  assert(await soon(Promise.all(posting)), "posts wait although the stream is lost");
   assert(ran < 20, `${ran} results of 400,000 bytes for a client that may hold 2,000,000`);
   assertEquals((await post(address, HELLO, { info })).status, 404);
   const { accounts } = server[INTERNALS].engine;
@@ -151,20 +152,28 @@ Deno.test("one client cannot take the streams of others", async () => {
 });
 
 Deno.test("a stream ends with its credentials, even while a call runs and nobody reads", async () => {
-  const expiresAt = Date.now() + 150;
+  const clock = fakeClock();
+  const expiresAt = clock.date() + 150;
   const aborted = Promise.withResolvers<void>();
+  const running = Promise.withResolvers<void>();
   const hold = tool({
     name: "hold",
-    run: (_, { signal }) => new Promise<string>(() => signal.addEventListener("abort", () => aborted.resolve())),
+    run: (_, { signal }) =>
+      new Promise<string>(() => {
+        running.resolve();
+        signal.addEventListener("abort", () => aborted.resolve());
+      }),
   });
-  const server = start({ handlers: [hold] });
+  const server = start({ clock, handlers: [hold] });
   const { open, post } = serveOld(server);
   const info = { principal: { id: "ada", expiresAt } };
   const { address, next } = await open("/sse", { info });
   await post(address, HELLO, { info });
   await post(address, callOf("hold"), { info });
-  await soon(aborted.promise, 2000);
-  const later = { info: { principal: { id: "ada", expiresAt: Date.now() + 60_000 } } };
+  await running.promise;
+  await clock.advance(150);
+  await aborted.promise;
+  const later = { info: { principal: { id: "ada", expiresAt: clock.date() + 60_000 } } };
   assertEquals((await post(address, HELLO, later)).status, 404);
   assertStringIncludes(await next() ?? "", "2024-11-05");
   assertEquals(await next(), undefined);
@@ -184,7 +193,7 @@ Deno.test("a stream whose server closes is counted as closed, and its end is obs
   const { next } = await open();
   await server.close();
   assertEquals(await next(), undefined);
-  await pause(10);
+  await until(() => seen.length > 1, "the end of the stream");
   assertEquals(seen, ["http-sse opened", "http-sse ended"]);
   assertEquals(server[INTERNALS].engine.accounts.streams.used, 0);
 });

@@ -2,10 +2,11 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, type Observer, tool } from "../../mod.ts";
 import { connect, type Connection, RpcError } from "../../src/testing/testing.ts";
-import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
+import { behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import { ask, toRequest } from "../support/requests.ts";
 import { readData } from "./unread.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { openPipe } from "../../src/transports/channel.ts";
 
 const any = { type: "object" } as const;
@@ -20,7 +21,7 @@ async function withoutUnhandled(run: () => Promise<void>): Promise<void> {
   globalThis.addEventListener("unhandledrejection", listener);
   try {
     await run();
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await turn(2);
   } finally {
     globalThis.removeEventListener("unhandledrejection", listener);
   }
@@ -248,17 +249,18 @@ for (const limit of ["running", "runningPerClient"]) {
 
   behaviour(
     `a queued call can be cancelled, and never runs (${limit})`,
-    async (connect, { transport }) => {
+    async (connect) => {
       const { log, handlers, free } = holding();
-      const { client } = await connect({ handlers, limits });
+      const { client, server } = await connect({ handlers, limits });
+      const { scheduler } = server[INTERNALS].engine;
       const first = started(client.callTool("hold", { name: "a" }));
       await until(() => log.length === 1, "the first call runs");
       const second = cancelled(client, "b");
       const third = started(client.callTool("hold", { name: "c" }));
-      await new Promise((resolve) => setTimeout(resolve, transport === "http" ? 80 : 30));
+      await until(() => scheduler.waiting === 2, "two calls wait");
       second.cancel();
       assertEquals(await second.done, "gave up");
-      await new Promise((resolve) => setTimeout(resolve, transport === "http" ? 250 : 30));
+      await until(() => scheduler.waiting === 1, "the second call leaves the queue");
       free("a");
       assertEquals(textOf(await first), "a");
       await until(() => log.includes("start c"), "the third call takes the slot");

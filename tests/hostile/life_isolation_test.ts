@@ -4,7 +4,7 @@ import { createServer, tool } from "../../mod.ts";
 import type { Principal } from "../../src/library.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { connect } from "../../src/testing/testing.ts";
-import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
+import { behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import { LEGACY, MODERN } from "./http.ts";
 import { readData, startSession, toCall } from "./unread.ts";
@@ -20,7 +20,7 @@ function echoing(seed: number) {
     async run({ word, speaks }: { readonly word?: unknown; readonly speaks?: unknown }, ctx) {
       if (speaks) await ctx.progress(1, { message: String(word) });
       for (let turns = below(8); turns > 0; turns--) await undefined;
-      if (below(20) === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+      if (below(20) === 0) await turn();
       if (speaks) await ctx.progress(2, { message: String(word) });
       return String(word);
     },
@@ -135,7 +135,7 @@ Deno.test("a handler always sees the facts of its own caller", async () => {
     name: "facts",
     async run(_input, ctx) {
       const before = [ctx.principal?.id, ctx.client.info?.name, ctx.client.logLevel, ctx.meta.mark];
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * 3));
+      await turn(Math.floor(Math.random() * 4));
       const after = [ctx.principal?.id, ctx.client.info?.name, ctx.client.logLevel, ctx.meta.mark];
       return JSON.stringify([before, after]);
     },
@@ -207,7 +207,6 @@ Deno.test("sessions see whole lists, and only allowed ones, while handlers come 
     const names = result.tools.map(({ name }: { readonly name: string }) => name);
     assertEquals(names, [...names].sort());
   }
-  await new Promise((resolve) => setTimeout(resolve, 30));
   await server.close();
   for (const text of await Promise.all(reading)) {
     const methods = readData(text).map((message) => Object(message).method);

@@ -4,7 +4,7 @@ import { createServer, type Observer, resource, type ServerOptions, tool } from 
 import { type LimitOptions, LIMITS, type Limits } from "../../src/core/limits.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
-import { gate, started, until } from "../support/behaviour.ts";
+import { gate, started, turn, until } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import { META, toMeta } from "./http.ts";
 import { readData, startSession, toCall } from "./unread.ts";
@@ -198,7 +198,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       const answer = held.server.fetch(request);
       const write = (text: string) => writer.write(new TextEncoder().encode(text));
       await write(text);
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await turn(10);
       return async () => {
         await write(rest).then(() => writer.close()).catch(() => {});
         const response = await answer;
@@ -424,7 +424,8 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       arguments: { n: 100, size: 1 },
       _meta: { [META + "logLevel"]: "info" },
     }));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(() => held.counts.said >= 5, "the handler says something");
+    await turn(10);
     assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were accepted`);
     assertEquals(readData(await response.text()).length, 101);
   },
@@ -435,7 +436,8 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       arguments: { n: 100, size: 1 },
       _meta: { [META + "logLevel"]: "info" },
     }));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(() => held.counts.said >= 5, "the handler says something");
+    await turn(10);
     assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were accepted`);
     assertEquals(readData(await response.text()).length, 101);
   },
@@ -486,7 +488,8 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   },
   async "endpoints.open"() {
     const { pass, open } = gate();
-    const hold = tool({ name: "hold", run: async () => (await pass, "held") });
+    const hold = tool({ name: "hold", run: async () => (running++, await pass, "held") });
+    let running = 0;
     const limits = { endpoints: { open: 1 } };
     const observer: Observer = { limit: ({ limit }) => reached.add(limit) };
     const server = createServer({
@@ -502,7 +505,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       return server.fetch(new Request(`http://localhost/${tenant}/mcp`, { method: "POST", headers, body }));
     };
     const first = send("ada");
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    await until(() => running === 1, "the call runs");
     const refused = await send("bob");
     assertEquals([refused.status, refused.headers.get("retry-after")], [503, "1"]);
     assertStringIncludes(await refused.text(), "(endpoints.open)");

@@ -3,10 +3,10 @@ import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { until } from "../support/behaviour.ts";
+import { turn, until } from "../support/behaviour.ts";
 import { type Random, random } from "../support/random.ts";
 import { toRequest } from "../support/requests.ts";
-import { any, pause, soon, toListen } from "./attack.ts";
+import { any, soon, toListen } from "./attack.ts";
 
 const CLIENTS = 4;
 const LOG_LEVEL = { "io.modelcontextprotocol/logLevel": "info" };
@@ -27,7 +27,7 @@ function start(path: string) {
       input: any,
       async run(_input, { signal, log }) {
         for (let i = 0; i < 4 && !signal.aborted; i++) {
-          await pause(i);
+          await turn(i);
           await log.info("x".repeat(5000));
         }
         return "x".repeat(50_000);
@@ -52,7 +52,7 @@ function toBody(bytes: Uint8Array, { below }: Random): ReadableStream {
   let sent = 0;
   return new ReadableStream({
     async pull(controller) {
-      if (below(2)) await pause(below(8));
+      if (below(2)) await turn(below(8));
       if (count === stopsAt) return await new Promise(() => {});
       if (count++ === failsAt) return controller.error(new Error("the client left"));
       if (sent >= bytes.length) return controller.close();
@@ -67,11 +67,11 @@ function toBody(bytes: Uint8Array, { below }: Random): ReadableStream {
 async function read(body: ReadableStream<Uint8Array> | null, { below }: Random): Promise<void> {
   const reader = body?.getReader();
   const way = below(10);
-  if (way === 0) await pause(500); // Longer than the server waits.
+  if (way === 0) await new Promise((resolve) => setTimeout(resolve, 500)); // longer than the server waits
   for (let i = way < 3 ? 0 : below(40); i > 0; i--) {
     if ((await soon(reader?.read() ?? Promise.resolve(undefined), 20))?.done) return;
   }
-  await pause(below(20));
+  await turn(below(20));
   await reader?.cancel();
 }
 
@@ -111,10 +111,10 @@ for (const prefix of ["", "/:tenant"]) {
       await Promise.all([post(), post(), read(body, dice)]);
     };
     const all = Array.from({ length: 150 }, async (_, seed) => {
-      await pause(seed * 5);
+      await turn(seed);
       await act(seed);
     });
-    await soon(Promise.all(all), 8000);
+    await soon(Promise.all(all));
     const clients = Array.from({ length: CLIENTS }, (_, i) => `principal p${i}`);
     const pots = [accounts.memory, accounts.streams, accounts.running];
     const count = () => [

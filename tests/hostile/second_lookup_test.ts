@@ -2,7 +2,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { limits as handlerLimits } from "../../src/limits/limits.ts";
-import { gate, until } from "../support/behaviour.ts";
+import { gate, turn, until } from "../support/behaviour.ts";
 import { ask } from "../support/requests.ts";
 
 const TOO_LONG = "it took longer than 200 ms (calls.timeoutMs)";
@@ -13,9 +13,10 @@ for (const place of ["server", "handler"] as const) {
     const { promise: never } = Promise.withResolvers<boolean>();
     const { pass, open } = gate();
     let running = 0;
+    let looked = 0;
     const held = tool({
       name: "held",
-      allow: () => hangs ? never : true,
+      allow: () => (looked++, hangs ? never : true),
       limits: place === "handler" ? handlerLimits({ concurrency: { calls: 1 } }) : undefined,
       run: async () => {
         running++;
@@ -30,7 +31,8 @@ for (const place of ["server", "handler"] as const) {
     await until(() => running === 1, "the first call runs");
     const queued = call();
     // The first lookup of the queued call has ended.
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(() => looked === 2, "the queued call is looked up");
+    await turn();
     hangs = true;
     open();
     assertEquals((await first).error, undefined);

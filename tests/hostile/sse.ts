@@ -74,7 +74,7 @@ function readEvents(body: Response["body"]): (wish?: "leave") => Promise<string 
         if (data !== undefined) return data;
         continue;
       }
-      const read = await soon(reader.read(), 3000);
+      const read = await soon(reader.read());
       if (!read) throw new Error("nothing more arrives, and the stream stays open");
       if (read.done) return;
       text += read.value;

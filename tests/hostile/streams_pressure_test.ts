@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import { createServer, type LimitOptions, resource, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
 import { META } from "./http.ts";
 import { openUnread, readData, startSession, toCall, toWire } from "./unread.ts";
 
@@ -138,7 +138,8 @@ Deno.test("a client that resumes a stream without reading makes the handler wait
   const headers = { accept: "text/event-stream", "mcp-session-id": session, "last-event-id": place };
   const second = await server.fetch(new Request(url, { headers }));
   assertEquals(second.status, 200);
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await until(() => taken.has(1), "the handler says something");
+  await turn(10);
   const count = taken.get(1) ?? 0;
   assert(count < 100, `${count} messages were accepted`);
   const data = readData(await second.text());
@@ -148,11 +149,12 @@ Deno.test("a client that resumes a stream without reading makes the handler wait
 });
 
 Deno.test("a client that cancels a full stream lets the handler continue", async () => {
-  const { ended, aborted, handlers } = flooding();
+  const { taken, ended, aborted, handlers } = flooding();
   const server = createServer({ name: "flood", version: "1.0.0", handlers });
   const call = toCall("flood", { args: { n: 1, messages: 5000 }, meta: { [`${META}logLevel`]: "info" } });
   const response = await server.fetch(new Request("http://localhost/mcp", call));
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await until(() => taken.has(1), "the handler says something");
+  await turn(10);
   await response.body?.cancel();
   await until(() => ended.has(1), "the handler ends");
   assert(aborted.has(1));
@@ -229,7 +231,7 @@ Deno.test("a handler that logs without awaiting holds no memory for a client tha
     async run(_input, ctx) {
       for (let i = 1; i <= 20_000; i++) {
         ctx.log.info(i);
-        if (i % 100 === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+        if (i % 100 === 0) await turn();
       }
       chatted.resolve();
       return "chatted";
@@ -247,11 +249,13 @@ Deno.test("a handler that logs without awaiting holds no memory for a client tha
 
 Deno.test("the replay buffers of all sessions are bounded together, and no session fills them alone", async () => {
   const hold = Promise.withResolvers<void>();
+  const said: unknown[] = [];
   const say = tool({
     name: "say",
     input: any,
     async run({ messages }: { readonly messages?: unknown }, ctx) {
       for (let i = 1; i <= Number(messages); i++) await ctx.log.info({ i, text: "x".repeat(1000) });
+      said.push(messages);
       await hold.promise;
       return "said";
     },
@@ -280,7 +284,7 @@ Deno.test("the replay buffers of all sessions are bounded together, and no sessi
   const calm = await leave(3);
   const floods = await Promise.all([500, 500, 500, 500].map(leave));
   const calmToo = await leave(3);
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await until(() => said.length === 6, "all messages are sent");
   hold.resolve();
   for (const comeBack of [calm, calmToo]) {
     const data = readData(await (await comeBack(0)).text());

@@ -2,7 +2,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { createServer, extension, type Server, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
-import { pause } from "./attack.ts";
+import { turn } from "../support/behaviour.ts";
 
 function call(server: Server, tenant: string, name: string): Promise<Response> {
   return server.fetch(new Request(`http://localhost/${tenant}/mcp`, toRequest("tools/call", { name })));
@@ -42,7 +42,7 @@ Deno.test("a path with a handler that goes on after its response is not dropped"
   await (await call(server, "busy", "work")).text();
   for (const tenant of ["a", "b", "c", "busy"]) await (await call(server, tenant, "ping")).text();
   resolve();
-  await pause(10);
+  await turn(10);
   await server.close();
   assertEquals(made, ["busy", "a", "b", "c"]);
 });

@@ -106,9 +106,9 @@ export async function until(condition: () => boolean | Promise<boolean>, what: s
   }
 }
 
-/** Waits for a turn of the event loop, in which everything runs that waits for nothing else. */
-export function turn(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
+/** Waits for turns of the event loop, in which everything runs that waits for no clock and no other process. */
+export async function turn(count = 1): Promise<void> {
+  for (let i = 0; i < count; i++) await new Promise((resolve) => setTimeout(resolve, 0));
 }
 
 /** The URI of {@linkcode fenced}. */

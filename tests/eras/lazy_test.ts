@@ -6,7 +6,8 @@ import type { Incoming } from "../../src/protocol/jsonrpc.ts";
 import { LazyEra, LazySessionEra } from "../../src/eras/lazy.ts";
 import { buildServer } from "../../src/server/server.ts";
 import { openPipe } from "../../src/transports/channel.ts";
-import { pause, soon, toCall } from "../hostile/attack.ts";
+import { soon, toCall } from "../hostile/attack.ts";
+import { until } from "../support/behaviour.ts";
 
 const message: Incoming = { kind: "request", id: 1, method: "ping", weight: 0 };
 const link = {} as Link; // Not read.
@@ -70,7 +71,7 @@ for (const isLazy of [true, false]) {
     for (const id of [1, 2]) pipe.receive(JSON.stringify({ jsonrpc: "2.0", id, method: "ping" }));
     const response = await soon(server.fetch(toCall("quick")));
     assertStringIncludes(await response?.text() ?? "", "-32603");
-    await pause(10);
+    await until(() => written.length === 2, "both responses");
     assertEquals(written.map((text) => [JSON.parse(text).id, JSON.parse(text).error.code]), [[1, -32603], [2, -32603]]);
     pipe.close();
     await server.close();

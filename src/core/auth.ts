@@ -40,6 +40,12 @@ export interface Authentication {
   /** Releases what the authentication holds. Called when the server closes. */
   close?(): void | Promise<void>;
   /**
+   * Whether the callers of open streams are also authenticated again if their principals have an `expiresAt`.
+   *
+   * @ignore
+   */
+  readonly [RECHECKS]?: boolean;
+  /**
    * Checks at the start that it fits the path of the server.
    *
    * @ignore
@@ -56,6 +62,9 @@ export interface Authentication {
 /**
  * Authenticates the caller of a request: returns its principal, or a refusal made by `refuse()`. `undefined` refuses the
  * request with status 401. An error that it throws becomes status 500 without details.
+ *
+ * While a stream of a caller without `expiresAt` is open, it is asked again once per minute, with a copy of the request
+ * that opened the stream. The stream ends if it refuses, or returns another id or other scopes.
  *
  * It must not read the body. A synchronous function costs no promise. An asynchronous one is limited by `limits.auth`.
  */
@@ -92,6 +101,9 @@ export interface AuthFacts extends PathFacts {
    */
   [FIND_PLACE]?(): AuthRefusal | undefined;
 }
+
+/** Key of whether an authentication is asked again about callers whose credentials expire. */
+export const RECHECKS: unique symbol = Symbol.for("mcp.rechecks");
 
 /** Key of the question whether a request may wait for its authentication. */
 export const FIND_PLACE: unique symbol = Symbol.for("mcp.findPlace");

@@ -5,6 +5,7 @@
  */
 import type { McpError } from "../protocol/errors.ts";
 import type { Account } from "./account.ts";
+import type { Recheck } from "./caller_watch.ts";
 import type { Principal } from "./context.ts";
 import type { InFlight } from "./in_flight.ts";
 import type { TransportName } from "./observer.ts";
@@ -33,6 +34,8 @@ export type HeaderReader = Pick<Headers, "get">;
 export interface SeenRequest {
   readonly request: Request;
   readonly headers: HeaderReader;
+  /** Returns the check of its caller for a stream, unless the caller needs none. */
+  toRecheck?(principal: Principal | undefined): Recheck | undefined;
 }
 
 /** The source of a message, created by a transport. An era may wrap it. */
@@ -43,7 +46,7 @@ export interface Link {
   /** The client's account. It is looked up on first access. */
   readonly account: Account;
   /** The HTTP request that carried the message. */
-  readonly http?: Pick<SeenRequest, "request">;
+  readonly http?: Pick<SeenRequest, "request" | "toRecheck">;
   /** Headers of that request. */
   readonly headers?: HeaderReader;
   /** Its `MCP-Protocol-Version` header, or `null` if it has none. */

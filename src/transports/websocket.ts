@@ -20,6 +20,7 @@ import { INTERNALS } from "../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { RETRY_AFTER } from "../core/link.ts";
 import type { RefusalReason } from "../core/observer.ts";
+import { type Recheck, watchCaller } from "../core/caller_watch.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import type { ConnectionInfo } from "./http/access.ts";
@@ -150,9 +151,9 @@ class SocketEndpoint {
   }
 
   open(socket: Socket, owner: Owner): void {
-    const { endpoint = this.#server, principal, account } = owner;
+    const { endpoint = this.#server } = owner;
     this.#owners.set(socket, owner);
-    const connection = new SocketConnection(endpoint, socket, principal, account);
+    const connection = new SocketConnection(endpoint, socket, owner);
     owner.drop = () => connection.drop();
     this.#connections.set(socket, connection);
   }
@@ -182,7 +183,9 @@ class SocketEndpoint {
       if (entered instanceof Response) return entered;
       ({ principal } = entered);
       const endpoint = await spot?.open();
-      return spot && !endpoint ? this.#refuse(request, NOT_HERE, principal) : { principal, endpoint };
+      return spot && !endpoint
+        ? this.#refuse(request, NOT_HERE, principal)
+        : { principal, endpoint, recheck: entered.seen?.toRecheck?.(principal) };
     } catch (error) {
       const fault = await toEntryFault(http.core, error);
       return fault instanceof Response
@@ -256,6 +259,8 @@ interface Refused {
 interface Owner {
   readonly principal?: Principal;
   readonly account?: Account;
+  /** Made before the upgrade, after which a runtime may drop the request. */
+  readonly recheck?: Recheck;
   /** The server of a concrete path. */
   readonly endpoint?: PipeServer;
   /** The place of the socket among all streams. */
@@ -266,7 +271,7 @@ interface Owner {
 
 /** Serves MCP over a standard socket that is open or connecting. Use it if you upgrade requests yourself. */
 export function attachSocket(server: PipeServer, socket: WebSocket, principal?: Principal): void {
-  const connection = new SocketConnection(server, socket, principal);
+  const connection = new SocketConnection(server, socket, { principal });
   socket.addEventListener("message", ({ data }) => connection.receive(data));
   socket.addEventListener("close", () => connection.close());
   socket.addEventListener("error", () => connection.close());
@@ -304,7 +309,7 @@ class SocketConnection {
   /** Bytes that are charged for the buffer of the longest message so far. */
   #buffer = 0;
 
-  constructor(server: PipeServer, socket: Socket, principal?: Principal, account?: Account) {
+  constructor(server: PipeServer, socket: Socket, { principal, account, recheck }: Owner) {
     this.#socket = socket;
     this.#pipe = openPipe(server, {
       write: (text) => this.#write(text),
@@ -313,8 +318,8 @@ class SocketConnection {
       transport: "websocket",
     });
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
-    this.#stopExpiry = this.#pipe.ticker.startExpiry(principal?.expiresAt, () => {
-      this.#socket.close(POLICY_VIOLATION, "the credentials have expired");
+    this.#stopExpiry = watchCaller(this.#pipe.ticker, { principal, recheck }, () => {
+      this.#socket.close(POLICY_VIOLATION, "the credentials are no longer valid");
       this.close();
     });
   }

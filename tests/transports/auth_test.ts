@@ -194,13 +194,14 @@ Deno.test("asynchronous authentications are limited in number by peer, in all, a
   assertEquals([full.status, full.headers.get("retry-after")], [503, "1"]);
   waiting.push(from("127.0.0.3"));
   assertEquals((await from("127.0.0.4")).status, 503);
-  assertEquals(signals.length, 5);
+  // Those that were refused are asked for too, because a caller that is known at once needs no place.
+  assertEquals(signals.length, 7);
   await clock.advance(1001);
   for (const response of await Promise.all(waiting)) assertEquals(response.status, 503);
   assertEquals([signals.every(({ aborted }) => aborted), faults.length], [true, 5]);
   const later = from("127.0.0.1");
   await Promise.resolve();
-  assertEquals(signals.length, 6);
+  assertEquals(signals.length, 8);
   await clock.advance(1001);
   assertEquals((await later).status, 503);
   await server.close();

@@ -12,6 +12,7 @@ import {
   type Challenge,
   FIND_PLACE,
   isRefusal,
+  RECHECKS,
   refuse,
 } from "../../core/auth.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
@@ -279,6 +280,7 @@ class ResourceServer implements Authentication {
     this.routes = routes;
   }
 
+  readonly [RECHECKS] = true;
   readonly [CHECK_PATH]: (path: string) => void;
   // An own property, because it is called without its object.
   readonly authenticate: Authentication["authenticate"] = (request, facts) => {

@@ -21,6 +21,7 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { countIndexes, isWithin, toWeight } from "../../protocol/weight.ts";
+import { watchCaller } from "../../core/caller_watch.ts";
 import { isScopeError, requireScopes } from "../../core/scopes.ts";
 import { Call, type Carrier, toTooLong } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
@@ -172,7 +173,9 @@ class LegacyEra implements Era {
       const problem = "open the stream: too many are open (streams.open, streams.openPerClient)";
       return refuseBusy(this.#engine.core, link, session.client, toBusy(problem));
     }
-    const stopExpiry = this.#engine.core.ticker.startExpiry(link.principal?.expiresAt, () => link.release());
+    const { principal, http } = link;
+    const caller = { principal, recheck: http?.toRecheck?.(principal) };
+    const stopExpiry = watchCaller(this.#engine.core.ticker, caller, () => link.release());
     try {
       await session.streams.attach(link, link.headers?.get("last-event-id") ?? null);
       return {};

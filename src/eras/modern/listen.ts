@@ -7,6 +7,7 @@
 import { INVALID_PARAMS, McpError, toBusy } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
+import { watchCaller } from "../../core/caller_watch.ts";
 import type { Call } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Engine } from "../../core/era.ts";
@@ -185,7 +186,9 @@ class Subscription {
     this.#call.onCancel = () => this.#end(this.#call.reason === SHUTDOWN ? {} : undefined);
     inFlight.add(this.#call);
     this.#announce("opened");
-    this.#stops.push(this.#engine.core.ticker.startExpiry(link.principal?.expiresAt, () => this.#end({})));
+    const { principal, http } = link;
+    const caller = { principal, recheck: http?.toRecheck?.(principal) };
+    this.#stops.push(watchCaller(this.#engine.core.ticker, caller, () => this.#end({})));
     const start = () => {
       if (!this.#ended) return;
       this.#engine.changes.listeners.add(this.#onChange);

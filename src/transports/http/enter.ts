@@ -6,6 +6,7 @@
 import { BUSY, isMcpError } from "../../protocol/errors.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
+import type { SeenRequest } from "../../core/link.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { EnterOptions } from "./authenticator.ts";
 import type { HttpEntry } from "./upgrades.ts";
@@ -13,6 +14,8 @@ import type { HttpEntry } from "./upgrades.ts";
 /** What is known about the caller of an admitted request. */
 export interface Entered {
   readonly principal?: Principal;
+  /** The request without credentials, if the server has authenticated it. */
+  readonly seen?: SeenRequest;
 }
 
 /** Returns what is known about the caller of an admitted request, or the response to a refused one. */

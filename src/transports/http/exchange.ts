@@ -78,7 +78,7 @@ export class Exchange implements Link, Receiver {
     {} as ExchangeParts, // Not read.
   );
   readonly transport = "http";
-  readonly http: Pick<SeenRequest, "request">;
+  readonly http: Pick<SeenRequest, "request" | "toRecheck">;
   readonly headers: HeaderReader;
   readonly version: string | null;
   readonly principal?: Principal;

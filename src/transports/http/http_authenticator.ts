@@ -22,9 +22,11 @@ import {
   NO_ROUTE,
   type PathFacts,
   readChallenge,
+  RECHECKS,
   refuse,
   toChallengeHeaders,
 } from "../../core/auth.ts";
+import type { Recheck } from "../../core/caller_watch.ts";
 import type { Principal, ReadRoute } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../core/link.ts";
@@ -169,7 +171,45 @@ export class HttpAuthenticator implements Authenticator {
     if (principal.expiresAt !== undefined && principal.expiresAt <= entry.now) return this.#refuse(entry, LATE);
     const { request, info, transport } = entry;
     this.#core.observer.auth?.({ state: "accepted", transport, principal: principal.id });
-    return new AdmittedInfo(info?.info ?? info, principal, new VisibleRequest(request, this.#hidden));
+    // The principal of code in front is not this server's to check.
+    const source = place === FRONT ? undefined : { entry, recheck: this.#recheck };
+    return new AdmittedInfo(info?.info ?? info, principal, new VisibleRequest(request, this.#hidden, source));
+  }
+
+  /** Returns the check of the caller of a request. It keeps a copy, because a runtime may drop the request. */
+  readonly #recheck = (entry: Entry, principal: Principal): Recheck | undefined => {
+    if (principal.expiresAt !== undefined && !this.#auth[RECHECKS]) return;
+    const { request: { url, method, headers }, transport, route, peer } = entry;
+    const copy = new Request(url, { method, headers: new Headers(headers) });
+    return () => this.#check(copy, { transport, route, peer }, principal);
+  };
+
+  async #check(
+    request: Request,
+    known: Pick<AuthFacts, "transport" | "route" | "peer">,
+    principal: Principal,
+  ): Promise<boolean | undefined> {
+    const { ticker, limits: { auth: { timeoutMs } }, report } = this.#core;
+    const controller = new AbortController();
+    const { promise: late, resolve } = Promise.withResolvers<AuthRefusal>();
+    const timeout = ticker.startTimeout(timeoutMs, () => {
+      controller.abort(TOO_SLOW);
+      resolve(CLOSING);
+    });
+    try {
+      const now = ticker.clock.date();
+      const facts: AuthFacts = { ...known, now, signal: controller.signal };
+      const found: unknown = await Promise.race([this.#auth.authenticate(request, facts), late]);
+      if (isRefusal(found)) return found.status === 503 || found.status === 429 ? undefined : false;
+      if (found === undefined || found === null) return false;
+      const { id, scopes, expiresAt = Infinity } = readPrincipal(found, "authenticate()");
+      return id === principal.id && `${scopes}` === `${principal.scopes}` && expiresAt > now;
+    } catch (error) {
+      report(error);
+      return undefined;
+    } finally {
+      ticker.cancel(timeout);
+    }
   }
 
   #refuse(entry: Entry, refusal: AuthRefusal): Response {
@@ -330,18 +370,30 @@ function toHidden({ headers = [], cookies = [], query = [] }: Credentials = {}):
   return { headers: new Set(["authorization", ...headers.map((name) => name.toLowerCase())]), cookies, query };
 }
 
+/** How the caller of a request is checked again. */
+interface RecheckSource {
+  readonly entry: Entry;
+  readonly recheck: (entry: Entry, principal: Principal) => Recheck | undefined;
+}
+
 /** A request without its credentials. The copy is made when a handler reads it. */
 class VisibleRequest implements SeenRequest {
   // Keeps the hidden class of these requests in memory, as in `Call`.
-  static readonly #model: VisibleRequest = new VisibleRequest(NO_REQUEST, {} as Hidden); // Not read.
+  static readonly #model: VisibleRequest = new VisibleRequest(NO_REQUEST, {} as Hidden, undefined); // Not read.
   // Private, so that a printed context shows no credentials.
   readonly #raw: Request;
   readonly #hidden: Hidden;
+  readonly #source?: RecheckSource;
   #request?: Request;
 
-  constructor(raw: Request, hidden: Hidden) {
+  constructor(raw: Request, hidden: Hidden, source: RecheckSource | undefined) {
     this.#raw = raw;
     this.#hidden = hidden;
+    this.#source = source;
+  }
+
+  toRecheck(principal: Principal | undefined): Recheck | undefined {
+    return principal && this.#source?.recheck(this.#source.entry, principal);
   }
 
   get request(): Request {

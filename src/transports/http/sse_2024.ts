@@ -18,6 +18,7 @@ import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import { RETRY_AFTER } from "../../core/link.ts";
 import type { RefusalReason } from "../../core/observer.ts";
 import type { Account } from "../../core/account.ts";
+import { type Recheck, watchCaller } from "../../core/caller_watch.ts";
 import type { Principal } from "../../core/context.ts";
 import { isJsonType } from "./accept.ts";
 import type { ConnectionInfo } from "./access.ts";
@@ -46,6 +47,7 @@ interface Caller {
 /** A stream to open. */
 interface Opening extends Caller {
   readonly account: Account;
+  readonly recheck?: Recheck;
   /** The server of the stream. */
   readonly served: PipeServer;
 }
@@ -191,6 +193,7 @@ class SseStreams {
       return this.#start(request, {
         principal,
         account: parts.account(request, info, principal),
+        recheck: entered.seen?.toRecheck?.(principal),
         parts,
         spot,
         served,
@@ -201,7 +204,7 @@ class SseStreams {
     }
   }
 
-  #start(request: Request, { principal, account, parts, spot, served }: Opening): Response {
+  #start(request: Request, { principal, account, recheck, parts, spot, served }: Opening): Response {
     const place = account.openStream(() => {
       if (pipe.isBusy) return false;
       end();
@@ -226,7 +229,7 @@ class SseStreams {
       close();
       stream.end();
     };
-    const stopExpiry = pipe.ticker.startExpiry(principal?.expiresAt, end);
+    const stopExpiry = watchCaller(pipe.ticker, { principal, recheck }, end);
     this.#open.set(id, { pipe, close, owner: principal?.id, place: spot?.path });
     return new Response(stream.toBody(), { headers: STREAM_HEADERS });
   }

@@ -1,0 +1,218 @@
+// Streams end when the credentials of their caller are revoked, on every way in.
+import { assert, assertEquals } from "@std/assert";
+import type { Authentication } from "../../mod.ts";
+import { createServer, type FaultEvent, resource, tool } from "../../mod.ts";
+import { refuse } from "../../src/auth/auth.ts";
+import { oauth } from "../../src/auth/oauth/oauth.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/transports/websocket.ts";
+import { serve } from "../peers/runtime.ts";
+import { until } from "../support/behaviour.ts";
+import { toRequest } from "../support/requests.ts";
+
+const TOKEN = { authorization: "Bearer secret" };
+const initialize = {
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
+};
+
+function start(auth: Authentication) {
+  const clock = fakeClock();
+  const faults: FaultEvent[] = [];
+  const handlers = [
+    tool({ name: "open", run: () => "" }),
+    resource({ uri: "note://a", name: "a", read: () => "" }),
+  ];
+  const observer = { fault: (event: FaultEvent) => void faults.push(event) };
+  const server = createServer({ name: "x", version: "1.0.0", auth, handlers, clock, observer });
+  return { server, clock, faults };
+}
+
+/** Reads a stream. */
+function watch(response: Response): { readonly ended: () => boolean; readonly cancel: () => Promise<void> } {
+  assertEquals(response.status, 200);
+  const reader = response.body?.getReader();
+  let ended = false;
+  void (async () => {
+    while (!(await reader?.read())?.done);
+    ended = true;
+  })();
+  return { ended: () => ended, cancel: async () => await reader?.cancel() };
+}
+
+type Started = ReturnType<typeof start>;
+
+/** Opens a stream by one way in. Returns whether it has ended. */
+const openings: Readonly<
+  Record<string, (started: Started) => Promise<{ readonly ended: () => boolean; readonly cancel: () => unknown }>>
+> = {
+  async listen({ server }) {
+    const request = toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } }, TOKEN);
+    return watch(await server.fetch(request));
+  },
+  async "stream of a session"({ server }) {
+    const accept = { accept: "application/json, text/event-stream", "content-type": "application/json" };
+    const post = (message: unknown, headers: Record<string, string>) =>
+      server.fetch(
+        new Request("http://localhost/mcp", {
+          method: "POST",
+          headers: { ...accept, ...TOKEN, ...headers },
+          body: JSON.stringify(message),
+        }),
+      );
+    const begun = await post(initialize, {});
+    await begun.text();
+    const session = { "mcp-session-id": begun.headers.get("mcp-session-id") ?? "" };
+    const headers = { accept: "text/event-stream", ...TOKEN, ...session };
+    return watch(await server.fetch(new Request("http://localhost/mcp", { headers })));
+  },
+  async "HTTP+SSE"({ server }) {
+    return watch(await httpSse(server).fetch(new Request("http://localhost/sse", { headers: TOKEN })));
+  },
+  async WebSocket({ server }) {
+    const port = serve(webSocket(server));
+    // Both runtimes accept headers besides the standard's list of protocols.
+    const socket = new WebSocket(`ws://${port.host}/ws`, { headers: TOKEN } as unknown as string[]);
+    let ended = false;
+    const closed = new Promise<void>((resolve) =>
+      socket.addEventListener("close", () => {
+        ended = true;
+        resolve();
+      })
+    );
+    await new Promise((resolve) => socket.addEventListener("open", resolve));
+    const cancel = async () => {
+      socket.close();
+      await closed;
+      await port[Symbol.asyncDispose]();
+    };
+    return { ended: () => ended, cancel };
+  },
+};
+
+for (const [name, open] of Object.entries(openings)) {
+  Deno.test(`${name}: a caller is checked again each minute, and its stream ends once it is refused`, async () => {
+    const state: { answer: () => unknown; asked: number } = {
+      answer: () => ({ id: "ada", scopes: ["a"] }),
+      asked: 0,
+    };
+    const auth: Authentication = {
+      authenticate(request) {
+        state.asked++;
+        if (request.headers.get("authorization") !== TOKEN.authorization) return;
+        return state.answer() as ReturnType<Authentication["authenticate"]>; // Some are wrong on purpose.
+      },
+    };
+    for (
+      const revoked of [
+        () => undefined,
+        () => Promise.resolve(undefined),
+        () => refuse(401),
+        () => ({ id: "eve", scopes: ["a"] }),
+        () => ({ id: "ada", scopes: [] }),
+        () => ({ id: "ada" }),
+      ]
+    ) {
+      const valid = state.answer;
+      const started = start(auth);
+      const stream = await open(started);
+      const { asked } = state;
+      for (let minute = 1; minute <= 3; minute++) {
+        await started.clock.advance(60_000);
+        await until(() => state.asked === asked + minute, `check ${minute}`);
+      }
+      assert(!stream.ended());
+      state.answer = revoked;
+      await started.clock.advance(60_000);
+      await until(stream.ended, `the end (${revoked})`);
+      state.answer = valid;
+      assertEquals(started.faults, []);
+      await stream.cancel();
+      await started.server.close();
+    }
+  });
+}
+
+Deno.test("a check that fails ends the stream after five minutes, and one that works in between does not", async () => {
+  const failing = [() => refuse(503), () => Promise.reject(new Error("no database")), () => new Promise(() => {})];
+  for (const fail of failing) {
+    const state: { answer: () => unknown; asked: number } = { answer: () => ({ id: "ada" }), asked: 0 };
+    const auth: Authentication = {
+      authenticate() {
+        state.asked++;
+        return state.answer() as ReturnType<Authentication["authenticate"]>; // As above.
+      },
+    };
+    const started = start(auth);
+    const stream = await openings.listen(started);
+    const valid = state.answer;
+    const pass = async (minutes: number) => {
+      for (let minute = 0; minute < minutes; minute++) {
+        const { asked } = state;
+        await started.clock.advance(60_000);
+        await until(() => state.asked > asked || stream.ended(), "a check");
+        await started.clock.advance(10_000);
+      }
+    };
+    state.answer = fail;
+    await pass(3);
+    state.answer = valid;
+    await pass(1);
+    assert(!stream.ended());
+    state.answer = fail;
+    await pass(6);
+    await until(stream.ended, "the end");
+    await started.server.close();
+  }
+});
+
+Deno.test("a revoked opaque token ends its subscription, with and without exp", async () => {
+  for (const exp of [undefined, Math.floor(Date.now() / 1000) + 86_400]) {
+    let isActive = true;
+    const resource = "https://mcp.example.com/mcp";
+    const auth = oauth({
+      resource,
+      issuers: ["https://login.example.com"],
+      introspection: () => isActive ? { aud: resource, sub: "ada", exp } : undefined,
+    });
+    const clock = fakeClock(Date.now());
+    const server = createServer({
+      name: "x",
+      version: "1.0.0",
+      auth,
+      clock,
+      handlers: [tool({ name: "t", run: () => "" })],
+    });
+    const request = toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } }, TOKEN);
+    const stream = watch(await server.fetch(request));
+    await clock.advance(60_000);
+    assert(!stream.ended());
+    isActive = false;
+    for (let i = 0; i < 2; i++) await clock.advance(60_000);
+    await until(stream.ended, `the end (exp ${exp})`);
+    await server.close();
+  }
+});
+
+Deno.test("the principal of code in front is not checked again, and a stream with expiresAt ends only then", async () => {
+  let asked = 0;
+  const authenticate = (_: unknown, { now }: { readonly now: number }) => {
+    asked++;
+    return { id: "ada", expiresAt: now + 240_000 };
+  };
+  const { server, clock } = start({ authenticate });
+  const listen = () => toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } }, TOKEN);
+  const [front, own] = [
+    watch(await server.fetch(listen(), { principal: { id: "bob" } })),
+    watch(await server.fetch(listen())),
+  ];
+  await clock.advance(120_000);
+  assertEquals([asked, front.ended(), own.ended()], [1, false, false]);
+  await clock.advance(120_000);
+  await until(own.ended, "the end");
+  assert(!front.ended());
+  await server.close();
+});

@@ -1,12 +1,14 @@
 // The handler of the tests, in a worker thread.
 import { z } from "zod";
 import { McpError, ToolError } from "../../mod.ts";
-import { expose } from "../../src/worker/worker.ts";
+import { hasScopes } from "../../src/auth/auth.ts";
+import { expose, type WorkerContext } from "../../src/worker/worker.ts";
 
 export default expose(async (input: { readonly job: string; readonly value?: unknown }, ctx): Promise<unknown> => {
   const { job, value } = input;
   if (job === "echo") return value;
   if (job === "context") return { method: ctx.method, version: ctx.client.version, meta: ctx.meta };
+  if (job === "caller") return { principal: ctx.principal, hasTest: tests(ctx) };
   if (job === "spin") { while (performance.now() >= 0); }
   if (job === "poll") {
     while (!ctx.signal.aborted);
@@ -84,3 +86,12 @@ export default expose(async (input: { readonly job: string; readonly value?: unk
   }
   await new Promise((resolve) => setTimeout(resolve, 60_000));
 });
+
+/** Tests whether hasScopes refuses the context of a thread, which does not know the rules of the server. */
+function tests(ctx: WorkerContext): boolean {
+  try {
+    return hasScopes(ctx, "notes:read") || true;
+  } catch {
+    return false;
+  }
+}

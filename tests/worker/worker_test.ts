@@ -1,6 +1,7 @@
 // Handlers in worker threads: every method of the context, cancellation of a blocked thread, and crashes.
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { type Context, createServer, McpError, tool } from "../../mod.ts";
+import { allScopes } from "../../src/auth/auth.ts";
 import { connect, fakeContext } from "../../src/testing/testing.ts";
 import { worker } from "../../src/worker/worker.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
@@ -352,4 +353,15 @@ Deno.test("wrong options are refused", () => {
   assertThrows(() => worker("./heavy.ts"), TypeError, 'use new URL("./file.ts", import.meta.url)');
   assertThrows(() => worker(heavyFile, { size: 0 }), TypeError, "size is 0; use a whole number from 1");
   assertThrows(() => worker(heavyFile, { stopMs: Infinity }), TypeError, "stopMs is Infinity");
+});
+
+behaviour("scopes and allScopes travel to a thread, whose context cannot test them", async (join) => {
+  const { client, join: joinAs } = await join({ handlers: [makeHeavy()] }, {
+    principal: { id: "ada", scopes: ["notes:read"], open: () => {} },
+  });
+  const ask = async (from: typeof client) => (await from.callTool("heavy", { job: "caller" })).structuredContent;
+  assertEquals(await ask(client), { principal: { id: "ada", scopes: ["notes:read"] }, hasTest: false });
+  const all = await joinAs({ principal: { id: "bob", scopes: allScopes } });
+  assertEquals(await ask(all), { principal: { id: "bob", scopes: [...allScopes] }, hasTest: false });
+  assertEquals(await ask(await joinAs({ principal: { id: "eve" } })), { principal: { id: "eve" }, hasTest: false });
 });

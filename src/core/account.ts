@@ -42,6 +42,7 @@ export type PotName =
   | "auth.running"
   | "auth.refused"
   | "handler.keepBytes"
+  | "sessions.open"
   | "sessions.ending"
   | "store.operations"
   | "store.relays";
@@ -158,8 +159,8 @@ export class Pot {
     for (let isFirst = true;; isFirst = false) {
       const exceeded = account.findExceeded(this, amount);
       if (!exceeded && this.hasRoom(account, amount)) return true;
-      if (this.#isCache && isFirst) this.reach(account);
-      if (exceeded ? this.#isCache && this.#dropOf(account.root) : this.#dropFor(account, amount)) continue;
+      if (this.#isCache && isFirst) this.reach(account, exceeded && this.#shareName);
+      if (exceeded ? this.#isCache && this.#dropOf(account.root, exceeded) : this.#dropFor(account, amount)) continue;
       if (this.#isCache) return false;
       const limit = !exceeded ? this.#limitName : exceeded.isTenant ? this.#tenantName : this.#shareName;
       this.#accounts.server.observing?.reach(limit, (exceeded ?? account).key);
@@ -167,9 +168,9 @@ export class Pot {
     }
   }
 
-  /** Informs the observer that this pot is full. */
-  reach(account: Account): void {
-    this.#accounts.server.observing?.reach(this.#limitName, account.key);
+  /** Informs the observer that this pot or a share is full. */
+  reach(account: Account, limitName: string = this.#limitName): void {
+    this.#accounts.server.observing?.reach(limitName, account.key);
   }
 
   /** Adds something that can be lost, as the most recently used. */
@@ -208,21 +209,23 @@ export class Pot {
     return this.#dropOf(root);
   }
 
-  #dropOf(root: Account): boolean {
-    const own = this.#losable.get(root) ?? [];
-    if (this.#losesLargest) {
-      let largest: Holding | undefined;
-      for (const holding of own) if (!largest || holding.amount > largest.amount) largest = holding;
-      return largest?.lose() ?? false;
-    }
-    let tries = 0;
+  // A client that exceeds its own share loses nothing of others in its network.
+  #dropOf(root: Account, part: Account = root): boolean {
+    const own = this.#losable.get(root) ?? new Set();
+    let left = Math.min(own.size, MAX_HOLDINGS);
+    let largest: Holding | undefined;
     for (const holding of own) {
-      if (tries++ === MAX_TRIES) break;
+      if (part !== root && !holding.account.isPartOf(part)) continue;
+      if (this.#losesLargest) {
+        if (!largest || holding.amount > largest.amount) largest = holding;
+        continue;
+      }
+      if (!left--) break;
       if (holding.lose()) return true;
       // What is in use is not tried again soon.
       holding.touch();
     }
-    return false;
+    return largest?.lose() ?? false;
   }
 }
 
@@ -311,7 +314,7 @@ export class Account {
   readonly tenant?: string;
   readonly #all: Accounts;
   readonly #limit: Limit;
-  #waiting?: Set<Start>;
+  #waiting?: Map<Start, Account>;
   #amounts?: number[];
   /** The sum of all amounts. */
   #sum = 0;
@@ -337,9 +340,9 @@ export class Account {
     return this.#all.toRoot(this.#listNodes());
   }
 
-  /** Calls that wait for a slot of this client, oldest first. */
-  get waiting(): Set<Start> {
-    return this.#toClient().#waiting ??= new Set();
+  /** Calls that wait for a slot of this client, oldest first, and the account of each at its tenant. */
+  get waiting(): Map<Start, Account> {
+    return this.#toClient().#waiting ??= new Map();
   }
 
   /** Whether all slots of this client are in use. */
@@ -438,6 +441,11 @@ export class Account {
     if (root.amount(pot) + amount > (pot.small ?? 1)) return false;
     const { memory, streams, running } = this.#all;
     return [memory, streams, running].every((each) => root.amount(each) <= (each.small ?? 1));
+  }
+
+  /** Whether this is an account, or is counted for it too. */
+  isPartOf(account: Account): boolean {
+    return this.#listNodes().includes(account);
   }
 
   /** Changes what this account holds of a pot, and those of which it is a part. */
@@ -607,8 +615,9 @@ export class Accounts {
   }
 }
 
-/** Number of attempts to find something that is not in use. */
+/** Number of clients, and of the holdings of each, that are tried to find something that is not in use. */
 const MAX_TRIES = 64;
+const MAX_HOLDINGS = 256;
 
 function toId(key: string, tenant: string | undefined): string {
   return tenant === undefined ? key : `at ${tenant} ${key}`;

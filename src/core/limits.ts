@@ -252,8 +252,9 @@ export interface Limits {
      * Together: each session counts towards `memory` with 4 KiB and eight bytes per character of its id, which has at
      * most 16,384 characters. Ended sessions do not count: all of them take 30 MB at most.
      *
-     * Exceeded: the server drops the state of the session that was idle for longest. Its id stays valid, but the client
-     * loses its subscriptions and its kept events. If no session is idle: HTTP 503 with `Retry-After`, code -31503.
+     * Exceeded: the client with most sessions loses the state of the session that was idle for longest. Its id stays
+     * valid, but the client loses its subscriptions and its kept events. If no such session is idle: HTTP 503 with
+     * `Retry-After`, code -31503.
      */
     readonly open: number;
     /**

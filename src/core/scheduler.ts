@@ -238,7 +238,7 @@ export class Scheduler implements Executor {
           (error) => settle(() => this.#endAtOnce(call, { error: this.toError(error, call) })),
         );
       };
-      if (isFull) account.waiting.add(begin);
+      if (isFull) account.waiting.set(begin, account);
       else this.#queue.set(begin, account);
       const onCancel = () => {
         if (!account.waiting.delete(begin)) {
@@ -373,11 +373,11 @@ export class Scheduler implements Executor {
   // A free slot goes to the oldest waiting call of its client, which joins the queue of the process.
   #next(account: Account): void {
     if (!this.waiting) return;
-    for (const begin of account.waiting) {
+    for (const [begin, waiting] of account.waiting) {
       if (account.isFull) break;
       account.waiting.delete(begin);
-      account.start();
-      this.#queue.set(begin, account);
+      waiting.start();
+      this.#queue.set(begin, waiting);
     }
     // A call that ends synchronously re-enters this method. A single loop starts them all, so that the stack does not
     // grow.

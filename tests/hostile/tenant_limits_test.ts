@@ -2,6 +2,8 @@
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { limits } from "../../src/limits/limits.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
 function open(options: Parameters<typeof limits>[0], run: () => Promise<string> | string = () => "done") {
@@ -59,4 +61,45 @@ Deno.test("rules that replace each other are applied once to each new path", asy
   assertEquals(await count("b"), 1);
   await server.close();
   assertEquals(applied < 10, true, `${applied} rules`);
+});
+
+Deno.test("a call that waits at one path is not counted at another", async () => {
+  const gates: PromiseWithResolvers<string>[] = [];
+  const work = tool({
+    name: "work",
+    run() {
+      gates.push(Promise.withResolvers());
+      return gates.at(-1)?.promise ?? "";
+    },
+  });
+  const server = createServer({
+    name: "tenants",
+    version: "1.0.0",
+    path: "/:tenant/mcp",
+    handlers: [work],
+    limits: { calls: { running: 1, runningPerClient: 1 }, perTenant: { running: 10 } },
+  });
+  const { accounts, scheduler } = server[INTERNALS].engine;
+  const send = async (tenant: string, id: string) => {
+    const request = new Request(`http://localhost/${tenant}/mcp`, toRequest("tools/call", { name: "work" }));
+    const response = await server.fetch(request, { principal: { id } });
+    return (await response.json()).result.content[0].text;
+  };
+  const count = () =>
+    ["/a/mcp", "/b/mcp"].map((tenant) => accounts.find("principal ada", tenant).amount(accounts.running));
+  const calls = [send("a", "ada")];
+  await until(() => gates.length === 1, "a call runs");
+  calls.push(send("a", "bob"));
+  await until(() => scheduler.waiting === 1, "a call waits for the process");
+  calls.push(send("b", "ada"));
+  await until(() => scheduler.waiting === 2, "a call waits for its client");
+  gates[0].resolve("done");
+  await until(() => gates.length === 2 && scheduler.waiting === 1, "the call of the client waits for the process");
+  assertEquals(count(), [0, 1]);
+  gates[1].resolve("done");
+  await until(() => gates.length === 3, "the last call runs");
+  gates[2].resolve("done");
+  assertEquals(await Promise.all(calls), ["done", "done", "done"]);
+  assertEquals([accounts.running.used, ...count()], [0, 0, 0]);
+  await server.close();
 });

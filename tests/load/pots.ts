@@ -101,6 +101,12 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: "limits.perTenant.running for each tenant",
     full: "503",
   },
+  "sessions.open": {
+    counts: "sessions in memory",
+    payer: CLIENT,
+    share: "sessions.openPerClient",
+    full: "the client with most sessions loses the idlest of them; its id stays valid. 503 if all of them are busy",
+  },
   "sessions.ending": {
     counts: "ends of sessions that the store has not confirmed, or that it confirmed late within the last minute",
     payer: CLIENT,

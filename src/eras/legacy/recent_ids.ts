@@ -31,8 +31,14 @@ export class RecentIds {
     ids.set(id, now);
     this.#dropOld(client, ids, now);
     if (ids.size > PER_CLIENT) this.#dropOldest(client, ids);
-    const [first] = this.#clients;
-    if (first && this.#size > TOTAL) this.#dropOldest(...first);
+    if (this.#size > TOTAL) this.#makeRoom();
+  }
+
+  // Of the client with most ids, because anybody has many addresses.
+  #makeRoom(): void {
+    let fullest: readonly [client: string, ids: Map<string, number>] | undefined;
+    for (const each of this.#clients) if (each[1].size > (fullest?.[1].size ?? 0)) fullest = each;
+    if (fullest) this.#dropOldest(...fullest);
   }
 
   /** Removes an id. */

@@ -8,7 +8,7 @@ import { INVALID_PARAMS, INVALID_REQUEST, McpError, toBusy } from "../../protoco
 import { isObject, type Notification, type Response } from "../../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation } from "../../protocol/types.ts";
 import { toBytes } from "../../protocol/weight.ts";
-import type { Account, Accounts } from "../../core/account.ts";
+import type { Account, Accounts, Holding, Pot } from "../../core/account.ts";
 import type { ClientFacts } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { Engine } from "../../core/era.ts";
@@ -39,6 +39,8 @@ export interface HttpSession extends Session {
   /** The mark of its end. */
   readonly mark: Mark;
   readonly streams: Streams;
+  /** Its place among the sessions in memory. */
+  readonly place: Holding;
   /** The endpoint of the session. */
   readonly home: Sessions;
 }
@@ -80,23 +82,30 @@ export interface SessionsParts extends Pick<Engine, "core" | "accounts"> {
 
 /** Counts that the endpoints of a server share, so that the limits hold for all of their sessions. */
 class SessionTable {
-  /** Sessions by id. The one that was used least recently is first. */
+  /** Sessions by id. */
   readonly known: Map<string, HttpSession> = new Map();
-  /** Sessions by client, so that one client cannot use up the limit of all. */
-  readonly owned: Map<string, Map<string, HttpSession>> = new Map();
+  /** Counts the sessions in memory by client. */
+  readonly places: Pot;
   /** Ids that are no longer valid. */
   readonly ended: KnownMarks;
   /** Ids that are being ended. Nobody opens them meanwhile. */
   readonly ending: Set<string> = new Set();
   /** Ids that a cut-off does not end. */
   readonly recent: RecentIds = new RecentIds();
-  /** The session that was used last, which is at the end of the maps already. */
+  /** The session that was used last, which needs no mark as used. */
   newest?: HttpSession;
   /** Ends idle and expired sessions. */
   sweep?: Sweep;
 
-  constructor({ ticker, limits }: Core) {
-    this.ended = new KnownMarks(ticker.clock, toMarkTtl(limits.sessions.lifeMs));
+  constructor(accounts: Accounts, { ticker, limits: { sessions } }: Core) {
+    this.ended = new KnownMarks(ticker.clock, toMarkTtl(sessions.lifeMs));
+    this.places = accounts.pot({
+      name: "sessions.open",
+      total: sessions.open,
+      share: sessions.openPerClient,
+      shareName: "sessions.openPerClient",
+      isCache: true,
+    });
   }
 }
 
@@ -104,7 +113,7 @@ class SessionTable {
 const tables = new WeakMap<Accounts, SessionTable>();
 
 function openTable(accounts: Accounts, core: Core): SessionTable {
-  const table = tables.get(accounts) ?? new SessionTable(core);
+  const table = tables.get(accounts) ?? new SessionTable(accounts, core);
   tables.set(accounts, table);
   return table;
 }
@@ -182,7 +191,8 @@ export class Sessions {
       session.caller = principal;
       session.sessionCall = undefined;
     }
-    if (session !== this.#table.newest) this.#keep(id, session);
+    if (session !== this.#table.newest) session.place.touch();
+    this.#table.newest = session;
     return session;
   }
 
@@ -208,7 +218,8 @@ export class Sessions {
     if (before) before.home.#forget(before, "evicted");
     const { ticker } = this.#core;
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
-    const account = this.#charge(id, link);
+    const { account } = link;
+    const place = this.#charge(id, account);
     const streams = new Streams(this.#core, hasPriming(facts.version), account, shared);
     const session: HttpSession = {
       ...createSession(this.#core, facts, {
@@ -221,6 +232,7 @@ export class Sessions {
       id,
       mark,
       held: toHeld(id),
+      place,
       ends: ticker.clock.now() + leftMs,
       streams,
       home: this,
@@ -228,7 +240,8 @@ export class Sessions {
     if (sealed.d !== undefined) this.#data.set(session.client, freezeJson(sealed.d));
     if (shared) this.#join(session, shared);
     if (!options?.isEnding) shared?.touch();
-    this.#keep(id, session);
+    this.#table.known.set(id, session);
+    this.#table.newest = session;
     announce(this.#core, session, this.#unused.delete(toShortId(id)) ? "created" : "resumed");
     this.#scheduleSweep();
     return session;
@@ -325,43 +338,39 @@ export class Sessions {
   }
 
   // Charges the client with a session. At the limit, another session is dropped.
-  #charge(id: string, link: Link): Account {
-    const { limits } = this.#core;
-    // Unknown clients cannot be distinguished, so they share the limit of all.
-    const { key } = link.account;
-    const owned = key === undefined ? undefined : this.#table.owned.get(key);
-    if (owned && owned.size >= limits.sessions.openPerClient) this.#makeRoom(owned, "sessions.openPerClient");
-    if (this.#table.known.size >= limits.sessions.open) this.#makeRoom(this.#table.known, "sessions.open");
-    const { account } = link;
-    if (account.hold(toHeld(id))) return account;
+  #charge(id: string, account: Account): Holding {
+    const { places } = this.#table;
+    const place = places.keep(account, 1, () => this.#drop(id));
+    if (!place) {
+      const limit = places.hasShare(account) ? "sessions.open" : "sessions.openPerClient";
+      throw toBusy(`open the session: too many sessions are busy (${limit})`);
+    }
+    if (account.hold(toHeld(id))) return place;
+    place.end();
     throw toBusy("open the session: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
 
-  // The maps are in order of last use, so the first session is the one to drop.
-  #keep(id: string, session: HttpSession): void {
-    this.#table.newest = session;
-    this.#table.known.delete(id);
-    this.#table.known.set(id, session);
-    const { key } = session.account;
-    if (key === undefined) return;
-    let owned = this.#table.owned.get(key);
-    if (!owned) this.#table.owned.set(key, owned = new Map());
-    owned.delete(id);
-    owned.set(id, session);
+  // Drops the state of a session, unless it is busy. Its id stays valid.
+  #drop(id: string): boolean {
+    const session = this.#table.known.get(id);
+    // A busy session is moved behind the one that was used last.
+    this.#table.newest = undefined;
+    if (!session || isBusy(session)) return false;
+    session.home.#forget(session, "evicted");
+    return true;
   }
 
   #forget(session: HttpSession, why: SessionEvent["why"]): void {
     announce(this.#core, session, "ended", why);
     endSubscriptions(session);
-    const { id = "", mark, seen, account: { key = "" } } = session;
+    const { id = "", mark, seen } = session;
     if (session === this.#table.newest) this.#table.newest = undefined;
     if (this.#table.known.delete(id)) session.account.free(session.held);
     if (why === "evicted") this.#table.recent.add(mark.client, mark.id, seen);
     else this.#table.recent.delete(mark.client, mark.id);
     session.held = 0;
+    session.place.end();
     session.shared?.leave();
-    const owned = this.#table.owned.get(key);
-    if (owned?.delete(id) && !owned.size) this.#table.owned.delete(key);
     const text = "Cannot finish the call: the session has ended";
     const error = new McpError(INVALID_REQUEST, text);
     session.inFlight.cancelAll(new DOMException(text, "AbortError"), { error, why: "session" });
@@ -372,21 +381,6 @@ export class Sessions {
   async #endStreams({ streams }: HttpSession): Promise<void> {
     for (let turns = 32; turns; turns--) await undefined;
     streams.end();
-  }
-
-  // Drops the state of the session that was idle for longest. Its id stays valid.
-  #makeRoom(sessions: Map<string, HttpSession>, limit: string): void {
-    this.#core.observing?.reach(limit);
-    let left = sessions.size;
-    this.#table.newest = undefined;
-    for (const [id, session] of sessions) {
-      if (!isBusy(session)) return session.home.#forget(session, "evicted");
-      if (!left--) break;
-      // The next search starts after this session.
-      sessions.delete(id);
-      sessions.set(id, session);
-    }
-    throw toBusy(`open the session: ${sessions.size} sessions are busy (${limit})`);
   }
 
   // Several processes behind one address reject each other's sessions, which is an easy mistake to make.

@@ -1,0 +1,80 @@
+// Sessions of one client are not lost to others, however many addresses those have.
+import { assertEquals } from "@std/assert";
+import { createServer, type Server } from "../../mod.ts";
+import type { SessionEvent } from "../../src/core/observer.ts";
+import type { Limits } from "../../src/core/limits.ts";
+
+const URL = "http://localhost/mcp";
+const hello = {
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
+};
+
+/** Counts the sessions that were dropped from memory by the principal or the name of the client. */
+function open(sessions: Partial<Limits["sessions"]>) {
+  const evicted: Record<string, number> = {};
+  const note = ({ why, client, principal }: SessionEvent) => {
+    const name = principal ?? client?.name ?? "";
+    if (why === "evicted") evicted[name] = (evicted[name] ?? 0) + 1;
+  };
+  const limited = new Set<string>();
+  const server = createServer({
+    name: "shares",
+    version: "1.0.0",
+    handlers: [],
+    limits: { sessions },
+    observer: { session: note, limit: ({ limit }) => limited.add(limit) },
+  });
+  return { server, evicted, limited };
+}
+
+/** Begins a session, whose state is in memory after the ping. Returns a function that sends another ping. */
+async function begin(
+  { fetch }: Pick<Server, "fetch">,
+  name: string,
+  client: { readonly address?: string; readonly principal?: string },
+): Promise<() => Promise<number>> {
+  const facts = {
+    ...client.address === undefined ? {} : { remoteAddr: { hostname: client.address } },
+    ...client.principal === undefined ? {} : { principal: { id: client.principal } },
+  };
+  const send = async (message: object, id?: string) => {
+    const headers: Record<string, string> = {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      ...id === undefined ? {} : { "mcp-session-id": id },
+    };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, ...message });
+    const response = await fetch(new Request(URL, { method: "POST", headers, body }), facts);
+    await response.body?.cancel();
+    return response;
+  };
+  const params = { ...hello.params, clientInfo: { name, version: "1" } };
+  const id = (await send({ ...hello, params })).headers.get("mcp-session-id") ?? "";
+  const ping = async () => (await send({ method: "ping" }, id)).status;
+  assertEquals(await ping(), 200);
+  return ping;
+}
+
+Deno.test("sixteen networks with many sessions each do not drop the sessions of others from memory", async () => {
+  const { server, evicted } = open({ open: 200, openPerClient: 8 });
+  await begin(server, "ada", { principal: "ada" });
+  await begin(server, "bob", { address: "192.0.2.1" });
+  for (let network = 0; network < 16; network++) {
+    for (let sub = 0; sub < 8; sub++) {
+      const address = `2001:db8:${network}:12${sub.toString(16).padStart(2, "0")}::1`;
+      for (let i = 0; i < 4; i++) await begin(server, "eve", { address });
+    }
+  }
+  await begin(server, "ada", { principal: "ada" });
+  assertEquals([evicted.ada, evicted.bob], [undefined, undefined]);
+  assertEquals(evicted.eve > 0, true);
+});
+
+Deno.test("a client beyond its share of sessions drops its own, and not those of its network", async () => {
+  const { server, evicted, limited } = open({ openPerClient: 4 });
+  await begin(server, "neighbor", { address: "2001:db8:0:1201::1" });
+  for (let i = 0; i < 12; i++) await begin(server, "eve", { address: "2001:db8:0:1202::1" });
+  assertEquals(evicted, { eve: 8 });
+  assertEquals([...limited], ["sessions.openPerClient"]);
+});

@@ -5,6 +5,7 @@
  * @module
  */
 import type { McpError } from "../protocol/errors.ts";
+import { isStrayPromise } from "../protocol/promises.ts";
 import type { Principal, ReadRoute } from "./context.ts";
 import type { Core } from "./core.ts";
 import { checkOptions, type KnownOptions } from "./known_options.ts";
@@ -231,8 +232,8 @@ function findChallenge({ auth, route = NO_ROUTE.route, report }: Core): Challeng
 export function readChallenge({ challenge = BEARER }: Authentication, facts: PathFacts): Challenge {
   if (typeof challenge !== "function") return challenge;
   const made = challenge(facts);
-  if (!isChallenge(made)) throw new TypeError(`Cannot challenge a caller: ${CHALLENGE}`);
-  return made;
+  if (!isStrayPromise(made) && isChallenge(made)) return made;
+  throw new TypeError(`Cannot challenge a caller: ${CHALLENGE}`);
 }
 
 /** The facts about a path without parameters. */

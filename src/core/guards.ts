@@ -5,7 +5,7 @@
  * @module
  */
 import type { Context } from "./context.ts";
-import type { KnownOptions } from "./known_options.ts";
+import type { KnownOptions, OptionRule } from "./known_options.ts";
 import type { NoServices } from "./service.ts";
 
 /**
@@ -73,4 +73,16 @@ export interface HandlerGuards {
 export const GUARDS: KnownOptions<keyof Guards> = {
   names: { input: "functions", output: "functions" },
   hints: { before: "input", after: "output" },
+};
+
+/** The rule of the option `encoders`. */
+export const ENCODERS: OptionRule = {
+  findProblem(value) {
+    const isEncoder = (each: unknown) =>
+      [Object(each).test, Object(each).encode].every((part) => typeof part === "function");
+    if (!Array.isArray(value)) return "is not a list; it must be a list of encoders";
+    if (!Array.from(value).every(isEncoder)) {
+      return "holds something without test() and encode(); each encoder needs both";
+    }
+  },
 };

@@ -40,7 +40,7 @@ export interface KnownOptions<K extends string = string> {
 
 /**
  * Checks the options of a factory: each must be known and have the right type. Options that are `undefined` count as
- * absent. Only own enumerable properties are checked, so a prototype may have any.
+ * absent.
  *
  * @param action what cannot be done, such as `make tool "add"`
  * @throws {TypeError} with the option, and the name to write instead.
@@ -50,6 +50,8 @@ export function checkOptions(action: string, given: unknown, known: KnownOptions
     const [first] = Object.keys(known.names);
     throw new TypeError(`Cannot ${action}: its options are ${show(given)}; write an object such as { ${first}: … }`);
   }
+  // Copies, such as those of groups, would lose what the object inherits.
+  if (!isPlain(given)) throw new TypeError(`Cannot ${action}: its options have a prototype; write a plain object`);
   checkNames(action, given, known, "");
 }
 
@@ -93,9 +95,15 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
     for (const [name, item] of Object.entries(value)) checkValue(action, item, rule.each, `${path}.${name}`);
   } else if (!isObject(value)) {
     if (!rule.hasOtherForms) throw refuse(`is ${show(value)}; it must be an object`);
-  } else if (!rule.isPlain || Object.getPrototypeOf(value) === Object.prototype) {
+  } else if (!rule.isPlain || isPlain(value)) {
     checkNames(action, value, rule, `${path}.`);
   }
+}
+
+/** Tests for an object without a class of its own, from any realm. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 const EXPECTED = { function: "a function", boolean: "true or false" } as const;

@@ -5,7 +5,7 @@
  */
 import { quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import { isPromiseLike } from "../protocol/promises.ts";
+import { isPromiseLike, isStrayPromise } from "../protocol/promises.ts";
 import type { Principal } from "./context.ts";
 import { allScopes, isAllScopes, isScope } from "./scopes.ts";
 
@@ -77,11 +77,7 @@ function isList(scopes: unknown): scopes is readonly string[] {
 }
 
 function toKind(value: unknown): string {
-  if (isPromiseLike(value)) {
-    // Otherwise its rejection would end the process.
-    Promise.resolve(value).catch(() => {});
-    return "a promise";
-  }
+  if (isStrayPromise(value)) return "a promise";
   return value === null ? "null" : Array.isArray(value) ? "a list" : `of type ${typeof value}`;
 }
 

@@ -4,7 +4,7 @@
  * @module
  */
 import { McpError, METHOD_NOT_FOUND, quote } from "../protocol/errors.ts";
-import type { Params } from "../protocol/jsonrpc.ts";
+import { isObject, type Params } from "../protocol/jsonrpc.ts";
 import type { Changes } from "./changes.ts";
 import type { HandlerSelector } from "./context.ts";
 import type { Core } from "./core.ts";
@@ -155,11 +155,12 @@ export function toUnknownMethod(name: string): McpError {
 
 /** Returns a handler with those that come along with it. */
 export function withAlso(handler: Handler): readonly Handler[] {
-  const internals = handler?.[INTERNALS];
-  if (!internals) {
-    throw new TypeError("Cannot add a handler: it was not made by tool(), resource(), prompt() or extension()");
-  }
-  return [handler, ...internals.also ?? []];
+  // A handler that inherits from another one would be served as that one is.
+  if (handler && Object.hasOwn(handler, INTERNALS)) return [handler, ...handler[INTERNALS].also ?? []];
+  throw new TypeError(
+    "Cannot add a handler: it was not made by tool(), resource(), prompt() or extension(), or it is a copy; " +
+      "give all options to the function that makes it",
+  );
 }
 
 function isOf(handler: Handler, feature: string): boolean {
@@ -179,14 +180,23 @@ export function toName(handler: Handler): string {
  */
 export function toSelectionKey(selected: Handler | HandlerSelector, registry: Registry): string {
   const refuse = (state: string) => new TypeError(`Cannot enable or disable ${state}`);
+  // Programs may run without a check of their types.
+  const given: unknown = selected;
+  if (!isObject(given)) {
+    throw refuse('handlers: the selection is not an object; give a handler, or an object such as { tool: "add" }');
+  }
   if (INTERNALS in selected) {
     // Its methods have no `allow`, so a rule would change nothing.
     if (selected[INTERNALS].feature.name !== "extensions") return toName(selected);
     throw refuse(`${toName(selected)}: it is an extension; add or remove it`);
   }
-  const [[kind, name] = ["", ""], ...more] = Object.entries<string>(selected);
+  const [[kind, name] = ["", ""], ...more] = Object.entries<unknown>(selected);
   if (!/^(tool|resource|prompt|group|tag)$/.test(kind) || more.length) {
     throw new TypeError(`Cannot select handlers by ${quote(kind)}: give one tool, resource, prompt, group or tag`);
+  }
+  // The rule would select nothing, and would leave what it was to disable.
+  if (typeof name !== "string" || !name) {
+    throw new TypeError(`Cannot select handlers by ${kind}: it is not a name; give one name as a string`);
   }
   // Rules also hold for templates that are added later.
   const isUri = kind === "resource" && !registry.find(kind, name) && !/[{}]/.test(name);

@@ -30,9 +30,9 @@ export class Sealer {
    *
    * @throws {TypeError} if a secret has fewer than 32 characters, because it could be guessed.
    */
-  constructor({ secret = [], realm }: SealerOptions) {
+  constructor({ secret, realm }: SealerOptions) {
     this.realm = realm;
-    this.#secrets = typeof secret === "string" ? [secret] : secret;
+    this.#secrets = secret === undefined ? [] : readSecrets(secret);
     this.isShared = this.#secrets.length > 0;
     const short = this.#secrets.find((text) => text.length < 32);
     if (short !== undefined) {
@@ -57,4 +57,13 @@ export class Sealer {
   #load(): Promise<Cipher> {
     return this.#cipher ??= import("./cipher.ts").then(({ Cipher }) => new Cipher(this.realm, this.#secrets));
   }
+}
+
+function readSecrets(secret: string | readonly string[]): readonly string[] {
+  const secrets: readonly unknown[] = [secret].flat();
+  // Without one the key would be random.
+  if (secrets.length && secrets.every((each) => typeof each === "string")) return secrets;
+  throw new TypeError(
+    "Cannot use the secret: it is neither a string nor a list of strings; leave it out for a random key",
+  );
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
+import { isStrayPromise } from "../protocol/promises.ts";
 import { type Definition, type ServiceCall, toDefinition } from "./container.ts";
 import type { Lifetime, Service } from "./service.ts";
 
@@ -77,5 +78,6 @@ export function readKey(name: string, { key }: Definition, call: ServiceCall): E
   if (found === undefined) return;
   // Endpoints may know different callers by the same id, and no tenant may get the value of another one.
   if (typeof found === "string") return { key: found, fullKey: `${call.host.endpoint} ${found}` };
-  throw new TypeError(`Cannot find the key of service ${quote(name)}: per returned ${quote(found)}; return a string`);
+  const state = isStrayPromise(found) ? "a promise" : quote(found);
+  throw new TypeError(`Cannot find the key of service ${quote(name)}: per returned ${state}; return a string`);
 }

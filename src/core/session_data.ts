@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { isPromiseLike } from "../protocol/promises.ts";
+import { isStrayPromise } from "../protocol/promises.ts";
 import type { Call } from "./call.ts";
 import type { ReadSession } from "./context.ts";
 import type { Core } from "./core.ts";
@@ -20,10 +20,7 @@ export function readSessionData({ session }: Core, call: Call): unknown {
   const data = session?.(call);
   if (data === undefined) return;
   const refuse = (state: string) => new TypeError(`Cannot keep the session: session returned ${state}`);
-  if (isPromiseLike(data)) {
-    Promise.resolve(data).catch(() => {});
-    throw refuse("a promise; use a service with `per` for data that is loaded");
-  }
+  if (isStrayPromise(data)) throw refuse("a promise; use a service with `per` for data that is loaded");
   const text = toText(data);
   if (text !== undefined && text.length > MAX_DATA) {
     throw refuse(`more than ${MAX_DATA} characters of JSON; keep an id, and load the rest with a service`);

@@ -5,7 +5,7 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import { isPromiseLike } from "../protocol/promises.ts";
+import { isPromiseLike, isStrayPromise } from "../protocol/promises.ts";
 
 /**
  * Returns a decision, or a promise of it. `asked` names the function, such as `allow`.
@@ -26,17 +26,11 @@ export function readVerdict(decided: unknown, asked: string): boolean | Promise<
  */
 export function readSyncVerdict(decided: unknown, asked: string): boolean {
   if (typeof decided === "boolean") return decided;
-  const state = isPromiseLike(decided) ? toPromiseKind(decided) : decided === null ? "null" : toKind(decided);
-  throw new TypeError(`Cannot decide by ${asked}: it returned ${state}; return true or false`);
-}
-
-function toPromiseKind(promise: PromiseLike<unknown>): string {
-  // Otherwise its rejection would end the process.
-  Promise.resolve(promise).catch(() => {});
-  return "a promise";
+  throw new TypeError(`Cannot decide by ${asked}: it returned ${toKind(decided)}; return true or false`);
 }
 
 function toKind(value: unknown): string {
-  if (value === undefined) return "undefined";
+  if (isStrayPromise(value)) return "a promise";
+  if (value === undefined || value === null) return String(value);
   return typeof value === "string" ? `the text ${quote(value)}` : `a value of type ${typeof value}`;
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { INTERNAL_ERROR, isMcpError, isToolError, McpError, type ToolError } from "../protocol/errors.ts";
+import { isStrayPromise } from "../protocol/promises.ts";
 import type { Call } from "../core/call.ts";
 import type { Core, DescribeError } from "../core/core.ts";
 
@@ -39,7 +40,10 @@ export async function attempt<T>(attempted: Attempt, run: () => T | Promise<T>):
 
 /** Returns what the handler says of an unexpected error, or else what the server says. */
 export function describe({ core, call, describeError }: Omit<Attempt, "subject">, error: unknown): unknown {
-  return describeError?.(error, call) ?? core.describeError?.(error, call);
+  for (const describe of [describeError, core.describeError]) {
+    const words: unknown = describe?.(error, call);
+    if (words !== undefined && words !== null && !isStrayPromise(words)) return words;
+  }
 }
 
 function toMcpError({ content, message }: ToolError): McpError {

@@ -8,6 +8,7 @@ import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Encoder, Filter, HandlerGuards } from "../core/guards.ts";
+import { readSyncVerdict } from "../core/verdict.ts";
 import type { FilteredRun, Guarded } from "./guarded.ts";
 
 /** A guard, without type parameters. */
@@ -16,16 +17,16 @@ type Guard = (value: unknown, ctx: Context<never>) => unknown;
 /** Runs a handler between its guards. Those of the server are the outermost. */
 export async function runFiltered({ guards, services }: Guarded, run: FilteredRun): Promise<Result> {
   const { call, core: { filters }, next } = run;
-  const input = await pass(toGuards(filters?.guards, "input"), run.value, call);
-  const passOwn = async (_call: Call, ctx: Context<never> = call) => await pass(toGuards(guards, "input"), input, ctx);
+  const input = await pass(run.value, { guards: filters?.guards, side: "input", ctx: call });
+  const passOwn = async (_call: Call, ctx: Context<never> = call) => await pass(input, { guards, side: "input", ctx });
   const guarded = guards?.input?.length ? await (services?.share(passOwn) ?? passOwn)(call) : input;
   // A cancelled call does not start its handler.
   if (call.ended) throw call.reason;
   call.onRun?.();
   const filter: Filter = async (returns, ctx) => {
     const leave = async (value: unknown) => {
-      const own = await pass(toGuards(guards, "output"), value, ctx);
-      return await pass(toGuards(filters?.guards, "output"), own, call);
+      const own = await pass(value, { guards, side: "output", ctx });
+      return await pass(own, { guards: filters?.guards, side: "output", ctx: call });
     };
     let value;
     try {
@@ -39,15 +40,23 @@ export async function runFiltered({ guards, services }: Guarded, run: FilteredRu
   return await next(guarded, filter);
 }
 
-function toGuards(guards: HandlerGuards | undefined, side: "input" | "output"): readonly Guard[] {
-  // The types of the handler say that its guards take its input and its output.
-  return (guards?.[side] ?? []) as readonly Guard[];
+/** The guards of one side, and the context that they get. */
+interface Passing {
+  readonly guards: HandlerGuards | undefined;
+  readonly side: "input" | "output";
+  readonly ctx: Context<never>;
 }
 
-async function pass(guards: readonly Guard[], given: unknown, ctx: Context<never>): Promise<unknown> {
+async function pass(given: unknown, { guards, side, ctx }: Passing): Promise<unknown> {
   let value = given;
-  for (const guard of guards) {
+  // The types of the handler say that its guards take its input and its output.
+  for (const guard of (guards?.[side] ?? []) as readonly Guard[]) {
     const passed = await guard(value, ctx);
+    // A guard that decides by true or false would let every call pass, with that as its input.
+    if (typeof passed === "boolean" && isObject(value) && side === "input") {
+      const remedy = "throw a ToolError to refuse the call, or return nothing to let it pass";
+      throw new TypeError(`Cannot guard the input: a guard returned ${passed}; ${remedy}`);
+    }
     // `null` is a value like any other, by which a guard may replace a secret.
     if (passed !== undefined) value = passed;
   }
@@ -77,7 +86,7 @@ class OwnEncoder {
   /** Returns the value itself if nothing in it is replaced. */
   encode(value: unknown): unknown {
     if (value === null || ["string", "number", "boolean", "undefined"].includes(typeof value)) return value;
-    const encoder = this.#encoders.find((each) => each.test(value));
+    const encoder = this.#encoders.find((each) => readSyncVerdict(each.test(value), "test of an encoder"));
     // The encoder has tested the value. Its result is not tested again, but the parts of the result are.
     const made = encoder ? encoder.encode(value as never) : value;
     if (typeof made !== "object" || made === null) return made;

@@ -5,7 +5,7 @@
  */
 import { quote } from "../protocol/errors.ts";
 import type { Allow, Feature, GroupedAllow, GroupedOptions, Handler } from "../core/feature.ts";
-import { INTERNALS } from "../core/internals.ts";
+import { INTERNALS, withInternals } from "../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { Middleware } from "../core/middleware.ts";
 import { readVerdict } from "../core/verdict.ts";
@@ -68,7 +68,7 @@ export function group(name: string, handlers: readonly Handler[], options: Group
     allow: allow ? both(allow, own.allow) : own.allow,
   });
   const members = handlers.map((handler) => {
-    const remake = handler?.[INTERNALS]?.remake;
+    const remake = Object.hasOwn(Object(handler), INTERNALS) ? handler[INTERNALS].remake : undefined;
     if (remake) return remake(change);
     const state = `${quote(handler?.name)} is not a tool, a resource, a prompt or a group`;
     throw new TypeError(`Cannot make group ${quote(name)}: ${state}`);
@@ -90,7 +90,7 @@ function toGroup(name: string, members: readonly Handler[], options: GroupOption
       return toGroup(outer.name, remade, { ...options, tags: outer.tags });
     },
   };
-  return { name, tags, handlers: members, [INTERNALS]: internals };
+  return withInternals({ name, tags, handlers: members }, internals);
 }
 
 /** Allows what both allow. The first decides first. */

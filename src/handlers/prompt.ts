@@ -29,7 +29,7 @@ import {
   toMethod,
 } from "../core/feature.ts";
 import type { Filter, Guards } from "../core/guards.ts";
-import { INTERNALS } from "../core/internals.ts";
+import { withInternals } from "../core/internals.ts";
 import type { Need } from "../core/question.ts";
 import { createList } from "../core/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
@@ -193,7 +193,7 @@ export function prompt<const I extends Schema = Schema, S extends Services = NoS
   const also = [completion({ type: "ref/prompt", name, ...completed })];
   const remake: Remake = (change) => prompt(change(options));
   const internals = { feature: prompts, key: name, definition, also, services, scopes, extensions, remake };
-  return { name, run, allow, tags: options.tags, [INTERNALS]: internals };
+  return withInternals({ name, run, allow, tags: options.tags }, internals);
 }
 
 /** An argument, as clients see it. */

@@ -21,7 +21,7 @@ import type { Need } from "../core/question.ts";
 import { bindAllow, type Handler, type Remake } from "../core/feature.ts";
 import type { Filter, Guards, HandlerGuards } from "../core/guards.ts";
 import { withoutUnsafeIcons } from "../core/icons.ts";
-import { INTERNALS } from "../core/internals.ts";
+import { withInternals } from "../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
 import type { SubscriptionHooks } from "../core/subscribers.ts";
 import { type Completers, completion } from "./completion.ts";
@@ -299,13 +299,13 @@ export function resource<
   const { definition: { key, match, scopes, variables: names, allow }, template, services } = defined;
   const remake: Remake = (change) => resource<U, S, P>(change(options));
   // At runtime, the template has the variables of its type.
-  if (!template) return { ...toResource(form, defined, remake), uri: () => key } as unknown as ResourceOf<U, S, P>; // As above.
+  if (!template) return toResource(form, defined, { remake, uri: () => key }) as unknown as ResourceOf<U, S, P>; // As above.
   const { name, complete, describeError, limits } = form;
   const place = `resource ${quote(key)}`;
   const completed = { place, names, complete, allow, scopes, services, describeError, match, limits };
   const also = [completion({ type: "ref/resource", name: key, ...completed })];
   const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
-  return { ...toResource(form, defined, remake, also), uri } as unknown as ResourceOf<U, S, P>; // As above.
+  return toResource(form, defined, { remake, also, uri }) as unknown as ResourceOf<U, S, P>; // As above.
 }
 
 /**
@@ -329,14 +329,21 @@ export function resourceProvider<S extends Services = NoServices>(
 ): Resource<string, ServiceValues<S>> {
   checkOptions(`make ${toPlace("resource provider", options, "scheme")}`, options, PROVIDER);
   const form: Form<string> = options;
-  return toResource(form, define<string>(form), (change) => resourceProvider(change(options)));
+  return toResource(form, define<string>(form), { remake: (change) => resourceProvider(change(options)) });
+}
+
+/** The parts of a resource that its kind decides. */
+interface Made {
+  readonly remake: Remake;
+  readonly also?: readonly Handler[];
+  /** Returns or builds the URI of a resource. */
+  readonly uri?: (values: Readonly<Record<string, string>>) => string;
 }
 
 function toResource<Input, S>(
   options: Form<Input>,
   { definition, services }: Defined,
-  remake: Remake,
-  also: readonly Handler[] = [],
+  { remake, also = [], uri }: Made,
 ): Resource<Input, S> {
   const { name, read, tags } = options;
   const { key, kind, match, allow, scopes, extensions } = definition;
@@ -344,7 +351,7 @@ function toResource<Input, S>(
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
   const internals = { feature: resources, key, definition, also, serves, services, scopes, extensions, remake };
-  return { name, read: reads, allow, tags, [INTERNALS]: internals };
+  return withInternals({ name, read: reads, allow, tags, ...uri && { uri } }, internals);
 }
 
 /** Options of any kind, without type parameters. */

@@ -6,6 +6,7 @@
  */
 import { INVALID_PARAMS, isMcpError, isResultError, isToolError, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import { isStrayPromise } from "../protocol/promises.ts";
 import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
 import {
   type Checked,
@@ -38,7 +39,7 @@ import {
   toMethod,
 } from "../core/feature.ts";
 import type { Filter, Guards } from "../core/guards.ts";
-import { INTERNALS } from "../core/internals.ts";
+import { withInternals } from "../core/internals.ts";
 import type { Need } from "../core/question.ts";
 import { createList } from "../core/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
@@ -264,7 +265,7 @@ export function tool<
   const also = limits?.also;
   const remake: Remake = (change) => tool(change(options));
   const internals = { feature: tools, key: name, definition, also, services, scopes, extensions, remake };
-  return { name, run, allow, tags: options.tags, [INTERNALS]: internals };
+  return withInternals({ name, run, allow, tags: options.tags }, internals);
 }
 
 /** A tool for the registry, without its type parameters. Its schemas validate at runtime. */
@@ -345,7 +346,10 @@ function define<I extends Schema, O extends Schema, S extends Services>(
 }
 
 function toPublic(schema: CompiledSchema | undefined, publish: PublishSchema | undefined, about: PublishedTool) {
-  return schema && publish ? publish(structuredClone(schema.json()), about) : schema?.json();
+  if (!schema || !publish) return schema?.json();
+  const published: unknown = publish(structuredClone(schema.json()), about);
+  if (!isStrayPromise(published) && isObject(published)) return published;
+  throw new TypeError(`Cannot list tool ${quote(about.tool)}: publishSchema returned no schema; return an object`);
 }
 
 function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {

@@ -9,6 +9,16 @@ export function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLik
   return typeof Object(value).then === "function";
 }
 
+/**
+ * Tests for a promise where none may be, such as one that a synchronous function of the author returned. Its rejection is
+ * ignored, because otherwise it would end the process.
+ */
+export function isStrayPromise(value: unknown): boolean {
+  const isStray = isPromiseLike(value);
+  if (isStray) Promise.resolve(value).catch(() => {});
+  return isStray;
+}
+
 /** Returns a function that loads something once. A failed load is tried again by the next caller. */
 export function lazy<T>(load: () => Promise<T>): () => Promise<T> {
   let loading: Promise<T> | undefined;

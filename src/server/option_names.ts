@@ -7,8 +7,8 @@ import type { Authentication } from "../core/auth.ts";
 import { CAPABILITIES } from "../core/capabilities.ts";
 import { ICONS, WEB_PAGE } from "../core/icons.ts";
 import type { ListChangedOptions } from "../core/context.ts";
-import { GUARDS } from "../core/guards.ts";
-import type { KnownOptions } from "../core/known_options.ts";
+import { ENCODERS, GUARDS } from "../core/guards.ts";
+import type { KnownOptions, OptionRule } from "../core/known_options.ts";
 import type { ServerLogOptions } from "../core/log.ts";
 import type { Schema } from "../schema/schema.ts";
 import type { CorsOptions } from "../transports/http/cors.ts";
@@ -32,6 +32,15 @@ const AUTH: KnownOptions<Extract<keyof Authentication, string>> = {
   hints: { verify: "authenticate" },
   hasOtherForms: true,
   isPlain: true,
+};
+
+// A clock may have methods of its own.
+const CLOCK: OptionRule = {
+  findProblem(value) {
+    const { now, date, start } = Object(value);
+    if ([now, date, start].every((each) => typeof each === "function")) return;
+    return "has not all of now(), date() and start(); pass a whole clock, or leave it out";
+  },
 };
 
 /** Options of `createServer`. */
@@ -66,10 +75,10 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     observer: true,
     describeError: "function",
     guards: GUARDS,
-    encoders: "list",
+    encoders: ENCODERS,
     publishSchema: "function",
     development: "boolean",
-    clock: true,
+    clock: CLOCK,
   },
   hints: {
     middleware: "use",

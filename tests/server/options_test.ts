@@ -229,7 +229,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     ), { recursive: true }]],
   "./stdio serveStdio": [[(options) =>
     // A stream can be read once.
-    serveStdio(server, options?.input ? { ...options, input: new Blob([]).stream() } : options), {
+    serveStdio(server, options?.input ? Object.assign(options, { input: new Blob([]).stream() }) : options), {
     input: new Blob([]).stream(),
     output: async () => {},
     drainMs: 5,
@@ -416,8 +416,9 @@ for (const [factory, samples] of Object.entries(FACTORIES)) {
     for (const [make, options] of samples) {
       await make(options);
       await make({ ...options, misspelt: undefined, [Symbol("any")]: 1 });
-      // What a prototype has is not checked.
-      await make(Object.assign(Object.create({ misspelt: 1 }), options));
+      // What an object inherits is not checked, and copies of the options lack it.
+      const inheriting = await refusalOf(make, Object.assign(Object.create({ misspelt: 1 }), options));
+      assertStringIncludes(inheriting, "its options have a prototype; write a plain object");
       for (const [path, name] of listPlaces(options)) {
         const closest = await refusalOf(make, rename(options, path, name, name === "on" ? "onn" : `${name}x`));
         assertStringIncludes(closest, `unknown option ${path}${name}x; did you mean ${path}`);

@@ -6,7 +6,10 @@
  */
 
 /** Normalizes the hosts from the options. */
-export function readHosts(hosts: readonly string[] = []): readonly string[] {
+export function readHosts(hosts?: readonly string[]): readonly string[] {
+  if (!hosts) return [];
+  // It would allow every host, as no list does.
+  if (!hosts.length) throw new TypeError("Cannot create a server: hosts is empty; list a host, or leave it out");
   return hosts.map((each) => parseAuthority(each)?.host ?? rejectOption(each, "a host like mcp.example.com"));
 }
 

@@ -5,7 +5,7 @@
  * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
-import { isPromiseLike } from "../../protocol/promises.ts";
+import { isStrayPromise } from "../../protocol/promises.ts";
 import { readOrigins, toOrigin } from "./access_options.ts";
 
 /** Options for cross-origin access. */
@@ -42,7 +42,7 @@ export function corsRule(
         if (granted === true) return { credentials: false };
         if (granted === false) return;
         if (typeof Object(granted).credentials === "boolean") return { credentials: granted.credentials };
-        const state = isPromiseLike(granted) ? "a promise" : "neither a boolean nor { credentials }";
+        const state = isStrayPromise(granted) ? "a promise" : "neither a boolean nor { credentials }";
         throw new TypeError(`Cannot decide by cors: it returned ${state}; return true or false`);
       } catch (error) {
         report(error);

@@ -1,0 +1,193 @@
+// Values of the author's own code that are missing, of a wrong type or copied. None of them opens anything, and no promise
+// that nobody awaits ends the process: its rejection would fail the run of this file.
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { createServer, group, prompt, resource, type ServerOptions, service, tool } from "../../mod.ts";
+import { RpcError } from "../../src/testing/testing.ts";
+import { behaviour } from "../support/behaviour.ts";
+import { toRequest } from "../support/requests.ts";
+import { start, toCall } from "./attack.ts";
+
+/** Options that are not type-checked, as from JavaScript. */
+// deno-lint-ignore no-explicit-any
+type Untyped = any;
+
+const secret = tool({ name: "secret", tags: ["admin"], run: () => "the secret" });
+const reject = () => Promise.reject(new Error("nobody awaits this"));
+
+/** Waits until the runtime has reported promises that were rejected and have no handler. */
+async function reportRejections(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve));
+}
+
+async function toText(options: Partial<ServerOptions>, request = toCall("secret")): Promise<string> {
+  const server = start({ handlers: [secret], ...options });
+  const response = await server.fetch(request);
+  const text = `${response.status} ${await response.text()}`;
+  await reportRejections();
+  await server.close();
+  return text;
+}
+
+const copied: Readonly<Record<string, Untyped>> = {
+  tool: secret,
+  resource: resource({ uri: "x:a", name: "a", tags: ["admin"], read: () => "the secret" }),
+  prompt: prompt({ name: "a", run: () => "the secret" }),
+  group: group("g", [secret]),
+};
+
+for (const [kind, handler] of Object.entries(copied)) {
+  Deno.test(`a copy of a ${kind} with other options is not a handler, because its options would be ignored`, async () => {
+    const copies = [
+      { ...handler, allow: () => false },
+      Object.assign({}, handler, { scopes: ["admin"] }),
+      Object.create(handler, { allow: { value: () => false, enumerable: true } }),
+    ];
+    for (const copy of copies) {
+      assertThrows(() => start({ handlers: [copy] }), TypeError, "give all options to the function that makes it");
+      assertThrows(() => group("g", [copy]), TypeError, "Cannot make group");
+      const server = start({});
+      assertThrows(() => server.handlers.add(copy), TypeError, "it is a copy");
+      await server.close();
+    }
+  });
+
+  Deno.test(`the options of a ${kind} cannot be changed after it was made`, () => {
+    assertThrows(() => handler.allow = () => false, TypeError);
+    assertThrows(() => handler.scopes = ["admin"], TypeError);
+    assert(Object.isFrozen(handler));
+  });
+}
+
+Deno.test("options with a prototype are refused, because copies of them would lose what they inherit", () => {
+  class Options {
+    name = "secret";
+    run = () => "the secret";
+    get scopes() {
+      return ["admin"];
+    }
+  }
+  const inherited = Object.create({ scope: ["admin"] }, Object.getOwnPropertyDescriptors(new Options()));
+  for (const options of [new Options(), inherited]) {
+    assertThrows(() => tool(options), TypeError, "its options have a prototype; write a plain object");
+  }
+  // Objects without any prototype are plain.
+  const bare = Object.assign(Object.create(null), { name: "a", run: () => "" });
+  assertEquals(tool(bare).name, "a");
+  assertThrows(() => tool(Object.assign(bare, { scope: ["admin"] })), TypeError, "unknown option scope");
+  const auth = Object.assign(Object.create(null), { authenticate: () => undefined, satisfy: () => false });
+  assertThrows(() => start({ auth }), TypeError, "unknown option auth.satisfy");
+});
+
+for (
+  const selection of [
+    undefined,
+    null,
+    "secret",
+    {},
+    { tool: undefined },
+    { tool: null },
+    { tool: "" },
+    { tool: secret },
+    { tag: ["admin"] },
+    { tags: "admin" },
+    { ...secret },
+  ] as Untyped[]
+) {
+  Deno.test(`disable throws for a selection that selects nothing: ${JSON.stringify(selection)}`, async () => {
+    const server = start({ handlers: [secret] });
+    assertThrows(() => server.handlers.disable(selection), TypeError, "Cannot ");
+    await server.close();
+  });
+}
+
+const wrong: readonly (readonly [options: Untyped, state: string])[] = [
+  [{ hosts: [] }, "hosts is empty; list a host, or leave it out"],
+  [{ secret: [] }, "Cannot use the secret"],
+  [{ secret: null }, "Cannot use the secret"],
+  [{ secret: false }, "Cannot use the secret"],
+  [{ secret: [undefined] }, "Cannot use the secret"],
+  [{ encoders: [undefined] }, "each encoder needs both"],
+  [{ encoders: [{ test: () => true }] }, "each encoder needs both"],
+  [{ clock: null }, "clock has not all of now()"],
+  [{ clock: {} }, "clock has not all of now()"],
+];
+
+for (const [options, state] of wrong) {
+  Deno.test(`createServer throws for ${JSON.stringify(options)}`, () => {
+    assertThrows(() => createServer({ name: "s", version: "1.0.0", ...options }), TypeError, state);
+  });
+}
+
+for (const decided of [true, false]) {
+  behaviour(`a guard of the input that returns ${decided} refuses the call`, async (join) => {
+    const guards: Untyped = { input: [() => decided] };
+    const own = tool({ name: "own", guards, run: () => "the secret" });
+    const { client, takeFaults } = await join({ handlers: [own] });
+    const result = await client.callTool("own");
+    assertEquals(result.isError, true);
+    assert(!JSON.stringify(result).includes("the secret"));
+    assertStringIncludes(
+      `${takeFaults()[0].error}`,
+      `a guard returned ${decided}; throw a ToolError to refuse the call`,
+    );
+  }, { transports: ["memory", "http", "pipe"] });
+}
+
+behaviour("a tool list fails if publishSchema returns no schema", async (join) => {
+  for (const publishSchema of [() => undefined, async () => ({}), reject, () => 0] as Untyped[]) {
+    const hidden = tool({ name: "a", input: { type: "object", properties: { internal: {} } }, run: () => "" });
+    const { client, takeFaults } = await join({ handlers: [hidden], publishSchema });
+    await assertRejects(() => client.listTools(), RpcError, "Internal error");
+    assertStringIncludes(`${takeFaults()[0].error}`, "publishSchema returned no schema; return an object");
+  }
+}, { transports: ["memory", "http"] });
+
+Deno.test("an encoder converts a value only if its test returns true", async () => {
+  for (const test of [async () => false, reject, () => undefined, () => 1] as Untyped[]) {
+    const value = tool({ name: "secret", run: () => ({ value: "the secret" }) });
+    const text = await toText({ handlers: [value], encoders: [{ test, encode: () => "replaced" }] });
+    assertStringIncludes(text, "Internal error");
+    assert(!text.includes("secret") && !text.includes("replaced"), text);
+  }
+});
+
+const page = () => {
+  const request = toCall("secret");
+  request.headers.set("origin", "https://page.example");
+  return request;
+};
+const failing = tool({
+  name: "secret",
+  run() {
+    throw new Error("the secret");
+  },
+});
+const keyed = tool({
+  name: "secret",
+  services: { data: service("data", () => 1, { per: reject as Untyped }) },
+  run: () => "the secret",
+});
+
+const strays: Readonly<Record<string, readonly [options: Untyped, request?: Request]>> = {
+  cors: [{ cors: reject }, page()],
+  challenge: [{ auth: { authenticate: () => undefined, challenge: reject } }],
+  satisfies: [{
+    auth: { authenticate: () => ({ id: "ada", scopes: ["a"] }), satisfies: reject },
+    handlers: [
+      tool({ name: "secret", scopes: ["b"], run: () => "the secret" }),
+    ],
+  }],
+  describeError: [{ describeError: reject, handlers: [failing] }],
+  "per of a service": [{ handlers: [keyed] }],
+  publishSchema: [
+    { publishSchema: reject, handlers: [tool({ name: "a", input: { type: "object" }, run: () => "" })] },
+    toRequest("tools/list", {}),
+  ],
+};
+
+for (const [name, [options, request]] of Object.entries(strays)) {
+  Deno.test(`a promise of ${name} that is rejected neither ends the process nor grants anything`, async () => {
+    const text = await toText(options, request);
+    assert(!text.includes("the secret"), text);
+  });
+}

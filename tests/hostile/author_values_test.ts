@@ -134,7 +134,7 @@ for (const decided of [true, false]) {
 }
 
 behaviour("a tool list fails if publishSchema returns no schema", async (join) => {
-  for (const publishSchema of [() => undefined, async () => ({}), reject, () => 0] as Untyped[]) {
+  for (const publishSchema of [() => undefined, () => Promise.resolve({}), reject, () => 0] as Untyped[]) {
     const hidden = tool({ name: "a", input: { type: "object", properties: { internal: {} } }, run: () => "" });
     const { client, takeFaults } = await join({ handlers: [hidden], publishSchema });
     await assertRejects(() => client.listTools(), RpcError, "Internal error");
@@ -143,7 +143,7 @@ behaviour("a tool list fails if publishSchema returns no schema", async (join) =
 }, { transports: ["memory", "http"] });
 
 Deno.test("an encoder converts a value only if its test returns true", async () => {
-  for (const test of [async () => false, reject, () => undefined, () => 1] as Untyped[]) {
+  for (const test of [() => Promise.resolve(false), reject, () => undefined, () => 1] as Untyped[]) {
     const value = tool({ name: "secret", run: () => ({ value: "the secret" }) });
     const text = await toText({ handlers: [value], encoders: [{ test, encode: () => "replaced" }] });
     assertStringIncludes(text, "Internal error");

@@ -8,6 +8,7 @@ import { TestIssuer } from "../support/issuer.ts";
 import { testProcesses } from "../support/command_line.ts";
 import { findFreePort, root, type Running, start } from "../support/processes.ts";
 import { toRequest } from "../support/requests.ts";
+import { until } from "../support/behaviour.ts";
 
 const file = `${root}examples/everything.ts`;
 
@@ -27,14 +28,18 @@ async function serve(runtime: keyof typeof commands, toEnv: (url: string) => Rec
   const url = new URL(`http://127.0.0.1:${port}/mcp`);
   const env = { PORT: String(port), BUN_PORT: String(port), ...toEnv(url.href) };
   const running: Running = await start(commands[runtime](port), { env, timeoutMs: 60_000 });
-  for (let tries = 0; tries < 200; tries++) {
+  const isServed = async () => {
     const response = await fetch(url).catch(() => undefined);
     await response?.body?.cancel();
-    if (response) return { url, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    return response !== undefined;
+  };
+  try {
+    await until(isServed, "the server listens");
+  } catch {
+    await running[Symbol.asyncDispose]();
+    throw new Error((await running.finished).stderr);
   }
-  await running[Symbol.asyncDispose]();
-  throw new Error((await running.finished).stderr);
+  return { url, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
 }
 
 /** The methods that both clients have. */

@@ -5,6 +5,7 @@ import { VERSION } from "../../src/cli/version.ts";
 import { _meta, runtimes, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
 import { type Finished, root, run, start } from "../support/processes.ts";
 import { toRequest } from "../support/requests.ts";
+import { until } from "../support/behaviour.ts";
 
 const handshake = toRequestLine("initialize", {
   protocolVersion: "2025-06-18",
@@ -434,10 +435,10 @@ for (
     await using server = await start(words.map((word) => word === "PORT" || word === "0" ? String(port) : word));
     const url = `http://127.0.0.1:${port}/mcp`;
     let response: Response | undefined;
-    for (let i = 0; !response && i < 100; i++) {
+    await until(async () => {
       response = await send(url, "tools/call", { name: "add", arguments: { a: 2, b: 3 } }).catch(() => undefined);
-      if (!response) await new Promise((resolve) => setTimeout(resolve, 100));
-    }
+      return response !== undefined;
+    }, "an answer");
     assert(response, "no answer");
     assertStringIncludes(await response.text(), '"text":"5"');
     const begun = await fetch(url, {

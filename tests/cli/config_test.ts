@@ -11,6 +11,7 @@ import {
   withFiles,
 } from "../support/command_line.ts";
 import { type Finished, root, run, type RunOptions, start } from "../support/processes.ts";
+import { until } from "../support/behaviour.ts";
 
 /** A request with the method as its id. */
 function toRequest(method: string, params: Record<string, unknown>): string {
@@ -163,7 +164,7 @@ for (const { name, program } of runtimes) {
         for (const [times, era] of [[1, "modern"], [2, "legacy"]] as const) {
           await Deno.writeTextFile(`${cwd}/${target}`, toText("first"));
           await using client = await connect(url, { era });
-          while ((await client.listTools())[0].name !== "first") await new Promise((done) => setTimeout(done, 50));
+          await until(async () => (await client.listTools())[0].name === "first", "the first version");
           await new Promise((done) => setTimeout(done, 100)); // what is told of this change is told by then
           await using changes = await client.subscribe({ toolsListChanged: true });
           const next = changes[Symbol.asyncIterator]().next();

@@ -4,6 +4,7 @@ import { connect, type ConnectOptions } from "../../src/client/client.ts";
 import { AnswerSlots } from "../../src/client/answer_slots.ts";
 import { readEvents } from "../../src/client/event_stream.ts";
 import { agreed, discovered, fakeHttp, fakePipe, type Message, ok, stream, url } from "./fakes.ts";
+import { until } from "../support/behaviour.ts";
 
 const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 const quiet: ConnectOptions = { onWarning() {} };
@@ -133,11 +134,6 @@ const toSample = (id: number, text = "") => ({
 });
 const sampled = { role: "assistant", content: { type: "text", text: "" }, model: "m" } as const;
 
-async function waitUntil(isDone: () => boolean): Promise<void> {
-  for (let i = 0; i < 5000 && !isDone(); i++) await new Promise((resolve) => setTimeout(resolve, 1));
-  assert(isDone(), "it did not happen");
-}
-
 for (const way of ["http", "pipe"] as const) {
   const open = ({ http, pipe }: ReturnType<typeof toAsking>, options: ConnectOptions) =>
     way === "http"
@@ -165,16 +161,19 @@ for (const way of ["http", "pipe"] as const) {
     });
     const calling = client.callTool("ask");
     // Some refusals, and the reply to the ping if the server takes them.
-    await waitUntil(() => running === 8 && asking.answers.length > 50);
+    await until(() => running === 8 && asking.answers.length > 50, "the first answers");
     const refusals = asking.answers.filter(({ error }) => error);
     assert(refusals.length > 50);
     assertStringIncludes(JSON.stringify(refusals[0]), "too many requests wait for an answer; ask fewer at a time");
     release.splice(0).forEach((resolve) => resolve());
-    await waitUntil(() => started === 16 && asking.answers.filter(({ result }) => result).length >= 8);
+    await until(
+      () => started === 16 && asking.answers.filter(({ result }) => result).length >= 8,
+      "the next questions run",
+    );
     assertEquals(most, 8);
     asking.finish();
     await calling;
-    await waitUntil(() => running === 0);
+    await until(() => running === 0, "the end of all");
     assertEquals([started, most], [16, 8], "waiting questions ran after their call");
   });
 
@@ -189,7 +188,7 @@ for (const way of ["http", "pipe"] as const) {
       },
     });
     const calling = client.callTool("ask");
-    await waitUntil(() => asking.answers.length === 5);
+    await until(() => asking.answers.length === 5, "five answers");
     assertEquals(started, 3);
     asking.finish();
     await calling;
@@ -208,10 +207,10 @@ for (const way of ["http", "pipe"] as const) {
     });
     const stop = new AbortController();
     const calling = client.callTool("ask", {}, { signal: stop.signal });
-    await waitUntil(() => started === 2);
+    await until(() => started === 2, "both questions run");
     stop.abort();
     await assertRejects(() => calling);
-    await waitUntil(() => stopped === 2);
+    await until(() => stopped === 2, "both questions stop");
   });
 }
 
@@ -223,7 +222,7 @@ Deno.test("a ping is answered while the answers of users are awaited", async () 
     onSample: (_, { signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve(sampled))),
   });
   const calling = client.callTool("ask");
-  await waitUntil(() => asking.answers.some(({ id }) => id === 77));
+  await until(() => asking.answers.some(({ id }) => id === 77), "the answer");
   asking.finish();
   await calling;
 });

@@ -213,9 +213,7 @@ Deno.test("two instances with one store: a session that is used at one is not en
   // Nobody has used it at the other instance, and only this one knows that it is new.
   assertEquals(await use(there, idle), 404);
   assertEquals(await end(there, used), 204);
-  for (let i = 0; i < 200 && await use(here, used) === 200; i++) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await until(async () => await use(here, used) !== 200, "the end reaches this instance");
   assertEquals([await use(here, used), await use(there, used)], [404, 404]);
   // Also for an instance that starts later.
   const c = open({ store });
@@ -256,15 +254,10 @@ Deno.test("with a silent store the end of a session is 503, and holds everywhere
   assertEquals([await use(here, id), await end({ ...here, principal: "bob" }, id)], [404, 404]);
   fragile.isSilent = false;
   let status = 503;
-  for (let i = 0; i < 300 && status === 503; i++) {
-    status = await end(here, id);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await until(async () => (status = await end(here, id)) !== 503, "the store answers again");
   assertEquals(status, 204);
   // Also the one for which nobody asked again.
-  for (let i = 0; i < 300 && await use(there, untold) === 200; i++) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await until(async () => await use(there, untold) !== 200, "the other end is written");
   assertEquals([await use(there, id), await use(there, untold)], [404, 404]);
   assertEquals(events.map(({ state }) => state), ["degraded", "recovered"]);
   for (const server of [a, b]) await server.close();
@@ -288,11 +281,8 @@ Deno.test("ends that wait are bounded per client; beyond that a session goes on,
   assertStringIncludes(error.message, "the end waits");
   fragile.isSilent = false;
   const later = async (client: Client, id: string) => {
-    let status = await end(client, id);
-    for (let i = 0; i < 300 && status === 503; i++) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
-      status = await end(client, id);
-    }
+    let status = 503;
+    await until(async () => (status = await end(client, id)) !== 503, "the store answers again");
     return status;
   };
   for (const id of ids) assertEquals(await later(ada, id), 204);

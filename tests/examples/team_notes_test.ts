@@ -8,7 +8,7 @@ import { createServer, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
 import { connect, type Connection, fakeContext } from "../../src/testing/testing.ts";
-import { gate, textOf, until } from "../support/behaviour.ts";
+import { gate, textOf, turn, until } from "../support/behaviour.ts";
 import { runtimes, testProcesses, withFiles } from "../support/command_line.ts";
 import { root, type Running, start } from "../support/processes.ts";
 
@@ -143,7 +143,7 @@ for (const era of ["modern", "legacy"] as const) {
     const hanging = client.callTool("attempt", { title: "hangs" }, { signal: controller.signal }).catch(() => {});
     await until(() => began.includes("hangs"), "the transaction to begin");
     const next = client.callTool("attempt", { title: "next" });
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await turn(10);
     assertEquals(began.includes("next"), false);
     controller.abort();
     await hanging;

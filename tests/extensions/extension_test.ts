@@ -4,7 +4,7 @@ import { createServer, extension, type Handler, McpError, prompt, resource, type
 import { clientExtension, connect as connectTo } from "../../src/client/client.ts";
 import { connect, RpcError } from "../../src/testing/testing.ts";
 import { z } from "zod";
-import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
 
 const ID = "com.example/audit";
 const modern = { eras: ["modern"] } as const;
@@ -346,17 +346,19 @@ behaviour("cancelling the request aborts the handler within an attribute", async
     name: "work",
     extensions: [audit.attribute({ wrap: (_call, next) => next() })],
     run: (_input, { signal }) =>
-      new Promise((_, reject) =>
+      new Promise((_, reject) => {
+        isRunning = true;
         signal.addEventListener("abort", () => {
           reason = signal.reason;
           reject(signal.reason);
-        })
-      ),
+        });
+      }),
   });
+  let isRunning = false;
   const { client } = await connect({ handlers: [audit, work] });
   const stop = new AbortController();
   const calling = client.callTool("work", {}, { signal: stop.signal });
-  setTimeout(() => stop.abort(new Error("enough")), 20);
+  until(() => isRunning, "the handler to run").finally(() => stop.abort(new Error("enough")));
   await assertRejects(() => calling, Error, "enough");
   await until(() => reason !== undefined, "the abort");
 });
@@ -412,7 +414,8 @@ behaviour("notifications of a client reach the extension that it declares", asyn
   await client.notify("notifications/audit/unknown");
   const all = [["monday", undefined, "notifications/audit/seen"], ["tuesday", undefined, "notifications/audit/seen"]];
   if (era === "modern") await until(() => seen.length === 2, "the notifications");
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await client.request(era === "modern" ? "server/discover" : "ping");
+  await turn(2);
   assertEquals(seen, era === "modern" ? all : []);
   assertEquals(takeFaults().length, era === "modern" ? 1 : 0);
 });
@@ -585,7 +588,7 @@ Deno.test("a detached handler that ignores the end of the server ends without an
   await server.close();
   assertEquals(outcomes, ["Cannot finish the call: the server is closing; try again if that is safe"]);
   open();
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await turn(5);
   assertEquals([outcomes.length, late], [1, []]);
   // The error is reported, because nobody else learns of it.
   assertEquals(faults.length, 1);
@@ -598,6 +601,7 @@ Deno.test("no handler goes on after its response when the server is closing", as
     name: "work",
     extensions: [audit.attribute({
       async wrap(call, next) {
+        isWrapped = true;
         await pass;
         call.detach();
         return await next();
@@ -605,11 +609,12 @@ Deno.test("no handler goes on after its response when the server is closing", as
     })],
     run: () => {},
   });
+  let isWrapped = false;
   const server = serve(audit, work);
   const client = await connect(server);
   const calling = client.callTool("work");
   const refused = assertRejects(() => calling, RpcError, "the server is closing");
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() => isWrapped, "the call");
   const closing = server.close();
   open();
   await refused;

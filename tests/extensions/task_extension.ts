@@ -163,10 +163,6 @@ async function isLong(call: WrappedCall, ending: Promise<Result>, ms: number): P
   }
 }
 
-function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
 /** Creates the extension of the client, which polls tasks and answers their questions. */
 export function createTaskClient(onChange: (params: Params) => void = () => {}): ClientExtension {
   const detailed = z.looseObject({
@@ -192,7 +188,7 @@ export function createTaskClient(onChange: (params: Params) => void = () => {}):
             for (const [key, question] of Object.entries(inputRequests)) {
               await request("tasks/update", { taskId, inputResponses: { [key]: await answer(question) } });
             }
-            await delay(10);
+            await new Promise((resolve) => setTimeout(resolve, 0));
           }
         },
       },

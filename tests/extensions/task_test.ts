@@ -1,9 +1,17 @@
 // A task extension on published entry points: over every transport, with clients that declare it and clients that do not.
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { createServer, type Result, type ServerOptions, tool } from "../../mod.ts";
+import {
+  type Context,
+  createServer,
+  type Observer,
+  type Result,
+  type ServerOptions,
+  tool,
+  type ToolReturn,
+} from "../../mod.ts";
 import { connect, type Connection, RpcError } from "../../src/testing/testing.ts";
 import { z } from "zod";
-import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
+import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 import { createTaskClient, createTasks, ID, type TaskOptions } from "./task_extension.ts";
 
 const modern = { eras: ["modern"] } as const;
@@ -20,13 +28,20 @@ function setUp(run: Parameters<typeof tool>[0]["run"], options?: TaskOptions) {
   return { tasks, handlers: [tasks.extension, work] };
 }
 
+/** The same with a handler that begins when its call has become a task. */
+function setUpTask(run: (input: unknown, ctx: Context) => unknown) {
+  let begun = 0;
+  const all = setUp(async (input, ctx) => {
+    const count = ++begun;
+    await until(() => all.tasks.count() >= count, "the task");
+    return run(input, ctx) as ToolReturn;
+  });
+  return all;
+}
+
 /** Polls a task until it is in a state. */
 async function reach(client: Connection, taskId: unknown, isReached: (task: Result) => boolean): Promise<void> {
-  for (let i = 0; i < 200; i++) {
-    if (isReached(await client.request("tasks/get", { taskId }))) return;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  throw new Error("The task did not reach the state");
+  await until(async () => isReached(await client.request("tasks/get", { taskId })), "the state of the task");
 }
 
 const declared = { extensions: [createTaskClient()] };
@@ -58,8 +73,7 @@ behaviour("a tool answers a handle and goes on, and the client resolves with the
 
 behaviour("progress of a task becomes its status, also without a token", async (connect) => {
   const { pass, open } = gate();
-  const { handlers } = setUp(async (_input, ctx) => {
-    await new Promise((resolve) => setTimeout(resolve, 20));
+  const { handlers } = setUpTask(async (_input, ctx) => {
     await ctx.progress(1, { message: "half" });
     await pass;
   });
@@ -70,8 +84,7 @@ behaviour("progress of a task becomes its status, also without a token", async (
 }, modern);
 
 behaviour("a task asks, and goes on with an answer of the right shape", async (connect) => {
-  const { handlers } = setUp(async (_input, ctx) => {
-    await new Promise((resolve) => setTimeout(resolve, 20));
+  const { handlers } = setUpTask(async (_input, ctx) => {
     const { content } = await ctx.elicit("name", { message: "Who?", schema: z.object({ name: z.string() }) });
     return `hello ${content?.name}`;
   });
@@ -95,11 +108,15 @@ behaviour("a task asks, and goes on with an answer of the right shape", async (c
 behaviour(
   "a question before the task is a round of the call, and the last round answers the handle",
   async (connect) => {
+    let count = () => 0;
+    let rounds = 0;
     const { handlers, tasks } = setUp(async (_input, ctx) => {
       const { content } = await ctx.elicit("name", { message: "Who?", schema: z.object({ name: z.string() }) });
-      await new Promise((resolve) => setTimeout(resolve, 30));
+      const round = ++rounds;
+      await until(() => count() >= round, "the task");
       return `hello ${content?.name}`;
     }, { after: 5 });
+    count = tasks.count;
     const onElicit = () => ({ action: "accept" as const, content: { name: "Ada" } });
     const { client } = await connect({ handlers }, { ...declared, onElicit });
     const handle = await client.request("tools/call", { name: "work" }, { finish: false });
@@ -130,11 +147,13 @@ behaviour("a client that cancels its call cancels the task through the hook", as
   const { handlers, tasks } = setUp((_input, { signal }) =>
     new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)))
   );
-  const { client } = await connect({ handlers }, declared);
+  const methods: string[] = [];
+  const observer: Observer = { call: ({ method }) => void methods.push(method) };
+  const { client } = await connect({ handlers, observer }, declared);
   const stop = new AbortController();
   const calling = client.callTool("work", {}, { signal: stop.signal });
   await until(() => tasks.count() === 1, "the task");
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await until(() => methods.includes("tasks/get"), "the client polls the task");
   stop.abort(new Error("enough"));
   await assertRejects(() => calling, Error, "enough");
 }, modern);
@@ -198,9 +217,7 @@ behaviour("invalid input and quick results are answered at once, without a task"
 }, modern);
 
 behaviour("tasks belong to their caller", async (connect, { transport }) => {
-  const { handlers } = setUp(async () => {
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  });
+  const { handlers } = setUpTask(() => {});
   const { client, join } = await connect({ handlers }, { ...declared, principal: { id: "ada" } });
   const other = await join({ ...declared, principal: { id: "bo" } });
   const { taskId } = await client.request("tools/call", { name: "work" }, { finish: false });
@@ -217,7 +234,7 @@ behaviour("errors and timeouts of a task reach its state", async (connect) => {
     name: "fail",
     extensions: [tasks.attribute()],
     async run() {
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await until(() => tasks.count() === 1, "the task");
       throw new Error("secret");
     },
   });
@@ -270,7 +287,7 @@ for (const transport of ["memory", "http", "pipe"] as const) {
     const { resultType } = await client.request("tools/call", { name: "work" }, { finish: false });
     assertEquals(resultType, "task");
     await client.close();
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    await turn(10);
     assertEquals(reasons, [], "the end of the connection does not end a task");
     await server.close();
     assertEquals(reasons.map((reason) => Object(reason).message), [

@@ -3,6 +3,7 @@ import { createServer, media, prompt, resource, tool, ToolError } from "../../mo
 import { connect } from "../../src/testing/testing.ts";
 import { random } from "../support/random.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../support/std.ts";
+import { turn, until } from "../support/behaviour.ts";
 
 const bytes = new Uint8Array([137, 80, 78, 71, 0, 255]);
 const base64 = bytes.toBase64();
@@ -349,7 +350,7 @@ for (const kind of [...ENDLESS, "a stream of empty pieces", "an iterable that ne
       handlers: [tool({
         name: "x",
         run() {
-          setTimeout(resolve, 30);
+          turn(20).then(resolve);
           return [source.value(), later.value()];
         },
       })],
@@ -361,11 +362,8 @@ for (const kind of [...ENDLESS, "a stream of empty pieces", "an iterable that ne
     assert(!source.cancelled());
     stop.abort();
     assertEquals(await failed, "failed");
-    for (let i = 0; i < 100 && !(source.cancelled() && later.cancelled()); i++) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-    assert(source.cancelled(), "the source goes on");
-    assert(later.cancelled(), "the source after it goes on");
+    await until(() => source.cancelled(), "the end of the source");
+    await until(() => later.cancelled(), "the end of the source after it");
     await server.close();
   });
 }

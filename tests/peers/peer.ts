@@ -1,5 +1,6 @@
 // A common interface to other MCP clients, and the behaviour that each of them must get from the server for peers.
 import { assert, assertEquals, assertMatch, assertObjectMatch, assertRejects } from "@std/assert";
+import { until } from "../support/behaviour.ts";
 
 /** A result as received. */
 export type Result = Readonly<Record<string, unknown>>;
@@ -83,15 +84,6 @@ export const MODEL_ANSWER = {
 } as const;
 
 export const ROOTS = { roots: [{ uri: "file:///home/ada" }, { uri: "file:///srv" }] };
-
-/** Waits until a condition holds. */
-export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const end = performance.now() + 15_000;
-  while (!await condition()) {
-    if (performance.now() > end) throw new Error(`Waited in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
 
 function text(text: string): Result {
   return { content: [{ type: "text", text }] };

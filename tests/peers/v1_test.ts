@@ -23,7 +23,8 @@ import { z } from "zod";
 import { type Context, createServer, type Server, tool } from "../../mod.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
-import { answerForm, behaviours, CAPABILITIES, MODEL_ANSWER, type Peer, readPages, ROOTS, until } from "./peer.ts";
+import { answerForm, behaviours, CAPABILITIES, MODEL_ANSWER, type Peer, readPages, ROOTS } from "./peer.ts";
+import { until } from "../support/behaviour.ts";
 import { createWire, listCommands, serve, type Service, type Wire } from "./runtime.ts";
 import { createPeerServer } from "./server.ts";
 

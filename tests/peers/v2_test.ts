@@ -2,7 +2,8 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { answerForm, behaviours, CAPABILITIES, MODEL_ANSWER, type Peer, ROOTS, until } from "./peer.ts";
+import { answerForm, behaviours, CAPABILITIES, MODEL_ANSWER, type Peer, ROOTS } from "./peer.ts";
+import { until } from "../support/behaviour.ts";
 import { type Command, createWire, listCommands, serve, type Wire } from "./runtime.ts";
 import { createPeerServer } from "./server.ts";
 

@@ -4,8 +4,7 @@ import type { StoreEngine } from "../../src/core/store.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-
-const delay = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+import { gate, turn, until } from "../support/behaviour.ts";
 
 /** An engine in memory with some methods replaced. */
 async function spoil(change: (engine: StoreEngine) => Partial<StoreEngine>): Promise<StoreEngine> {
@@ -23,7 +22,7 @@ Deno.test("a topic that cannot be read ends no process, and is read again", asyn
   let reads = 0;
   const engine = await spoil((engine) => ({
     async read(log, options) {
-      await delay(1);
+      await turn();
       // Simulates a broken engine.
       return ++reads === 2 ? undefined as never : engine.read(log, options);
     },
@@ -31,9 +30,11 @@ Deno.test("a topic that cannot be read ends no process, and is read again", asyn
   const store = customStore(engine, { pollMs: 20 });
   const heard: string[] = [];
   const stop = await store.subscribe("topic", (text) => void heard.push(text));
-  await delay(10);
+  await until(() => reads > 0, "a read");
   await store.publish("topic", "text");
-  await delay(100);
+  await until(() => heard.length > 0, "the text");
+  const before = reads;
+  await until(() => reads > before + 2, "later reads");
   stop();
   await store.close();
   assertEquals(heard, ["text"]);
@@ -41,16 +42,18 @@ Deno.test("a topic that cannot be read ends no process, and is read again", asyn
 
 Deno.test("an operation that took too long is not repeated", async () => {
   let writes = 0;
+  const { pass, open } = gate();
   const engine = await spoil(() => ({
     async set() {
       writes++;
-      await delay(60);
+      await pass;
       throw new Error("no connection");
     },
   }));
   const store = customStore(engine, { timeoutMs: 30 });
   await assertRejects(async () => await store.set("key", "value", { ttlMs: 1000 }), Error, "within 30 ms");
-  await delay(150);
+  open();
+  await turn(5);
   assertEquals(writes, 1);
   await store.close();
 });
@@ -64,42 +67,48 @@ Deno.test("an operation whose engine connects too late does not run", async () =
       return () => {};
     },
   }));
+  const first = gate();
   const store = customStore(async () => {
-    await delay(60);
+    await first.pass;
     return engine;
   }, { timeoutMs: 30 });
   await assertRejects(async () => await store.set("key", "value", { ttlMs: 1000 }), Error, "within 30 ms");
-  await delay(100);
+  first.open();
+  await turn(5);
   assertEquals(started, 0);
   await store.close();
+  const second = gate();
   const other = customStore(async () => {
-    await delay(60);
+    await second.pass;
     return engine;
   }, { timeoutMs: 30 });
   await assertRejects(async () => await other.subscribe("topic", () => {}), Error, "within 30 ms");
-  await delay(100);
+  second.open();
+  await turn(5);
   assertEquals(started, 0);
   await other.close();
 });
 
 Deno.test("a listener that starts too late is stopped", async () => {
   let stopped = 0;
+  const { pass, open } = gate();
   const engine = await spoil(() => ({
     async listen() {
-      await delay(60);
+      await pass;
       return () => void stopped++;
     },
   }));
   const store = customStore(engine, { timeoutMs: 30 });
   await assertRejects(async () => await store.subscribe("topic", () => {}), Error, "within 30 ms");
-  await delay(60);
+  open();
+  await until(() => stopped > 0, "the listener is stopped");
   assertEquals(stopped, 1);
   await store.close();
 });
 
 Deno.test("every call of close waits until the engine is closed", async () => {
   let isClosed = false;
-  const engine = await spoil(() => ({ close: () => delay(20).then(() => void (isClosed = true)) }));
+  const engine = await spoil(() => ({ close: () => turn(3).then(() => void (isClosed = true)) }));
   const store = customStore(engine);
   await store.get("key");
   store.close();

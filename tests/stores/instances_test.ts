@@ -99,11 +99,7 @@ async function toStatus(response: Promise<Response>): Promise<number> {
 }
 
 async function untilGone(instance: Instance, session: Record<string, string>): Promise<void> {
-  for (let i = 0; i < 100; i++) {
-    if (await toStatus(instance.send(ping, session)) === 404) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  throw new Error("the session is still served");
+  await until(async () => await toStatus(instance.send(ping, session)) === 404, "the session is gone");
 }
 
 /** Reads the events of a response. */
@@ -192,7 +188,7 @@ together("a log level that is set at one instance holds at the other", async (a,
     (await (await instance.send(call("log"), session)).text()).includes("quiet");
   assertEquals([await logs(a), await logs(b)], [false, false]);
   assertEquals(await toStatus(a.send(request("logging/setLevel", { level: "debug" }), session)), 200);
-  await untilAsync(() => logs(b));
+  await until(() => logs(b), "the other instance");
   const other = await shake(b);
   assertEquals(await toStatus(b.send(request("logging/setLevel", { level: "debug" }), other)), 200);
   // An instance that sees the session for the first time.
@@ -572,14 +568,6 @@ Deno.test("the process ends", async () => {
 /** Time in which news reach the other instance. */
 function settle(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 300));
-}
-
-async function untilAsync(condition: () => Promise<boolean>): Promise<void> {
-  for (let i = 0; i < 100; i++) {
-    if (await condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  throw new Error("Waited in vain");
 }
 
 function faulty(engine: StoreEngine, faults: Faults): StoreEngine {

@@ -3,8 +3,8 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
-import { connect, RpcError } from "../../src/testing/testing.ts";
-import { behaviour, textOf } from "../support/behaviour.ts";
+import { connect, fakeClock, RpcError } from "../../src/testing/testing.ts";
+import { behaviour, textOf, turn } from "../support/behaviour.ts";
 
 const handlers = [
   tool({
@@ -88,12 +88,14 @@ behaviour("every method works, with the options of the library's client", async 
 
 Deno.test("both clients iterate subscriptions in the same way: each change is delivered once", async () => {
   for (const open of [connect, connectClient]) {
-    const server = createServer({ name: "s", version: "1.0.0", handlers });
+    const clock = fakeClock();
+    const server = createServer({ name: "s", version: "1.0.0", handlers, clock });
     await using client = await open(server);
     await using subscription = await client.subscribe({ toolsListChanged: true, promptsListChanged: true });
     server.listChanged("tools");
     server.listChanged("prompts");
-    await new Promise((resolve) => setTimeout(resolve, 30));
+    await clock.advance(100);
+    await turn(5);
     for (const list of ["tools", "prompts"]) {
       for await (const { method } of subscription) {
         assertEquals(method, `notifications/${list}/list_changed`);

@@ -5,7 +5,7 @@ import { createServer, tool, ToolError } from "../../mod.ts";
 import { connect, fakeClock, fakeContext, RpcError, type TestServer } from "../../src/testing/testing.ts";
 import { Transcript } from "../../src/testing/transcript.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
-import { behaviour, textOf } from "../support/behaviour.ts";
+import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
 
 Deno.test("a fake clock runs timers in order, each at its own time", async () => {
   const clock = fakeClock(1000);
@@ -192,7 +192,7 @@ behaviour("a request that exceeds its timeout is cancelled, and the handler's si
   const { client } = await connect({ handlers: [slow] });
   const error = await assertRejects(() => client.callTool("slow", {}, { timeoutMs: 80 }), DOMException);
   assertEquals([error.name, error.message], ["TimeoutError", "Cannot finish tools/call: no response in 80 ms"]);
-  for (let i = 0; i < 200 && !aborted; i++) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() => aborted > 0, "the signal");
   assertEquals(aborted, 1);
 });
 
@@ -228,7 +228,7 @@ behaviour("a call whose connection the server closes is resumed to its end", asy
       await ctx.progress(1);
       ctx.closeStream(10);
       await ctx.progress(2);
-      await new Promise((resolve) => setTimeout(resolve, 30));
+      await turn(5);
       await ctx.progress(3);
       return "left and came back";
     },

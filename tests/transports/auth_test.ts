@@ -7,7 +7,7 @@ import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 import { serve } from "../peers/runtime.ts";
-import { until } from "../support/behaviour.ts";
+import { turn, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
 const ADA = "ada-2f6c1e0b9d4a7853";
@@ -188,7 +188,8 @@ Deno.test("asynchronous authentications are limited in number by peer, in all, a
     clock,
   });
   const from = (hostname: string) => server.fetch(toRequest("tools/list"), { remoteAddr: { hostname } });
-  await Promise.race([from("127.0.0.1"), new Promise((resolve) => setTimeout(resolve, 50))]);
+  from("127.0.0.1");
+  await until(() => signals.length === 1, "the first authentication");
   const waiting = [from("127.0.0.1"), from("127.0.0.2"), from("127.0.0.2")];
   const full = await from("127.0.0.1");
   assertEquals([full.status, full.headers.get("retry-after")], [503, "1"]);
@@ -278,7 +279,7 @@ Deno.test("a WebSocket upgrade is authenticated, and its socket ends when the cr
       const found = new URL(request.url).searchParams.get("key") === ADA && facts.transport === "websocket"
         ? { id: "ada", expiresAt: facts.now + 400 }
         : undefined;
-      return isAsync ? new Promise((resolve) => setTimeout(() => resolve(found), 5)) : found;
+      return isAsync ? turn().then(() => found) : found;
     }, { query: ["key"] });
     const server = start({ auth: expiring });
     await using port = serve(webSocket(server));

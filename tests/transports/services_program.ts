@@ -19,7 +19,7 @@ const db = service("db", async ({ signal }) => {
   return { timer };
 }, {
   dispose: async ({ timer }, end) => {
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, 0));
     clearInterval(timer);
     console.error(`disposed db ${end}`);
   },

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { createServer, type RouteServerOptions, type ServerOptions, tool } from "../../mod.ts";
 import { custom } from "../../src/auth/auth.ts";
 import { z } from "zod";
-import { until } from "../peers/peer.ts";
+import { until } from "../support/behaviour.ts";
 import { httpSse, type HttpSseOptions } from "../../src/transports/http/sse_2024.ts";
 
 const origin = "http://localhost:8000";

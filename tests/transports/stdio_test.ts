@@ -3,7 +3,7 @@ import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes 
 import { createServer, tool } from "../../mod.ts";
 import { connect } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
-import { textOf, until } from "../support/behaviour.ts";
+import { textOf, turn, until } from "../support/behaviour.ts";
 import { startTalk, toServer } from "../support/stdio_talk.ts";
 
 const file = new URL("../support/stdio_server.ts", import.meta.url);
@@ -137,7 +137,8 @@ Deno.test("the server stops reading from a client that does not read its respons
       written += bytes.length;
     },
   });
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await until(() => asked > 0, "requests are read");
+  await turn(50);
   assert(asked < 100, `${asked} requests were read though no response was`);
   read();
   await serving;
@@ -156,7 +157,8 @@ Deno.test("of many calls in one chunk only some run ahead of a reader that stall
     input: new Blob([chunk]).stream(),
     output: (bytes) => room.then(() => void (size += bytes.length)),
   });
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await until(() => runs > 0, "a call runs");
+  await turn(50);
   assert(runs > 0 && runs < 16, `${runs} ran`);
   read();
   await serving;

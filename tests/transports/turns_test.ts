@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
+import { turn, until } from "../support/behaviour.ts";
 
 const COUNT = 20;
 
@@ -55,7 +56,7 @@ Deno.test("a body that must make room while it waits for its turn is refused, an
   const sending: Promise<number>[] = [];
   for (let i = 0; i < 12; i++) {
     sending.push(send());
-    await new Promise((resolve) => setTimeout(resolve, 2));
+    await turn();
   }
   const statuses = await Promise.all(sending);
   const served = statuses.filter((status) => status === 200).length;
@@ -83,7 +84,7 @@ Deno.test("bodies of any size are charged to their client while they wait for th
   const sending: Promise<number>[] = [];
   for (let i = 0; i < 20; i++) {
     sending.push(send());
-    await new Promise((resolve) => setTimeout(resolve, 2));
+    await turn();
   }
   const statuses = await Promise.all(sending);
   assert(statuses.includes(503) && statuses.includes(200), statuses.join());
@@ -158,16 +159,15 @@ Deno.test("a large body that is not UTF-8 does not keep others from their turn w
   const drip = setInterval(() => {
     unread.push(post(new ReadableStream({ start: (controller) => void slow.push(controller) }), 100));
   }, 5);
-  await new Promise((resolve) => setTimeout(resolve, 30));
+  await until(() => slow.length > 2, "small bodies arrive");
   const broken = post(new Uint8Array(60_000).fill(0xff), 60_000);
   let isAnswered = false;
   const large = Promise.all([broken, server.fetch(ask(60))]).then(async (responses) => {
     isAnswered = true;
     for (const response of responses) await response.text();
   });
-  await new Promise((resolve) => setTimeout(resolve, 1000));
-  clearInterval(drip);
-  assert(isAnswered, "the other large request waits for as long as small bodies arrive");
+  await until(() => isAnswered, "the other large request, which may not wait for as long as small bodies arrive")
+    .finally(() => clearInterval(drip));
   slow.forEach((controller) => controller.close());
   await large;
   for (const response of await Promise.all(unread)) await response.text();

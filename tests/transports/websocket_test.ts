@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { webSocket, type WebSocketOptions } from "../../src/transports/websocket.ts";
-import { until } from "../peers/peer.ts";
+import { until } from "../support/behaviour.ts";
 import { serve } from "../peers/runtime.ts";
 
 const initialize = {

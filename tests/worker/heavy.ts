@@ -9,6 +9,7 @@ export default expose(async (input: { readonly job: string; readonly value?: unk
   if (job === "echo") return value;
   if (job === "context") return { method: ctx.method, version: ctx.client.version, meta: ctx.meta };
   if (job === "caller") return { principal: ctx.principal, hasTest: tests(ctx) };
+  if (["spin", "wait", "poll", "check"].includes(job)) await ctx.progress(1);
   if (job === "spin") { while (performance.now() >= 0); }
   if (job === "poll") {
     while (!ctx.signal.aborted);

@@ -4,7 +4,7 @@ import { type Context, createServer, McpError, tool } from "../../mod.ts";
 import { allScopes } from "../../src/auth/auth.ts";
 import { connect, fakeContext } from "../../src/testing/testing.ts";
 import { worker } from "../../src/worker/worker.ts";
-import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
 import { call as request, fail } from "../support/requests.ts";
 import heavyInside from "./heavy.ts";
 import type heavy from "./heavy.ts";
@@ -127,9 +127,8 @@ behaviour("a cancelled call ends a thread that does not stop", async (join) => {
   // Deno cannot end a thread that never waits, see below.
   for (const job of "Bun" in globalThis ? ["spin", "wait"] : ["wait"]) {
     const abort = new AbortController();
-    const call = client.callTool("heavy", { job }, { signal: abort.signal, onProgress: () => {} });
+    const call = client.callTool("heavy", { job }, { signal: abort.signal, onProgress: () => abort.abort() });
     const waiting = client.callTool("heavy", { job: "echo", value: "waited" });
-    setTimeout(() => abort.abort(), 300);
     await assertRejects(() => call);
     // The only thread was blocked, so another one answers.
     assertEquals(textOf(await waiting), "waited");
@@ -151,10 +150,7 @@ behaviour("a terminated thread counts until it has ended, and calls are refused 
   const waiting = echo();
   await Promise.all(cancelled);
   const answers = [await waiting];
-  for (const end = Date.now() + 20_000; answers.at(-1) !== "here" && Date.now() < end;) {
-    answers.push(await echo());
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  await until(async () => answers.at(-1) === "here" || answers.push(await echo()) < 0, "a thread");
   const refused = answers.filter((answer) => answer !== "here");
   // Bun ends a thread whatever it does.
   assert(refused.length > 0 || "Bun" in globalThis, answers.slice(0, 3).join());
@@ -168,8 +164,7 @@ behaviour("a handler that blocks its thread sees the cancellation in its signal"
   const { client } = await join({ handlers: [makeHeavy({ stopMs: 60_000 })] });
   for (const job of ["poll", "check"]) {
     const abort = new AbortController();
-    const call = client.callTool("heavy", { job }, { signal: abort.signal, onProgress: () => {} });
-    setTimeout(() => abort.abort(), 300);
+    const call = client.callTool("heavy", { job }, { signal: abort.signal, onProgress: () => abort.abort() });
     await assertRejects(() => call);
     assertEquals(textOf(await client.callTool("heavy", { job: "echo", value: "next" })), "next");
   }
@@ -179,8 +174,9 @@ behaviour("a call that waits for a thread can be cancelled", async (join) => {
   const { client } = await join({ handlers: [makeHeavy()] });
   const first = client.callTool("heavy", { job: "burn", value: 400 });
   const abort = new AbortController();
-  const second = client.callTool("heavy", { job: "burn", value: 1 }, { signal: abort.signal });
-  setTimeout(() => abort.abort(), 50);
+  const second = started(client.callTool("heavy", { job: "burn", value: 1 }, { signal: abort.signal }));
+  await turn(5);
+  abort.abort();
   await assertRejects(() => second);
   assertEquals(textOf(await first), "burnt");
 }, { transports: ["memory"] });
@@ -207,7 +203,7 @@ Deno.test("other calls run while a thread is busy", async () => {
   let quick = 0;
   for (; isBusy; quick++) {
     await client.callTool("quick");
-    await new Promise((resolve) => setTimeout(resolve));
+    await turn();
   }
   assertEquals(textOf(await heavy), "burnt");
   assert(quick > 20, `${quick} calls`);

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { load } from "../../../src/cli/load.ts";
 import { system, toOutcome, withFolder, withServer } from "../../support/folder.ts";
+import { until } from "../../support/behaviour.ts";
 
 /** A config file with one tool, `it`. */
 function withTool(tool: Record<string, unknown>, properties: Record<string, unknown> = {}) {
@@ -222,8 +223,7 @@ Deno.test("a call that is cancelled ends its program", async () => {
     stop.abort();
     await assertRejects(() => call);
     const isGone = () => system("kill", "-0", pid).then(() => false, () => true);
-    for (let i = 0; i < 100 && !await isGone(); i++) await new Promise((resolve) => setTimeout(resolve, 20));
-    assert(await isGone(), "the program is still running");
+    await until(isGone, "the end of the program");
   });
 });
 

@@ -5,6 +5,7 @@ import { toMatcher } from "../../../src/cli/config/glob.ts";
 import { startChild, toCommand } from "../../../src/testing/http_server.ts";
 import type { Connection } from "../../../src/testing/testing.ts";
 import { system, toOutcome, withFolder, withServer, writeFiles } from "../../support/folder.ts";
+import { until } from "../../support/behaviour.ts";
 
 const files = {
   "a.md": "# A\nalpha\n",
@@ -375,18 +376,14 @@ Deno.test("clients are notified when files are written, added and removed", asyn
       assertStringIncludes((await listUris(client)).join(), "file:///g/new/d.md");
       await system("rm", "-r", `${folder}/g/new`, `${folder}/f/new`);
       await expect("list_changed");
-      for (let i = 0; i < 50 && (await listUris(client)).length > 3; i++) {
-        await new Promise((done) => setTimeout(done, 20));
-      }
+      await until(async () => (await listUris(client)).length <= 3, "the removed files are gone");
       assertEquals(await listUris(client), resourceSubscriptions);
       // Editors replace a file when they save it.
       await writeFiles(folder, { "a.tmp": "333" });
       await system("mv", `${folder}/a.tmp`, `${folder}/a.md`);
-      const deadline = Date.now() + 5000;
-      while (!subscription.received.slice(count).some((each) => toShort(each) === "updated file:///a.md")) {
-        assert(Date.now() < deadline, "no notification for the replaced file");
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
+      const isUpdated = () =>
+        subscription.received.slice(count).some((each) => toShort(each) === "updated file:///a.md");
+      await until(isUpdated, "a notification for the replaced file");
     },
   );
 });

@@ -5,6 +5,7 @@ import { forgetModern } from "../servers.ts";
 import { programs, test } from "./browser.ts";
 import server from "./remote.ts";
 import { root, run, start } from "../../support/processes.ts";
+import { until } from "../../support/behaviour.ts";
 
 const ignore = typeof Deno === "undefined"; // Deno serves and starts the processes
 const local = { remoteAddr: { transport: "tcp", hostname: "127.0.0.1", port: 1 } };
@@ -359,10 +360,7 @@ for (const [runtime, program] of Object.entries(programs)) {
     // One process is the inspector's, the other one its command's, which ends with the page.
     assertEquals(await countProcesses(mark), 2);
     await page.goto("about:blank");
-    for (let left = 80; left && await countProcesses(mark) > 1; left--) {
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-    assertEquals(await countProcesses(mark), 1);
+    await until(async () => await countProcesses(mark) === 1, "the end of the command");
   }, { command: [...program, "--inspect", "--port", "0", "--", ...child], hasPort: true });
 }
 

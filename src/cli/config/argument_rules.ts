@@ -54,7 +54,7 @@ export function findViolation(
   } = {},
 ): RuleViolation | undefined {
   const scan = new CodeScan(words);
-  for (const name of programNames) scan.readProgram(name, true);
+  for (const name of programNames) scan.readProgram(name, 0);
   for (const [i, word] of words.entries()) {
     const state = word.argument ? explainArgument(words, i, word.argument) ?? scan.explainArgument() : undefined;
     if (state !== undefined) return { word: i, state };
@@ -101,14 +101,21 @@ function isOption(text: string): boolean {
   return /^-./s.test(text) && text !== "--";
 }
 
+/** Whether a word is an option that may take the next word as its value, also if that is `--`. */
+export function mayTakeValue(text: string): boolean {
+  return isOption(text) && !/^--[^=]+=/.test(text);
+}
+
 /** Options that never take the next word as their value, so that a script file may follow them. */
-const OPTION_WITHOUT_VALUE = /^(-A|-q|--quiet|--(allow|deny|no|unstable)(-[\w-]+)?|--[\w-]+=.*)$/s;
+const OPTION_WITHOUT_VALUE = /^(-A|-q|-jar|--quiet|--(allow|deny|no|unstable)(-[\w-]+)?|--[\w-]+=.*)$/s;
 
 /** Follows the words of a command, and whether a program reads the next one as code. */
 class CodeScan {
   /** The program that reads the next word as code. */
   program?: string;
   #runsScript = false;
+  /** The index of the program. */
+  #at = 0;
   readonly #words: readonly CommandWord[];
 
   constructor(words: readonly CommandWord[]) {
@@ -122,13 +129,14 @@ class CodeScan {
     return `${this.program} may read this word as code, so a call could run anything; ${remedy}, or ${UNSAFE}`;
   }
 
-  readProgram(word: string, isFirst: boolean): void {
+  readProgram(word: string, at: number): void {
     // A program that reads all of its words as code stays what it is.
     if (this.program !== undefined && !this.#runsScript) return;
-    const found = findCodeProgram(word, isFirst);
+    const found = findCodeProgram(word, at === 0);
     if (!found) return;
     this.program = found.name;
     this.#runsScript = found.runsScript;
+    this.#at = at;
   }
 
   readWord(at: number): void {
@@ -136,13 +144,23 @@ class CodeScan {
     if (text === undefined) return;
     if (this.#isScript(at, text)) this.program = undefined;
     // Any word may name a program, because many programs run what their words name.
-    else this.readProgram(text, at === 0);
+    else this.readProgram(text, at);
   }
 
   /** Whether a word is the script file of the program, which every call runs. */
   #isScript(at: number, text: string): boolean {
     return at > 0 && this.program !== undefined && this.#runsScript && this.#words[at].condition === undefined &&
       /^[^-\s]\S*$/.test(text) && /[./\\]/.test(text) && !findCodeProgram(text, false) &&
-      listWordsBefore(this.#words, at).every(({ text = "" }) => !isOption(text) || OPTION_WITHOUT_VALUE.test(text));
+      listWordsBefore(this.#words, at).every(({ text = "" }) => !isOption(text) || OPTION_WITHOUT_VALUE.test(text)) &&
+      !this.#hasCommandBefore(at);
+  }
+
+  /** Whether a command of the program, such as `test`, stands before a word. It may run every file that it is given. */
+  #hasCommandBefore(at: number): boolean {
+    const texts = this.#words.slice(this.#at, at).map(({ text = "" }) => text);
+    return texts.some((text, i) =>
+      i > 0 && !isOption(text) && !/^(--|run|serve)$/.test(text) &&
+      (!isOption(texts[i - 1]) || OPTION_WITHOUT_VALUE.test(texts[i - 1]))
+    );
   }
 }

@@ -9,7 +9,7 @@ import { toBaseName } from "../path.ts";
 const SCRIPT_RUNNERS = new Set([
   ..."sh bash dash ash zsh ksh mksh pdksh csh tcsh fish nu xonsh elvish".split(" "),
   ..."python pythonw pypy ipython micropython perl raku ruby jruby php lua luajit tclsh wish expect rscript".split(" "),
-  ..."node nodejs deno bun tsx ts-node qjs julia elixir groovy guile racket".split(" "),
+  ..."node nodejs deno bun tsx ts-node qjs julia elixir groovy guile racket java javaw dotnet".split(" "),
 ]);
 
 /** Programs for which any word may be code, or a command to run. */
@@ -19,12 +19,17 @@ const CODE_READERS = new Set([
   ..."sqlite sqlcipher duckdb psql mysql mariadb mongo mongosh redis-cli clickhouse clickhouse-client".split(" "),
   ..."sqlcmd cqlsh ssh autossh mosh plink env sudo doas su runuser ionice timeout nohup setsid".split(" "),
   ..."stdbuf strace ltrace chroot unshare nsenter systemd-run firejail bwrap xargs fd fdfind flock entr".split(" "),
-  ..."busybox toybox npx bunx pnpx uvx vi vim nvim ed gdb lldb".split(" "),
+  ..."busybox toybox npx bunx pnpx uvx vi vim nvim ed gdb lldb socat tmux".split(" "),
+  ..."pkexec gosu valgrind taskset chrt setarch unbuffer nodemon watchexec concurrently crontab".split(" "),
 ]);
 
 /** Such programs whose names are also plain words, as in `docker exec`. They count only as the program of a command. */
 const PLAIN_WORDS = new Set(
-  "find make time watch parallel at batch script command exec eval nice less more man view ex r".split(" "),
+  [
+    ..."find make time watch parallel at batch script command exec eval nice less more man view ex r screen".split(" "),
+    // They run code of the packages that they install.
+    ..."npm pnpm yarn pip pipx uv gem cargo composer conda mamba go".split(" "),
+  ],
 );
 
 /** How a program reads the words of its command line. */

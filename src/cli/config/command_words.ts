@@ -5,7 +5,7 @@
  */
 import { ToolError } from "../../library.ts";
 import { platform } from "../platform.ts";
-import { findViolation, type WordArgument } from "./argument_rules.ts";
+import { findViolation, mayTakeValue, type WordArgument } from "./argument_rules.ts";
 import type { KeyPath } from "./jsonc.ts";
 import type { CommandTool } from "./schema.ts";
 import { type Source, toMessage, type ToProblem } from "./source.ts";
@@ -110,12 +110,14 @@ function toWordArgument({ names: [name], onlyArgument }: Template, input: ToolIn
  */
 export function fillWords({ words, program, input }: ParsedCommand, args: Arguments): string[] {
   let optionsEnded = false;
+  let last = "";
   return words.flatMap(({ template, condition }) => {
     if (condition !== undefined && (args[condition] === undefined || args[condition] === false)) return [];
     const texts = fillWord(template, args);
     const { onlyArgument, startsWithArgument, names } = template;
     // A word between "--" and the argument may be a program, which reads the options after it.
-    if (!names.length) optionsEnded = texts[0] === "--";
+    // After an option, "--" may be its value.
+    if (!names.length) optionsEnded = texts[0] === "--" && !mayTakeValue(last);
     const canBeOption = startsWithArgument && !optionsEnded &&
       (onlyArgument === undefined || input.readKind(onlyArgument).isText);
     for (const text of texts) {
@@ -125,6 +127,7 @@ export function fillWords({ words, program, input }: ParsedCommand, args: Argume
         throw new ToolError(`Cannot run ${program}: ${names[0]} begins with "-", which would make it an option`);
       }
     }
+    last = texts.at(-1) ?? last;
     return texts;
   });
 }

@@ -343,6 +343,27 @@ for (
     "watch ./a.sh X",
     "xargs ./a.sh X",
     "env python3 f.py X",
+    // Commands of a program that run each file that they are given.
+    "deno test --allow-read ./a_test.ts X",
+    "deno -q test ./a_test.ts X",
+    "deno bench ./a.ts X",
+    "deno install ./a.ts X",
+    "bun test ./a.test.ts X",
+    "node inspect ./a.js X",
+    "deno --log-level debug test ./a.ts X",
+    "sudo deno test ./a.ts X",
+    // Programs that run what a word names.
+    "socat - X",
+    "tmux new X",
+    "screen X",
+    "java X",
+    "java -cp X",
+    "dotnet X",
+    "npm exec X",
+    "npm install X",
+    "uv run X",
+    "go run X",
+    "pkexec X",
   ]
 ) {
   Deno.test(`refused: ${command}`, () => assert(isRefused(command)));
@@ -380,6 +401,11 @@ for (
     ["docker exec X ls"],
     ["my-tool more X"],
     ["python3 f.py", "X"],
+    ["perl -I lib ./a.pl X"],
+    ["deno serve --allow-net ./a.ts X"],
+    ["java -jar app.jar X"],
+    ["dotnet app.dll X"],
+    ["poetry run python ./a.py X"],
     ["my-tool", "X"],
     ["wc -w", "X"],
     ["cat -", "X"],
@@ -560,6 +586,20 @@ Deno.test("a text begins with a dash only directly after --, not after a program
     assert(isError);
     assertStringIncludes(text, 'a begins with "-", which would make it an option');
   });
+  // An option may take the dashes as its value: `tar -I -- …` runs a program named "--", and reads options after it.
+  for (const option of ["-I", "--file", "-cf"]) {
+    await withServer(withTool({ run: ["printf", "[%s]", option, "--", "{{a}}"] }), async (client) => {
+      const { text, isError } = toOutcome(await client.callTool("it", { a: "--checkpoint-action=exec=sh" }));
+      assert(isError);
+      assertStringIncludes(text, 'a begins with "-", which would make it an option');
+      assertEquals(toOutcome(await client.callTool("it", { a: "x" })).text, `[${option}][--][x]`);
+    });
+  }
+  for (const before of [["--file=b"], ["-n", "--"]]) {
+    await withServer(withTool({ run: ["printf", "[%s]", ...before, "--", "{{a}}"] }), async (client) => {
+      assertStringIncludes(toOutcome(await client.callTool("it", { a: "-x" })).text, "[-x]");
+    });
+  }
   // A call can leave the dashes out.
   const optional = withTool({ run: ["printf", "[%s]", { if: "b", words: ["--"] }, "{{a}}"] }, {
     a: text,

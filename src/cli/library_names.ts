@@ -23,8 +23,7 @@ export async function findLibraryNames(): Promise<(specifier: string) => boolean
 }
 
 async function readNames(text: string, name: string): Promise<(specifier: string) => boolean> {
-  const { readJsonc } = await import("./config/jsonc.ts");
-  const { value } = readJsonc(text, name);
+  const value = name === "package.json" ? parse(text) : (await import("./config/jsonc.ts")).readJsonc(text, name).value;
   if (!isObject(value)) return () => false;
   if (name === "package.json") {
     const isInstalled = [value.dependencies, value.devDependencies].some((all) => isObject(all) && NAME in all);
@@ -34,6 +33,15 @@ async function readNames(text: string, name: string): Promise<(specifier: string
   // Deno derives the sub-paths of a package. Those of a file need names of their own.
   const isPackage = /^(jsr|npm):/.test(String(imports[NAME] ?? ""));
   return (specifier) => specifier in imports || isPackage || `${NAME}/` in imports && specifier !== NAME;
+}
+
+// A project that has only this library has no parser for comments.
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return;
+  }
 }
 
 async function readFile(path: string): Promise<string | undefined> {

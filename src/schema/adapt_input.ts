@@ -37,6 +37,9 @@ const LONG_TEXT = 1000;
 const MIN_TESTS = 10_000;
 const TESTS_PER_WEIGHT = 10;
 const MAX_TESTS = 1_000_000;
+// Powers of two: names to look for, and choices to compare, that take as long as a test.
+const NAMES_PER_TEST = 3;
+const CHOICES_PER_TEST = 5;
 // Steps to adapt one value to one schema.
 const STEP = 10;
 // Adapted values to remember. More of them would take too much memory.
@@ -45,6 +48,9 @@ const MAX_REMEMBERED = 100_000;
 const SHORT_SCHEMA = 16;
 // Maximum inserted defaults, because a short input can cause many of them.
 const MAX_DEFAULTS = 10_000;
+// Steps to copy a default for each unit of its weight, and the most that is weighed.
+const COPY = 5;
+const MAX_DEFAULT = 1_000_000;
 const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i;
 
 /**
@@ -161,10 +167,11 @@ class InputAdapter {
       const adapted = this.adapt(part, this.#toOwn(value, item), 0, isSure);
       if (adapted !== item) put(name, adapted);
     }
-    for (const [name, given] of defaults && isSure ? missing : []) {
+    for (const [name, given, weight] of defaults && isSure ? missing : []) {
       if (Object.hasOwn(value, name) && value[name] !== undefined) continue;
       if (!this.#defaultsLeft--) throw new RangeError();
-      put(name, structuredClone(given));
+      spend(COPY * weight);
+      put(name, weight ? structuredClone(given) : given);
     }
     return made;
   }
@@ -226,8 +233,10 @@ class InputAdapter {
     const kind = this.#options.revive && typeof value === "string" && schema[KIND];
     if (kind && toRevived(kind, value) === value) return false;
     if (!deep || !isObject(value)) return true;
+    const { properties } = this.#toKnown(schema);
+    this.#testsLeft -= properties.size + (Array.isArray(required) ? required.length : 0) >> NAMES_PER_TEST;
     if (Array.isArray(required) && required.some((name) => !Object.hasOwn(value, name))) return false;
-    for (const [name, part] of this.#toKnown(schema).properties) {
+    for (const [name, part] of properties) {
       if (Object.hasOwn(value, name) && !this.#fits(part, value[name], false)) return false;
     }
     return true;
@@ -243,6 +252,7 @@ class InputAdapter {
       return false;
     }
     const choices = toChoices(schema);
+    if (choices) this.#testsLeft -= choices.length >> CHOICES_PER_TEST;
     if (choices && !choices.some((choice) => toKind(choice) === kind)) return false;
     for (const forms of [anyOf, oneOf]) {
       if (Array.isArray(forms) && !forms.some((form) => this.#takes(form, kind, steps + 1))) return false;
@@ -288,7 +298,8 @@ class InputAdapter {
       const properties = new Map<string, unknown>(Object.entries(Object(schema.properties)));
       const missing = [...properties].flatMap(([name, part]) => {
         const { default: given }: JsonSchema = Object(part);
-        return given === undefined ? [] : [[name, given] as const]; // a pair
+        const weight = typeof given === "object" && given ? weigh(given, MAX_DEFAULT, true) : 0;
+        return given === undefined ? [] : [[name, given, weight] as const]; // a tuple
       });
       this.#known.set(schema, known = { properties, missing });
     }
@@ -299,7 +310,8 @@ class InputAdapter {
 /** The properties that a schema knows, and the defaults among them. */
 interface Known {
   readonly properties: ReadonlyMap<string, unknown>;
-  readonly missing: readonly (readonly [name: string, given: unknown])[];
+  /** With the weight of those that must be copied, because handlers may change them. */
+  readonly missing: readonly (readonly [name: string, given: unknown, weight: number])[];
 }
 
 /** A parsed JSON text. */

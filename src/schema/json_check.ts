@@ -35,6 +35,8 @@ const MAX_ISSUES = 20;
 const STEP = 10;
 const FAILURE = 60;
 const NAME = 12;
+// Steps for an item or a name, if those that were evaluated are remembered.
+const TRACKED = 8;
 // Characters of a message about alternatives.
 const MAX_MISFIT = 300;
 // Outcomes to remember. More of them would take too much memory.
@@ -163,7 +165,7 @@ class Validator {
     if (!own) return;
     this.#checkUnevaluated(sub, value, own);
     if (this.#found > before || !seen) return;
-    spend(8 * own.size);
+    spend(TRACKED * own.size);
     own.forEach((key) => seen.add(key));
   }
 
@@ -173,7 +175,7 @@ class Validator {
     const known = this.#known.get(sub)?.get(value);
     const keys = typeof known === "object" ? known : undefined;
     if (keys || known && !seen) {
-      spend(8 * (keys?.size ?? 0));
+      spend(TRACKED * (keys?.size ?? 0));
       return keys?.forEach((key) => seen?.add(key));
     }
     // A failure is looked for again if its message matters.
@@ -253,7 +255,7 @@ class Validator {
 
   #checkItems(sub: Node, list: readonly unknown[], own: Set<Key> | undefined): void {
     const { tuple = [], items, contains } = sub;
-    spend(list.length >> 3);
+    spend((own ? TRACKED : 2) * list.length);
     this.#bound(list.length, " items", sub.minItems, sub.maxItems);
     if (items !== undefined || tuple.length) {
       list.some((item, i) => {
@@ -305,7 +307,7 @@ class Validator {
 
   // The names of the value are not listed, because it may have very many that the schema does not know.
   #checkKnown(properties: ReadonlyMap<string, Sub>, value: Value, own: Set<Key> | undefined): void {
-    spend(properties.size);
+    spend(2 * properties.size);
     for (const [key, sub] of properties) {
       const item = lookUp(value, key);
       if (item !== undefined) this.#checkPart(key, sub, item, own);
@@ -432,9 +434,12 @@ class Validator {
   #checkUnevaluated(sub: Node, value: unknown, own: Set<Key>): void {
     if (!sub.isTracking) return;
     if (Array.isArray(value)) {
+      spend(TRACKED * value.length);
       value.forEach((item, i) => own.has(i) || this.#checkPart(i, sub.unevaluatedItems, item, own));
     } else if (isObject(value)) {
-      for (const key of this.#listKeys(value)) {
+      const keys = this.#listKeys(value);
+      spend(TRACKED * keys.length);
+      for (const key of keys) {
         const item = value[key];
         if (item !== undefined && !own.has(key)) this.#checkPart(key, sub.unevaluatedProperties, item, own);
       }

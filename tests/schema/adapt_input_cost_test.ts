@@ -159,3 +159,27 @@ Deno.test("a short value that several schemas lead to is adapted in few steps", 
   const given = readAdapted("5", { ...node, $defs: ladder }, { jsonText, defaults: true });
   assert(given.problem?.startsWith("cannot be checked: it takes too many steps"), JSON.stringify(given));
 });
+
+Deno.test("alternatives are tested in proportion to their properties", () => {
+  const strings = Object.fromEntries(list(1000, (i) => [`key${i}`, { type: "string" }]));
+  const form = () => ({ properties: { ...strings, z: { type: "string" } } });
+  let looks = 0;
+  const { hasOwn } = Object;
+  Object.hasOwn = (...args) => (looks++, hasOwn(...args));
+  try {
+    adaptInput(list(2000, () => ({ z: 1 })), { items: { anyOf: list(100, form) } }, { defaults: true });
+  } finally {
+    Object.hasOwn = hasOwn;
+  }
+  assert(looks < 10_000_000, `${looks} looks`);
+});
+
+Deno.test("copies of large defaults count towards the steps", () => {
+  const large = Object.fromEntries(list(100, (i) => [`key${i}`, i]));
+  const schema = (given: unknown) => ({ items: { properties: { x: { default: given } } } });
+  const given = list(9000, () => ({ y: 1 }));
+  assertEquals(readAdapted(given, schema(large), { defaults: true }).problem?.startsWith("cannot be checked"), true);
+  for (const small of [{ x: 1, y: [], z: "text" }, "a".repeat(300), []]) {
+    assertEquals(readAdapted(given, schema(small), { defaults: true }).problem, undefined);
+  }
+});

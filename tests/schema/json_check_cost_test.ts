@@ -348,3 +348,23 @@ Deno.test("a longer message may take more steps, and a larger schema too", () =>
   assert(!refused(forms(400), items(150, "x".repeat(60))));
   assert(!refused({ ...forms(400), $defs: { more: { enum: list(60_000, (i) => i) } } }, items(150, "")));
 });
+
+for (
+  const [name, form, value] of [
+    ["items that any value matches", { items: true, unevaluatedItems: false }, numbers(0.5)],
+    ["unevaluated items", { unevaluatedItems: true }, numbers(0.5)],
+    ["unevaluated properties", { unevaluatedProperties: true }, flat(0.5)],
+    ["a tuple", { prefixItems: [true] }, numbers(0.5)],
+    ["contains", { contains: true }, numbers(0.5)],
+  ] as const
+) {
+  Deno.test(`each look at a part of a value takes a step, also without a schema for it: ${name}`, () => {
+    compileJsonSchema({ allOf: list(20, () => ({ ...form })) })(value);
+    assertLess(20 * values * 0.5, countLatestSteps());
+  });
+}
+
+Deno.test("a long list passes a schema that looks at its items twice", () => {
+  const schema = { allOf: [{ items: true }, { uniqueItems: true }], unevaluatedItems: false };
+  assertEquals(compileJsonSchema(schema)(numbers(1)), []);
+});

@@ -3,6 +3,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, group, prompt, resource, type ServerOptions, service, tool } from "../../mod.ts";
 import { RpcError } from "../../src/testing/testing.ts";
+import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 import { start, toCall } from "./attack.ts";
@@ -168,6 +169,11 @@ const keyed = tool({
   run: () => "the secret",
 });
 
+const toTenants = (options: Untyped) => ({
+  path: "/:tenant",
+  auth: oauth({ issuers: ["https://login.example"], ...options }),
+});
+
 const strays: Readonly<Record<string, readonly [options: Untyped, request?: Request]>> = {
   cors: [{ cors: reject }, page()],
   challenge: [{ auth: { authenticate: () => undefined, challenge: reject } }],
@@ -177,6 +183,10 @@ const strays: Readonly<Record<string, readonly [options: Untyped, request?: Requ
       tool({ name: "secret", scopes: ["b"], run: () => "the secret" }),
     ],
   }],
+  "the scopes of a principal": [{ auth: () => ({ id: "ada", scopes: reject() }) }],
+  "the resource of oauth()": [toTenants({ resource: reject })],
+  "the audience of oauth()": [toTenants({ resource: () => "https://a.example/acme", audience: reject })],
+  "the audience in a list": [toTenants({ resource: () => "https://a.example/acme", audience: () => [reject()] })],
   describeError: [{ describeError: reject, handlers: [failing] }],
   "per of a service": [{ handlers: [keyed] }],
   publishSchema: [

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
+import { isStrayPromise } from "../../protocol/promises.ts";
 import type { AuthRoute, Challenge, PathFacts } from "../../core/auth.ts";
 import { toAudience } from "./claims.ts";
 import { readSecureUrl } from "./http.ts";
@@ -131,7 +132,7 @@ export function readResources(options: ResourceOptions): Resources {
   const toAudiences = typeof audience === "function" ? audience : () => [];
   const at = ({ route }: PathFacts) => {
     const params = encode(route());
-    return new Resource(resource(params), [toAudiences(params)].flat(), options);
+    return new Resource(toText(resource(params)), [toAudiences(params)].flat().map(toText), options);
   };
   const routes = (path: string) => {
     if (path.includes("/:")) return pathRoutes(path, (facts) => at(facts).metadata);
@@ -164,4 +165,10 @@ function encode(params: Readonly<Record<string, unknown>>): Readonly<Record<stri
     [name, typeof value === "string" ? encodeURIComponent(value) : value] as const
   );
   return Object.fromEntries(encoded);
+}
+
+function toText(value: unknown): string {
+  if (typeof value === "string") return value;
+  const state = isStrayPromise(value) ? "a promise" : `a value of type ${typeof value}`;
+  throw new TypeError(`Cannot use the resource of a path: resource() or audience() returned ${state}; return strings`);
 }

@@ -203,7 +203,9 @@ export class HttpAuthenticator implements Authenticator {
       if (isRefusal(found)) return found.status === 503 || found.status === 429 ? undefined : false;
       if (found === undefined || found === null) return false;
       const { id, scopes, expiresAt = Infinity } = readPrincipal(found, "authenticate()");
-      return id === principal.id && `${scopes}` === `${principal.scopes}` && expiresAt > now;
+      // As JSON, because a scope may contain a comma.
+      const hasSameScopes = JSON.stringify(scopes) === JSON.stringify(principal.scopes);
+      return id === principal.id && hasSameScopes && expiresAt > now;
     } catch (error) {
       report(error);
       return undefined;

@@ -298,7 +298,7 @@ behaviour("a call that is cancelled during its validation does not start its han
   open();
   // Its validation ends after those of the cancelled calls.
   await staying;
-  await turn();
+  await turn(10);
   assertEquals(ran, ["staying"]);
   assertEquals(takeFaults(), []);
 });
@@ -376,7 +376,7 @@ behaviour("a lost connection cancels a call only if it has no session", async (c
   if (era === "modern") await until(() => log.includes("cancelled 2"), "the call is cancelled");
   // In a session, a cancellation would arrive before the response to another call.
   assertEquals(textOf(await client.callTool("quick")), "quick");
-  await turn();
+  await turn(10);
   assertEquals(log.slice(2), era === "modern" ? ["cancelled 2"] : []);
   open();
   assertEquals(textOf(await staying), "1");

@@ -358,7 +358,7 @@ behaviour("closing waits for deferred work before it disposes services", async (
   const { client, server } = await connect({ handlers: [later] });
   await client.callTool("later");
   const closed = server.close();
-  await turn();
+  await turn(50);
   open();
   await closed;
   assertEquals(log, ["make db", "deferred", "dispose db result"]);

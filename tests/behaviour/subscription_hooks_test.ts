@@ -46,7 +46,7 @@ behaviour("a provider learns of the first and the last subscriber of a URI", asy
   assertEquals(calls.splice(0), ["+ note://1", "+ note://2"]);
   await first.close();
   await until(() => ends.count > 0, "the first subscription to end");
-  await turn();
+  await turn(10);
   assertEquals(calls, []);
   await second.close();
   await until(() => calls.length === 2, "both to be called");
@@ -96,11 +96,11 @@ Deno.test("a session that expires has left its resources", async () => {
   assertEquals(calls, ["+ note://1"]);
   await client.request("resources/unsubscribe", { uri: "note://1" });
   await client.request("resources/unsubscribe", { uri: "note://1" });
-  await turn();
+  await turn(10);
   await client.request("resources/subscribe", { uri: "note://1" });
   assertEquals(calls, ["+ note://1", "- note://1", "+ note://1"]);
   await clock.advance(25 * 60 * 60_000);
-  await turn();
+  await turn(10);
   assertEquals(calls, ["+ note://1", "- note://1", "+ note://1", "- note://1"]);
   await server.close();
 });
@@ -115,7 +115,7 @@ behaviour("callers from which `allow` hides the provider do not count", async (c
     decided = 0;
     const hidden = await client.subscribe({ resourceSubscriptions: ["note://1"] });
     await until(() => decided > 0, "the decision on the subscriber");
-    await turn();
+    await turn(10);
     assertEquals(calls, []);
     const seen = await ada.subscribe({ resourceSubscriptions: ["note://1"] });
     await until(() => calls.length === 1, "the subscriber");
@@ -126,7 +126,7 @@ behaviour("callers from which `allow` hides the provider do not count", async (c
     decided = 0;
     await (await ada.subscribe({ resourceSubscriptions: ["note://2"] })).close();
     await until(() => decided > 0, "the decision on the next subscriber");
-    await turn();
+    await turn(10);
     await until(() => calls.length % 2 === 0, "the provider to be called twice, or never");
     await hidden.close();
   }
@@ -153,11 +153,11 @@ behaviour("unsubscribe waits for a slow subscribe, and errors go to onError", as
     await (await client.subscribe({ resourceSubscriptions: ["note://1"] })).close();
     await until(() => ends.count > before, "the subscription to end");
   }
-  await turn();
+  await turn(10);
   assertEquals(calls, ["+ note://1"]);
   open();
   await until(() => calls.length === 2, "unsubscribe");
-  await turn();
+  await turn(10);
   assertEquals(calls, ["+ note://1", "- note://1"]);
   const faults = takeFaults().map(({ error, subject }) => [subject, Object(error).message]);
   assertEquals(faults, [["note://1", "cannot watch note://1"], ["note://1", "cannot leave note://1"]]);

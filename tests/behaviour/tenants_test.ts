@@ -346,7 +346,7 @@ Deno.test("limits hold for all tenants together", async () => {
   let ended = 0;
   const calls = ["acme", "bee", "cat"].map((tenant) => send(tenant).finally(() => ended++));
   await until(() => ended > 0 && count > 0, "a call is refused, and another one runs");
-  await turn();
+  await turn(10);
   assertEquals(count, 1);
   open();
   const statuses = (await Promise.all(calls)).map(({ status }) => status);

@@ -415,7 +415,7 @@ behaviour("notifications of a client reach the extension that it declares", asyn
   const all = [["monday", undefined, "notifications/audit/seen"], ["tuesday", undefined, "notifications/audit/seen"]];
   if (era === "modern") await until(() => seen.length === 2, "the notifications");
   await client.request(era === "modern" ? "server/discover" : "ping");
-  await turn(2);
+  await turn(10);
   assertEquals(seen, era === "modern" ? all : []);
   assertEquals(takeFaults().length, era === "modern" ? 1 : 0);
 });

@@ -63,7 +63,7 @@ Deno.test("nobody cancels, ends, answers or resumes what belongs to another call
   // A session that somebody else has begun is not taken over by a handshake.
   const taken = await send(initialize, { ...bob, ...hers });
   assert(taken.headers.get("mcp-session-id") !== hers["mcp-session-id"]);
-  await turn(2);
+  await turn(10);
   assertEquals(state.aborted, 0);
   await send(cancel, { ...ada, ...hers });
   await (await running).text();

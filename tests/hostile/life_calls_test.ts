@@ -21,7 +21,7 @@ async function withoutUnhandled(run: () => Promise<void>): Promise<void> {
   globalThis.addEventListener("unhandledrejection", listener);
   try {
     await run();
-    await turn(2);
+    await turn(10);
   } finally {
     globalThis.removeEventListener("unhandledrejection", listener);
   }

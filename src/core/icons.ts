@@ -6,7 +6,7 @@
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Icon } from "../protocol/types.ts";
-import type { OptionRule } from "./known_options.ts";
+import { type OptionRule, show } from "./known_options.ts";
 
 /** The fields of an icon, with their tests. Clients refuse other schemes, such as `javascript:` and `file:`. */
 const FIELDS: Readonly<Record<keyof Icon, readonly [test: (value: unknown) => boolean, state: string]>> = {
@@ -59,12 +59,4 @@ function findProblem(icons: unknown): string | undefined {
 function isSource(value: unknown): boolean {
   if (typeof value !== "string") return false;
   return /^https:\/\/\S+$/i.test(value) ? URL.canParse(value) : /^data:image\/[\w.+-]+[;,][^\s]*$/i.test(value);
-}
-
-function show(value: unknown): string {
-  return typeof value === "string"
-    ? JSON.stringify(value.slice(0, 60))
-    : Array.isArray(value)
-    ? "a list"
-    : typeof value;
 }

@@ -138,7 +138,7 @@ function findMeant(name: string, names: readonly string[]): string | undefined {
 }
 
 /** Shows a value for a message, without what it contains. */
-function show(value: unknown): string {
+export function show(value: unknown): string {
   if (Array.isArray(value)) return "a list";
   if (typeof value === "string") return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}…` : value);
   return typeof value === "object" && value ? "an object" : typeof value === "function" ? "a function" : String(value);

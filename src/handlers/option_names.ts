@@ -39,6 +39,5 @@ export const HANDLER_HINTS = {
   authorize: "allow",
   permissions: "scopes",
   roles: "scopes",
-  meta: "_meta",
   timeoutMs: "limits",
 } as const;

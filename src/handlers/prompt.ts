@@ -133,19 +133,23 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly run: (input: Infer<I>, ctx: Context<ServiceValues<S>>) => PromptReturn | Promise<PromptReturn>;
 }
 
+// Bundlers keep a spread that nothing uses, because a getter could run.
 const OPTIONS: KnownOptions<keyof PromptOptions<Schema>> = {
-  names: { ...HANDLER, ...DESCRIPTION, input: true, complete: true, run: true },
-  hints: {
-    ...HANDLER_HINTS,
-    arguments: "input",
-    args: "input",
-    argsSchema: "input",
-    parameters: "input",
-    handler: "run",
-    execute: "run",
-    callback: "run",
-    load: "run",
-  },
+  names: /* @__PURE__ */ Object.assign({}, HANDLER, DESCRIPTION, { input: true, complete: true, run: true } as const),
+  hints: /* @__PURE__ */ Object.assign(
+    {
+      meta: "_meta",
+      arguments: "input",
+      args: "input",
+      argsSchema: "input",
+      parameters: "input",
+      handler: "run",
+      execute: "run",
+      callback: "run",
+      load: "run",
+    } as const,
+    HANDLER_HINTS,
+  ),
 };
 
 /** A prompt for `handlers`. Tests can run it directly. */

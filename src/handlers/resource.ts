@@ -152,32 +152,21 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-const RESOURCE = {
-  ...HANDLER,
-  mimeType: true,
-  ttlMs: true,
-  cacheScope: ["public", "private"],
-  read: true,
-} as const;
+// Bundlers keep a spread that nothing uses, because a getter could run.
+const RESOURCE = /* @__PURE__ */ Object.assign(
+  { mimeType: true, ttlMs: true, cacheScope: ["public", "private"], read: true } as const,
+  HANDLER,
+);
 
-const RESOURCE_HINTS = {
-  ...HANDLER_HINTS,
-  handler: "read",
-  execute: "read",
-  callback: "read",
-  load: "read",
-  run: "read",
-} as const;
-
-const { meta: _, ...PROVIDER_HINTS } = RESOURCE_HINTS;
+const READ_HINTS = { handler: "read", execute: "read", callback: "read", load: "read", run: "read" } as const;
 
 const VARIABLES = "write a uri with variables, such as note://{id}";
 const PROVIDED = "use resourceProvider()";
 const LISTED = "return it with each resource of list";
 
 const FIXED: KnownOptions<keyof ResourceFixedOptions> = {
-  names: { uri: true, ...RESOURCE, ...DESCRIPTION, size: true, annotations: true },
-  hints: { ...RESOURCE_HINTS, uriTemplate: "uri" },
+  names: /* @__PURE__ */ Object.assign({ uri: true, size: true, annotations: true } as const, RESOURCE, DESCRIPTION),
+  hints: /* @__PURE__ */ Object.assign({ meta: "_meta", uriTemplate: "uri" } as const, HANDLER_HINTS, READ_HINTS),
   elsewhere: {
     params: VARIABLES,
     complete: VARIABLES,
@@ -188,24 +177,27 @@ const FIXED: KnownOptions<keyof ResourceFixedOptions> = {
 };
 
 const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText>> = {
-  names: {
-    uri: true,
-    ...RESOURCE,
-    ...DESCRIPTION,
-    annotations: true,
-    params: true,
-    complete: true,
-    list: "function",
-  },
-  hints: { ...RESOURCE_HINTS, uriTemplate: "uri", arguments: "params", input: "params" },
+  names: /* @__PURE__ */ Object.assign(
+    { uri: true, annotations: true, params: true, complete: true, list: "function" } as const,
+    RESOURCE,
+    DESCRIPTION,
+  ),
+  hints: /* @__PURE__ */ Object.assign(
+    { meta: "_meta", uriTemplate: "uri", arguments: "params", input: "params" } as const,
+    HANDLER_HINTS,
+    READ_HINTS,
+  ),
   elsewhere: { size: LISTED, subscribe: PROVIDED, unsubscribe: PROVIDED },
 };
 
 const FROM_URI = "use resource() with a uri";
 
 const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
-  names: { scheme: true, ...RESOURCE, list: "function", subscribe: "function", unsubscribe: "function" },
-  hints: PROVIDER_HINTS,
+  names: /* @__PURE__ */ Object.assign(
+    { scheme: true, list: "function", subscribe: "function", unsubscribe: "function" } as const,
+    RESOURCE,
+  ),
+  hints: /* @__PURE__ */ Object.assign({}, HANDLER_HINTS, READ_HINTS),
   elsewhere: {
     uri: FROM_URI,
     params: FROM_URI,

@@ -192,6 +192,7 @@ const OPTIONS: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
   },
   hints: {
     ...HANDLER_HINTS,
+    meta: "_meta",
     parameters: "input",
     arguments: "input",
     args: "input",

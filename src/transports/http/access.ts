@@ -4,9 +4,10 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
  */
+import { quote } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { findDeno } from "../../runtime.ts";
-import { type Authority, parseAuthority, quoted, toAddress, toOrigin } from "./access_options.ts";
+import { type Authority, parseAuthority, toAddress, toOrigin } from "./access_options.ts";
 
 /** Facts about a connection from the runtime or from code in front of the server, such as a router. */
 export interface ConnectionInfo {
@@ -65,12 +66,12 @@ export function checkCaller(
   // HTTP/2 has no Host header. The runtime puts its equivalent into the URL.
   const host = headers.get("host") ?? hostOf(request.url);
   const authority = parseAuthority(host);
-  if (!authority) return { status: 400, state: `the Host header is ${quoted(host)}`, reason: "host" };
+  if (!authority) return { status: 400, state: `the Host header is ${quote(host)}`, reason: "host" };
   const target = hostOf(request.url);
   if (target !== undefined && parseAuthority(target)?.name !== authority.name) {
     return {
       status: 403,
-      state: `its target is ${quoted(target)}, but its Host header is ${quoted(host)}`,
+      state: `its target is ${quote(target)}, but its Host header is ${quote(host)}`,
       reason: "host",
     };
   }
@@ -78,7 +79,7 @@ export function checkCaller(
   if (!known && (options.hosts.length || isLocal(request, info))) {
     return {
       status: 403,
-      state: `host ${quoted(host)} is not allowed; to allow it, set hosts: [${quoted(authority.name)}]`,
+      state: `host ${quote(host)} is not allowed; to allow it, set hosts: [${quote(authority.name)}]`,
       reason: "host",
     };
   }
@@ -87,7 +88,7 @@ export function checkCaller(
     if (!origin || known || isAddress(authority.name) || isDeployed()) return;
     return {
       status: 403,
-      state: `a page at ${quoted(host)} is not allowed; to allow it, set hosts: [${quoted(authority.name)}]`,
+      state: `a page at ${quote(host)} is not allowed; to allow it, set hosts: [${quote(authority.name)}]`,
       reason: "origin",
     };
   }
@@ -95,10 +96,10 @@ export function checkCaller(
   const grant = options.allows(origin);
   if (grant && (grant.credentials || !isUpgrade)) return;
   // An upgrade sends cookies and has no preflight, so CORS alone allows no page to do it.
-  const remedy = isUpgrade ? `origins: [${quoted(origin)}]` : `cors: { origins: [${quoted(origin)}] }`;
+  const remedy = isUpgrade ? `origins: [${quote(origin)}]` : `cors: { origins: [${quote(origin)}] }`;
   return {
     status: 403,
-    state: `origin ${quoted(origin)} is not allowed${grant ? " with cookies" : ""}; to allow it, set ${remedy}`,
+    state: `origin ${quote(origin)} is not allowed${grant ? " with cookies" : ""}; to allow it, set ${remedy}`,
     reason: "origin",
   };
 }

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { quote } from "../../protocol/errors.ts";
 
 /** Normalizes the hosts from the options. */
 export function readHosts(hosts?: readonly string[]): readonly string[] {
@@ -29,7 +30,7 @@ export function readOrigins(origins: readonly string[] = []): readonly string[] 
 export function readPath(path: string): string {
   if (isPlainPath(path)) return path;
   const [odd] = /[^\w/.~%;=,@!$&'()+-]/u.exec(path) ?? [];
-  return rejectOption(path, `a plain path like /mcp${odd ? `, because of ${quoted(odd)}` : ""}`);
+  return rejectOption(path, `a plain path like /mcp${odd ? `, because of ${quote(odd)}` : ""}`);
 }
 
 /** Whether a path has no parameters, and a URL would not spell it differently. */
@@ -88,10 +89,5 @@ export function toOrigin(text: string): string {
 }
 
 function rejectOption(given: string, wanted: string): never {
-  throw new TypeError(`Cannot create a server: ${quoted(given)} is not ${wanted}`);
-}
-
-/** Quotes at most 200 characters for a message. */
-export function quoted(value: string | undefined): string {
-  return JSON.stringify(String(value).slice(0, 200));
+  throw new TypeError(`Cannot create a server: ${quote(given)} is not ${wanted}`);
 }

@@ -64,20 +64,20 @@ export interface KeyedServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
 
 const HINTS = { scope: "per", lifetime: "per", close: "dispose", destroy: "dispose" } as const;
 
-const PER_CALL = { perCall: 'write per: "call" instead' };
+const PER_CALL = 'write per: "call" instead';
 
 const PER_KEY = "set per to a function that returns a key";
 
 const KEYED: KnownOptions<keyof KeyedServiceOptions<unknown>> = {
   names: { per: true, dispose: "function", idleMs: true, max: true },
   hints: HINTS,
-  elsewhere: PER_CALL,
+  elsewhere: { perCall: PER_CALL },
 };
 
 const UNKEYED: KnownOptions<keyof ServiceOptions<unknown>> = {
   names: { per: true, dispose: "function" },
   hints: HINTS,
-  elsewhere: { ...PER_CALL, key: PER_KEY, idleMs: PER_KEY, max: PER_KEY },
+  elsewhere: { perCall: PER_CALL, key: PER_KEY, idleMs: PER_KEY, max: PER_KEY },
 };
 
 /**

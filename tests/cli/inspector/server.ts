@@ -1,5 +1,6 @@
 // A server that shows all that the inspector page can do, and tries to break out of it.
 import { createServer, type Handler, media, prompt, resource, resourceLink, tool, ToolError } from "@x/mcp";
+import { INTERNALS } from "../../../src/core/internals.ts";
 
 /** Markup that must stay text wherever the page shows it. */
 const markup = `<img src=x onerror="document.title='broken'"><script>document.title='broken'</script>`;
@@ -235,9 +236,11 @@ const server = createServer({
   version: "1.2.3",
   title: "Inspected <b>server</b>",
   instructions: `Try everything. ${markup}`,
-  websiteUrl: "javascript:document.title='broken'",
   handlers: [...forms, ...runs, ...askers, ...hostile, ...resources, ...prompts],
   observer: { fault() {} },
 });
+
+// Other libraries do not check it.
+Object.assign(server[INTERNALS].engine.core.identity, { websiteUrl: "javascript:document.title='broken'" });
 
 export default server;

@@ -14,6 +14,7 @@ export async function loadAll(): Promise<void> {
     import("./config/file_resources.ts"),
     import("./config/folder.ts"),
     import("./config/glob.ts"),
+    import("./config/jsonc.ts"),
     import("./config/prompts.ts"),
     import("./config/required_permissions.ts"),
     import("./config/schema.ts"),

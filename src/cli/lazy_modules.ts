@@ -17,6 +17,7 @@ interface Modules {
   readonly "./config/file_resources.ts": typeof import("./config/file_resources.ts");
   readonly "./config/folder.ts": typeof import("./config/folder.ts");
   readonly "./config/glob.ts": typeof import("./config/glob.ts");
+  readonly "./config/jsonc.ts": typeof import("./config/jsonc.ts");
   readonly "./config/prompts.ts": typeof import("./config/prompts.ts");
   readonly "./config/required_permissions.ts": typeof import("./config/required_permissions.ts");
   readonly "./config/schema.ts": typeof import("./config/schema.ts");

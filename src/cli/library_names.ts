@@ -4,6 +4,7 @@
  * @module
  */
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
+import { importModule } from "./lazy_modules.ts";
 import { joinPath, toFolder } from "./path.ts";
 import { platform } from "./platform.ts";
 
@@ -23,7 +24,9 @@ export async function findLibraryNames(): Promise<(specifier: string) => boolean
 }
 
 async function readNames(text: string, name: string): Promise<(specifier: string) => boolean> {
-  const value = name === "package.json" ? parse(text) : (await import("./config/jsonc.ts")).readJsonc(text, name).value;
+  const value = name === "package.json"
+    ? parse(text)
+    : (await importModule("./config/jsonc.ts")).readJsonc(text, name).value;
   if (!isObject(value)) return () => false;
   if (name === "package.json") {
     const isInstalled = [value.dependencies, value.devDependencies].some((all) => isObject(all) && NAME in all);

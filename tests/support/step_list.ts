@@ -23,6 +23,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "docs:events": "writes a page; a test compares it",
   "publish:prepare": "changes a folder that is about to be published; tests/release/registry_test.ts runs its code",
   "load:worst": "takes most of an hour, and its figures need a machine without other load",
+  "load:shares": "takes minutes; tests/hostile/shares_test.ts runs one phase of each step",
   "figures": "its figures need a machine without other load",
   "bench": "its figures need a machine without other load",
   "bench:peers": "its figures need a machine without other load",

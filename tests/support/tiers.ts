@@ -14,6 +14,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/cli/": "starts hundreds of processes, and opens the inspector in a browser",
   "tests/extensions/type_errors_test.ts": "starts the compiler",
   "tests/handlers/type_errors_test.ts": "starts the compiler",
+  "tests/hostile/shares_test.ts": "fills every pot of three servers, in phases that wait for other clients",
   "tests/hostile/streams_quiet_test.ts": "waits until a runtime would cut an idle stream",
   "tests/peers/": "starts the processes of other servers and clients",
   "tests/release/": "packs, publishes and installs the package, and runs every program of the pages",

@@ -1,0 +1,151 @@
+// Clients that take as much of every pot as they get, and take it again when they have lost it.
+import { toCall, toGet, toListen, toSlowCall } from "../../hostile/attack.ts";
+import { ask, initialize, toConsent, toEnd, toMessage, toTalk } from "./requests.ts";
+import { type Caller, send, type Site } from "./sites.ts";
+
+/** Who the attackers are. */
+export type Origin = "one address" | "16 networks of /56" | "one token";
+export const ORIGINS: readonly Origin[] = ["one address", "16 networks of /56", "one token"];
+
+/** Requests of each step in a round. */
+const TIMES = 8;
+/** What is held of each kind and released in a round, so that other clients could come first. */
+const RELEASED = 4;
+
+/** Phases after which each attacker has taken each step alone, and all of them at once. */
+export const PHASES = 14;
+
+type Step = () => unknown;
+
+/** All attackers of one server. */
+export class Attackers {
+  /** Steps so far. */
+  steps = 0;
+  /** Errors that `fetch` threw. */
+  readonly errors: string[] = [];
+  readonly #site: Site;
+  readonly #origin: Origin;
+  readonly #streams = new Set<ReadableStream<Uint8Array>>();
+  readonly #bodies = new Set<() => unknown>();
+  #callers = 0;
+  #tenants = 0;
+
+  constructor(site: Site, origin: Origin) {
+    this.#site = site;
+    this.#origin = origin;
+  }
+
+  /** Takes steps without waiting for their responses: in the first phase all, and in each other phase only one. */
+  attack(phase: number): void {
+    const steps = this.#listSteps();
+    const at = phase % (steps.length + 1);
+    for (const step of at === 0 ? steps : [steps[at - 1]]) {
+      for (let i = 0; i < TIMES; i++, this.steps++) this.#run(step);
+    }
+    this.#release(RELEASED);
+  }
+
+  /** Releases everything. */
+  stop(): void {
+    this.#release(Infinity);
+  }
+
+  #listSteps(): readonly Step[] {
+    const { hasTenants, hasTokens } = this.#site;
+    return [
+      () => this.#upload(1),
+      () => this.#upload(200_000),
+      () => this.#post(toListen({ resourceSubscriptions: ["test://a"] })),
+      () => this.#post(toCall("wait", { text: "x".repeat(20_000) })),
+      () => this.#post(toCall("narrow")),
+      () => this.#post(toCall("late")),
+      () => this.#post(toCall("keep")),
+      () => this.#fillSession(),
+      () => this.#endSession(),
+      () => this.#consent(),
+      ...hasTenants ? this.#listTenantSteps() : [],
+      ...hasTokens ? [() => this.#post(toCall("quick"), { ...this.#next(), token: "junk" })] : [],
+    ];
+  }
+
+  #listTenantSteps(): readonly Step[] {
+    return ["open", "check", "make"].map((kind) => () => {
+      const path = this.#site.toPath(`${kind}${this.#tenants++}`);
+      return this.#post(toCall("quick"), { ...this.#next(), path });
+    });
+  }
+
+  async #run(step: Step): Promise<void> {
+    try {
+      await step();
+    } catch (error) {
+      this.errors.push(`fetch threw ${error}`);
+    }
+  }
+
+  /** Sends a request, and holds its response if that goes on. */
+  async #post(request: Request, caller: Caller = this.#next()): Promise<void> {
+    const { status, headers, body } = await send(this.#site, caller, request);
+    if (!body) return;
+    if (status === 200 && headers.get("content-type")?.includes("event")) this.#streams.add(body);
+    else await new Response(body).text().catch(() => {});
+  }
+
+  async #upload(bytes: number): Promise<void> {
+    const { request, write, abort } = toSlowCall("quick");
+    this.#bodies.add(abort);
+    write(bytes);
+    await this.#post(request);
+  }
+
+  async #fillSession(): Promise<void> {
+    const caller = this.#next();
+    const session = await initialize(this.#site, caller);
+    await this.#post(toTalk(session, "say", { times: 20 }), caller);
+    await this.#post(toMessage(session, "notifications/cancelled", { requestId: 7 }), caller);
+    await this.#post(toGet(session), caller);
+  }
+
+  async #endSession(): Promise<void> {
+    const caller = this.#next();
+    await this.#post(toEnd(await initialize(this.#site, caller)), caller);
+  }
+
+  async #consent(): Promise<void> {
+    const caller = this.#next();
+    await this.#post(toConsent(await ask(this.#site, caller)), caller);
+  }
+
+  /** Releases the oldest streams and bodies. */
+  #release(count: number): void {
+    for (const stream of [...this.#streams].slice(0, count)) {
+      this.#streams.delete(stream);
+      stream.cancel().catch(() => {});
+    }
+    for (const abort of [...this.#bodies].slice(0, count)) {
+      this.#bodies.delete(abort);
+      abort();
+    }
+  }
+
+  #next(): Caller {
+    const n = this.#callers++;
+    const { toPath, hasTokens } = this.#site;
+    const path = toPath("eve");
+    const token = hasTokens ? toToken(this.#origin, n) : undefined;
+    if (this.#origin === "16 networks of /56") return { path, token, info: { remoteAddr: { hostname: toAddress(n) } } };
+    if (this.#origin === "one token" && !hasTokens) return { path, info: { principal: { id: "eve" } } };
+    return { path, token, info: { remoteAddr: { hostname: "198.51.100.1" } } };
+  }
+}
+
+/** The token of a request. Only attackers with one token have one that is valid, and it takes time each time. */
+function toToken(origin: Origin, n: number): string {
+  return origin === "one token" ? "slow-eve" : `junk-${n}`;
+}
+
+/** An address of one of 16 networks of /56, of all networks of /64 that these have. */
+function toAddress(n: number): string {
+  const network = `2001:db8:${(n % 16 + 1).toString(16)}:${(0x1200 + (n >> 4) % 256).toString(16)}`;
+  return `${network}::${(n % 65_535).toString(16)}`;
+}

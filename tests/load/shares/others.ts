@@ -1,0 +1,170 @@
+// Clients that use a server as they did before it was attacked.
+import { toCall, toGet, toListen } from "../../hostile/attack.ts";
+import { ask, initialize, toConsent, toRead, toTalk } from "./requests.ts";
+import { type Caller, send, type Site } from "./sites.ts";
+
+/** Bytes of a body that waits for its turn. If it is slow, it counts 192 KiB more, and 256 KiB may use the reserve. */
+const LARGE_BODY = 60_000;
+/** Milliseconds after which something counts as lost. */
+const LATE_MS = 10_000;
+
+/** What clients have before an attack. */
+interface Held {
+  readonly session: string;
+  /** Id of the first event that the session keeps. */
+  readonly event: string;
+  /** URI of the kept result. */
+  readonly kept: string;
+  /** State of a consent that is given after the attack. */
+  readonly consent: string;
+}
+
+/** All other clients of one server. */
+export class Others {
+  /** Checks so far. */
+  checks = 0;
+  /** What was lost. */
+  readonly lost: string[] = [];
+  slowestCallMs = 0;
+  readonly #site: Site;
+  readonly #ada: Caller;
+  readonly #bob: Caller;
+  readonly #cyd: Caller;
+  readonly #dan: Caller;
+  #held: Held = { session: "", event: "", kept: "", consent: "" };
+  #notifications = 0;
+  #isSubscribed = true;
+  #listening?: Promise<void>;
+
+  constructor(site: Site) {
+    this.#site = site;
+    [this.#ada, this.#bob, this.#cyd, this.#dan] = ["ada", "bob", "cyd", "dan"].map((name, i) =>
+      toCaller(site, name, i)
+    );
+  }
+
+  /** Opens a subscription and a session with events, keeps a result, and asks for a consent. */
+  async start(): Promise<void> {
+    const subscription = await send(this.#site, this.#ada, toListen({ resourceSubscriptions: ["test://a"] }));
+    this.#listening = this.#listen(subscription.body);
+    const session = await initialize(this.#site, this.#bob);
+    const said = await this.#read(this.#bob, toTalk(session, "say", { times: 5 }));
+    const [event = ""] = /(?<=^id: ).+$/m.exec(said) ?? [];
+    const [kept = ""] = /result:\/\/keep\/[^"\\ :]+/.exec(await this.#read(this.#cyd, toCall("keep"))) ?? [];
+    this.#held = { session, event, kept, consent: await ask(this.#site, this.#cyd) };
+  }
+
+  /** Checks that everything is as it was. */
+  async check(): Promise<void> {
+    const { session, event, kept } = this.#held;
+    this.checks++;
+    for (const caller of [this.#ada, this.#dan]) await this.#checkCall(caller);
+    await this.#expect("the call of a handler that few may run", this.#read(this.#dan, toCall("narrow")), /"narrow"/);
+    await this.#expect("the call with a large body", this.#upload(this.#dan), /"quick"/);
+    await this.#expect("the session", this.#read(this.#bob, toTalk(session, "quick")), /"quick"/);
+    await this.#expect("the replay", this.#readUntil(this.#bob, toGet(session, event), "said"), /said/);
+    await this.#expect("the kept result", this.#read(this.#cyd, toRead(kept)), /xxxx/);
+    await this.#expect("the subscription", this.#untilNotified(), /notified/);
+  }
+
+  /** Gives the consent. Call it after the last check. */
+  async finish(): Promise<void> {
+    await this.#expect("the consent", this.#read(this.#cyd, toConsent(this.#held.consent)), /"accept"/);
+  }
+
+  /** Waits until the subscription has ended with its server. */
+  async end(): Promise<void> {
+    await this.#listening;
+  }
+
+  async #checkCall(caller: Caller): Promise<void> {
+    const since = performance.now();
+    await this.#expect(`a call at ${caller.path}`, this.#read(caller, toCall("quick")), /"quick"/);
+    this.slowestCallMs = Math.max(this.slowestCallMs, performance.now() - since);
+  }
+
+  async #expect(what: string, answer: Promise<string>, wanted: RegExp): Promise<void> {
+    let timer;
+    const late = new Promise<string>((resolve) => timer = setTimeout(resolve, LATE_MS, "no answer"));
+    const text = await Promise.race([answer, late]).catch(String);
+    clearTimeout(timer);
+    if (!wanted.test(text)) this.lost.push(`${what}: ${text.slice(0, 300)}`);
+  }
+
+  async #read(caller: Caller, request: Request): Promise<string> {
+    return await (await send(this.#site, caller, request)).text();
+  }
+
+  async #readUntil(caller: Caller, request: Request, end: string): Promise<string> {
+    const { body } = await send(this.#site, caller, request);
+    const decoder = new TextDecoder();
+    let text = "";
+    // Leaving the loop closes the stream.
+    for await (const piece of body ?? []) {
+      text += decoder.decode(piece, { stream: true });
+      if (text.includes(end)) break;
+    }
+    return text;
+  }
+
+  /** A call whose body arrives in two pieces. */
+  async #upload(caller: Caller): Promise<string> {
+    const { request, write, finish } = toLargeCall();
+    const answer = this.#read(caller, request);
+    await write();
+    await new Promise((resolve) => setTimeout(resolve));
+    await finish();
+    return await answer;
+  }
+
+  async #listen(body: ReadableStream<Uint8Array> | null): Promise<void> {
+    try {
+      for await (const piece of body ?? []) {
+        if (new TextDecoder().decode(piece).includes("resources/updated")) this.#notifications++;
+      }
+    } catch {
+      // Closing the server may end the stream with an error.
+    }
+    this.#isSubscribed = false;
+  }
+
+  async #untilNotified(): Promise<string> {
+    const before = this.#notifications;
+    this.#site.server.resourceUpdated("test://a");
+    const end = performance.now() + LATE_MS;
+    while (this.#notifications === before && this.#isSubscribed && performance.now() < end) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    if (!this.#isSubscribed) return "it has ended";
+    return this.#notifications > before ? "notified" : "it got no notification";
+  }
+}
+
+function toCaller({ toPath, hasTokens }: Site, name: string, index: number): Caller {
+  // The last client has a token that takes time.
+  const token = hasTokens ? `${name === "dan" ? "slow" : "known"}-${name}` : undefined;
+  return { path: toPath(name), token, info: { remoteAddr: { hostname: `192.0.2.${77 + index}` } } };
+}
+
+/** A call with a large body, whose second half is sent by `finish`. */
+function toLargeCall() {
+  const small = toCall("quick", { text: "x".repeat(LARGE_BODY) });
+  const { readable, writable } = new TransformStream<Uint8Array>();
+  const writer = writable.getWriter();
+  const bytes = small.arrayBuffer().then((buffer) => new Uint8Array(buffer));
+  const init: RequestInit & { readonly duplex: "half" } = {
+    method: "POST",
+    headers: small.headers,
+    body: readable,
+    duplex: "half",
+  };
+  return {
+    request: new Request(small.url, init),
+    // A server that refuses the body stops reading it.
+    write: async () => await writer.write((await bytes).subarray(0, LARGE_BODY / 2)).catch(() => {}),
+    finish: async () => {
+      await writer.write((await bytes).subarray(LARGE_BODY / 2)).catch(() => {});
+      await writer.close().catch(() => {});
+    },
+  };
+}

@@ -1,0 +1,148 @@
+// The servers that are attacked, with small limits, so that every pot is full within a second.
+import { z } from "zod";
+import { createServer, extension, resource, type Server, tool } from "../../../mod.ts";
+import { custom } from "../../../src/auth/auth.ts";
+import { INTERNALS } from "../../../src/core/internals.ts";
+import type { LimitOptions } from "../../../src/core/limits.ts";
+import { limits } from "../../../src/limits/limits.ts";
+import { customStore, memoryStore, type Store, type StoreEngine } from "../../../src/stores/stores.ts";
+import { any } from "../../hostile/attack.ts";
+
+/** Who sends a request, and where to. */
+export interface Caller {
+  readonly path: string;
+  readonly info: { readonly principal?: { readonly id: string }; readonly remoteAddr?: { readonly hostname: string } };
+  readonly token?: string;
+}
+
+/** A server, and the pots that it has. */
+export interface Site {
+  readonly server: Pick<Server, "fetch" | "close" | "resourceUpdated" | typeof INTERNALS>;
+  /** The path of a client. */
+  toPath(client: string): string;
+  /** Whether callers need a token. */
+  readonly hasTokens?: boolean;
+  /** Whether the path names a tenant, and state is in a store. */
+  readonly hasTenants?: boolean;
+}
+
+/** How long whatever is slow takes, in milliseconds. */
+const SLOW_MS = 50;
+const STORE_MS = 10;
+
+/** A reserve has more places than there are networks, as with the default limits. */
+const LIMITS: LimitOptions = {
+  memory: { bytes: 48_000_000, bytesPerClient: 4_000_000 },
+  streams: { open: 128, openPerClient: 16 },
+  calls: { running: 128, runningPerClient: 16, waiting: 128, closeMs: 10 },
+  sessions: { open: 200, openPerClient: 50 },
+  endpoints: { open: 128 },
+  auth: { running: 128, runningPerPeer: 16 },
+  replay: { bytes: 400_000 },
+  request: { bodyMs: 5000, allBodiesBytes: 4_000_000 },
+};
+
+/** A server for all callers, with all state in memory. */
+export function startOpen(): Site {
+  return { server: createServer({ ...toOptions(), path: "/mcp", handlers: listHandlers() }), toPath: () => "/mcp" };
+}
+
+/** A server with a path for each tenant, whose checks and handlers may be slow, and with state in a slow store. */
+export function startTenants(): Site {
+  const server = createServer({
+    ...toOptions(),
+    limits: { ...LIMITS, perTenant: { running: 24 } },
+    path: "/:tenant/mcp",
+    params: z.object({ tenant: z.string().refine((name) => name.startsWith("check") ? slowly(true) : true) }),
+    handlers: ({ tenant }) => tenant.startsWith("make") ? slowly(listHandlers()) : listHandlers(),
+    store: makeSlowStore(),
+    secret: "a secret of at least thirty-two characters",
+  });
+  return { server, toPath: (client) => `/${client}/mcp`, hasTenants: true };
+}
+
+/** A server that knows some tokens at once, and has to look up all others. */
+export function startProtected(): Site {
+  const auth = custom((request) => {
+    const [, kind, id] = /^Bearer (known|slow)-(\w+)$/.exec(request.headers.get("authorization") ?? "") ?? [];
+    if (kind === "known") return { id };
+    return slowly(kind === "slow" ? { id } : undefined);
+  });
+  const server = createServer({ ...toOptions(), path: "/mcp", handlers: listHandlers(), auth });
+  return { server, toPath: () => "/mcp", hasTokens: true };
+}
+
+/** Sends a request as a caller. */
+export async function send({ server }: Site, { path, info, token }: Caller, request: Request): Promise<Response> {
+  const own = new Request(new URL(path, request.url), request);
+  if (token !== undefined) own.headers.set("authorization", `Bearer ${token}`);
+  return await server.fetch(own, info);
+}
+
+function toOptions() {
+  return { name: "shares", version: "1.0.0", limits: LIMITS, observer: { fault() {} } };
+}
+
+function listHandlers() {
+  const late = extension({ id: "test.example/late" });
+  const answersFirst = late.attribute({
+    wrap(call, next) {
+      call.detach();
+      next().catch(() => {});
+      return { content: [] };
+    },
+  });
+  const narrow = limits({ concurrency: 2 });
+  return [
+    late,
+    tool({ name: "quick", input: any, run: () => "quick" }),
+    tool({ name: "narrow", input: any, limits: narrow, run: () => slowly("narrow", 1) }),
+    tool({ name: "wait", input: any, run: (_, { signal }) => untilCancelled(signal) }),
+    tool({ name: "late", input: any, extensions: [answersFirst], run: () => slowly("late", 4 * SLOW_MS) }),
+    tool({
+      name: "say",
+      input: z.object({ times: z.number() }),
+      async run({ times }, { log }) {
+        for (let i = 0; i < times; i++) await log.info("x".repeat(1000));
+        return "said";
+      },
+    }),
+    tool({
+      name: "keep",
+      limits: limits({ resultBytes: 2000, onLarge: "link", keepBytes: 2_000_000 }),
+      run: () => "x".repeat(20_000),
+    }),
+    tool({
+      name: "consent",
+      input: any,
+      run: async (_, ctx) => (await ctx.elicit("sure", { message: "?", schema: sure, singleUse: true })).action,
+    }),
+    resource({ uri: "test://a", name: "a", read: () => "" }),
+  ];
+}
+
+const sure = z.object({ ok: z.boolean() });
+
+function makeSlowStore(): Store {
+  return customStore(async (): Promise<StoreEngine> => {
+    const engine = await memoryStore()[INTERNALS].connect();
+    return {
+      get: async (...given) => await slowly(engine.get(...given), STORE_MS),
+      set: async (...given) => await slowly(engine.set(...given), STORE_MS),
+      delete: async (...given) => await slowly(engine.delete(...given), STORE_MS),
+      append: async (...given) => await slowly(engine.append(...given), STORE_MS),
+      read: async (...given) => await slowly(engine.read(...given), STORE_MS),
+      trim: async (...given) => await slowly(engine.trim(...given), STORE_MS),
+      listen: engine.listen && ((onRing) => engine.listen?.(onRing) ?? (() => {})),
+    };
+  });
+}
+
+/** Resolves to a value after some time. */
+function slowly<T>(value: T, ms: number = SLOW_MS): Promise<Awaited<T>> {
+  return new Promise((resolve) => setTimeout(async () => resolve(await value), ms));
+}
+
+function untilCancelled(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+}

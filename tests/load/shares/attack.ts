@@ -1,4 +1,5 @@
 // An attack on every pot of three servers, while other clients use them.
+import type { PotName } from "../../../src/core/account.ts";
 import { INTERNALS } from "../../../src/core/internals.ts";
 import { Attackers, type Origin } from "./attackers.ts";
 import { Others } from "./others.ts";
@@ -14,7 +15,7 @@ export interface Shares {
   readonly lost: readonly string[];
   readonly slowestCallMs: number;
   /** How full each pot was at most, in percent, by name. Of pots without a total, the number that was held. */
-  readonly fullest: ReadonlyMap<string, number>;
+  readonly fullest: ReadonlyMap<PotName, number>;
 }
 
 /** How long to attack. */
@@ -28,7 +29,7 @@ export async function attack(origin: Origin, duration: Duration): Promise<Shares
   const sites = [startOpen(), startTenants(), startProtected()];
   const others = sites.map((site) => new Others(site));
   const attackers = sites.map((site) => new Attackers(site, origin));
-  const fullest = new Map<string, number>();
+  const fullest = new Map<PotName, number>();
   for (const each of others) await each.start();
   await runPhases(duration, {
     attack: (phase) => attackers.forEach((each) => each.attack(phase)),
@@ -81,7 +82,7 @@ async function runPhase(phase: number, { attack, stop, look, check }: Parts): Pr
   stop();
 }
 
-function lookAt({ server }: Site, fullest: Map<string, number>): void {
+function lookAt({ server }: Site, fullest: Map<PotName, number>): void {
   for (const { name, used, total } of server[INTERNALS].engine.accounts.pots.values()) {
     const now = total === Infinity ? used : Math.round(100 * used / total);
     fullest.set(name, Math.max(fullest.get(name) ?? 0, now));

@@ -133,9 +133,9 @@ export class Attackers {
     const { toPath, hasTokens } = this.#site;
     const path = toPath("eve");
     const token = hasTokens ? toToken(this.#origin, n) : undefined;
-    if (this.#origin === "16 networks of /56") return { path, token, info: { remoteAddr: { hostname: toAddress(n) } } };
-    if (this.#origin === "one token" && !hasTokens) return { path, info: { principal: { id: "eve" } } };
-    return { path, token, info: { remoteAddr: { hostname: "198.51.100.1" } } };
+    const hostname = this.#origin === "16 networks of /56" ? toAddress(n) : "198.51.100.1";
+    const principal = this.#origin === "one token" && !hasTokens ? { id: "eve" } : undefined;
+    return { path, token, info: { remoteAddr: { hostname }, principal } };
   }
 }
 

@@ -16,8 +16,11 @@ export function isWatchable(uris: readonly string[], { streams: { watchedUris } 
 }
 
 /** Tests whether a caller may learn of a change, which requires that it may see the changed thing. */
-export function mayNotify({ core, registry }: Engine, change: Change, call: Call): boolean | Promise<boolean> {
+export function mayNotify(engine: Engine, change: Change, call: Call): boolean | Promise<boolean> {
+  const { core, registry } = engine;
   if (change.kind === "close" || change.kind === "log") return true;
+  // Rules that are not loaded may disable the changed thing. Messages report why they cannot be loaded.
+  if (core.prepare) return core.prepare().then(() => mayNotify(engine, change, call), () => false);
   if (change.kind === "resource") return registry.compiled("resources")?.isVisible?.(change.uri, call) ?? true;
   const { handlers, toggled } = change;
   if (!handlers || handlers.some(({ allow }) => !allow)) return true;

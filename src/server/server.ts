@@ -244,6 +244,8 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
       return async () => (await import("../core/recheck.ts")).recheck(call, core, registry);
     },
     async readResource(call, uri) {
+      // Rules that are not loaded may disable the resource.
+      if (core.prepare) await core.prepare();
       const { readInner } = await import("../core/inner_read.ts");
       return await readInner(call, uri, { core, scheduler, method: registry.methods.get("resources/read") });
     },

@@ -22,6 +22,7 @@ import type {
   TopicListener,
 } from "../core/store.ts";
 import { systemClock } from "../core/timers.ts";
+import { readSyncVerdict } from "../core/verdict.ts";
 import { isWithin } from "../protocol/weight.ts";
 import { InstanceState } from "./instance_state.ts";
 import { Subscription } from "./subscription.ts";
@@ -138,10 +139,9 @@ export class CustomStore implements Store {
 
   get(key: string): Maybe<StoredValue | undefined> {
     checkKey("get", key);
-    // Rows of a database may have further properties.
     return then(
       this.#run("get", (engine) => engine.get(key)),
-      (found) => found && { value: found.value, version: found.version },
+      readStored,
     );
   }
 
@@ -152,12 +152,14 @@ export class CustomStore implements Store {
     // A repetition after a lost answer has the same token, and so does not conflict with itself.
     const token = toToken();
     const done = this.#run("set", (engine) => engine.set(key, value, { ttlMs, version, token }));
-    return then(done, (isSet) => isSet ? token : undefined);
+    // A result of a database, such as `{ changes: 0 }`, would count as true.
+    return then(done, (isSet) => readSyncVerdict(isSet, "set() of the store's engine") ? token : undefined);
   }
 
   delete(key: string, { version }: DeleteOptions = {}): Maybe<boolean> {
     checkKey("delete", key);
-    return this.#run("delete", (engine) => engine.delete(key, { version }));
+    const done = this.#run("delete", (engine) => engine.delete(key, { version }));
+    return then(done, (isDeleted) => readSyncVerdict(isDeleted, "delete() of the store's engine"));
   }
 
   append(log: string, value: string, { ttlMs, max }: AppendOptions): Maybe<number> {
@@ -420,6 +422,16 @@ export class CustomStore implements Store {
 
 function then<T, U>(value: Maybe<T>, next: (value: T) => Maybe<U>): Maybe<U> {
   return value instanceof Promise ? value.then(next) : next(value);
+}
+
+// Rows of a database may have further properties. Without a version, the next write would be unconditional.
+function readStored(found: StoredValue | null | undefined): StoredValue | undefined {
+  if (found === undefined || found === null) return;
+  const { value, version } = found;
+  if (typeof value === "string" && typeof version === "string") return { value, version };
+  throw new TypeError(
+    "Cannot get a value: get() of the store's engine returned no value and version that are strings; return both, or undefined",
+  );
 }
 
 function toToken(): string {

@@ -126,3 +126,38 @@ Deno.test("a value that expires while it is replaced does not make room twice", 
   [now, isRunning] = [9, true];
   assertThrows(() => write(1300), Error, "holds 2600 bytes");
 });
+
+Deno.test("a result of an engine that merely counts as true changes nothing that was decided by it", async () => {
+  const odd: readonly unknown[] = [undefined, null, 1, 0, "OK", "", {}, { changes: 0 }, [], Symbol("true")];
+  for (const value of odd) {
+    const engine = await spoil(() => ({ set: () => value as never, delete: () => value as never })); // as an author errs
+    const store = customStore(engine);
+    for (const run of [() => store.set("key", "a", { ttlMs: 1000 }), () => store.delete("key")]) {
+      await assertRejects(async () => await run(), Error, "return true or false");
+    }
+    await store.close();
+  }
+});
+
+Deno.test("a value of an engine that has no version is refused, because writes with it would replace any value", async () => {
+  const odd: readonly unknown[] = [
+    "text",
+    1,
+    true,
+    {},
+    { value: "a" },
+    { version: "1" },
+    { value: "a", version: 1 },
+    [],
+  ];
+  for (const value of odd) {
+    const store = customStore(await spoil(() => ({ get: () => value as never }))); // as an author errs
+    await assertRejects(async () => await store.get("key"), Error, "no value and version that are strings");
+    await store.close();
+  }
+  for (const absent of [undefined, null]) {
+    const store = customStore(await spoil(() => ({ get: () => absent as never }))); // as some clients do
+    assertEquals(await store.get("key"), undefined);
+    await store.close();
+  }
+});

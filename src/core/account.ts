@@ -42,6 +42,7 @@ export type PotName =
   | "auth.running"
   | "auth.refused"
   | "handler.keepBytes"
+  | "handler.waiting"
   | "sessions.open"
   | "sessions.ending"
   | "store.operations"
@@ -338,6 +339,12 @@ export class Account {
   /** The account that is compared with others: that of the network, of the client, or of all unknown clients. */
   get root(): Account {
     return this.#all.toRoot(this.#listNodes());
+  }
+
+  /** Identifies the client, or its network, in a queue in which clients take turns. */
+  get turnKey(): unknown {
+    const { root } = this;
+    return root.key ?? root;
   }
 
   /** Calls that wait for a slot of this client, oldest first, and the account of each at its tenant. */

@@ -5,12 +5,13 @@
  */
 import { toBusy } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
+import type { Account, Pot } from "../core/account.ts";
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
+import { FairQueue } from "../core/fair_queue.ts";
 import type { Runner } from "../core/feature.ts";
 import type { Timeout } from "../core/timers.ts";
 import { untilAborted } from "../core/until_aborted.ts";
-import { toClientKey } from "./rate.ts";
 
 /** Number of calls that run at once, and of those that wait. */
 export interface Concurrency {
@@ -20,32 +21,32 @@ export interface Concurrency {
   readonly waiting?: number;
 }
 
-/** A waiting call. */
-interface Turn {
-  readonly client: unknown;
-  readonly start: () => void;
-}
+/** Starts a waiting call. */
+type Start = () => void;
 
 /** The places of a handler, and the queue for them. */
 export class Places {
   readonly #core: Core;
   readonly #calls: number;
   readonly #waiting: number;
-  readonly #queue = new Set<Turn>();
+  readonly #key: string;
+  /** Waiting calls. Clients take turns, and the addresses of a network are one client. */
+  readonly #queue = new FairQueue<Start>();
   /** Calls that hold a place. */
   readonly #placed = new WeakSet<Call>();
   #running = 0;
 
-  /** Creates the places of one server. */
-  constructor({ calls, waiting = 64 }: Concurrency, core: Core) {
+  /** Creates the places of one server. `key` is that of the handler. */
+  constructor({ calls, waiting = 64 }: Concurrency, core: Core, key: string) {
     this.#core = core;
+    this.#key = key;
     this.#calls = calls;
     this.#waiting = waiting;
   }
 
   /** Throws the error for the client if the call can neither run nor wait. */
   check(call: Call, place: string): void {
-    if (this.#running < this.#calls && !this.#queue.size || this.#isWithin(call)) return;
+    if (this.#running < this.#calls && this.#queue.isEmpty || this.#isWithin(call)) return;
     this.#core.observing?.reach("handler.concurrency", call.link.account.key, place);
     this.#requireRoom(call);
   }
@@ -55,18 +56,24 @@ export class Places {
     return !!outer && (this.#placed.has(outer) || this.#isWithin(outer));
   }
 
-  #requireRoom(call: Call): void {
-    const client = toClientKey(call);
-    const own = [...this.#queue].filter((turn) => turn.client === client).length;
-    if (this.#queue.size < this.#waiting && own < Math.ceil(this.#waiting / 4)) return;
+  #requireRoom({ link: { account } }: Call): void {
+    const pot = this.#toPot(account);
+    if (pot.hasShare(account) && pot.hasRoom(account)) return;
     throw toBusy("run the call: too many run and wait (handler.concurrency)");
+  }
+
+  #toPot(account: Account): Pot {
+    const total = this.#waiting;
+    // The same handler may be added again with other limits.
+    const of = `${this.#key} ${total}`;
+    return account.pot({ name: "handler.waiting", of, total, share: Math.ceil(total / 4) });
   }
 
   /** Runs a call in one of the places. `run` gets the runner that knows when the handler has ended. */
   async run(call: Call, runner: Runner, run: (runner: Runner) => Result | Promise<Result>): Promise<Result> {
     if (this.#isWithin(call)) return await run(runner);
     let recheck: (() => Promise<void>) | undefined;
-    if (this.#running < this.#calls && !this.#queue.size) this.#running++;
+    if (this.#running < this.#calls && this.#queue.isEmpty) this.#running++;
     else {
       this.#requireRoom(call);
       recheck = call.host.recheck(call);
@@ -108,24 +115,25 @@ export class Places {
     }
   }
 
-  #wait(call: Call): Promise<void> {
-    const { signal } = call;
+  #wait({ signal, link: { account } }: Call): Promise<void> {
+    const pot = this.#toPot(account);
+    const { turnKey } = account;
     return new Promise((resolve, reject) => {
-      const turn: Turn = {
-        client: toClientKey(call),
-        start: () => {
-          signal.removeEventListener("abort", onAbort);
-          this.#running++;
-          resolve();
-        },
+      if (signal.aborted) return reject(signal.reason);
+      const start = () => {
+        signal.removeEventListener("abort", onAbort);
+        pot.give(account);
+        this.#running++;
+        resolve();
       };
       const onAbort = () => {
-        this.#queue.delete(turn);
+        this.#queue.delete(turnKey, start);
+        pot.give(account);
         reject(signal.reason);
       };
-      if (signal.aborted) return onAbort();
       signal.addEventListener("abort", onAbort, { once: true });
-      this.#queue.add(turn);
+      pot.add(account);
+      this.#queue.add(turnKey, start);
     });
   }
 
@@ -147,10 +155,10 @@ export class Places {
   }
 
   #next(): void {
-    for (const turn of this.#queue) {
-      if (this.#running >= this.#calls) return;
-      this.#queue.delete(turn);
-      turn.start();
+    while (this.#running < this.#calls) {
+      const start = this.#queue.take();
+      if (!start) return;
+      start();
     }
   }
 }

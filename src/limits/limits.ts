@@ -90,10 +90,10 @@ export function limits(options: HandlerLimitsOptions): HandlerLimits {
   // One state per server, and one for its completers. They run with each key that a user types. All paths of a server
   // share its ticker. With a state for each path, a client could choose another path for each call.
   const states = new WeakMap<Ticker, Map<string, State>>();
-  const find = (core: Core, group: string): State => {
+  const find = (core: Core, group: string, key: string): State => {
     const known = states.get(core.ticker) ?? new Map<string, State>();
     states.set(core.ticker, known);
-    const state = known.get(group) ?? new State(options, core);
+    const state = known.get(group) ?? new State(options, core, `${group}${key}`);
     known.set(group, state);
     return state;
   };
@@ -104,7 +104,7 @@ export function limits(options: HandlerLimitsOptions): HandlerLimits {
         return {
           also: large?.also,
           apply: (runner, core) => {
-            const state = find(core, handler.kind === "completion" ? "completion" : "");
+            const state = find(core, handler.kind === "completion" ? "completion" : "", handler.key);
             return { ...runner, ...limited(runner, { options, handler, state, core, large }) };
           },
         };
@@ -118,10 +118,10 @@ class State {
   readonly buckets?: Buckets;
   readonly places?: Places;
 
-  constructor({ rate, concurrency }: HandlerLimitsOptions, core: Core) {
+  constructor({ rate, concurrency }: HandlerLimitsOptions, core: Core, key: string) {
     if (rate) this.buckets = new Buckets(rate);
     if (concurrency !== undefined && concurrency !== Infinity) {
-      this.places = new Places(typeof concurrency === "number" ? { calls: concurrency } : concurrency, core);
+      this.places = new Places(typeof concurrency === "number" ? { calls: concurrency } : concurrency, core, key);
     }
   }
 }

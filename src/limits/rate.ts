@@ -99,7 +99,7 @@ const OTHERS = {};
 const UNKNOWN = {};
 
 /** Returns the key under which the calls of a client are counted. */
-export function toClientKey({ link: { account, http } }: Call): ClientKey {
+function toClientKey({ link: { account, http } }: Call): ClientKey {
   // A connection has one account, also for the resources that its calls read.
   return account.key ?? (http ? UNKNOWN : account);
 }

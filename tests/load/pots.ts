@@ -95,6 +95,12 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: "what others leave; each byte counts towards memory.bytes too",
     full: "the client with most bytes loses its oldest result",
   },
+  "handler.waiting": {
+    counts: "calls that wait for a place of one handler, or of several with the same limits",
+    payer: CLIENT,
+    share: `a quarter of concurrency.waiting; ${RESERVE}`,
+    full: "503. Clients take turns in the queue",
+  },
   "perTenant.running": {
     counts: "calls of one concrete path that run or wait",
     payer: "the tenant: the concrete path",

@@ -79,7 +79,7 @@ export class LargeBodies {
           this.#ticker.cancel(deadline);
           buffer.trim(body.size);
           if (body.size > HEAVY) {
-            body.turn = this.#turns.take(account.key ?? account);
+            body.turn = this.#turns.take(account.turnKey);
             this.#list(body, account, lose);
             await body.turn.begun;
           }

@@ -93,7 +93,7 @@ export class RequestBodies {
     const body = await request.arrayBuffer();
     if (!this.#heavy.has(receiver)) return body;
     const { account } = receiver;
-    const turn = this.turns.take(account.key ?? account);
+    const turn = this.turns.take(account.turnKey);
     this.#heavy.set(receiver, turn);
     await turn.begun;
     return body;

@@ -17,7 +17,10 @@ import { untilAborted } from "../core/until_aborted.ts";
 export interface Concurrency {
   /** Number of calls that run at once. */
   readonly calls: number;
-  /** Number of calls that wait for others to end, of which one client has at most a quarter. Defaults to 64. */
+  /**
+   * Number of calls that wait for others to end. Clients take turns, one client has at most a quarter of the queue, and the
+   * last quarter is for clients that hold little. Defaults to 64.
+   */
   readonly waiting?: number;
 }
 
@@ -56,9 +59,12 @@ export class Places {
     return !!outer && (this.#placed.has(outer) || this.#isWithin(outer));
   }
 
-  #requireRoom({ link: { account } }: Call): void {
+  #requireRoom({ link: { account, http } }: Call): void {
     const pot = this.#toPot(account);
-    if (pot.hasShare(account) && pot.hasRoom(account)) return;
+    // Each HTTP request of an unknown client has an account of its own. Together they have one share.
+    const isUnknown = http && account.key === undefined;
+    const hasShare = isUnknown ? account.root.amount(pot) < pot.share : pot.hasShare(account);
+    if (hasShare && pot.hasRoom(account)) return;
     throw toBusy("run the call: too many run and wait (handler.concurrency)");
   }
 

@@ -45,6 +45,7 @@ export type PotName =
   | "handler.waiting"
   | "sessions.open"
   | "sessions.ending"
+  | "store.bytes"
   | "store.operations"
   | "store.relays";
 

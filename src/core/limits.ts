@@ -292,10 +292,12 @@ export interface Limits {
     /**
      * Bytes of the events that all sessions keep, at two bytes per character. One client may use all that is free.
      *
-     * Together: this is the total. It does not count towards `memory`.
+     * Together: this is the total. It does not count towards `memory`. An instance has at most four times as much in a
+     * store, of which one client has at most a quarter.
      *
      * Exceeded: the session of the client with most bytes that has most of them drops its oldest events. Resuming before
-     * them gets HTTP 400, code -32600.
+     * them gets HTTP 400, code -32600. In a store, new events are not kept, and changes of sessions get HTTP 429, code
+     * -31503.
      */
     readonly bytes: number;
     /**

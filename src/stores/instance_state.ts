@@ -7,6 +7,7 @@ import { toBase64Url } from "../protocol/base64_url.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Pot } from "../core/account.ts";
 import type { Change } from "../core/changes.ts";
+import type { Limits } from "../core/limits.ts";
 import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
 import { type MarkPlace, markStored, toMarkTtl } from "../core/marking.ts";
 import type {
@@ -23,6 +24,7 @@ import type {
 import { systemClock } from "../core/timers.ts";
 import { PendingEnds } from "./pending_ends.ts";
 import { SessionRecord } from "./session_record.ts";
+import { WrittenBytes } from "./written_bytes.ts";
 
 /** A JSON value with its version. */
 export interface OpenedValue {
@@ -56,13 +58,16 @@ interface Pots {
   readonly relays: Pot;
   /** Ends of sessions that wait for the store. */
   readonly ends: Pot;
+  /** Everything else that is in the store. */
+  readonly written: WrittenBytes;
 }
 
-function findPots(accounts: Accounts): Pots {
+function findPots(accounts: Accounts, limits: Limits): Pots {
   return {
     operations: accounts.pot({ name: "store.operations", total: 256, share: 32 }),
     relays: accounts.pot({ name: "store.relays", total: 1024, share: 64 }),
     ends: accounts.pot({ name: "sessions.ending", total: 1024, share: 64 }),
+    written: new WrittenBytes(accounts, limits),
   };
 }
 
@@ -115,7 +120,7 @@ export class InstanceState implements SharedState {
 
   /** Opens a session once its pending operations are finished. */
   async openSession({ id, ms, mark, account, accounts }: SharedSessionFacts): Promise<SharedSession | undefined> {
-    this.#pots ??= findPots(accounts);
+    this.#pots ??= findPots(accounts, this.limits);
     return await this.share(account, async () => {
       await this.#pending.get(id);
       // News must arrive before the state is read, so that no change falls between the two.
@@ -169,6 +174,14 @@ export class InstanceState implements SharedState {
     if (!this.#pots?.relays.take(account)) return false;
     this.#relayed.push({ account, until: systemClock.now() + RELAY_MS });
     return true;
+  }
+
+  /**
+   * Counts what a client is about to write until it expires. Returns a function for when it is replaced, or `undefined`
+   * if the client has written too much.
+   */
+  mayWrite(account: Account, value: unknown, ttlMs: number): (() => void) | undefined {
+    return this.#pots?.written.take(account, value, ttlMs);
   }
 
   #forgetRelays(): void {

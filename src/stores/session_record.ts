@@ -38,6 +38,10 @@ export class SessionRecord implements SharedSession {
   #cutoff = 0;
   #state: SessionState = {};
   #local?: LocalSession;
+  /** Ends the count of the state that was written last. */
+  #replaceState?: () => void;
+  /** Ends the count of the mark of use that was written last. */
+  #replaceUse?: () => void;
 
   constructor(instances: InstanceState, { key, id, ms, mark, account }: SessionFacts) {
     this.key = key;
@@ -46,7 +50,7 @@ export class SessionRecord implements SharedSession {
     this.#ends = performance.now() + ms;
     this.#mark = mark;
     this.#account = account;
-    this.#streams = new StreamLog(instances, key);
+    this.#streams = new StreamLog(instances, key, account);
   }
 
   get isEnded(): boolean | undefined {
@@ -73,11 +77,13 @@ export class SessionRecord implements SharedSession {
   }
 
   async touch(): Promise<void> {
-    const { idleMs } = this.#instances.limits.sessions;
-    await this.#attempt("set", async () => {
-      const options = { ttlMs: toTtl(idleMs + TOUCH_MS) };
-      await this.#instances.set(await this.#toUsedKey(), this.#instances.instance, options);
-    });
+    const { instance, limits: { sessions: { idleMs } } } = this.#instances;
+    const options = { ttlMs: toTtl(idleMs + TOUCH_MS) };
+    const replace = this.#instances.mayWrite(this.#account, instance, options.ttlMs);
+    if (!replace) return;
+    this.#replaceUse?.();
+    this.#replaceUse = replace;
+    await this.#attempt("set", async () => void await this.#instances.set(await this.#toUsedKey(), instance, options));
   }
 
   reserveEnd(): boolean {
@@ -102,7 +108,14 @@ export class SessionRecord implements SharedSession {
   }
 
   async update(change: (state: SessionState) => SessionState): Promise<void> {
-    this.#state = change(this.#state);
+    const ttlMs = this.#ttlMs;
+    const expected = change(this.#state);
+    // The value that it replaces counts too, until it is replaced.
+    const replace = this.#instances.mayWrite(this.#account, expected, ttlMs);
+    if (!replace) throw toBusy("change the session: the client has written too much to the store (replay.bytes)");
+    this.#replaceState?.();
+    this.#replaceState = replace;
+    this.#state = expected;
     const isDone = await this.#instances.share(this.#account, async () => {
       await this.#attempt("set", async () => {
         for (let left = ATTEMPTS; left; left--) {
@@ -110,7 +123,7 @@ export class SessionRecord implements SharedSession {
           const state = found ? toState(found.value) : {};
           if (!state) return;
           const next = change(state);
-          const options = { ttlMs: this.#ttlMs, version: found?.version ?? null };
+          const options = { ttlMs, version: found?.version ?? null };
           if (!await this.#instances.set(this.key, next, options)) continue;
           this.#state = next;
           return await this.#instances.publish({ session: this.key });
@@ -170,7 +183,8 @@ export class SessionRecord implements SharedSession {
 
   async relay(message: Response | Notification): Promise<boolean> {
     if (message.kind === "response" && !await this.#isAwaited(message)) return true;
-    if (!this.#instances.mayRelay(this.#account)) return false;
+    const mayRelay = this.#instances.mayRelay(this.#account);
+    if (!mayRelay || !this.#instances.mayWrite(this.#account, message, RELAY.ttlMs)) return false;
     const isDone = await this.#instances.share(this.#account, async () => {
       await this.#instances.attempt("append", async () => {
         const relay = await this.#instances.append(await this.#toRelayLog(), message, RELAY);

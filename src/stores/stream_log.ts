@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Account } from "../core/account.ts";
 import type { FoundStream, WrittenStream } from "../core/store.ts";
 import { toBytes } from "../protocol/weight.ts";
 import type { InstanceState } from "./instance_state.ts";
@@ -19,14 +20,16 @@ interface Batch {
 export class StreamLog {
   readonly #instances: InstanceState;
   readonly #session: string;
+  readonly #account: Account;
   /** Number of the last written event of each stream that is being written. */
   readonly #written = new WeakMap<WrittenStream, number>();
   readonly #writing = new Set<WrittenStream>();
   readonly #followed = new Set<() => void>();
 
-  constructor(instances: InstanceState, session: string) {
+  constructor(instances: InstanceState, session: string, account: Account) {
     this.#instances = instances;
     this.#session = session;
+    this.#account = account;
   }
 
   /** Writes new events. Events that arrive during a write are written together. */
@@ -57,8 +60,10 @@ export class StreamLog {
     for (let batch = this.#toBatch(stream); batch; batch = this.#toBatch(stream)) {
       const { first, texts } = batch;
       const append = (batch: Batch) => this.#instances.attempt("append", () => this.#append(stream.name, batch));
-      // A failure leaves a gap. Readers notice it with the next entry, which may be the last one.
-      if (await append(batch) === undefined) await append({ ...batch, first: first + texts.length, texts: [] });
+      const hasRoom = !texts.length || this.#instances.mayWrite(this.#account, texts, this.#ttlMs);
+      // Without room and after a failure a gap remains. Readers notice it with the next entry, which may be the last one.
+      if (hasRoom && await append(batch) !== undefined) continue;
+      await append({ ...batch, first: first + texts.length, texts: [] });
     }
     this.#writing.delete(stream);
   }
@@ -87,8 +92,12 @@ export class StreamLog {
   async #append(name: string, { first, texts, isOwn, isOver }: Batch): Promise<number> {
     const { replay } = this.#instances.limits;
     const max = Math.max(1, Math.min(replay.events, MAX_ENTRIES));
-    const ttlMs = Math.max(replay.ms, ALIVE_MS);
-    return await this.#instances.append(await this.#toLog(name), [first, texts, isOwn, isOver], { ttlMs, max });
+    const options = { ttlMs: this.#ttlMs, max };
+    return await this.#instances.append(await this.#toLog(name), [first, texts, isOwn, isOver], options);
+  }
+
+  get #ttlMs(): number {
+    return Math.max(this.#instances.limits.replay.ms, ALIVE_MS);
   }
 
   async #find(name: string, after: number): Promise<FoundStream | undefined> {

@@ -119,6 +119,12 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: `64 of 1,024; ${RESERVE}`,
     full: "DELETE gets 503, and the session goes on",
   },
+  "store.bytes": {
+    counts: "bytes of events, states of sessions and passed-on messages that are in the store and have not expired",
+    payer: "the client of the session",
+    share: `replay.bytes, of four times as much; ${RESERVE}`,
+    full: "events are not stored; a change of a session's state and a message that is passed on get 429",
+  },
   "store.operations": {
     counts: "operations on sessions of the store that are in progress",
     payer: CLIENT,

@@ -1,0 +1,103 @@
+// What one client makes a server write to a store leaves room for all others.
+import { assert, assertEquals } from "@std/assert";
+import { createServer, type Server, tool } from "../../mod.ts";
+import type { StoreEvent } from "../../src/core/observer.ts";
+import { memoryStore } from "../../src/stores/stores.ts";
+import { toGet, toInitialize, toLegacy } from "./attack.ts";
+
+const SECRET = "a secret of at least thirty-two characters";
+/** Bytes that a client may write. Its store holds six times as much, in place of eight. */
+const BYTES = 60_000;
+
+/** Two instances of a server that share a store. */
+function startInstances() {
+  const store = memoryStore({ bytes: 6 * BYTES });
+  const events: StoreEvent[] = [];
+  const say = tool({
+    name: "say",
+    input: { type: "object", properties: { times: { type: "number" } }, required: ["times"] } as const,
+    async run({ times }, { log }) {
+      for (let i = 0; i < times; i++) await log.info("x".repeat(500));
+      return "said";
+    },
+  });
+  const [first, second] = [0, 1].map(() =>
+    createServer({
+      name: "notes",
+      version: "1.0.0",
+      secret: SECRET,
+      handlers: [say],
+      store,
+      limits: { replay: { bytes: BYTES } },
+      observer: { store: (event) => void events.push(event) },
+    })
+  );
+  return { first, second, events };
+}
+
+/** A client at an address, with sessions. */
+function join(server: Server, address: string) {
+  const info = { remoteAddr: { hostname: address } };
+  const send = async (to: Server, request: Request) => await to.fetch(request, info);
+  const begin = async (): Promise<string> => {
+    const response = await send(server, toLegacy(toInitialize(), { "mcp-protocol-version": "2025-11-25" }));
+    await response.text();
+    return response.headers.get("mcp-session-id") ?? "";
+  };
+  const request = async (session: string, method: string, params: object): Promise<Response> =>
+    await send(
+      server,
+      toLegacy({ jsonrpc: "2.0", id: 1, method, params }, {
+        "mcp-protocol-version": "2025-11-25",
+        "mcp-session-id": session,
+      }),
+    );
+  /** Lets the server write events, and returns the id of the first one. */
+  const say = async (session: string, times: number): Promise<string> => {
+    const text = await (await request(session, "tools/call", { name: "say", arguments: { times } })).text();
+    return /(?<=^id: ).+$/m.exec(text)?.[0] ?? "";
+  };
+  return { send, begin, request, say };
+}
+
+Deno.test("events of one client's sessions leave room in a store for the events of others", async () => {
+  const { first, second, events } = startInstances();
+  const [eve, ada] = [join(first, "198.51.100.1"), join(first, "192.0.2.1")];
+  for (let i = 0; i < 60; i++) await eve.say(await eve.begin(), 20);
+  const session = await ada.begin();
+  const begun = await ada.say(session, 5);
+  // The other instance has the events only from the store.
+  const resumed = await (await ada.send(second, toGet(session, begun))).text();
+  assertEquals(resumed.match(/^data: ./gm)?.length, 6);
+  assert(resumed.includes("said"));
+  assertEquals(events, []);
+  await Promise.all([first.close(), second.close()]);
+});
+
+Deno.test("changes of one client's sessions leave room in a store for those of others", async () => {
+  const { first, second, events } = startInstances();
+  const [eve, ada] = [join(first, "198.51.100.1"), join(first, "192.0.2.1")];
+  const statuses = new Set<number>();
+  for (let i = 0; i < 400; i++) {
+    const response = await eve.request(await eve.begin(), "logging/setLevel", { level: "debug" });
+    statuses.add(response.status);
+    await response.text();
+  }
+  assertEquals(statuses, new Set([200, 429]));
+  const session = await ada.begin();
+  assertEquals((await ada.request(session, "logging/setLevel", { level: "error" })).status, 200);
+  assertEquals(events, []);
+  await Promise.all([first.close(), second.close()]);
+});
+
+Deno.test("a session that changes its level again and again counts once", async () => {
+  const { first, second } = startInstances();
+  const ada = join(first, "192.0.2.1");
+  const session = await ada.begin();
+  for (let i = 0; i < 400; i++) {
+    const response = await ada.request(session, "logging/setLevel", { level: i % 2 ? "debug" : "error" });
+    assertEquals(response.status, 200, `change ${i}`);
+    await response.text();
+  }
+  await Promise.all([first.close(), second.close()]);
+});

@@ -289,7 +289,8 @@ export interface Context<S = NoServices> {
   readResource(uri: string): Promise<readonly ResourceContents[]>;
   /**
    * Runs a function after the call, when its response is on its way. It learns how the call ended. Its errors are
-   * reported like those of handlers. Closing the server waits for it as for a call.
+   * reported like those of handlers. Closing the server waits for it as for a call. Until it ends, it counts as a running
+   * call of the client, without a timeout.
    *
    * If the handler runs again after a question, it registers the function again.
    */

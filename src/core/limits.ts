@@ -92,7 +92,7 @@ export interface Limits {
      */
     readonly running: number;
     /**
-     * Calls of one client that run at the same time.
+     * Calls of one client that run at the same time, and work that its calls have deferred.
      *
      * Together: their parameters count towards `memory`.
      *

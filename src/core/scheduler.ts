@@ -158,11 +158,20 @@ export class Scheduler implements Executor {
     }
   }
 
-  // Loaded on demand, because most handlers defer nothing.
+  // Loaded on demand, because most handlers defer nothing. The work counts as a running call of the client, whose next
+  // calls wait if there is too much of it.
   #runDeferred(call: Call, all: readonly Deferred[], outcome?: Outcome): void {
+    const { account } = call.link;
+    account.charge(call.weigh());
+    account.start();
+    this.#running++;
     const running = import("./deferred.ts")
       .then(({ runDeferred }) => runDeferred(this.#core, call, all, outcome))
-      .finally(() => this.#deferred.delete(running));
+      .catch((error) => void this.#core.report(error, call))
+      .finally(() => {
+        this.#deferred.delete(running);
+        this.#giveBack(call, account);
+      });
     this.#deferred.add(running);
   }
 

@@ -30,7 +30,7 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     full: "503; for a place in the reserve, the idlest stream without running calls in the reserve is closed",
   },
   "calls.running": {
-    counts: "running calls",
+    counts: "running calls, and work that calls have deferred",
     payer: CLIENT,
     share: `calls.runningPerClient; ${RESERVE}`,
     full: "the call waits, see calls.waiting",

@@ -20,7 +20,7 @@ const options = readTaskOptions(Deno.args, {
   name: "bench",
   summary: "Measures what this library costs. Prints Markdown tables.",
   values: {
-    "--against REV": "Compare this tree with a git revision; exit code 1 if it is slower or runs more functions",
+    "--against REV": "Compare this tree with a git revision; exit code 1 if it is slower",
     "--pairs N": "Pairs of a comparison, and starts of --starts; default: 40",
     "--only W1,W5": "Measure these workloads only: W1 to W8 and size",
     "--runtime deno,bun": "Measure on these runtimes; default: both",

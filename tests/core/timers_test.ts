@@ -62,6 +62,7 @@ Deno.test("a silent call becomes a stream with keep-alives", async () => {
   const { clock, log, open, server } = createStill();
   let response: Response | undefined;
   const coming = server.fetch(toRequest("tools/call", { name: "wait" })).then((given) => response = given);
+  await until(() => log.length > 0, "the call");
   await clock.advance(39);
   assertEquals([response, log], [undefined, ["wait began"]]);
   // Calls are checked at intervals of streams.openAfterMs, so it takes twice that at most.
@@ -82,8 +83,9 @@ Deno.test("a silent call becomes a stream with keep-alives", async () => {
 });
 
 Deno.test("a call that ends within streams.openAfterMs does not become a stream", async () => {
-  const { clock, open, server } = createStill();
+  const { clock, log, open, server } = createStill();
   const coming = server.fetch(toRequest("tools/call", { name: "wait" }));
+  await until(() => log.length > 0, "the call");
   await clock.advance(30);
   open();
   const response = await coming;

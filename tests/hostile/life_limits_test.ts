@@ -1,5 +1,6 @@
 // Every limit is enforced, and its error names it.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { createServer, type Observer, resource, type ServerOptions, tool } from "../../mod.ts";
 import { type LimitOptions, LIMITS, type Limits } from "../../src/core/limits.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
@@ -222,6 +223,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode("{")) });
     const { headers } = toCall("quick");
     const coming = held.server.fetch(new Request(url, { method: "POST", headers, body, ...{ duplex: "half" } }));
+    await until(() => held.server[INTERNALS].engine.accounts.memory.used > 0, "the body arrives");
     await held.clock.advance(7000);
     const response = await coming;
     assertEquals(response.status, 408);

@@ -4,10 +4,11 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
+import { isObject } from "../protocol/jsonrpc.ts";
 import type { Authentication, AuthFacts, Challenge } from "../core/auth.ts";
 import type { Principal } from "../core/context.ts";
 import { CHECK_HANDLER } from "../core/scopes.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { checkOptions, isPlain, type KnownOptions } from "../core/known_options.ts";
 import { readCredential, toCaller, toUnknown } from "./credentials.ts";
 import { type CallerFacts, checkFor, checkSecrets, toPrincipal } from "./principal.ts";
 import { KnownSecrets } from "./secrets.ts";
@@ -19,8 +20,8 @@ export interface BasicUser extends CallerFacts {
 }
 
 /**
- * Verifies the name and the password of a user, for example against a database of hashes. Returns facts about the user,
- * or `undefined` if they are wrong.
+ * Verifies the name and the password of a user, for example against a database of hashes. Returns a plain object of facts
+ * about the user, which may be empty, or `undefined` if they are wrong.
  */
 export type VerifyUser = (
   name: string,
@@ -99,8 +100,17 @@ function toVerifier(verify: VerifyUser, challenge: Challenge): Verify {
     const at = pair.indexOf(":");
     const [name, password] = [toText(pair.slice(0, at)), toText(pair.slice(at + 1))];
     if (at < 1 || name === undefined || password === undefined) return toUnknown(challenge);
-    return toCaller(verify(name, password, facts), challenge, (found) => toPrincipal(PREFIX, name, found));
+    return toCaller(verify(name, password, facts), challenge, (found) => toUser(name, found));
   };
+}
+
+// All facts are optional. So whatever a database or a request returned would stand for a user, even if it found none.
+function toUser(name: string, found: object): Principal {
+  if (isObject(found) && isPlain(found)) return toPrincipal(PREFIX, name, found);
+  throw new TypeError(
+    `Cannot authenticate ${quote(name)}: users returned a list or an instance of a class; ` +
+      "return a plain object of facts, or undefined",
+  );
 }
 
 /** Decodes Base64 to a text of bytes. Returns an empty text, which is nobody's credential, if it is invalid. */

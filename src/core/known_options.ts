@@ -101,7 +101,7 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
 }
 
 /** Tests for an object without a class of its own, from any realm. */
-function isPlain(value: object): boolean {
+export function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }

@@ -53,7 +53,7 @@ async function pass(given: unknown, { guards, side, ctx }: Passing): Promise<unk
   for (const guard of (guards?.[side] ?? []) as readonly Guard[]) {
     const passed = await guard(value, ctx);
     // A guard that decides by true or false would let every call pass, with that as its input.
-    if (typeof passed === "boolean" && isObject(value) && side === "input") {
+    if (typeof passed === "boolean" && typeof value !== "boolean" && side === "input") {
       const remedy = "throw a ToolError to refuse the call, or return nothing to let it pass";
       throw new TypeError(`Cannot guard the input: a guard returned ${passed}; ${remedy}`);
     }

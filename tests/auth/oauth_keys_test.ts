@@ -231,6 +231,13 @@ Deno.test("options that cannot be used are refused", () => {
       [{ algorithms: ["ES256", "HS512"] }, 'Cannot use the algorithm "HS512"'],
       [{ skewMs: -1 }, "skewMs must be a number"],
       [{ skewMs: NaN }, "skewMs must be a number"],
+      // A time plus a text is a text, which is later than any time.
+      [{ skewMs: "5000" }, "skewMs must be a number"],
+      [{ skewMs: null }, "skewMs must be a number"],
+      [{ audience: "" }, "it is an empty text"],
+      [{ audience: ["api://notes", ""] }, "it is an empty text"],
+      [{ audience: [undefined] }, "it is a value of type undefined"],
+      [{ audience: null }, "it is a value of type object"],
       [{ introspection: { clientId: "a" } }, "give it a clientSecret or a privateKey"],
       [{ exchange: { clientId: "a", clientSecret: undefined } }, "give it a clientSecret or a privateKey"],
       [{ exchange: { ...client, issuer: "https://other.example.com" } }, "name one of the issuers"],

@@ -10,7 +10,7 @@ const ADA = "ada-2f6c1e0b9d4a7853";
 const BOB = "bob-8d3f5a7c6e1b9042";
 
 /** A server whose one tool shows its caller and the request that it sees. */
-function start(auth: Authentication): Server {
+function start(auth: Authentication, faults: unknown[] = []): Server {
   const show = tool({
     name: "show",
     run: (_, ctx) => ({
@@ -19,7 +19,8 @@ function start(auth: Authentication): Server {
       seen: [...ctx.http?.headers ?? []].join("\n") + ctx.http?.url,
     }),
   });
-  return createServer({ name: "me", version: "1.0.0", auth, handlers: [show], observer: { fault() {} } });
+  const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
+  return createServer({ name: "me", version: "1.0.0", auth, handlers: [show], observer });
 }
 
 interface Answer {
@@ -173,6 +174,31 @@ Deno.test("a function that returns no owner but `true` authenticates nobody", as
   }
   const server = start(basic({ users: () => true as never }));
   assertEquals((await send(server, { authorization: `Basic ${btoa("ada:x")}` })).status, 500);
+  await server.close();
+});
+
+Deno.test("a function that returns what a database or a request returned verifies no password", async () => {
+  class Rows {
+    readonly rows = [];
+    readonly rowCount = 0;
+  }
+  const odd = [
+    ...[[], [{ name: "ada" }], new Rows(), new Map(), new Set(), new Date(), new Error("wrong password")],
+    ...[Response.json({}, { status: 401 }), new Uint8Array(), new (class User {})(), Object.create({ scopes: ["a"] })],
+  ];
+  const headers = { authorization: `Basic ${btoa("ada:x")}` };
+  for (const found of odd) {
+    for (const users of [() => found, () => Promise.resolve(found)]) {
+      const faults: unknown[] = [];
+      const server = start(basic({ users: users as never }), faults);
+      assertEquals((await send(server, headers)).status, 500);
+      assertStringIncludes(`${faults[0]}`, "return a plain object of facts, or undefined");
+      await server.close();
+    }
+  }
+  // Rows of some databases have no prototype.
+  const server = start(basic({ users: () => Object.assign(Object.create(null), { scopes: ["a"] }) }));
+  assertEquals((await send(server, headers)).status, 200);
   await server.close();
 });
 

@@ -1,7 +1,17 @@
 // Values of the author's own code that are missing, of a wrong type or copied. None of them opens anything, and no promise
 // that nobody awaits ends the process: its rejection would fail the run of this file.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import { createServer, group, prompt, resource, type ServerOptions, service, tool } from "../../mod.ts";
+import {
+  createServer,
+  group,
+  prompt,
+  resource,
+  resourceProvider,
+  type ServerOptions,
+  service,
+  tool,
+} from "../../mod.ts";
+import { z } from "zod";
 import { RpcError } from "../../src/testing/testing.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { behaviour } from "../support/behaviour.ts";
@@ -133,6 +143,41 @@ for (const decided of [true, false]) {
     );
   }, { transports: ["memory", "http", "pipe"] });
 }
+
+for (const decided of [true, false]) {
+  behaviour(`a guard of an input that is no object refuses the call if it returns ${decided}`, async (join) => {
+    const guards: Untyped = { input: [() => decided] };
+    const text = tool({
+      name: "text",
+      input: z.object({ path: z.string() }).transform(({ path }) => path),
+      guards,
+      run: () => "the secret",
+    });
+    const list = tool({ name: "list", input: z.object({}).transform(() => ["a"]), guards, run: () => "the secret" });
+    const files = resourceProvider({ scheme: "file", name: "files", guards, read: () => "the secret" });
+    const { client, takeFaults } = await join({ handlers: [text, list, files] });
+    const results = [
+      await client.callTool("text", { path: "/etc/passwd" }),
+      await client.callTool("list"),
+      await client.readResource("file:a").catch((error) => `${error}`),
+    ];
+    assert(!JSON.stringify(results).includes("the secret"), JSON.stringify(results));
+    const faults = takeFaults().map(({ error }) => `${error}`);
+    assertEquals(faults.length, 3);
+    for (const fault of faults) assertStringIncludes(fault, `a guard returned ${decided}; throw a ToolError`);
+  }, { transports: ["memory", "http", "pipe"] });
+}
+
+behaviour("a guard may change an input that is true or false", async (join) => {
+  const own = tool({
+    name: "own",
+    input: z.object({ yes: z.boolean() }).transform(({ yes }) => yes),
+    guards: { input: [(yes) => !yes] },
+    run: (yes) => `${yes}`,
+  });
+  const { client } = await join({ handlers: [own] });
+  assertEquals((await client.callTool("own", { yes: true })).content, [{ type: "text", text: "false" }]);
+});
 
 behaviour("a tool list fails if publishSchema returns no schema", async (join) => {
   for (const publishSchema of [() => undefined, () => Promise.resolve({}), reject, () => 0] as Untyped[]) {

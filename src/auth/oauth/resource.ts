@@ -118,7 +118,7 @@ export function readResources(options: ResourceOptions): Resources {
     if (typeof audience === "function") {
       throw new TypeError("Cannot use oauth(): audience is a function, and resource is not; make resource one too");
     }
-    const only = new Resource(resource, [audience].flat(), options);
+    const only = new Resource(resource, [audience].flat().map(toText), options);
     const routes = fixedRoutes(only.url, { json: only.metadata, atRoot: rootMetadata });
     return { at: () => only, challenge: only.challenge, routes };
   }
@@ -168,7 +168,11 @@ function encode(params: Readonly<Record<string, unknown>>): Readonly<Record<stri
 }
 
 function toText(value: unknown): string {
-  if (typeof value === "string") return value;
-  const state = isStrayPromise(value) ? "a promise" : `a value of type ${typeof value}`;
-  throw new TypeError(`Cannot use the resource of a path: resource() or audience() returned ${state}; return strings`);
+  if (typeof value === "string" && value) return value;
+  const state = isStrayPromise(value)
+    ? "a promise"
+    : value === ""
+    ? "an empty text"
+    : `a value of type ${typeof value}`;
+  throw new TypeError(`Cannot use the resource or the audience of oauth(): it is ${state}; name it by a text`);
 }

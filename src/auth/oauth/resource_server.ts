@@ -257,7 +257,8 @@ class ResourceServer implements Authentication {
     if (scopes.includes("offline_access")) {
       throw new TypeError("Cannot use oauth(): offline_access is for clients and issuers; remove it from scopes");
     }
-    if (!(skewMs >= 0 && skewMs <= MAX_SKEW_MS)) {
+    // A time plus a text would be a text, and later than any time.
+    if (!(typeof skewMs === "number" && skewMs >= 0 && skewMs <= MAX_SKEW_MS)) {
       throw new TypeError(`Cannot use oauth(): skewMs must be a number from 0 to ${MAX_SKEW_MS}`);
     }
     this.#rules = {

@@ -45,8 +45,18 @@ export interface Child {
 /** Inherited variables: those of the official SDKs, so that servers behave as they do with other clients. */
 const INHERITED: readonly string[] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 const INHERITED_ON_WINDOWS: readonly string[] = [
-  ...["APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PROCESSOR_ARCHITECTURE", "PROGRAMFILES"],
-  ...["SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE"],
+  "APPDATA",
+  "HOMEDRIVE",
+  "HOMEPATH",
+  "LOCALAPPDATA",
+  "PATH",
+  "PROCESSOR_ARCHITECTURE",
+  "PROGRAMFILES",
+  "SYSTEMDRIVE",
+  "SYSTEMROOT",
+  "TEMP",
+  "USERNAME",
+  "USERPROFILE",
 ];
 
 function toEnvironment(named: CommandTarget["env"]): Record<string, string> {

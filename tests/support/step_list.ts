@@ -101,7 +101,13 @@ interface Options {
 
 function onDeno(name: string, tier: Tier, files: readonly string[], { env, filter }: Options = {}): TierStep {
   const command = [
-    ...["deno", "test", "-A", "--no-check", "--parallel", "--reporter=dot", "--junit-path=REPORT"],
+    "deno",
+    "test",
+    "-A",
+    "--no-check",
+    "--parallel",
+    "--reporter=dot",
+    "--junit-path=REPORT",
     ...filter ? ["--filter", filter] : [],
     ...files,
   ];
@@ -110,8 +116,13 @@ function onDeno(name: string, tier: Tier, files: readonly string[], { env, filte
 
 function onBun(name: string, tier: Tier, files: readonly string[], { env }: Options = {}): TierStep {
   const command = [
-    ...["bun", "test", `--parallel=${JOBS}`, "--dots", "--only-failures"],
-    ...["--reporter=junit", "--reporter-outfile=REPORT"],
+    "bun",
+    "test",
+    `--parallel=${JOBS}`,
+    "--dots",
+    "--only-failures",
+    "--reporter=junit",
+    "--reporter-outfile=REPORT",
     ...files.map((path) => `./${path}`),
   ];
   return { ...toTests(name, tier, { command, files }), env };

@@ -30,7 +30,17 @@ export interface VerifiedJwt {
 
 /** Signature algorithms with a public key. With a shared key, everybody who can verify a token could make one. */
 export const ALGORITHMS: readonly string[] = [
-  ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "EdDSA",
+  "Ed25519",
 ];
 
 /** Keys without an id that are tried for one token. */

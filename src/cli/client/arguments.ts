@@ -80,8 +80,15 @@ function warnOfUnknown(name: string): void {
 
 /** The keywords with which a schema can have arguments that its properties do not list. */
 const OPEN_KEYWORDS = [
-  ...["patternProperties", "unevaluatedProperties", "$ref", "$dynamicRef"],
-  ...["allOf", "anyOf", "oneOf", "if", "dependentSchemas"],
+  "patternProperties",
+  "unevaluatedProperties",
+  "$ref",
+  "$dynamicRef",
+  "allOf",
+  "anyOf",
+  "oneOf",
+  "if",
+  "dependentSchemas",
 ];
 
 /** Whether a schema does not provide for an argument. With `additionalProperties`, it provides for any name. */

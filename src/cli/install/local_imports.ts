@@ -15,9 +15,22 @@ const MAX_BYTES = 64 * 1024 * 1024;
 
 /** What `deno info` needs to find its cache and the network. */
 const VARIABLES = [
-  ...["PATH", "HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_CACHE_HOME", "TMPDIR", "TEMP", "DENO_DIR", "DENO_CERT"],
-  ...["DENO_AUTH_TOKENS", "DENO_TLS_CA_STORE", "NPM_CONFIG_REGISTRY", "JSR_URL"],
-  ...["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"],
+  "PATH",
+  "HOME",
+  "USERPROFILE",
+  "LOCALAPPDATA",
+  "XDG_CACHE_HOME",
+  "TMPDIR",
+  "TEMP",
+  "DENO_DIR",
+  "DENO_CERT",
+  "DENO_AUTH_TOKENS",
+  "DENO_TLS_CA_STORE",
+  "NPM_CONFIG_REGISTRY",
+  "JSR_URL",
+  "HTTP_PROXY",
+  "HTTPS_PROXY",
+  "NO_PROXY",
 ];
 
 /**

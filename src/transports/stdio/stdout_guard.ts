@@ -7,8 +7,18 @@ import { bun, type BunGlobal, deno, type DenoGlobal, findProcess, type ProcessGl
 
 /** Methods of `console` that print nothing, or only to standard error. */
 const HARMLESS: ReadonlySet<string> = new Set([
-  ...["assert", "groupEnd", "profile", "profileEnd", "timeStamp"],
-  ...["Console", "context", "createTask", "takeHeapSnapshot", "record", "recordEnd", "screenshot"],
+  "assert",
+  "groupEnd",
+  "profile",
+  "profileEnd",
+  "timeStamp",
+  "Console",
+  "context",
+  "createTask",
+  "takeHeapSnapshot",
+  "record",
+  "recordEnd",
+  "screenshot",
 ]);
 
 /**

@@ -100,8 +100,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   return {
     fetch: (request, info) => endpoint.fetch(request, info),
     websocket: {
-      // Bun returns the data of the upgrade unchanged.
-      open: (socket) => endpoint.open(socket, isObject(socket.data) ? socket.data as Owner : {}),
+      open: (socket) => endpoint.accept(socket),
       message: (socket, data) => endpoint.receive(socket, data),
       drain: (socket) => endpoint.drain(socket),
       close: (socket) => endpoint.close(socket),
@@ -115,6 +114,8 @@ class SocketEndpoint {
   readonly #path: string;
   readonly #connections = new Map<Socket, SocketConnection>();
   readonly #owners = new Map<Socket, Owner>();
+  /** The clients that were admitted to a socket. */
+  readonly #admitted = new WeakSet<object>();
 
   constructor(server: SocketServer, path: string) {
     this.#server = server;
@@ -150,7 +151,25 @@ class SocketEndpoint {
     return this.#upgrade(request, info, owner);
   }
 
-  open(socket: Socket, owner: Owner): void {
+  /** Opens a socket that a runtime has upgraded. Bun returns the data of the upgrade unchanged. */
+  accept(socket: Socket): void {
+    const { data } = socket;
+    if (this.#isAdmitted(data)) return this.#open(socket, data);
+    // Another function has upgraded it, so nothing has checked its Host and Origin, or its caller.
+    socket.close(POLICY_VIOLATION, "the socket was not admitted");
+    const state = "another function has upgraded its request";
+    this.#server[INTERNALS].http.core.report(
+      new TypeError(
+        `Cannot serve a socket: ${state}; pass the request to fetch() of webSocket(), or use attachSocket()`,
+      ),
+    );
+  }
+
+  #isAdmitted(data: unknown): data is Owner {
+    return isObject(data) && this.#admitted.has(data);
+  }
+
+  #open(socket: Socket, owner: Owner): void {
     const { endpoint = this.#server } = owner;
     this.#owners.set(socket, owner);
     const connection = new SocketConnection(endpoint, socket, owner);
@@ -200,6 +219,7 @@ class SocketEndpoint {
     if (deno?.upgradeWebSocket) return this.#upgradeOnDeno(request, isNamed, owner);
     const headers = isNamed ? { "sec-websocket-protocol": "mcp" } : undefined;
     const runtime = info?.info ?? info;
+    this.#admitted.add(owner);
     if (isUpgrader(runtime) && runtime.upgrade(request, { headers, data: owner })) return new Response(null);
     return this.#giveBack(request, owner, 501, "this runtime has no WebSocket upgrade");
   }
@@ -213,7 +233,7 @@ class SocketEndpoint {
     }
     if (!upgraded) return this.#giveBack(request, owner, 400, "the upgrade request is incomplete");
     const { socket, response } = upgraded;
-    this.open(socket, owner);
+    this.#open(socket, owner);
     socket.addEventListener("message", ({ data }) => this.receive(socket, data));
     socket.addEventListener("close", () => this.close(socket));
     socket.addEventListener("error", () => this.close(socket));

@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { webSocket, type WebSocketOptions } from "../../src/transports/websocket.ts";
-import { until } from "../support/behaviour.ts";
+import { turn, until } from "../support/behaviour.ts";
 import { serve } from "../peers/runtime.ts";
 
 const initialize = {
@@ -184,6 +184,38 @@ Deno.test("handlers get the principal that opened the socket", async () => {
   await client.next();
   client.send(toCall(2, "whoami"));
   assertMatch(await client.next(), /"text":"ada"/);
+});
+
+Deno.test("a socket that another function has upgraded is closed, whatever its data is", async () => {
+  let runs = 0;
+  const faults: string[] = [];
+  const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(`${error}`) };
+  const secret = tool({ name: "secret", run: () => void runs++ });
+  const options = { name: "s", version: "1.0.0", handlers: [secret], auth: () => undefined, observer };
+  const server = createServer(options);
+  const { websocket } = webSocket(server);
+  const principal = { id: "eve", scopes: ["all scopes"] };
+  const odd: readonly unknown[] = [undefined, null, "ada", {}, { principal }, { endpoint: createServer(options) }];
+  for (const data of odd) {
+    const sent: string[] = [];
+    const codes: unknown[] = [];
+    // What Bun passes to the functions of `websocket`.
+    const socket = {
+      data,
+      bufferedAmount: 0,
+      send: (text: string) => void sent.push(text),
+      close: (code?: number) => void codes.push(code),
+    };
+    websocket.open(socket);
+    for (const message of [initialize, toCall(2, "secret")]) websocket.message(socket, JSON.stringify(message));
+    await turn(5);
+    websocket.drain(socket);
+    websocket.close(socket);
+    assertEquals([codes, sent], [[1008], []]);
+  }
+  await server.close();
+  assertEquals([runs, faults.length], [0, odd.length]);
+  assertMatch(faults[0], /Cannot serve a socket: .*; pass the request to fetch\(\) of webSocket\(\)/);
 });
 
 Deno.test("a frame that is not text closes the socket, and so does one that is too long", async () => {

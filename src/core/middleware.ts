@@ -40,16 +40,43 @@ const METHODS: unique symbol = Symbol.for("mcp.methods");
  * export default createServer({ name: "s", version: "1.0.0", handlers: [hello], use: [only(["tools/call"], audit)] });
  * ```
  *
- * @throws {TypeError} if the methods are not a list of names, or the middleware is not a function.
+ * @throws {TypeError} if the methods are not a list of names of methods, or the middleware is not a function.
  */
 export function only(methods: readonly string[], middleware: Middleware): Middleware {
+  const refuse = (state: string) => new TypeError(`Cannot limit middleware to methods: ${state}`);
   if (!Array.isArray(methods) || !methods.every((method) => typeof method === "string")) {
-    throw new TypeError('Cannot limit middleware to methods: they must be a list such as ["tools/call"]');
+    throw refuse('they must be a list such as ["tools/call"]');
   }
-  if (typeof middleware !== "function") throw new TypeError("Cannot limit middleware to methods: it is not a function");
+  if (!methods.length) {
+    throw refuse("there are none, so it would never run; name a method, or leave the middleware out");
+  }
+  if (typeof middleware !== "function") throw refuse("it is not a function");
+  const known = listMethods();
+  for (const method of methods) {
+    if (known.includes(method)) continue;
+    // What the middleware checks would be open for a misspelt method.
+    const meant = known.find((each) => toLetters(each) === toLetters(method));
+    if (meant === undefined && /^[\w.$-]+(\/[\w.$-]+)+$/.test(method)) continue;
+    const remedy = meant === undefined ? "use names such as tools/call" : `did you mean ${meant}?`;
+    throw refuse(`${JSON.stringify(method)} is not a method; ${remedy}`);
+  }
   const limited: Middleware = async (call, next) =>
     methods.includes(call.method) ? await middleware(call, next) : await next();
   return Object.assign(limited, { [METHODS]: methods });
+}
+
+/** Returns the methods of the protocol that middleware sees. A function, so that bundles without `only` have no list. */
+function listMethods(): readonly string[] {
+  return [
+    ...["initialize", "ping", "server/discover", "subscriptions/listen", "tools/list", "tools/call", "resources/list"],
+    ...["resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe", "prompts/list"],
+    ...["prompts/get", "completion/complete", "logging/setLevel"],
+  ];
+}
+
+/** Returns what distinguishes a name from misspelt ones: its letters without case, punctuation and plurals. */
+function toLetters(name: string): string {
+  return name.toLowerCase().replace(/[^a-z]|s/g, "");
 }
 
 /** Whether middleware may change what a list contains. */

@@ -77,7 +77,10 @@ export function readKey(name: string, { key }: Definition, call: ServiceCall): E
   const found: unknown = key?.(call);
   if (found === undefined) return;
   // Endpoints may know different callers by the same id, and no tenant may get the value of another one.
-  if (typeof found === "string") return { key: found, fullKey: `${call.host.endpoint} ${found}` };
-  const state = isStrayPromise(found) ? "a promise" : quote(found);
-  throw new TypeError(`Cannot find the key of service ${quote(name)}: per returned ${state}; return a string`);
+  if (typeof found === "string" && found) return { key: found, fullKey: `${call.host.endpoint} ${found}` };
+  const state = found === ""
+    // All callers without an id would share the value.
+    ? "an empty text; return a key, or undefined for a value that lives for one call"
+    : `${isStrayPromise(found) ? "a promise" : quote(found)}; return a string`;
+  throw new TypeError(`Cannot find the key of service ${quote(name)}: per returned ${state}`);
 }

@@ -133,8 +133,9 @@ export function service<T>(
   if (per !== "server" && per !== "call" && typeof per !== "function") {
     throw refuse(`per is ${quote(per)}; it must be "server", "call" or a function that returns a key`);
   }
-  if (!(idleMs >= 0)) throw refuse("idleMs is not a number of milliseconds");
-  if (!(max >= 1)) throw refuse("max is not a number of 1 or more");
+  // A time plus a text would be a text, and the value would never be disposed.
+  if (!(typeof idleMs === "number" && idleMs >= 0)) throw refuse("idleMs is not a number of milliseconds");
+  if (!(typeof max === "number" && max >= 1)) throw refuse("max is not a number of 1 or more");
   const definition: Definition = {
     lifetime: typeof per === "function" ? "key" : per,
     key: typeof per === "function" ? per : undefined,

@@ -33,7 +33,7 @@ import {
 } from "../core/feature.ts";
 import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { INTERNALS } from "../core/internals.ts";
-import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
+import { checkOptions, isPlain, type KnownOptions, toPlace } from "../core/known_options.ts";
 import type { Reply } from "../core/link.ts";
 import { requireCapabilities } from "../core/question.ts";
 import { attempt } from "./attempt.ts";
@@ -350,10 +350,12 @@ function toListenKey(id: string, key: string, { filter, grant }: FormListen, top
 }
 
 function toGranted(granted: unknown, key: string): Granted {
-  const value: unknown = JSON.parse(JSON.stringify(granted));
+  const refuse = (state: string) => new TypeError(`Cannot open the subscription: grant of ${key}: ${state}`);
+  // A set of topics would become an object, which stands for the topic "".
+  const { value } = toJson({ value: granted }, refuse);
   if (!Array.isArray(value)) return { value, topics: [""] };
   if (value.every((topic) => typeof topic === "string")) return { value, topics: [...new Set(value)] };
-  throw new TypeError(`Cannot open the subscription: grant of ${key} returned an array with other values than strings`);
+  throw refuse("it returned an array with other values than strings");
 }
 
 /** The subscribers of one key, by topic. */
@@ -491,7 +493,7 @@ function toJson(value: Params, refuse: Refuse): Params {
   try {
     text = JSON.stringify(value, (key, item: unknown) => {
       const isLost = item === undefined || ["function", "symbol"].includes(typeof item) ||
-        typeof item === "number" && !Number.isFinite(item);
+        typeof item === "number" && !Number.isFinite(item) || isObject(item) && !isPlain(item);
       if (isLost) throw refuse(`${quote(key)} is not JSON`);
       return item;
     });

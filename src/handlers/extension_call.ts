@@ -178,7 +178,9 @@ class Layer {
   #detach({ timeoutMs }: DetachOptions = {}): void {
     const refuse = (state: string) => new TypeError(`Cannot let the handler go on: ${state}`);
     if (this.#isDetached) throw refuse("it was detached already");
-    if (timeoutMs !== undefined && !(timeoutMs > 0)) throw refuse("timeoutMs is no positive number of milliseconds");
+    if (timeoutMs !== undefined && !(typeof timeoutMs === "number" && timeoutMs > 0)) {
+      throw refuse("timeoutMs is no positive number of milliseconds");
+    }
     if (this.#inner.ended) throw this.#inner.reason ?? refuse("the call has ended");
     if (!this.#executor.isOpen) throw toBusy("run the call: the server is closing");
     const release = takePlace(this.#executor, this.#inner.link.account);

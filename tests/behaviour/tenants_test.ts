@@ -165,6 +165,35 @@ tenants("closing the server ends the calls of all tenants", async (start, join) 
   open();
 });
 
+Deno.test("a path whose handlers are neither a list nor undefined is not served", async () => {
+  const odd: readonly unknown[] = [
+    null,
+    "",
+    "note",
+    false,
+    true,
+    0,
+    {},
+    new Set(),
+    new Map(),
+    [whoami].values(),
+    whoami,
+  ];
+  for (const returned of odd) {
+    for (const handlers of [() => returned, () => Promise.resolve(returned)]) {
+      const faults: string[] = [];
+      const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(`${error}`) };
+      const about = { name: "tenants", version: "1.0.0", path, params, observer };
+      const server = createServer({ ...about, handlers: handlers as () => [] }); // as an author errs
+      const response = await post(server, "/tenants/acme/1/mcp");
+      assertEquals([response.status, faults.length], [500, 1], `${returned}`);
+      assertStringIncludes(faults[0], "handlers returned no list; return a list, or undefined if nothing is there");
+      await response.body?.cancel();
+      await server.close();
+    }
+  }
+});
+
 Deno.test("a path whose parameters are invalid is answered like an unknown path", async () => {
   let count = 0;
   const server = createServer({

@@ -165,9 +165,15 @@ Deno.test("services: a key that is no string is an error, and an undefined key h
   const none = service("none", () => 1, { per: () => undefined });
   const t = tool({ name: "t", services: { bad }, run: () => "" });
   const h = tool({ name: "h", services: { none }, allow: () => true, run: () => "" });
-  const { server, faults } = make({ handlers: [t, h] });
+  const empty = service("empty", () => 1, { per: ({ principal }) => principal?.id ?? "" });
+  const e = tool({ name: "e", services: { empty }, run: () => "" });
+  const { server, faults } = make({ handlers: [t, h, e] });
   await textIn(server, "t");
   assertEquals(faults.splice(0), ['Cannot find the key of service "bad": per returned "number"; return a string']);
+  await textIn(server, "e");
+  // All callers without an id would share the value.
+  const state = "per returned an empty text; return a key, or undefined for a value that lives for one call";
+  assertEquals(faults.splice(0), [`Cannot find the key of service "empty": ${state}`]);
   assertEquals((await ask(server, "tools/call", { name: "h" })).error?.message, 'Unknown tool: "h"');
   assert(faults[0].startsWith('Cannot get service "none" here: its key is undefined, so it would live for one call'));
   await server.close();
@@ -416,6 +422,9 @@ Deno.test("services: invalid definitions name what is wrong", () => {
   assertThrows(options({ dispose: 5 }), TypeError, "dispose is 5; it must be a function");
   assertThrows(options({ per: () => "", max: 0 }), TypeError, "max is not a number of 1 or more");
   assertThrows(options({ per: () => "", idleMs: -1 }), TypeError, "idleMs is not a number of milliseconds");
+  // A time plus a text is a text, and the value would never be disposed.
+  assertThrows(options({ per: () => "", idleMs: "600000" }), TypeError, "idleMs is not a number of milliseconds");
+  assertThrows(options({ per: () => "", max: "10" }), TypeError, "max is not a number of 1 or more");
   assertThrows(
     () => tool({ name: "t", services: { db: 5 as never }, run: () => "" }),
     TypeError,

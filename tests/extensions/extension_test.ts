@@ -1,6 +1,16 @@
 // The contract of extensions: what the factory refuses, what servers and clients see, and the order of attributes.
-import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { createServer, extension, type Handler, McpError, prompt, resource, type Result, tool } from "../../mod.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import {
+  createServer,
+  extension,
+  type Handler,
+  McpError,
+  prompt,
+  resource,
+  type Result,
+  tool,
+  type WrappedCall,
+} from "../../mod.ts";
 import { clientExtension, connect as connectTo } from "../../src/client/client.ts";
 import { connect, RpcError } from "../../src/testing/testing.ts";
 import { z } from "zod";
@@ -363,6 +373,18 @@ behaviour("cancelling the request aborts the handler within an attribute", async
   await until(() => reason !== undefined, "the abort");
 });
 
+behaviour("a handler is not detached with a timeout that is no number, because it might never end", async (connect) => {
+  const audit = extension({ id: ID });
+  for (const timeoutMs of ["60000", NaN, 0, null, {}] as never[]) {
+    const wrap = (call: WrappedCall) => (call.detach({ timeoutMs }), { content: [] });
+    const work = tool({ name: "work", extensions: [audit.attribute({ wrap })], run: () => "" });
+    const { client, takeFaults } = await connect({ handlers: [audit, work] });
+    const failed = await client.callTool("work").catch((error) => `${error}`);
+    assertStringIncludes(JSON.stringify(failed), "Internal error");
+    assertStringIncludes(`${takeFaults()[0].error}`, "timeoutMs is no positive number of milliseconds");
+  }
+}, modern);
+
 behaviour("a detached handler that says more than is redirected is not heard, and cannot ask", async (connect) => {
   const audit = extension({ id: ID });
   const outcomes: unknown[] = [];
@@ -472,6 +494,22 @@ behaviour("a grant of undefined, null or false subscribes to nothing", async (co
     feed.publish("feed", { method: "notifications/feed" });
     await nothing.close();
     assertEquals(nothing.received, []);
+  }
+}, modern);
+
+behaviour("a grant that JSON cannot hold subscribes to nothing, because it would be another value", async (connect) => {
+  class Granted {
+    readonly ids = ["a"];
+  }
+  const odd: readonly unknown[] = [
+    ...[new Set(["a"]), new Map([["a", 1]]), new Granted(), new Error("no"), NaN, Infinity],
+    ...[() => true, Symbol("a"), 1n, Response.json({}), { ids: new Set(["a"]) }, { ids: undefined, of: NaN }, [NaN]],
+  ];
+  for (const grant of odd) {
+    const feed = extension({ id: ID, listen: { feed: { filter: z.boolean(), grant: () => grant } } });
+    const { client, takeFaults } = await connect({ handlers: [feed] }, declares);
+    await assertRejects(() => client.subscribe({ extensions: { feed: true } }), RpcError, "Internal error");
+    assertStringIncludes(`${takeFaults()[0].error}`, "grant of feed: ");
   }
 }, modern);
 

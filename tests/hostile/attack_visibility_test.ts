@@ -79,7 +79,6 @@ Deno.test("a list that no middleware sees stays public, and other middleware is 
     [[only(["tools/call"], note)], "public"],
     [[only(["tools/call"], note), only(["tools/call", "prompts/list"], note)], "private"],
     [[only(["tools/call"], note), note], "private"],
-    [[only([], note)], "public"],
     [[only(["tools/list"], note)], "private"],
   ];
   for (const [use, cacheScope] of cases) {

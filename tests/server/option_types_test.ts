@@ -1,7 +1,18 @@
 // Options of wrong types, checked at runtime because programs may not be type-checked. An option that closes a door must
 // not be ignored because of its value.
 import { assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
-import { createServer, extension, group, only, prompt, resource, resourceProvider, service, tool } from "../../mod.ts";
+import {
+  createServer,
+  extension,
+  group,
+  type Middleware,
+  only,
+  prompt,
+  resource,
+  resourceProvider,
+  service,
+  tool,
+} from "../../mod.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { limits } from "../../src/limits/limits.ts";
 
@@ -11,6 +22,7 @@ function untyped(value: unknown): never {
 }
 
 const run = () => "";
+const audit: Middleware = (_call, next) => next();
 const about = { name: "x", version: "1.0.0" };
 
 /** A factory with the names of its options, by their type. */
@@ -137,6 +149,28 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   }),
   [() => only(untyped("tools/call"), (_call, next) => next()), 'they must be a list such as ["tools/call"]'],
   [() => only(["tools/call"], untyped("audit")), "it is not a function"],
+  [() => only([], audit), "there are none, so it would never run; name a method, or leave the middleware out"],
+  ...([
+    ["tool/call", "tools/call"],
+    ["Tools/Call", "tools/call"],
+    ["tools/calls", "tools/call"],
+    ["tools.call", "tools/call"],
+    ["toolsCall", "tools/call"],
+    ["/tools/call", "tools/call"],
+    ["tools/call ", "tools/call"],
+    ["resource/read", "resources/read"],
+    ["resources/template/list", "resources/templates/list"],
+    ["subscription/listen", "subscriptions/listen"],
+    ["Initialize", "initialize"],
+  ] as const).map(([wrong, right]) =>
+    [
+      () => only(["prompts/get", wrong], audit),
+      `${JSON.stringify(wrong)} is not a method; did you mean ${right}?`,
+    ] as const
+  ),
+  ...["", "*", "tools", "tools/*", "all", "tools//get"].map((wrong) =>
+    [() => only([wrong], audit), `${JSON.stringify(wrong)} is not a method; use names such as tools/call`] as const
+  ),
   [() => group("g", untyped(undefined)), "its handlers must be a list"],
   [
     () => createServer(about).handlers.enable({ tag: "admin" }, untyped(null)),

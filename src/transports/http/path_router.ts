@@ -384,7 +384,13 @@ export class PathRouter {
     const { engine, endpoint, loadAuth, makeHandlers, grow } = this.#options;
     if (this.#isClosed) return;
     // The schema of the server has the type of its values.
-    const own = makeHandlers ? await makeHandlers(params as never) : [];
+    const own: MadeHandlers = makeHandlers ? await makeHandlers(params as never) : [];
+    // A text or a set can be spread too, and the path would exist.
+    if (own !== undefined && !Array.isArray(own)) {
+      throw new TypeError(
+        `Cannot open ${path}: handlers returned no list; return a list, or undefined if nothing is there`,
+      );
+    }
     // They may come too late.
     if (own === undefined || this.#isClosed || this.#entries.get(path) !== entry) return;
     // Only now, so that paths that do not exist drop none that do.

@@ -127,13 +127,6 @@ function toSource({ transport, principal }: Origin): EventSource {
 
 /** One observed request. It keeps no parameters, because a subscription may last for days. */
 class ObservedCall implements RequestReport {
-  // Keeps the hidden class of reports in memory, as in `Call`.
-  static readonly #model: ObservedCall = new ObservedCall(
-    {} as ServerObserving, // Not read.
-    { kind: "request", id: 0, method: "", weight: 0 },
-    { transport: "http" },
-    0,
-  );
   why?: CancelReason;
   reason?: RefusalReason;
   readonly #observing: ServerObserving;

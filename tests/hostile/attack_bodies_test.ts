@@ -1,5 +1,6 @@
 // Bodies sent in ways that no well-behaved client uses.
 import { assert, assertEquals } from "@std/assert";
+import { readAnswer } from "../support/requests.ts";
 import { tool } from "../../mod.ts";
 import { serve } from "../peers/runtime.ts";
 import { any, start, toCall, toLegacy } from "./attack.ts";
@@ -51,7 +52,7 @@ Deno.test("the buffers of large bodies are detached once they are decoded", asyn
     const server = start({ handlers: [tool({ name: "size", input: any, run: ({ v }) => `${v}`.length })] });
     for (const v of ["x", "é"]) {
       const response = await server.fetch(toCall("size", { v: v.repeat(1_500_000) }));
-      assertEquals((await response.json()).result.structuredContent ?? 1_500_000, 1_500_000);
+      assertEquals((await readAnswer(response)).result.structuredContent ?? 1_500_000, 1_500_000);
     }
     const rejected = await server.fetch(toLegacy(" ".repeat(1_500_000)));
     assertEquals(rejected.status, 400, "a string is no message");

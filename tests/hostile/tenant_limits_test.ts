@@ -4,14 +4,14 @@ import { createServer, tool } from "../../mod.ts";
 import { limits } from "../../src/limits/limits.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { until } from "../support/behaviour.ts";
-import { toRequest } from "../support/requests.ts";
+import { readAnswer, toRequest } from "../support/requests.ts";
 
 function open(options: Parameters<typeof limits>[0], run: () => Promise<string> | string = () => "done") {
   const work = tool({ name: "work", limits: limits(options), run });
   const server = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", handlers: [work] });
   const call = async (tenant: string) => {
     const request = new Request(`http://localhost/${tenant}/mcp`, toRequest("tools/call", { name: "work" }));
-    const { result, error } = await (await server.fetch(request)).json();
+    const { result, error } = await readAnswer(await server.fetch(request));
     return result ? "done" : error.code;
   };
   return { server, call };
@@ -54,7 +54,7 @@ Deno.test("rules that replace each other are applied once to each new path", asy
   }
   const count = async (tenant: string) => {
     const response = await server.fetch(new Request(`http://localhost/${tenant}/mcp`, toRequest("tools/list")));
-    return (await response.json()).result.tools.length;
+    return (await readAnswer(response)).result.tools.length;
   };
   assertEquals(await count("a"), 1);
   applied = 0;
@@ -83,7 +83,7 @@ Deno.test("a call that waits at one path is not counted at another", async () =>
   const send = async (tenant: string, id: string) => {
     const request = new Request(`http://localhost/${tenant}/mcp`, toRequest("tools/call", { name: "work" }));
     const response = await server.fetch(request, { principal: { id } });
-    return (await response.json()).result.content[0].text;
+    return (await readAnswer(response)).result.content[0].text;
   };
   const count = () =>
     ["/a/mcp", "/b/mcp"].map((tenant) => accounts.find("principal ada", tenant).amount(accounts.running));

@@ -44,7 +44,11 @@ export function toRequest(method: string, params: Json = {}, headers: Record<str
 
 /** Sends a request and reads its one JSON response. */
 export async function ask(server: Target, method: string, params: Json = {}): Promise<Answer> {
-  const response = await server.fetch(toRequest(method, params));
+  return await readAnswer(await server.fetch(toRequest(method, params)));
+}
+
+/** Reads the JSON of a response. A call that takes long, as on a busy machine, becomes a stream. */
+export async function readAnswer(response: Response): Promise<Answer> {
   const text = await response.text();
   const json = response.headers.get("content-type")?.startsWith("text/event-stream")
     ? text.split("\n").findLast((line) => line.startsWith("data: "))?.slice(6) ?? ""

@@ -1,7 +1,7 @@
 // Clients with large requests take turns. `load:worst --survive` measures what this means for small requests.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { toRequest } from "../support/requests.ts";
+import { readAnswer, toRequest } from "../support/requests.ts";
 import { turn, until } from "../support/behaviour.ts";
 
 const COUNT = 20;
@@ -23,7 +23,7 @@ for (const [size, kib] of [["of a known size", 60], ["that are read in pieces", 
     const order: string[] = [];
     const send = async (id: string) => {
       const response = await server.fetch(ask(kib), { principal: { id } });
-      assertEquals((await response.json()).result.structuredContent ?? kib * 341, kib * 341);
+      assertEquals((await readAnswer(response)).result.structuredContent ?? kib * 341, kib * 341);
       order.push(id);
     };
     await send("warm");
@@ -183,7 +183,7 @@ Deno.test("a large message whose length was understated does not take the place 
     const text = await new Response(body).text();
     headers.set("content-length", `${length ?? text.length}`);
     const response = await server.fetch(new Request(url, { method: "POST", headers, body: text }));
-    return (await response.json()).result.content[0].text;
+    return (await readAnswer(response)).result.content[0].text;
   };
   const toStale = toRequest("tools/call", { name: "count", arguments: big });
   toStale.headers.set("content-length", "100");
@@ -191,7 +191,7 @@ Deno.test("a large message whose length was understated does not take the place 
   const observer = {
     message({ direction }: { readonly direction: string }) {
       if (direction !== "in" || !isWarm || understated) return;
-      understated = server.fetch(toStale).then(async (response) => (await response.json()).result.content[0].text);
+      understated = server.fetch(toStale).then(async (response) => (await readAnswer(response)).result.content[0].text);
     },
   };
   const server = createServer({ name: "turns", version: "1.0.0", handlers: [count], observer });

@@ -12,7 +12,7 @@ function open(options: Parameters<typeof limits>[0], run: () => Promise<string> 
   const call = async (tenant: string) => {
     const request = new Request(`http://localhost/${tenant}/mcp`, toRequest("tools/call", { name: "work" }));
     const { result, error } = await readAnswer(await server.fetch(request));
-    return result ? "done" : error.code;
+    return result ? "done" : error?.code;
   };
   return { server, call };
 }

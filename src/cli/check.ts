@@ -8,9 +8,8 @@ import { toPrintable, toPrintableJson, toPrintableLine } from "../protocol/print
 import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
-import { INTERNALS } from "../core/internals.ts";
-import type { PipeServer } from "../transports/channel.ts";
-import { chooseServer, chooseServers, ENDPOINT_OPTIONS } from "./endpoint_options.ts";
+import type { PipeServer } from "../client/client.ts";
+import { chooseEndpoint, chooseEndpoints, ENDPOINT_OPTIONS, readParams } from "./endpoint_options.ts";
 import { enterEndpoint } from "./endpoint_paths.ts";
 import { listAll, type ListResult, toCount } from "./listing.ts";
 import { checkListing, type Finding, listHeaders, type Listing, toTokens } from "./listing_check.ts";
@@ -57,18 +56,18 @@ async function checkTarget(args: Args): Promise<number> {
   const name = target ?? "demonstration";
   const choice = { target: name, verb: "check" };
   const limits = { maxTokens: Number(maxTokens), isTrusted: true };
-  const servers = "json" in flags
-    ? [chooseServer(server, flags.server, choice)]
-    : chooseServers(server, flags.server, choice);
+  const endpoints = "json" in flags
+    ? [chooseEndpoint(server, flags.server, choice)]
+    : chooseEndpoints(server, flags.server, choice);
   let hasFailed = false;
   try {
-    for (const each of servers) {
-      const { param: _, ...all } = args.all;
-      const hasParams = servers.length === 1 || each[INTERNALS].enter;
-      const endpoint = await enterEndpoint(each, hasParams ? args : { ...args, all }, choice);
-      const { listing, failures } = await listServer(endpoint);
+    const params = readParams(args);
+    for (const each of endpoints) {
+      const takesParams = endpoints.length === 1 || each.params.length;
+      const entered = await enterEndpoint(each, takesParams ? params : undefined, choice);
+      const { listing, failures } = await listServer(entered);
       const findings = [...failures, ...checkListing(listing, limits)];
-      const title = servers.length > 1 ? `${name}, server ${each[INTERNALS].name}` : name;
+      const title = endpoints.length > 1 ? `${name}, server ${each.name}` : name;
       console.log("json" in flags ? toJson(listing, findings) : toReport(title, listing, findings));
       hasFailed ||= findings.some(({ level }) => level === "error" || "strict" in flags);
     }

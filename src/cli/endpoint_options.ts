@@ -3,8 +3,8 @@
  *
  * @module
  */
+import { type Endpoint, listEndpoints } from "../host.ts";
 import type { Server } from "../library.ts";
-import { INTERNALS } from "../core/internals.ts";
 import type { Args } from "./args.ts";
 import { UsageError } from "./cli_error.ts";
 import type { Options } from "./command.ts";
@@ -31,13 +31,16 @@ export interface Choice {
 }
 
 /** Returns the servers of a target: all, or the one that `--server` names. */
-export function chooseServers(server: Server, name: string | undefined, { target, verb }: Choice): readonly Server[] {
-  // The file may use an older copy of this library, which knows no names.
-  const servers = server[INTERNALS].servers ?? [server];
-  if (name === undefined) return servers;
-  const found = servers.filter((each) => each[INTERNALS].name === name);
+export function chooseEndpoints(
+  server: Server,
+  name: string | undefined,
+  { target, verb }: Choice,
+): readonly Endpoint[] {
+  const endpoints = listEndpoints(server);
+  if (name === undefined) return endpoints;
+  const found = endpoints.filter((each) => each.name === name);
   if (found.length) return found;
-  const names = servers.map((each) => each[INTERNALS].name).join(", ");
+  const names = toNames(endpoints);
   throw new UsageError(`Cannot ${verb} ${target}: it has no server ${name}; the servers are ${names}`);
 }
 
@@ -46,12 +49,16 @@ export function chooseServers(server: Server, name: string | undefined, { target
  *
  * @throws {UsageError} if there are several, and none is chosen.
  */
-export function chooseServer(server: Server, name: string | undefined, choice: Choice): Server {
-  const [found, ...others] = chooseServers(server, name, choice);
-  if (!others.length) return found;
-  const names = [found, ...others].map((each) => each[INTERNALS].name).join(", ");
-  const state = `it has the servers ${names}; choose one with --server NAME`;
+export function chooseEndpoint(server: Server, name: string | undefined, choice: Choice): Endpoint {
+  const found = chooseEndpoints(server, name, choice);
+  if (found.length === 1) return found[0];
+  const state = `it has the servers ${toNames(found)}; choose one with --server NAME`;
   throw new UsageError(`Cannot ${choice.verb} ${choice.target}: ${state}`);
+}
+
+/** The names of servers, for error messages. */
+export function toNames(endpoints: readonly Endpoint[]): string {
+  return endpoints.map(({ name }) => name).join(", ");
 }
 
 /** Reads `--param NAME=VALUE`. Returns `undefined` without any. */

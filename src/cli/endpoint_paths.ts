@@ -3,26 +3,18 @@
  *
  * @module
  */
-import type { Server } from "../library.ts";
-import { INTERNALS } from "../core/internals.ts";
-import { enterServer, type PipeServer } from "../transports/channel.ts";
-import { PathTemplate } from "../transports/http/path_template.ts";
-import type { Args } from "./args.ts";
+import type { PipeServer } from "../client/client.ts";
+import type { Endpoint } from "../host.ts";
 import { CliError, UsageError } from "./cli_error.ts";
-import { type Choice, chooseServer, type Params, readParams } from "./endpoint_options.ts";
+import type { Choice, Params } from "./endpoint_options.ts";
 
 /**
  * Checks that a server and the parameters of a path fit together.
  *
  * @throws {UsageError} if parameters are missing or too many.
  */
-export function checkParams(
-  server: Server,
-  params: Params | undefined,
-  { target, verb }: Choice,
-): void {
-  const { enter, http: { path } } = server[INTERNALS];
-  const names = enter ? listParams(path) : [];
+export function checkParams(endpoint: Endpoint, params: Params | undefined, { target, verb }: Choice): void {
+  const { path, params: names } = endpoint;
   const missing = names.filter((name) => params?.[name] === undefined);
   if (missing.length) {
     const options = missing.map((name) => `--param ${name}=VALUE`).join(" ");
@@ -34,16 +26,19 @@ export function checkParams(
 }
 
 /**
- * Returns the server of the concrete path that the options choose.
+ * Returns the server of the concrete path with these parameters.
  *
- * @throws {UsageError} if the options choose none.
+ * @throws {UsageError} if parameters are missing or too many.
+ * @throws {CliError} if a parameter does not fit.
  */
-export async function enterEndpoint(server: Server, args: Args, choice: Choice): Promise<PipeServer> {
-  const found = chooseServer(server, args.flags.server, choice);
-  const params = readParams(args);
-  checkParams(found, params, choice);
+export async function enterEndpoint(
+  endpoint: Endpoint,
+  params: Params | undefined,
+  choice: Choice,
+): Promise<PipeServer> {
+  checkParams(endpoint, params, choice);
   try {
-    return await enterServer(found, params);
+    return await endpoint.enter(params);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
     throw new CliError(`Cannot ${choice.verb} ${choice.target}: ${error.message}`);
@@ -55,23 +50,17 @@ export async function enterEndpoint(server: Server, args: Args, choice: Choice):
  * A parameter without a value becomes its name in capitals.
  */
 export function toEndpointOptions(
-  server: Server,
+  endpoint: Endpoint,
   { isChosen, params }: { readonly isChosen: boolean; readonly params?: Params },
 ): readonly string[] {
-  const { name, enter, http: { path } } = server[INTERNALS];
-  const values = Object.entries(enter ? toExampleParams(path, params) : {});
+  const values = Object.entries(toExampleParams(endpoint, params));
   const options = values.flatMap(([key, value]) => ["--param", `${key}=${value}`]);
-  return [...isChosen ? ["--server", name] : [], ...options];
+  return [...isChosen ? ["--server", endpoint.name] : [], ...options];
 }
 
-/** The names of a path's parameters. */
-export function listParams(path: string): readonly string[] {
-  return new PathTemplate(path).names;
-}
-
-/** The value of each parameter of a path. One without a value becomes its name in capitals. */
-export function toExampleParams(path: string, params: Params = {}): Params {
-  return Object.fromEntries(listParams(path).map((name) => [name, params[name] ?? name.toUpperCase()]));
+/** The value of each parameter of a path. A parameter without a value becomes its name in capitals. */
+export function toExampleParams(endpoint: Endpoint, params: Params = {}): Params {
+  return Object.fromEntries(endpoint.params.map((name) => [name, params[name] ?? name.toUpperCase()]));
 }
 
 /**
@@ -79,11 +68,11 @@ export function toExampleParams(path: string, params: Params = {}): Params {
  *
  * @throws {CliError} if a value cannot be part of a path.
  */
-export function toConcretePath(path: string, params: Params | undefined, { target, verb }: Choice): string {
-  const names = listParams(path);
+export function toConcretePath(endpoint: Endpoint, params: Params | undefined, { target, verb }: Choice): string {
+  const { params: names, path } = endpoint;
   if (!params || !names.every((name) => Object.hasOwn(params, name))) return path;
   try {
-    return new PathTemplate(path).build(Object.fromEntries(names.map((name) => [name, params[name]])));
+    return endpoint.toPath(Object.fromEntries(names.map((name) => [name, params[name]])));
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
     throw new CliError(`Cannot ${verb} ${target}: ${error.message}`);

@@ -4,7 +4,7 @@
  * @module
  */
 import { createServer, type Handler, type Server } from "../library.ts";
-import { INTERNALS } from "../core/internals.ts";
+import { isServer, listEndpoints } from "../host.ts";
 import { toPrintable } from "../protocol/printable.ts";
 import { startBackgroundTimer } from "../runtime.ts";
 import type { ImportGraph } from "./import_graph.ts";
@@ -120,8 +120,7 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
   const listFiles = () => imports.list(url).map(toFilePath);
 
   async function reload(changed: readonly string[]): Promise<readonly string[]> {
-    const servers = server[INTERNALS].servers ?? [server];
-    if (servers.some((each) => each[INTERNALS].enter)) {
+    if (listEndpoints(server).some(({ params }) => params.length)) {
       throw new CliError(`Cannot reload ${target}: handlers may depend on the parameters of the path; restart it`);
     }
     imports?.renew([url], changed.map((path) => platform.toFileUrl(path)));
@@ -165,11 +164,10 @@ interface ReloadedServer {
 
 /** Matches each reloaded server with its running one, by path if there are several. */
 function toPairs(target: string, server: Server, next: Server): readonly ReloadedServer[] {
-  const all = server[INTERNALS].servers ?? [server];
-  return (next[INTERNALS].servers ?? [next]).map((next) => {
-    const { http: { path }, name } = next[INTERNALS];
-    const running = all.length > 1 ? all.find((other) => other[INTERNALS].http.path === path) : server;
-    if (running) return { running, next };
+  const all = listEndpoints(server);
+  return listEndpoints(next).map(({ name, path, server: next }) => {
+    const running = all.length > 1 ? all.find((other) => other.path === path) : all[0];
+    if (running) return { running: running.server, next };
     throw new CliError(`Cannot reload ${target}: the server ${name} is new; restart it`);
   });
 }
@@ -244,11 +242,6 @@ export async function importFile<T>(
 
 /** The time after which the command prints that a file is still loading, in milliseconds. */
 const NOTICE_MS = 5000;
-
-// Tests properties instead of a class, because the file may use its own copy of this library.
-function isServer(value: unknown): value is Server {
-  return typeof value === "object" && value !== null && INTERNALS in value && "fetch" in value;
-}
 
 /** The name of a server whose file exports handlers only. */
 export function toName(url: string): string {

@@ -3,13 +3,13 @@
  *
  * @module
  */
-import { INTERNALS } from "../core/internals.ts";
+import { listEndpoints } from "../host.ts";
 import { formatError } from "../protocol/printable.ts";
 import { guardConsole } from "../transports/stdio/stdout_guard.ts";
 import { serveStdio, type StdioOptions } from "../transports/stdio/stdio.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
-import { type Choice, chooseServer, chooseServers, ENDPOINT_OPTIONS, readParams } from "./endpoint_options.ts";
+import { type Choice, chooseEndpoint, chooseEndpoints, ENDPOINT_OPTIONS, readParams } from "./endpoint_options.ts";
 import { platform } from "./platform.ts";
 import { findTarget, load, type Loaded } from "./load.ts";
 import { importModule } from "./lazy_modules.ts";
@@ -77,16 +77,18 @@ async function serveTarget(args: Args): Promise<void> {
   const choice = { target: target ?? "the demonstration", verb: "serve" };
   const params = readParams(args);
   // Without a choice, HTTP serves all servers of the file.
-  const servers = chooseServers(whole, flags.server, choice);
-  const server = isHttp && servers.length > 1 ? whole : chooseServer(whole, flags.server, choice);
+  const [endpoint, ...others] = isHttp
+    ? chooseEndpoints(whole, flags.server, choice)
+    : [chooseEndpoint(whole, flags.server, choice)];
+  const server = others.length ? whole : endpoint.server;
   const isChosen = flags.server !== undefined;
   // Most paths have no parameters, and clients wait for a stdio server to start.
-  const mayNeedParams = server[INTERNALS].enter && (!isHttp || "inspect" in flags);
-  if (servers.length === 1 && (params || mayNeedParams)) {
-    (await importModule("./endpoint_paths.ts")).checkParams(server, params, choice);
+  const mayNeedParams = endpoint.params.length && (!isHttp || "inspect" in flags);
+  if (!others.length && (params || mayNeedParams)) {
+    (await importModule("./endpoint_paths.ts")).checkParams(endpoint, params, choice);
   }
   // Warnings for development, because both options are for authors of servers.
-  if ("watch" in flags || "inspect" in flags) await whole[INTERNALS].develop();
+  if ("watch" in flags || "inspect" in flags) await Promise.all(listEndpoints(whole).map((each) => each.develop()));
   if ("watch" in flags) (await importModule("./target_watcher.ts")).watchTarget(target, loaded);
   loaded.watch?.();
   // A client that stops a stdio server needs no notice.
@@ -100,7 +102,7 @@ async function serveTarget(args: Args): Promise<void> {
   }
   if (isTerminal) {
     const { toEndpointOptions } = await importModule("./endpoint_paths.ts");
-    const options = toEndpointOptions(server, { isChosen, params });
+    const options = toEndpointOptions(endpoint, { isChosen, params });
     console.error(await (await importModule("./stdio_notice.ts")).toStdioNotice(target, options));
   }
   await serveEndpoint(server, { signal: closed, params }, choice);

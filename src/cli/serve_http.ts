@@ -3,13 +3,14 @@
  *
  * @module
  */
-import { INTERNALS } from "../core/internals.ts";
+import { type Endpoint, listEndpoints } from "../host.ts";
 import type { Server } from "../library.ts";
 import { isLoopbackHost } from "../transports/http/access.ts";
 import { isPlainPath } from "../transports/http/access_options.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
-import { listParams, toConcretePath, toEndpointOptions, toExampleParams } from "./endpoint_paths.ts";
+import { toNames } from "./endpoint_options.ts";
+import { toConcretePath, toEndpointOptions, toExampleParams } from "./endpoint_paths.ts";
 import { platform, type Served, type ServeOptions } from "./platform.ts";
 import { hasErrorCode } from "./platform_files.ts";
 import type { Inspector } from "./inspector/inspector.ts";
@@ -67,31 +68,32 @@ function readPort(text: string): number {
 export async function serveHttp(server: Server, target: string | undefined, address: HttpAddress): Promise<Served> {
   const { hostname, port, path, isInspected, params } = address;
   const name = target ?? "the demonstration";
-  const servers = server[INTERNALS].servers ?? [server];
-  const own = servers[0][INTERNALS].http.path;
-  checkPath(name, address, servers);
-  const toPath = (path: string, params: HttpAddress["params"]) =>
-    toConcretePath(path, params, { target: name, verb: "serve" });
-  const paths = path ? [path] : servers.map((each) => toPath(each[INTERNALS].http.path, params));
+  const endpoints = listEndpoints(server);
+  checkPath(name, address, endpoints);
+  const toPath = (endpoint: Endpoint, params: HttpAddress["params"]) =>
+    path || toConcretePath(endpoint, params, { target: name, verb: "serve" });
+  const paths = endpoints.map((each) => toPath(each, params));
   const inspector = isInspected ? await loadInspector(paths[0]) : undefined;
-  const answer: Fetch = path ? toFetch(server, path, own) : (request, info) => server.fetch(request, info);
+  const answer: Fetch = path
+    ? toFetch(server, path, endpoints[0].path)
+    : (request, info) => server.fetch(request, info);
   const fetch = inspector ? withInspector(inspector, answer) : answer;
   const served = listen(name, { hostname, port, fetch });
   // Preload the code of the first request. A failure surfaces with that request.
-  for (const each of servers) each[INTERNALS].load().catch(() => {});
+  for (const each of endpoints) each.load().catch(() => {});
   const host = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
   const origin = `http://${toAuthority(host)}:${served.port}`;
-  if (!servers.every((each) => each[INTERNALS].auth) && !isLoopbackHost(toAuthority(hostname))) {
+  if (!endpoints.every(({ hasAuth }) => hasAuth) && !isLoopbackHost(toAuthority(hostname))) {
     console.error(toNetworkWarning(hostname));
   }
-  // Suggest an endpoint without parameters if there is one.
-  const suggested = Math.max(0, paths.findIndex((each) => path || !listParams(each).length));
-  const isChosen = address.isChosen || servers.length > 1;
+  // Suggest an endpoint whose path is complete if there is one.
+  const suggested = endpoints.find((each, i) => paths[i] !== each.path || !each.params.length) ?? endpoints[0];
+  const isChosen = address.isChosen || endpoints.length > 1;
   console.error(toNotice(target, {
     urls: paths.map((each) => origin + each),
     page: inspector && `${origin}/#key=${inspector.key}`,
-    called: origin + toPath(paths[suggested], toExampleParams(paths[suggested])),
-    options: toEndpointOptions(servers[suggested], { isChosen, params }),
+    called: origin + toPath(suggested, toExampleParams(suggested, params)),
+    options: toEndpointOptions(suggested, { isChosen, params }),
   }));
   if (!inspector) return served;
   const stop = async () => {
@@ -108,13 +110,12 @@ function toFetch(server: Server, path: string, own: string): Fetch {
   return async (request, info) => await server.fetch(rewritePath(request, path, own), info);
 }
 
-function checkPath(name: string, { path, isInspected }: HttpAddress, servers: readonly Server[]): void {
-  if (servers.length > 1 && (path || isInspected)) {
-    const names = servers.map((each) => each[INTERNALS].name).join(", ");
-    const state = `it has the servers ${names}; choose one with --server NAME`;
+function checkPath(name: string, { path, isInspected }: HttpAddress, endpoints: readonly Endpoint[]): void {
+  if (endpoints.length > 1 && (path || isInspected)) {
+    const state = `it has the servers ${toNames(endpoints)}; choose one with --server NAME`;
     throw new UsageError(`Cannot use --${path ? "path" : "inspect"} with ${name}: ${state}`);
   }
-  if (path && servers[0][INTERNALS].enter) {
+  if (path && endpoints[0].params.length) {
     throw new UsageError(`Cannot use --path with ${name}: its path has parameters; change \`path\` in the file`);
   }
 }

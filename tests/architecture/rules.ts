@@ -26,7 +26,8 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/extensions": below,
   "src/testing": [...outer, "src/stores", "src/client"],
   "src/client": outer,
-  "src/cli": [...outer, "src/handlers", "src/discovery", "src/client", "src/modern.ts"],
+  "src/host.ts": ["src/core", "src/transports", "src/server"],
+  "src/cli": [...outer, "src/handlers", "src/discovery", "src/client", "src/modern.ts", "src/host.ts"],
   "src/modern.ts": [
     ...below,
     "src/handlers",

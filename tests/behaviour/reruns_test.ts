@@ -2,7 +2,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { listEndpoints } from "../../src/host.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { collectWarnings } from "../support/warnings.ts";
@@ -120,7 +120,7 @@ behaviour("prompts and resources are reported like tools", async (join) => {
 Deno.test("development: true warns without a test kit, and false silences the test kit", async () => {
   const warnOf = async (development: boolean) => {
     const server = createServer({ name: "s", version: "1.0.0", handlers: [noisy], development });
-    if (development) await server[INTERNALS].develop();
+    if (development) await listEndpoints(server)[0].develop();
     return await collectWarnings(async () => {
       await using connected = await connect(server, client);
       await connected.callTool("noisy");

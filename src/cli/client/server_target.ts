@@ -7,6 +7,7 @@ import type { Target } from "../../client/target.ts";
 import { guardConsole } from "../../transports/stdio/stdout_guard.ts";
 import type { Args } from "../args.ts";
 import { toShell } from "../command.ts";
+import { chooseEndpoint, readParams } from "../endpoint_options.ts";
 import { enterEndpoint } from "../endpoint_paths.ts";
 import { demo } from "../demo.ts";
 import { findTarget, load } from "../load.ts";
@@ -76,7 +77,9 @@ async function loadServer(
   const path = named ?? await findTarget();
   const { server } = path === undefined ? { server: demo() } : await load(path);
   const name = path ?? "the demonstration";
-  const target = await enterEndpoint(server, args, { target: name, verb });
+  const choice = { target: name, verb };
+  const endpoint = chooseEndpoint(server, args.flags.server, choice);
+  const target = await enterEndpoint(endpoint, readParams(args), choice);
   return { target, name, operands, close: () => server.close() };
 }
 

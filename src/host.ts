@@ -1,0 +1,66 @@
+/**
+ * What a tool, such as the command line, may ask of a running server beyond its public members.
+ *
+ * Unstable: this file may change in any release, and no entry of the package exports it.
+ *
+ * @module
+ */
+import { INTERNALS } from "./core/internals.ts";
+import type { Server } from "./server/server.ts";
+import { enterServer, type PipeServer } from "./transports/channel.ts";
+import { PathTemplate } from "./transports/http/path_template.ts";
+
+/** A server at its path. */
+export interface Endpoint {
+  readonly server: Server;
+  /** Name of the server. */
+  readonly name: string;
+  /** The path of the HTTP endpoint, such as `/mcp` or `/tenants/:tenant/mcp`. */
+  readonly path: string;
+  /** Names of the parameters of the path. Empty for most servers. */
+  readonly params: readonly string[];
+  /** Whether the server authenticates callers. */
+  readonly hasAuth: boolean;
+  /**
+   * Returns the concrete path with these parameters.
+   *
+   * @throws {TypeError} if a parameter is missing or unknown, or its value cannot be part of a path.
+   */
+  toPath(params: Readonly<Record<string, string>>): string;
+  /**
+   * Returns the server of the concrete path with these parameters, for a channel such as that of `connect`.
+   *
+   * @throws {TypeError} if parameters are missing, do not fit, or are given to a path without any.
+   */
+  enter(params?: Readonly<Record<string, string>>): Promise<PipeServer>;
+  /** Turns `development` on, unless the options of the server set it to `false`. Settles when it is on. */
+  develop(): Promise<void>;
+  /** Loads the code of the first request. */
+  load(): Promise<void>;
+}
+
+/** Returns the endpoints of a server: those of each server that was given to `mount`, or its own. */
+export function listEndpoints(server: Server): readonly Endpoint[] {
+  return (server[INTERNALS].servers ?? [server]).map(toEndpoint);
+}
+
+/** Tests for properties instead of a class, because a server file may use its own copy of this library. */
+export function isServer(value: unknown): value is Server {
+  return typeof value === "object" && value !== null && INTERNALS in value && "fetch" in value;
+}
+
+function toEndpoint(server: Server): Endpoint {
+  const { name, auth, http: { path }, develop, load } = server[INTERNALS];
+  const template = new PathTemplate(path);
+  return {
+    server,
+    name,
+    path,
+    params: template.names,
+    hasAuth: auth !== undefined,
+    toPath: (params) => template.build(params),
+    enter: (params) => enterServer(server, params),
+    develop,
+    load,
+  };
+}

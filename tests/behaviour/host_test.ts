@@ -1,0 +1,111 @@
+// What a tool learns of a running server: its endpoints, how to enter one, and how to turn development on.
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { type Context, createServer, mount, type Server, tool } from "../../mod.ts";
+import { apiKey } from "../../src/auth/auth.ts";
+import { connect } from "../../src/client/client.ts";
+import { isServer, listEndpoints } from "../../src/host.ts";
+import { makeFolder, removeFolder } from "../support/copies.ts";
+import { textOf } from "../support/behaviour.ts";
+import { collectWarnings } from "../support/warnings.ts";
+
+const schema = { type: "object", properties: { ok: { type: "boolean" } } } as const;
+const noisy = tool({
+  name: "noisy",
+  async run(_input, ctx: Context) {
+    await ctx.progress(1);
+    await ctx.elicit("sure", { message: "?", schema });
+    return "done";
+  },
+});
+const ping = tool({ name: "ping", run: () => "pong" });
+const base = { version: "1.0.0", handlers: [ping, noisy] };
+const plain = (more = {}) => createServer({ name: "plain", ...base, ...more });
+const tenants = () =>
+  createServer({
+    name: "tenants",
+    version: "1.0.0",
+    path: "/tenants/:tenant/rooms/:room/mcp",
+    handlers: ({ tenant, room }) => [tool({ name: "where", run: () => `${tenant} ${room}` })],
+  });
+const describe = (server: Server) =>
+  listEndpoints(server).map(({ name, path, params, hasAuth }) => ({ name, path, params, hasAuth }));
+
+Deno.test("a server has one endpoint", () => {
+  const server = plain();
+  assertEquals(describe(server), [{ name: "plain", path: "/mcp", params: [], hasAuth: false }]);
+  assert(listEndpoints(server)[0].server === server);
+  const auth = apiKey({ keys: { ada: "the-key-of-ada-0123456789" } });
+  assertEquals(describe(plain({ auth, path: "/a/mcp" })), [
+    { name: "plain", path: "/a/mcp", params: [], hasAuth: true },
+  ]);
+});
+
+Deno.test("a mount has the endpoints of its servers, in order", () => {
+  const auth = apiKey({ keys: { ada: "the-key-of-ada-0123456789" } });
+  const servers = [plain({ auth }), tenants()];
+  const whole = mount(servers);
+  const path = "/tenants/:tenant/rooms/:room/mcp";
+  assertEquals(describe(whole), [
+    { name: "plain", path: "/mcp", params: [], hasAuth: true },
+    { name: "tenants", path, params: ["tenant", "room"], hasAuth: false },
+  ]);
+  assert(listEndpoints(whole).every(({ server }, i) => server === servers[i]));
+});
+
+Deno.test("an endpoint with parameters has a path and a server for each of their values", async () => {
+  const [endpoint] = listEndpoints(tenants());
+  const params = { tenant: "a b", room: "1" };
+  assertEquals(endpoint.toPath(params), "/tenants/a%20b/rooms/1/mcp");
+  await using client = await connect(await endpoint.enter(params));
+  assertEquals(textOf(await client.callTool("where")), "a b 1");
+  const wrong: readonly Readonly<Record<string, string>>[] = [{ tenant: "a" }, { tenant: "a", room: ".." }];
+  for (const values of wrong) {
+    assertThrows(() => endpoint.toPath(values), TypeError, "room");
+    await assertRejects(() => endpoint.enter(values), TypeError, "room");
+  }
+  await assertRejects(() => endpoint.enter(), TypeError, "it has parameters");
+});
+
+Deno.test("an endpoint without parameters takes none", async () => {
+  const [endpoint] = listEndpoints(plain());
+  assertEquals(endpoint.toPath({}), "/mcp");
+  assertThrows(() => endpoint.toPath({ tenant: "a" }), TypeError, "it has no parameter tenant");
+  await assertRejects(() => endpoint.enter({ tenant: "a" }), TypeError, "its path has no parameters");
+  await using client = await connect(await endpoint.enter());
+  assertEquals(textOf(await client.callTool("ping")), "pong");
+});
+
+Deno.test("develop() turns warnings on, and `development: false` keeps them off", async () => {
+  for (const [development, count] of [[undefined, 1], [false, 0]] as const) {
+    const server = mount([plain({ development })]);
+    const [endpoint] = listEndpoints(server);
+    const warn = async () => {
+      const onElicit = () => ({ action: "accept", content: { ok: true } }) as const;
+      await using client = await connect(await endpoint.enter(), { onElicit });
+      return await collectWarnings(() => client.callTool("noisy", {}, { onProgress: () => {} }));
+    };
+    assertEquals((await warn()).length, 0);
+    await endpoint.develop();
+    assertEquals((await warn()).length, count);
+    await server.close();
+  }
+});
+
+Deno.test("a server of another copy of the library is a server", async () => {
+  const folder = await makeFolder();
+  try {
+    const copy: typeof import("../../mod.ts") = await import(new URL("mod.ts", folder).href);
+    const server = copy.createServer({ name: "copied", version: "1.0.0", path: "/copied/:id/mcp" });
+    assert(isServer(server) && isServer(copy.mount([server])));
+    assertEquals(describe(server), [{ name: "copied", path: "/copied/:id/mcp", params: ["id"], hasAuth: false }]);
+  } finally {
+    await removeFolder(folder);
+  }
+});
+
+Deno.test("isServer() accepts servers only", () => {
+  assertEquals([plain(), tenants(), mount([plain()])].map(isServer), [true, true, true]);
+  const server = plain();
+  const others = [undefined, null, "server", [], [server], {}, { fetch: server.fetch }, ping, () => server];
+  assertEquals(others.map(isServer), others.map(() => false));
+});

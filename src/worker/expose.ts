@@ -5,7 +5,7 @@
  */
 import { quote } from "../protocol/errors.ts";
 import { LOG_LEVELS } from "../protocol/types.ts";
-import type { Context, ElicitOptions } from "../core/context.ts";
+import type { Context, ElicitOptions, Principal } from "../core/context.ts";
 import { checkOptions } from "../core/known_options.ts";
 import { createLog } from "../core/log.ts";
 import { ELICIT } from "../core/question_kinds.ts";
@@ -169,8 +169,9 @@ class ExposedCall {
     abort(this.#controller, reason);
   }
 
-  toContext(facts: ThreadFacts): WorkerContext {
+  toContext({ withheld = [], ...facts }: ThreadFacts): WorkerContext {
     const wanted = facts.client.logLevel;
+    if (facts.principal) withhold(facts.principal, withheld);
     return {
       ...facts,
       signal: toLiveSignal(this.#controller, this.#done),
@@ -231,6 +232,16 @@ class ExposedCall {
       this.#sent++;
     }
     return answer.promise;
+  }
+}
+
+/** Makes facts about a caller throw that could not be copied to the thread. */
+function withhold(principal: Principal, names: readonly string[]): void {
+  for (const name of names) {
+    const get = () => {
+      throw new TypeError(`Cannot read principal.${name} in a worker thread: it cannot be copied; use plain data`);
+    };
+    Object.defineProperty(principal, name, { get });
   }
 }
 

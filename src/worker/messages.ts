@@ -12,6 +12,8 @@ export interface ThreadFacts {
   readonly method: string;
   readonly client: Context["client"];
   readonly principal?: Principal;
+  /** Names of facts about the principal that cannot be copied to a thread. */
+  readonly withheld?: readonly string[];
   readonly meta: Meta;
 }
 
@@ -57,11 +59,35 @@ export function toError(sent: SentError): Error {
 }
 
 /** Tests whether a value can be cloned to a thread. Functions, for example, cannot. */
-export function isCloneable(value: unknown): boolean {
+function isCloneable(value: unknown): boolean {
   try {
     structuredClone(value);
     return true;
   } catch {
     return false;
   }
+}
+
+/**
+ * Tests whether a thread gets all of a value. The clone of an instance of a class has neither its methods nor its getters.
+ */
+export function isCopyable(value: unknown): boolean {
+  if (!isCloneable(value)) return false;
+  const clones = new Map<unknown, unknown>([[value, structuredClone(value)]]);
+  // The map grows while it is visited.
+  for (const [each, clone] of clones) {
+    if (typeof each !== "object" || each === null) continue;
+    const prototype: unknown = Object.getPrototypeOf(each);
+    // The clone of a built-in object has the same prototype.
+    if (prototype !== null && prototype !== Object.getPrototypeOf(clone)) return false;
+    const [parts, copies] = [each, clone].map(listParts);
+    parts.forEach((part, at) => clones.has(part) || clones.set(part, copies[at]));
+  }
+  return true;
+}
+
+function listParts(of: unknown): readonly unknown[] {
+  if (of instanceof Map) return [...of].flat();
+  if (of instanceof Set) return [...of];
+  return ArrayBuffer.isView(of) ? [] : Object.values(Object(of));
 }

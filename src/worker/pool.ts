@@ -3,13 +3,13 @@
  *
  * @module
  */
-import type { Context } from "../core/context.ts";
+import type { Context, Principal } from "../core/context.ts";
 import { FairQueue } from "../core/fair_queue.ts";
 import { toBusy } from "../protocol/errors.ts";
 import { bun, findThreadLocks, startBackgroundTimer } from "../runtime.ts";
 import {
   type FromThread,
-  isCloneable,
+  isCopyable,
   type SentError,
   type ThreadFacts,
   toError,
@@ -338,7 +338,7 @@ class Job {
 
   begin(): void {
     const { method, client, principal, meta } = this.#ctx;
-    const facts: ThreadFacts = { method, client, principal: toCloneable(principal), meta };
+    const facts: ThreadFacts = { method, client, meta, ...toSentPrincipal(principal) };
     this.#send({ kind: "run", input: this.#input, facts, done: this.#done });
   }
 
@@ -420,9 +420,13 @@ function toKey(error: SentError): string {
   return JSON.stringify([error.kind, "message" in error ? error.message : error.content]);
 }
 
-/** Copies an object without the properties that cannot be copied to a thread, such as functions. */
-function toCloneable<T extends object>(value: T | undefined): T | undefined {
-  if (!value) return value;
-  const entries = Object.entries(value).filter(([, each]) => isCloneable(each));
-  return Object.fromEntries(entries) as T; // Facts about a caller beyond its id and scopes are optional.
+/**
+ * Returns a principal without the facts that cannot be copied to a thread, such as functions, and the names of these. A
+ * fact that was just missing there could open a door.
+ */
+function toSentPrincipal(principal: Principal | undefined): Pick<ThreadFacts, "principal" | "withheld"> {
+  if (!principal) return {};
+  const withheld = Object.entries(principal).flatMap(([name, fact]) => isCopyable(fact) ? [] : name);
+  const sent = Object.entries(principal).filter(([name]) => !withheld.includes(name));
+  return { principal: { ...Object.fromEntries(sent), id: principal.id }, withheld };
 }

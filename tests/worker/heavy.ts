@@ -8,6 +8,16 @@ export default expose(async (input: { readonly job: string; readonly value?: unk
   const { job, value } = input;
   if (job === "echo") return value;
   if (job === "context") return { method: ctx.method, version: ctx.client.version, meta: ctx.meta };
+  if (job === "facts") {
+    const read = (name: string) => {
+      try {
+        return String(Reflect.get(ctx.principal ?? {}, name));
+      } catch (error) {
+        return `${error}`;
+      }
+    };
+    return Object.fromEntries((value as readonly string[]).map((name) => [name, read(name)]));
+  }
   if (job === "caller") return { principal: ctx.principal, hasTest: tests(ctx) };
   if (["spin", "wait", "poll", "check"].includes(job)) await ctx.progress(1);
   if (job === "spin") { while (performance.now() >= 0); }

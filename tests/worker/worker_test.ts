@@ -361,3 +361,47 @@ behaviour("scopes and allScopes travel to a thread, whose context cannot test th
   assertEquals(await ask(all), { principal: { id: "bob", scopes: [...allScopes] }, hasTest: false });
   assertEquals(await ask(await joinAs({ principal: { id: "eve" } })), { principal: { id: "eve" }, hasTest: false });
 });
+
+behaviour("facts about a caller that cannot be copied to a thread throw when they are read", async (join) => {
+  class Account {
+    readonly name = "ada";
+    get isBlocked() {
+      return true;
+    }
+  }
+  const cyclic: Record<string, unknown> = { a: 1 };
+  cyclic.self = cyclic;
+  const map = new Map([["a", { b: [1] }]]);
+  const copied = {
+    plain: { at: [1, null] },
+    date: new Date(5),
+    map,
+    bytes: new Uint8Array([7]),
+    cyclic,
+    none: undefined,
+  };
+  const withheld = {
+    isBlocked: () => true,
+    claims: { roles: ["a"], isBlocked: () => true },
+    account: new Account(),
+    accounts: [new Account()],
+    known: new Map([["ada", new Account()]]),
+    blocked: new Set([new Account()]),
+    bare: Object.create({ isBlocked: true }),
+    mark: Symbol("blocked"),
+    request: new Request("http://localhost/"),
+  };
+  const principal = { id: "ada", scopes: ["a"], ...copied, ...withheld };
+  const { client } = await join({ handlers: [makeHeavy()] }, { principal });
+  const value = [...Object.keys(principal), "unknown"];
+  const { structuredContent } = await client.callTool("heavy", { job: "facts", value });
+  const errors = Object.keys(withheld).map((name) => {
+    const state = `Cannot read principal.${name} in a worker thread: it cannot be copied; use plain data`;
+    return [name, `TypeError: ${state}`];
+  });
+  const plain = "[object Object]";
+  assertEquals(structuredContent, {
+    ...{ id: "ada", scopes: "a", plain, date: `${new Date(5)}`, map: "[object Map]", bytes: "7", cyclic: plain },
+    ...{ none: "undefined", unknown: "undefined", ...Object.fromEntries(errors) },
+  });
+}, { transports: ["memory"] });

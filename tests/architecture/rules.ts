@@ -68,10 +68,15 @@ function refuseImport(path: string, specifier: string): string | undefined {
   if (!/^\.\.?\//.test(specifier)) {
     return packages[room]?.includes(specifier) ? undefined : `imports the package ${specifier}`;
   }
-  const target = new URL(specifier, `file:///${path}`).pathname.slice(1);
+  const target = toTarget(path, specifier);
   const targetRoom = findRoom(target);
   if (targetRoom === room || (targetRoom && rooms[room].includes(targetRoom))) return undefined;
   return `${room} imports ${targetRoom ?? target}`;
+}
+
+/** The path of a file that another file imports. */
+function toTarget(path: string, specifier: string): string {
+  return new URL(specifier, `file:///${path}`).pathname.slice(1);
 }
 
 type Context = Deno.lint.RuleContext;
@@ -80,22 +85,26 @@ function rule(create: (context: Context) => Deno.lint.LintVisitor): Deno.lint.Ru
   return { create };
 }
 
-const importDirection = rule((context) => {
-  const check = (node: Deno.lint.StringLiteral): void => {
-    const message = refuseImport(context.filename, node.value);
-    if (message) context.report({ node, message });
-  };
+/** Visits the specifiers that a file imports or re-exports: values, types, and literal `import()`. */
+function visitImports(visit: (specifier: Deno.lint.StringLiteral) => void): Deno.lint.LintVisitor {
   return {
     "ImportDeclaration > Literal, ExportNamedDeclaration > Literal, ExportAllDeclaration > Literal, TSImportType Literal"(
       node: Deno.lint.StringLiteral,
     ) {
-      check(node);
+      visit(node);
     },
     ImportExpression(node) {
-      if (node.source.type === "Literal" && typeof node.source.value === "string") check(node.source);
+      if (node.source.type === "Literal" && typeof node.source.value === "string") visit(node.source);
     },
   };
-});
+}
+
+const importDirection = rule((context) =>
+  visitImports((node) => {
+    const message = refuseImport(context.filename, node.value);
+    if (message) context.report({ node, message });
+  })
+);
 
 /**
  * `import { run } from "../handlers/tool.ts"` under a computed name would pass the rule above: only the command line
@@ -203,4 +212,32 @@ export function findViolations(path: string, source: string): string[] {
     const line = source.slice(0, range[0]).split("\n").length;
     return `${id} ${path}:${line} ${message}`;
   });
+}
+
+/** What a file of the command line takes from inside the library. */
+export interface InnerUses {
+  /** The paths of the files that it imports from another room. */
+  readonly imports: readonly string[];
+  /** How often it uses the key of internal state. */
+  readonly keys: number;
+}
+
+/** Finds what one file takes from other rooms. `path` is relative to the project. */
+export function findInnerUses(path: string, source: string): InnerUses {
+  const imports = new Set<string>();
+  let keys = 0;
+  const uses = rule(() => ({
+    ...visitImports(({ value }) => {
+      const target = value.startsWith(".") ? toTarget(path, value) : undefined;
+      if (target && findRoom(target) !== findRoom(path)) imports.add(target);
+    }),
+    Identifier({ name, parent }) {
+      if (name === "INTERNALS" && parent.type !== "ImportSpecifier") keys++;
+    },
+    Literal({ value }) {
+      if (value === "mcp.internals") keys++;
+    },
+  }));
+  Deno.lint.runPlugin({ name: "uses", rules: { uses } }, path, source);
+  return { imports: [...imports], keys };
 }

@@ -107,6 +107,7 @@ export type { Server } from "./server/server.ts";
 export type { RouteHandlers, RouteServerOptions, ServerOptions, TextParams } from "./server/options.ts";
 export type { Clock } from "./core/timers.ts";
 export type {
+  Allow,
   AnyHandler,
   ChangeNotifier,
   ClientFacts,
@@ -118,6 +119,9 @@ export type {
   HandlerSet,
   ListChangedOptions,
   ListName,
+  Log,
+  LogMethod,
+  LogOptions,
   Principal,
   ProgressOptions,
   ReadRoute,
@@ -136,16 +140,7 @@ export type {
 } from "./core/auth.ts";
 export type { DescribeError, PublishedSchema, PublishedTool, PublishSchema } from "./core/core.ts";
 export type { Encoder, Guards, InputGuard, OutputGuard } from "./core/guards.ts";
-export type {
-  Log,
-  LogFilter,
-  LogMethod,
-  LogOptions,
-  LogReceiver,
-  ServerLog,
-  ServerLogMethod,
-  ServerLogOptions,
-} from "./core/log.ts";
+export type { LogFilter, LogReceiver, ServerLog, ServerLogMethod, ServerLogOptions } from "./core/log.ts";
 export type { Admit, AdmitFacts } from "./core/admission.ts";
 export type { Capabilities, CapabilityOptions } from "./core/capabilities.ts";
 export type { HandlerLimits } from "./core/handler_limits.ts";
@@ -175,7 +170,7 @@ export {
 export type { Store } from "./core/store.ts";
 export type { Need } from "./core/question.ts";
 export { type Middleware, only } from "./core/middleware.ts";
-export type { Allow, Handler } from "./core/feature.ts";
+export type { Handler } from "./core/feature.ts";
 export type { LimitOptions, Limits } from "./core/limits.ts";
 
 export type { Params, Result } from "./protocol/jsonrpc.ts";

@@ -6,7 +6,7 @@
 import { quote } from "../protocol/errors.ts";
 import type { Authenticate, Authentication, AuthFacts, Challenge } from "../core/auth.ts";
 import type { Principal } from "../core/context.ts";
-import { CHECK_HANDLER } from "../core/scopes.ts";
+import { CHECK_HANDLER } from "../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { type Places, readCredential, toCaller, toUnknown } from "./credentials.ts";
 import { type CallerFacts, checkFor, checkSecrets, toPrincipal } from "./principal.ts";

@@ -8,7 +8,8 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import type { Authentication } from "../core/auth.ts";
 import type { Context, Principal } from "../core/context.ts";
 import { readPrincipal } from "../core/principal.ts";
-import { type CHECK_HANDLER, covers } from "../core/scopes.ts";
+import { covers } from "../core/scopes.ts";
+import type { CHECK_HANDLER } from "../core/internals.ts";
 
 /** Permissions of a caller and other facts about it. */
 export interface CallerFacts {

@@ -7,9 +7,8 @@
 import type { McpError } from "../protocol/errors.ts";
 import { isStrayPromise } from "../protocol/promises.ts";
 import type { Principal, ReadRoute } from "./context.ts";
-import type { Core } from "./core.ts";
 import { checkOptions, type KnownOptions } from "./known_options.ts";
-import type { CHECK_HANDLER, CHECK_PATH } from "./scopes.ts";
+import type { CHECK_HANDLER, CHECK_PATH } from "./internals.ts";
 import type { Reply } from "./link.ts";
 import type { TransportName } from "./observer.ts";
 
@@ -208,9 +207,17 @@ export function isRefusal(value: unknown): value is AuthRefusal {
   return Object(value)[REFUSAL] === true;
 }
 
+/** The parts of a server on which the challenge of a call depends. */
+export interface Challenger {
+  readonly auth?: Authentication;
+  /** Returns the parameters of the concrete path, if it has any. */
+  readonly route?: ReadRoute;
+  report(error: unknown): unknown;
+}
+
 /** Returns the response to a call with too few scopes: the challenge names all that it needs. */
-export function toScopeReply(core: Core, { data }: McpError, reply: Reply): Reply {
-  const { scheme, params } = findChallenge(core);
+export function toScopeReply(server: Challenger, { data }: McpError, reply: Reply): Reply {
+  const { scheme, params } = findChallenge(server);
   // A handler can throw this error too, with any data.
   const scope = [Object(data).scopes].flat().filter((scope) => typeof scope === "string").join(" ");
   const named = { error: "insufficient_scope", scope };
@@ -219,7 +226,7 @@ export function toScopeReply(core: Core, { data }: McpError, reply: Reply): Repl
 }
 
 // The caller learns of the missing scopes, even if the author's function throws.
-function findChallenge({ auth, route = NO_ROUTE.route, report }: Core): Challenge {
+function findChallenge({ auth, route = NO_ROUTE.route, report }: Challenger): Challenge {
   try {
     return auth ? readChallenge(auth, { route }) : BEARER;
   } catch (error) {

@@ -9,14 +9,14 @@ import { countIndexes, toWeight } from "../protocol/weight.ts";
 import type { Meta, ResourceContents } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
-import type { ClientFacts, Context, Principal, ReadRoute, ReadSession, RunningServer } from "./context.ts";
+import type { ClientFacts, Context, Log, Principal, ReadRoute, ReadSession, RunningServer } from "./context.ts";
 import type { Cancellable, CancelOptions, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
-import { createLog, type Log, toLoggable, wantsLevel } from "./log.ts";
+import { createLog, toLoggable, wantsLevel } from "./log.ts";
 import type { RequestReport } from "./observer.ts";
 import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
 import type { RerunWatch } from "./rerun_watch.ts";
-import { HAS_SCOPES } from "./scopes.ts";
+import { HAS_SCOPES } from "./internals.ts";
 import type { Service, ServiceEnd } from "./service.ts";
 
 /** Work after a call. */

@@ -5,7 +5,7 @@
  */
 import { type Params, toNotification } from "../protocol/jsonrpc.ts";
 import type { LogLevel } from "../protocol/types.ts";
-import type { Allow } from "./feature.ts";
+import type { Allow } from "./context.ts";
 import type { LogFilter } from "./log.ts";
 import type { Ticker } from "./timers.ts";
 

@@ -7,7 +7,6 @@ import type { ClientCapabilities, Implementation, LogLevel, Meta, ResourceConten
 import type { SamplingRequest, SamplingResult } from "../protocol/types.ts";
 import type { Infer, Schema } from "../schema/schema.ts";
 import type { INTERNALS } from "./internals.ts";
-import type { Log } from "./log.ts";
 import type { NoServices, Service, ServiceEnd } from "./service.ts";
 
 /**
@@ -109,6 +108,35 @@ export interface ReadSession {
   (): unknown;
 }
 
+/** Options of a log message. */
+export interface LogOptions {
+  /** Name of the logger, such as `db`. */
+  readonly logger?: string;
+}
+
+/** Sends a log message with any JSON value. Returns a promise that settles when the client has room for more. */
+export type LogMethod = (data: unknown, options?: LogOptions) => Promise<void>;
+
+/** Sends log messages, with one method for each level. The methods work when destructured. */
+export interface Log {
+  /** Logs details for debugging. */
+  readonly debug: LogMethod;
+  /** Logs a normal event. */
+  readonly info: LogMethod;
+  /** Logs a normal but significant event. */
+  readonly notice: LogMethod;
+  /** Logs a possible problem. */
+  readonly warning: LogMethod;
+  /** Logs a failed operation. */
+  readonly error: LogMethod;
+  /** Logs a failed component. */
+  readonly critical: LogMethod;
+  /** Logs a condition that needs immediate action. */
+  readonly alert: LogMethod;
+  /** Logs that the system is unusable. */
+  readonly emergency: LogMethod;
+}
+
 /** A handler, as other handlers see it. */
 export interface AnyHandler {
   /** Name of the handler. */
@@ -122,6 +150,9 @@ export interface AnyHandler {
    */
   readonly [INTERNALS]: object;
 }
+
+/** Decides whether a caller may see and use a handler. `S` has the services of the handler. */
+export type Allow<S = NoServices> = (call: Context<S>) => boolean | Promise<boolean>;
 
 /** Selects handlers: one by its kind and its name, or the URI of a resource, or all with a tag. */
 export type HandlerSelector =

@@ -7,7 +7,7 @@ import type { Notification, Params, Result } from "../protocol/jsonrpc.ts";
 import type { HeaderParam } from "../schema/header_params.ts";
 import type { Call, Carrier } from "./call.ts";
 import type { Binding } from "./container.ts";
-import type { Context } from "./context.ts";
+import type { Allow, Context } from "./context.ts";
 import type { Core } from "./core.ts";
 import type { McpError } from "../protocol/errors.ts";
 import type { Meta } from "../protocol/types.ts";
@@ -16,11 +16,7 @@ import type { Link, Reply } from "./link.ts";
 import { INTERNALS } from "./internals.ts";
 import type { Middleware } from "./middleware.ts";
 import type { SubscriptionHooks } from "./subscribers.ts";
-import type { NoServices } from "./service.ts";
 import { readVerdict } from "./verdict.ts";
-
-/** Decides whether a caller may see and use a handler. `S` has the services of the handler. */
-export type Allow<S = NoServices> = (call: Context<S>) => boolean | Promise<boolean>;
 
 /** A tool, a resource or a prompt, created by its factory. */
 export interface Handler {

@@ -4,7 +4,8 @@
  * @module
  */
 import type { Core } from "./core.ts";
-import type { Allow, Handler, Runner } from "./feature.ts";
+import type { Handler, Runner } from "./feature.ts";
+import type { Allow } from "./context.ts";
 import { INTERNALS } from "./internals.ts";
 
 /** Limits of a handler, made by `limits()` of `@x/mcp/limits`. Handlers with the same object share its counts. */

@@ -1,5 +1,5 @@
 /**
- * The key under which servers and handlers store internal state, out of sight of users.
+ * Keys of members that are out of sight of users, such as the internal state of servers and handlers.
  *
  * @module
  */
@@ -25,3 +25,12 @@ export function withInternals<T extends object, I>(
   Object.defineProperty(handler, INTERNALS, { value: internals });
   return Object.freeze(handler) as Readonly<T> & { readonly [INTERNALS]: I }; // As just defined.
 }
+
+/** Key of the method of a context that tests scopes. */
+export const HAS_SCOPES: unique symbol = Symbol.for("mcp.hasScopes");
+
+/** Key of the check of an authentication that does not fit every path. */
+export const CHECK_PATH: unique symbol = Symbol.for("mcp.checkPath");
+
+/** Key of the check of an authentication that knows all callers at the start. */
+export const CHECK_HANDLER: unique symbol = Symbol.for("mcp.checkHandler");

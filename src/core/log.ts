@@ -4,38 +4,9 @@
  * @see specification/2026-07-28/server/utilities/logging
  * @module
  */
-import type { ClientFacts, Principal } from "./context.ts";
+import type { ClientFacts, Log, LogMethod, LogOptions, Principal } from "./context.ts";
 import { LOG_LEVELS, type LogLevel } from "../protocol/types.ts";
 import { readSyncVerdict } from "./verdict.ts";
-
-/** Options of a log message. */
-export interface LogOptions {
-  /** Name of the logger, such as `db`. */
-  readonly logger?: string;
-}
-
-/** Sends a log message with any JSON value. Returns a promise that settles when the client has room for more. */
-export type LogMethod = (data: unknown, options?: LogOptions) => Promise<void>;
-
-/** Sends log messages, with one method for each level. The methods work when destructured. */
-export interface Log {
-  /** Logs details for debugging. */
-  readonly debug: LogMethod;
-  /** Logs a normal event. */
-  readonly info: LogMethod;
-  /** Logs a normal but significant event. */
-  readonly notice: LogMethod;
-  /** Logs a possible problem. */
-  readonly warning: LogMethod;
-  /** Logs a failed operation. */
-  readonly error: LogMethod;
-  /** Logs a failed component. */
-  readonly critical: LogMethod;
-  /** Logs a condition that needs immediate action. */
-  readonly alert: LogMethod;
-  /** Logs that the system is unusable. */
-  readonly emergency: LogMethod;
-}
 
 /** A client that may get a log message of the server. */
 export interface LogReceiver {

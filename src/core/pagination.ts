@@ -9,7 +9,8 @@ import { lazy } from "../protocol/promises.ts";
 import type { Call } from "./call.ts";
 import type { Core } from "./core.ts";
 import type { Cursors } from "./cursors.ts";
-import { type Allow, isAllowed, type Runner } from "./feature.ts";
+import { isAllowed, type Runner } from "./feature.ts";
+import type { Allow } from "./context.ts";
 
 /** An entry of a list. */
 export interface Entry {

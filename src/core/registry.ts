@@ -10,8 +10,7 @@ import type { HandlerSelector } from "./context.ts";
 import type { Core } from "./core.ts";
 import { compileEmpty } from "./declared_lists.ts";
 import type { Compiled, Feature, Handler, Method } from "./feature.ts";
-import { INTERNALS } from "./internals.ts";
-import { CHECK_HANDLER } from "./scopes.ts";
+import { CHECK_HANDLER, INTERNALS } from "./internals.ts";
 
 /** The handlers of a server. They are compiled when they change, never during a call. */
 export class Registry {

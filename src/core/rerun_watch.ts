@@ -5,8 +5,7 @@
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
  */
-import type { Call } from "./call.ts";
-import type { RunningServer } from "./context.ts";
+import type { Context, RunningServer } from "./context.ts";
 import type { Clock } from "./timers.ts";
 
 /** Work that a handler does before a question, and repeats when the answer arrives. */
@@ -47,7 +46,7 @@ export function toWarning({ place, key, work }: RepeatedWork): string {
 export class RerunWatch {
   readonly #clock: Pick<Clock, "now">;
   readonly #onRepeat: (repeated: RepeatedWork) => void;
-  readonly #stretches = new WeakMap<Call, Stretch>();
+  readonly #stretches = new WeakMap<Context, Stretch>();
   readonly #reported = new Set<string>();
 
   /** Creates a watch that calls `onRepeat` once for each kind of repeated work. */
@@ -57,18 +56,18 @@ export class RerunWatch {
   }
 
   /** Starts a stretch. */
-  begin(call: Call): void {
+  begin(call: Context): void {
     this.#stretches.set(call, { work: new Set(), since: this.#clock.now(), kept: 0 });
   }
 
   /** Records work, such as `logs a message`. */
-  note(call: Call, work: string): void {
+  note(call: Context, work: string): void {
     const stretch = this.#stretches.get(call);
     if (stretch && !stretch.kept) stretch.work.add(work);
   }
 
   /** Returns the methods that announce changes. They record each call as work. */
-  watchServer(call: Call, { resourceUpdated, listChanged, handlers }: RunningServer): RunningServer {
+  watchServer(call: Context, { resourceUpdated, listChanged, handlers }: RunningServer): RunningServer {
     const note = () => this.note(call, "announces a change");
     return {
       handlers,
@@ -84,7 +83,7 @@ export class RerunWatch {
   }
 
   /** Asks a question. The answer starts a new stretch. */
-  async ask<T>(call: Call, key: string, ask: () => Promise<T>): Promise<T> {
+  async ask<T>(call: Context, key: string, ask: () => Promise<T>): Promise<T> {
     this.#report(call, key);
     try {
       return await ask();
@@ -94,7 +93,7 @@ export class RerunWatch {
   }
 
   /** Runs `ctx.once`, whose work is not repeated. */
-  async once<T>(call: Call, run: () => Promise<T>): Promise<T> {
+  async once<T>(call: Context, run: () => Promise<T>): Promise<T> {
     const stretch = this.#stretches.get(call);
     const began = this.#clock.now();
     if (stretch) stretch.kept++;
@@ -105,7 +104,7 @@ export class RerunWatch {
     }
   }
 
-  #report(call: Call, key: string): void {
+  #report(call: Context, key: string): void {
     const stretch = this.#stretches.get(call);
     if (!stretch) return;
     const spent = Math.round(this.#clock.now() - stretch.since);

@@ -8,6 +8,7 @@ import type { Authentication } from "./auth.ts";
 import type { Call } from "./call.ts";
 import type { Context, Principal } from "./context.ts";
 import type { Core } from "./core.ts";
+import { HAS_SCOPES } from "./internals.ts";
 import { type Link, REPLY_HEADERS } from "./link.ts";
 import { readSyncVerdict } from "./verdict.ts";
 
@@ -65,9 +66,6 @@ export function covers(
   return readSyncVerdict(auth.satisfies(scopes, needed), "satisfies");
 }
 
-/** Key of the method of a context that tests scopes. */
-export const HAS_SCOPES: unique symbol = Symbol.for("mcp.hasScopes");
-
 /**
  * Tests whether the caller has all of these scopes, by the rules that apply to `scopes` of handlers.
  *
@@ -115,9 +113,3 @@ async function reportMissing(...missing: readonly [core: Core, call: Call, neede
     missing[0].report(error);
   }
 }
-
-/** Key of the check of an authentication that does not fit every path. */
-export const CHECK_PATH: unique symbol = Symbol.for("mcp.checkPath");
-
-/** Key of the check of an authentication that knows all callers at the start. */
-export const CHECK_HANDLER: unique symbol = Symbol.for("mcp.checkHandler");

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Context } from "./context.ts";
-import { HAS_SCOPES } from "./scopes.ts";
+import { HAS_SCOPES } from "./internals.ts";
 import type { Service } from "./service.ts";
 import type { Scope } from "./service_scope.ts";
 

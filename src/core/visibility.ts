@@ -4,8 +4,8 @@
  * @module
  */
 import type { Changes, Toggled } from "./changes.ts";
-import type { Context, HandlerSelector } from "./context.ts";
-import type { Allow, BoundAllow, Handler } from "./feature.ts";
+import type { Allow, Context, HandlerSelector } from "./context.ts";
+import type { BoundAllow, Handler } from "./feature.ts";
 import { INTERNALS } from "./internals.ts";
 import { type Registry, toName, toSelectionKey, withAlso } from "./registry.ts";
 import { readVerdict } from "./verdict.ts";

@@ -8,17 +8,9 @@ import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call.ts";
 import type { Binding } from "../core/container.ts";
-import type { Context } from "../core/context.ts";
+import type { Allow, Context } from "../core/context.ts";
 import type { Core, DescribeError } from "../core/core.ts";
-import {
-  type Allow,
-  type Compiled,
-  type Feature,
-  type Handler,
-  revealTo,
-  type Runner,
-  toDefinitions,
-} from "../core/feature.ts";
+import { type Compiled, type Feature, type Handler, revealTo, type Runner, toDefinitions } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { bindLimits, type BoundLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import type { NoServices } from "../core/service.ts";

@@ -4,7 +4,8 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import type { Allow, Feature, GroupedAllow, GroupedOptions, Handler } from "../core/feature.ts";
+import type { Feature, GroupedAllow, GroupedOptions, Handler } from "../core/feature.ts";
+import type { Allow } from "../core/context.ts";
 import { INTERNALS, withInternals } from "../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { Middleware } from "../core/middleware.ts";

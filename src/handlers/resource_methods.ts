@@ -13,7 +13,6 @@ import type { Binding } from "../core/container.ts";
 import type { Core, DescribeError } from "../core/core.ts";
 import type { BoundLimits } from "../core/handler_limits.ts";
 import {
-  type Allow,
   type BoundAllow,
   type Feature,
   type HandlerExtensions,
@@ -24,6 +23,7 @@ import {
   toDefinitions,
   toMethod,
 } from "../core/feature.ts";
+import type { Allow } from "../core/context.ts";
 import type { Filter, HandlerGuards } from "../core/guards.ts";
 import { createList, type Entry, openCursors } from "../core/pagination.ts";
 import type { SubscriptionHooks } from "../core/subscribers.ts";

@@ -20,14 +20,13 @@ import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import { type Binding, bindServices } from "../core/container.ts";
-import type { Context } from "../core/context.ts";
+import type { Allow, Context } from "../core/context.ts";
 import type { Core, DescribeError, PublishedTool, PublishSchema } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
 import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
-  type Allow,
   bindAllow,
   type Feature,
   type Handler,

@@ -144,29 +144,29 @@ export type { LogFilter, LogReceiver, ServerLog, ServerLogMethod, ServerLogOptio
 export type { Admit, AdmitFacts } from "./core/admission.ts";
 export type { Capabilities, CapabilityOptions } from "./core/capabilities.ts";
 export type { HandlerLimits } from "./core/handler_limits.ts";
-export {
-  type AuthEvent,
-  type CallEvent,
-  type CancelReason,
-  type CloseEvent,
-  consoleObserver,
-  type EventSource,
-  type FaultEvent,
-  type HandlersEvent,
-  type LimitEvent,
-  type MessageEvent,
-  type NotificationEvent,
-  type Observer,
-  type RefusalReason,
-  type RefusedEvent,
-  type ServiceEvent,
-  type SessionEvent,
-  type StartEvent,
-  type StoreEvent,
-  type StreamEvent,
-  type SubscriptionEvent,
-  type TransportName,
+export type {
+  AuthEvent,
+  CallEvent,
+  CancelReason,
+  CloseEvent,
+  EventSource,
+  FaultEvent,
+  HandlersEvent,
+  LimitEvent,
+  MessageEvent,
+  NotificationEvent,
+  Observer,
+  RefusalReason,
+  RefusedEvent,
+  ServiceEvent,
+  SessionEvent,
+  StartEvent,
+  StoreEvent,
+  StreamEvent,
+  SubscriptionEvent,
+  TransportName,
 } from "./core/observer.ts";
+export { consoleObserver } from "./core/combined_observer.ts";
 export type { Store } from "./core/store.ts";
 export type { Need } from "./core/question.ts";
 export { type Middleware, only } from "./core/middleware.ts";

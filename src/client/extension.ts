@@ -7,7 +7,8 @@
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities } from "../protocol/types.ts";
 import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
-import { type Checked, compileSchema, type Infer, type Schema } from "../schema/schema.ts";
+import type { Checked, Infer, Schema } from "../schema/schema.ts";
+import { compileSchema } from "../schema/schema_compiler.ts";
 import type { Notification } from "./message.ts";
 import type { RequestOptions, ServerRequest } from "./rpc.ts";
 import { RpcError } from "./rpc_error.ts";

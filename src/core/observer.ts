@@ -1,5 +1,5 @@
 /**
- * Observers: objects with a method for each event of a server that they need.
+ * The contract of observers: objects with a method for each event of a server that they need.
  *
  * @module
  */
@@ -351,92 +351,4 @@ export interface Observing {
   reachNamed(message: string): string | undefined;
   /** Reports the limit that the message of an unexpected error names. */
   reachError(error: unknown): void;
-}
-
-/** The names of all events. */
-export const EVENTS: readonly (keyof Observer)[] = [
-  "message",
-  "start",
-  "call",
-  "refused",
-  "limit",
-  "fault",
-  "session",
-  "notification",
-  "subscription",
-  "stream",
-  "service",
-  "store",
-  "auth",
-  "handlers",
-  "close",
-];
-
-/** Creates the observer that prints unexpected errors with `console.error`. It is the default for `fault`. */
-export function consoleObserver(): Pick<Observer, "fault"> & { fault(event: FaultEvent): Promise<void> } {
-  return {
-    async fault(event) {
-      (await loadFaults()).printEvent(event);
-    },
-  };
-}
-
-/**
- * Combines observers into one. It has a method only for events that one of them handles, so
- * `observer.call?.({ … })` builds nothing otherwise. Its methods never throw.
- *
- * @throws {TypeError} if one of them is no object, or has an own method that is not an event.
- */
-export function combineObservers(observers: Observer | readonly Observer[] = []): Observer {
-  const all = [observers].flat();
-  all.forEach(check);
-  if (!all.some(({ fault }) => fault)) all.push(consoleObserver());
-  const combined: Record<string, (event: never) => void> = {};
-  for (const name of EVENTS) {
-    const listening = all.filter((observer) => observer[name]);
-    const [only] = listening;
-    if (listening.length === 1) combined[name] = (event) => notify(only, name, event);
-    else if (only) combined[name] = (event) => listening.forEach((observer) => notify(observer, name, event));
-  }
-  return combined;
-}
-
-function notify(observer: Observer, name: keyof Observer, event: never): void {
-  try {
-    const returned: unknown = observer[name]?.(event);
-    if (returned instanceof Promise) returned.catch((error) => report(observer, name, error));
-  } catch (error) {
-    report(observer, name, error);
-  }
-}
-
-// Loaded on demand, because most servers never print an error.
-function loadFaults() {
-  return import("./observer_faults.ts");
-}
-
-async function report(...fault: readonly [observer: Observer, name: string, error: unknown]): Promise<void> {
-  try {
-    (await loadFaults()).reportObserver(...fault);
-  } catch {
-    // An error that cannot be printed must not cause another one.
-  }
-}
-
-// Only own methods of plain objects are checked, because a class may have other methods.
-function check(observer: Observer): void {
-  const refuse = (state: string) =>
-    new TypeError(`Cannot create a server: ${state}; the events are ${EVENTS.join(", ")}`);
-  if (Object(observer) !== observer) throw refuse(`observer is ${observer}`);
-  if (typeof observer === "function") throw refuse("observer is a function, not an object with methods");
-  const known: readonly string[] = EVENTS;
-  if (Object.getPrototypeOf(observer) === Object.prototype) {
-    for (const [name, value] of Object.entries(observer)) {
-      if (typeof value === "function" && !known.includes(name)) throw refuse(`observer.${name} is not an event`);
-    }
-  }
-  for (const name of EVENTS) {
-    const method: unknown = observer[name];
-    if (method !== undefined && typeof method !== "function") throw refuse(`observer.${name} is not a function`);
-  }
 }

@@ -6,7 +6,8 @@
  */
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Notification, type Params, type Result } from "../protocol/jsonrpc.ts";
-import { type CompiledSchema, compileSchema, type Infer, type Schema } from "../schema/schema.ts";
+import type { CompiledSchema, Infer, Schema } from "../schema/schema.ts";
+import { compileSchema } from "../schema/schema_compiler.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
 import { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";

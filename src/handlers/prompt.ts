@@ -7,7 +7,8 @@
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Content, Icon, Meta, PromptMessage } from "../protocol/types.ts";
-import { type CompiledSchema, compileSchema, type Infer, type InferInput, type Schema } from "../schema/schema.ts";
+import type { CompiledSchema, Infer, InferInput, Schema } from "../schema/schema.ts";
+import { compileSchema } from "../schema/schema_compiler.ts";
 import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import { type Binding, bindServices } from "../core/container.ts";

@@ -6,7 +6,8 @@
  */
 import { McpError, quote } from "../protocol/errors.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
-import { compileSchema, type Infer, type Schema } from "../schema/schema.ts";
+import type { Infer, Schema } from "../schema/schema.ts";
+import { compileSchema } from "../schema/schema_compiler.ts";
 import type { TextValues } from "../schema/text_values.ts";
 import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";

@@ -8,14 +8,8 @@ import { INVALID_PARAMS, isMcpError, isResultError, isToolError, McpError, quote
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { isStrayPromise } from "../protocol/promises.ts";
 import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
-import {
-  type Checked,
-  type CompiledSchema,
-  compileSchema,
-  type Infer,
-  type InferInput,
-  type Schema,
-} from "../schema/schema.ts";
+import type { Checked, CompiledSchema, Infer, InferInput, Schema } from "../schema/schema.ts";
+import { compileSchema } from "../schema/schema_compiler.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";

@@ -4,7 +4,8 @@
  * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
-import { type Checked, compileSchema, type JsonSchema, type Schema } from "./schema.ts";
+import type { Checked, JsonSchema, Schema } from "./schema.ts";
+import { compileSchema } from "./schema_compiler.ts";
 
 /** A form that a client can show, and the check of its answer. */
 export interface Form {

@@ -11,7 +11,7 @@ import type { Core } from "../core/core.ts";
 import type { Filters } from "../core/guards.ts";
 import { readLimits } from "../core/limits.ts";
 import { seesLists } from "../core/middleware.ts";
-import { combineObservers } from "../core/observer.ts";
+import { combineObservers } from "../core/combined_observer.ts";
 import type { SharedState } from "../core/store.ts";
 import type { ServerOptions } from "./options.ts";
 

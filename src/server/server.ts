@@ -4,7 +4,8 @@
  * @module
  */
 import { lazy } from "../protocol/promises.ts";
-import { compileSchema, type Schema } from "../schema/schema.ts";
+import type { Schema } from "../schema/schema.ts";
+import { compileSchema } from "../schema/schema_compiler.ts";
 import { Accounts } from "../core/account.ts";
 import type { Authentication } from "../core/auth.ts";
 import { Changes } from "../core/changes.ts";

@@ -1,0 +1,183 @@
+/**
+ * Compiles schemas of any form to a JSON Schema and a validator.
+ *
+ * @module
+ */
+import { isPromiseLike, lazy } from "../protocol/promises.ts";
+import { type Inspected, inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
+import type { Checked, CompiledSchema, Schema, Shape, StandardSchema } from "./schema.ts";
+import { checkResult, type StandardIssue, type StandardResult } from "./standard_result.ts";
+
+/** Use and location of a schema. */
+export interface SchemaOptions {
+  /** Whether to use the input or the output side of a schema that transforms values. An input must be an object. */
+  readonly use: "input" | "output";
+  /** Location for error messages, such as `tool "add"`. */
+  readonly place: string;
+}
+
+const REMEDY = "wrap the schema in toStandardSchema() of @x/mcp/schema, or give a raw JSON Schema";
+const MAX_ISSUES = 20;
+const MAX_BYTES = 2000;
+
+const compiled = { input: new WeakMap<object, CompiledSchema>(), output: new WeakMap<object, CompiledSchema>() };
+
+/**
+ * Compiles a schema. The result is cached.
+ *
+ * @throws {TypeError} with the location if the value is not a schema, is malformed, or has no JSON Schema.
+ */
+export function compileSchema(schema: Schema, { use, place }: SchemaOptions): CompiledSchema {
+  const name = `the ${use} schema of ${place}`;
+  const refuse = (state: string, cause?: unknown) => new TypeError(`Cannot use ${name}: ${state}`, { cause });
+  if (Object(schema) !== schema) throw refuse("it is not an object; give a Standard Schema or a JSON Schema");
+  const known = compiled[use].get(schema);
+  if (known) return known;
+
+  function toRoot(json: JsonSchema): JsonSchema {
+    const forms = json.anyOf ?? json.oneOf;
+    if (use === "output" || json.type === "object") return json;
+    // A union of objects only accepts objects, but the protocol requires an explicit type.
+    if (Array.isArray(forms) && forms.every(({ type }) => type === "object")) return { type: "object", ...json };
+    throw refuse('it accepts values that are not objects; give a schema whose type is "object"');
+  }
+
+  function show({ "~standard": { jsonSchema } }: StandardSchema): JsonSchema {
+    // The dialect is omitted, because clients assume 2020-12 and some of them do not recognize its URL.
+    const { $schema: _, ...json } = Object(jsonSchema)[use]({
+      target: "draft-2020-12",
+      libraryOptions: { fallback },
+    });
+    return json;
+  }
+
+  function write(schema: StandardSchema, path: readonly string[] = []): JsonSchema {
+    try {
+      return show(schema);
+    } catch (error) {
+      const isShown = !!schema["~standard"].jsonSchema;
+      const field = [...path, ...isShown && findUnshown(schema, show) || []].join(".");
+      const what = field ? `its field ${field}` : "it";
+      throw refuse(`${what} cannot be shown as JSON Schema${isShown ? ` (${error})` : ""}; ${REMEDY}`, error);
+    }
+  }
+
+  let made: CompiledSchema;
+  if (isStandard(schema)) {
+    const { "~standard": standard } = schema;
+    let json: JsonSchema | undefined;
+    if (!standard.jsonSchema) write(schema);
+    made = {
+      json: () => json ??= toRoot(write(schema)),
+      validate(value) {
+        const result = standard.validate(value);
+        return isPromiseLike(result) ? Promise.resolve(result).then(toChecked) : toChecked(result);
+      },
+    };
+  } else {
+    const parts = Object.values(schema);
+    if (use === "output" && parts.some(isStandard)) {
+      throw refuse("it is an object of schemas; wrap it in an object schema such as z.object({ … })");
+    }
+    // An empty object is no JSON Schema either, because an input is an object.
+    made = use === "input" && !Array.isArray(schema) && parts.every(isStandard)
+      ? compileShape(schema as Shape, write) // as every property of it says
+      : compileJson(toRoot(schema), inspectJsonSchema(schema, { name }));
+  }
+  compiled[use].set(schema, made);
+  return made;
+}
+
+/** Number of parts of a schema in which the cause of an error is searched. A getter may make a new part each time. */
+const MAX_PARTS = 1000;
+
+// The errors of zod do not name the field. The cause is a part that cannot be shown, although all of its own parts can.
+function findUnshown(
+  schema: StandardSchema,
+  show: (schema: StandardSchema) => unknown,
+  seen: Set<StandardSchema> = new Set([schema]),
+): readonly string[] | undefined {
+  const failing = listParts(schema).filter(([, part]) => {
+    try {
+      show(part);
+    } catch {
+      return true;
+    }
+  });
+  for (const [names, part] of failing) {
+    // A schema may contain itself.
+    if (seen.has(part) || seen.size > MAX_PARTS) continue;
+    seen.add(part);
+    const found = findUnshown(part, show, seen);
+    if (found) return [...names, ...found];
+  }
+  return failing.length ? undefined : [];
+}
+
+/** Returns the parts of a schema, with their names if they are fields. Only zod says what its schemas consist of. */
+function listParts(schema: StandardSchema & { readonly def?: unknown }): (readonly [string[], StandardSchema])[] {
+  return Object.entries(Object(schema.def)).flatMap(([key, value]: [string, unknown]) => {
+    const inner = isStandard(value) ? [[key, value] as const] : Object.entries<unknown>(Object(value));
+    return inner.flatMap(([name, part]) => isStandard(part) ? [[key === "shape" ? [name] : [], part] as const] : []);
+  });
+}
+
+function compileShape(
+  shape: Shape,
+  toJson: (part: StandardSchema, path: readonly string[]) => JsonSchema,
+): CompiledSchema {
+  const parts = Object.entries(shape);
+  const json = {
+    type: "object",
+    properties: Object.fromEntries(parts.map(([name, part]) => {
+      // References to the root of a part lead to the place where it stands now.
+      const text = JSON.stringify(toJson(part, [name]));
+      return [name, JSON.parse(text.replaceAll('"$ref":"#', `$&/properties/${encodeURIComponent(name)}`))];
+    })),
+    required: parts.flatMap(([name, part]) => Object(part["~standard"].validate(undefined)).issues ? name : []),
+  };
+  return {
+    json: () => json,
+    validate: async (value) => toChecked(await (await import("./shape.ts")).validateShape(shape, value)),
+  };
+}
+
+function compileJson(json: JsonSchema, inspected: Inspected): CompiledSchema {
+  let check: CompiledSchema["validate"] | undefined;
+  // Most servers describe their input in another way, and need none of this. Loaded once, because two imports of one
+  // file may end in any order, and so would the first calls.
+  const load = lazy(async () => check = (await import("./json_check.ts")).createReader(inspected, toProblem));
+  return {
+    isRaw: true,
+    json: () => json,
+    validate: (value) => check ? check(value) : load().then((check) => check(value)),
+  };
+}
+
+// arktype calls this for what JSON Schema has no word for. Of dates and the like it would show `{}`, which accepts what
+// the schema rejects. Its own predicates only narrow a type.
+function fallback({ base, code, domain, proto }: Readonly<Record<string, unknown>>): unknown {
+  const odd = domain ?? Object(proto).name ?? (code === "date" && code);
+  if (!odd) return base;
+  throw new TypeError(`JSON has no ${odd}`);
+}
+
+function isStandard(schema: unknown): schema is StandardSchema {
+  return "~standard" in Object(schema);
+}
+
+function toChecked(result: StandardResult): Checked {
+  checkResult(result);
+  return result.issues ? { problem: toProblem(result.issues) } : result;
+}
+
+function toProblem(issues: readonly (Issue | StandardIssue)[]): string {
+  const lines = issues.slice(0, MAX_ISSUES).map(({ path = "", message }) => {
+    const keys = typeof path === "string" ? [] : Array.from(path, (step) => typeof step === "object" ? step.key : step);
+    return toText({ path: typeof path === "string" ? path : toPath(keys), message: message.slice(0, 300) });
+  });
+  if (issues.length > MAX_ISSUES) lines.push(`and ${issues.length - MAX_ISSUES} more`);
+  const text = lines.join("; ");
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(MAX_BYTES));
+  return read < text.length ? text.slice(0, read) + "…" : text;
+}

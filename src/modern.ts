@@ -25,14 +25,8 @@ export function createServer<const P extends Schema = TextParams>(options: Route
   return buildServer(options, modernEra);
 }
 
-export {
-  type Tool,
-  tool,
-  type ToolOptions,
-  type ToolResultOf,
-  type ToolReturn,
-  type ToolVariant,
-} from "./handlers/tool.ts";
+export { type Tool, tool, type ToolOptions, type ToolResultOf, type ToolReturn } from "./handlers/tool.ts";
+export type { ToolVariant } from "./handlers/variant.ts";
 export { media, type MediaOptions, resourceLink } from "./handlers/content.ts";
 export {
   type FixedResource,

@@ -10,7 +10,7 @@ import type { HandlerExtensions } from "../core/feature.ts";
 import type { Filter } from "../core/guards.ts";
 import type { BoundLimits } from "../core/handler_limits.ts";
 import type { Entry } from "../core/pagination.ts";
-import type { Guarded } from "./guarded.ts";
+import type { Guarded } from "./filters.ts";
 
 /** A tool or a prompt for the registry, without its type parameters. Its schemas validate at runtime. */
 export interface Callable extends Entry, Guarded {

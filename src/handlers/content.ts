@@ -15,11 +15,9 @@ import type {
   ImageContent,
   ResourceLink,
 } from "../protocol/types.ts";
-import type { Call } from "../core/call.ts";
-import type { Core } from "../core/core.ts";
 import { ICONS } from "../core/icons.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
-import type { EncodedResults } from "./encoded_results.ts";
+import type { EncodedResults, Sending } from "./encoded_results.ts";
 
 /** Options of a media block. */
 export interface MediaOptions {
@@ -130,14 +128,6 @@ function isOdd(value: unknown): boolean {
   }
   const isNamed = Symbol.toStringTag in value || Symbol.asyncIterator in value || value instanceof Error;
   return isNamed && (Symbol.iterator in value || !("toJSON" in value));
-}
-
-/** The result that is being sent. */
-export interface Sending {
-  /** Subject of error messages, such as `tool "add"`. */
-  readonly place: string;
-  readonly call: Call;
-  readonly core: Core;
 }
 
 /** Loads the encoder of values for which {@linkcode toJson} has no text. */

@@ -3,12 +3,21 @@
  *
  * @module
  */
+import type { Call } from "../core/call.ts";
+import type { Core } from "../core/core.ts";
 import type { Content, ResourceContents, ToolResult } from "../protocol/types.ts";
 import type { CompiledSchema } from "../schema/schema.ts";
-import type { Sending } from "./content.ts";
 import { encode, type Encoded, release } from "./encoders.ts";
 
 // This file imports no module of the server. A bundler would move shared modules out of the server's own file.
+
+/** The result that is being sent. */
+export interface Sending {
+  /** Subject of error messages, such as `tool "add"`. */
+  readonly place: string;
+  readonly call: Call;
+  readonly core: Core;
+}
 
 /** Services that build a result. */
 export interface ResultTools extends Sending {

@@ -6,10 +6,28 @@
 import { isToolError, ToolError } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call.ts";
+import type { Binding } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
+import type { Core } from "../core/core.ts";
 import type { Encoder, Filter, HandlerGuards } from "../core/guards.ts";
 import { readSyncVerdict } from "../core/verdict.ts";
-import type { FilteredRun, Guarded } from "./guarded.ts";
+
+/** A handler that may have guards. */
+export interface Guarded {
+  readonly guards?: HandlerGuards;
+  /** Services of the handler. */
+  readonly services?: Binding;
+}
+
+/** One run of a handler. */
+export interface FilteredRun {
+  readonly call: Call;
+  readonly core: Core;
+  /** The validated input. */
+  readonly value: unknown;
+  /** Runs the handler with a guarded input. */
+  readonly next: (value: unknown, filter: Filter) => Result | Promise<Result>;
+}
 
 /** A guard, without type parameters. */
 type Guard = (value: unknown, ctx: Context<never>) => unknown;

@@ -36,7 +36,8 @@ import type { NoServices, Services, ServiceValues, SharedServiceValues } from ".
 import { attempt } from "./attempt.ts";
 import type { Callable } from "./callable.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
-import { isContent, isDoubtful, loadResults, type Sending } from "./content.ts";
+import { isContent, isDoubtful, loadResults } from "./content.ts";
+import type { Sending } from "./encoded_results.ts";
 import { runGuarded } from "./guarded.ts";
 import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 

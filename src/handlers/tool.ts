@@ -37,9 +37,11 @@ import type { Need } from "../core/question.ts";
 import { createList } from "../core/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
 import { describe } from "./attempt.ts";
-import { isContent, isDoubtful, loadResults, type Sending, toJson } from "./content.ts";
+import { isContent, isDoubtful, loadResults, toJson } from "./content.ts";
+import type { Sending } from "./encoded_results.ts";
 import type { Callable } from "./callable.ts";
 import { runGuarded } from "./guarded.ts";
+import type { ToolVariant } from "./variant.ts";
 import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 
 /**
@@ -202,18 +204,6 @@ const OPTIONS: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
 
 /** The value that `run` of a tool returns, by the schema of its output. */
 export type ToolResultOf<O extends Schema> = Schema extends O ? ToolReturn : InferInput<O> | ToolResult;
-
-/** A tool as one caller sees it. Missing parts are those of the tool. */
-export interface ToolVariant<Input = unknown> {
-  /** Name for people. */
-  readonly title?: string;
-  /** Description for the model. */
-  readonly description?: string;
-  /** Schema of the arguments. Its values have the type that `run` takes. */
-  readonly input?: Schema<Input>;
-  /** Hints about the tool's behavior. */
-  readonly annotations?: ToolAnnotations;
-}
 
 /** A tool for `handlers`. Tests can run it directly. */
 export interface Tool<Input = never, S = never> extends Handler {

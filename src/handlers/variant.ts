@@ -8,26 +8,43 @@ import type { Binding } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { ToolAnnotations } from "../protocol/types.ts";
 import type { Schema } from "../schema/schema.ts";
-import type { Services } from "../core/service.ts";
-import type { Definition, ToolOptions, ToolVariant } from "./tool.ts";
+
+/** A tool as one caller sees it. Missing parts are those of the tool. */
+export interface ToolVariant<Input = unknown> {
+  /** Name for people. */
+  readonly title?: string;
+  /** Description for the model. */
+  readonly description?: string;
+  /** Schema of the arguments. Its values have the type that `run` takes. */
+  readonly input?: Schema<Input>;
+  /** Hints about the tool's behavior. */
+  readonly annotations?: ToolAnnotations;
+}
 
 const OPTIONS: KnownOptions<keyof ToolVariant> = {
   names: { title: true, description: true, input: true, annotations: true },
 };
 
+/** The options of a tool that varies. */
+interface Varying {
+  readonly name: string;
+  readonly forCaller?: (ctx: Context<never>) => ToolVariant | undefined | Promise<ToolVariant | undefined>;
+}
+
 /** The call for which a tool varies. */
-export interface VariantCall<I extends Schema, O extends Schema, S extends Services> {
+export interface VariantCall<Options, Definition> {
   readonly call: Call;
   readonly core: Core;
   readonly services: Binding | undefined;
-  readonly define: (options: ToolOptions<I, O, S>, services: Binding | undefined) => Definition;
+  readonly define: (options: Options, services: Binding | undefined) => Definition;
 }
 
 /** Returns the definition of a tool for one caller. Returns `undefined` if it fails, which is reported. */
-export async function toVariant<I extends Schema, O extends Schema, S extends Services>(
-  { forCaller, ...options }: ToolOptions<I, O, S>,
-  { call, core, services, define }: VariantCall<I, O, S>,
+export async function toVariant<Options extends Varying, Definition>(
+  { forCaller, ...options }: Options,
+  { call, core, services, define }: VariantCall<Omit<Options, "forCaller">, Definition>,
 ): Promise<Definition | undefined> {
   const ask = async (_call: Call, ctx: Context<never> = call) => await forCaller?.(ctx);
   try {
@@ -35,8 +52,7 @@ export async function toVariant<I extends Schema, O extends Schema, S extends Se
     if (variant === undefined) return define(options, services);
     checkOptions(`use what forCaller of tool ${JSON.stringify(options.name)} returned`, variant, OPTIONS);
     const given = Object.entries(variant).filter(([, value]) => value !== undefined);
-    // The types of a variant say that its input has values of the same type.
-    return define({ ...options, ...Object.fromEntries(given) } as ToolOptions<I, O, S>, services);
+    return define({ ...options, ...Object.fromEntries(given) }, services);
   } catch (error) {
     core.report(error, { method: call.method, subject: options.name });
   }

@@ -29,9 +29,9 @@ import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "../
 import { corsRule, type Grant } from "../transports/http/cors.ts";
 import type { LoadAuthenticator } from "../transports/http/authenticator.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
-import { LazyEndpoint, serveBy } from "../transports/http/lazy_endpoint.ts";
+import { type HttpEntry, LazyEndpoint, serveBy } from "../transports/http/lazy_endpoint.ts";
 import type { Branch, PathRouter, RouteParams } from "../transports/http/path_router.ts";
-import type { FindSpot, HttpEntry } from "../transports/http/upgrades.ts";
+import type { FindSpot } from "../transports/http/upgrades.ts";
 import { applyToggle, createHandlerSet } from "./handler_set.ts";
 import { type CommonOptions, createCore, type Share } from "./core.ts";
 import type { RouteServerOptions } from "./options.ts";

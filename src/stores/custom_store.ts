@@ -25,6 +25,7 @@ import { systemClock } from "../core/timers.ts";
 import { readSyncVerdict } from "../core/verdict.ts";
 import { isWithin } from "../protocol/weight.ts";
 import { InstanceState } from "./instance_state.ts";
+import { SessionRecord } from "./session_record.ts";
 import { Subscription } from "./subscription.ts";
 
 /** Options of a store. All have defaults. */
@@ -270,8 +271,12 @@ export class CustomStore implements Store {
       );
     }
     this.#users++;
-    return new InstanceState(this, host, async () => {
-      if (--this.#users === 0) await this.close();
+    return new InstanceState(host, {
+      store: this,
+      createSession: (state, facts) => new SessionRecord(state, facts),
+      closeStore: async () => {
+        if (--this.#users === 0) await this.close();
+      },
     });
   }
 

@@ -23,7 +23,6 @@ import type {
 } from "../core/store.ts";
 import { systemClock } from "../core/timers.ts";
 import { PendingEnds } from "./pending_ends.ts";
-import { SessionRecord } from "./session_record.ts";
 import { WrittenBytes } from "./written_bytes.ts";
 
 /** A JSON value with its version. */
@@ -73,13 +72,51 @@ function findPots(accounts: Accounts, limits: Limits): Pots {
 
 const RELAY_MS = 10_000;
 
+/** The facts of a session that its record needs. */
+export interface SessionFacts {
+  /** Hashed id. */
+  readonly key: string;
+  readonly id: string;
+  /** Milliseconds until the session ends in any case. */
+  readonly ms: number;
+  /** The mark of its end. */
+  readonly mark: Mark;
+  /** Account of the client. */
+  readonly account: Account;
+}
+
+/** A session that receives news from other instances. */
+export interface InformedSession extends SharedSession {
+  /** Hashed id. */
+  readonly key: string;
+  /** Reads the record. Without an answer, it is unknown whether the session has ended. */
+  refresh(): Promise<void>;
+  /** Reads the record, and changes the session of this process accordingly. */
+  refreshLocal(): Promise<void>;
+  /** Ends the session of this process, because another instance has ended it. */
+  endLocal(): void;
+  /** Closes the connection of a stream that another instance has taken over. */
+  yieldLocal(stream: string | undefined): void;
+  /** Handles a message that another instance has received, by its id. */
+  receiveLocal(id: number): Promise<void>;
+}
+
+/** The parts of a store that the state of a server needs. */
+export interface StateParts {
+  readonly store: Store;
+  /** Creates the record of a session. */
+  readonly createSession: (state: InstanceState, facts: SessionFacts) => InformedSession;
+  /** Closes the store, unless another server of this process uses it. */
+  readonly closeStore: () => Promise<void>;
+}
+
 /** The state that one server shares through a store. */
 export class InstanceState implements SharedState {
   readonly #store: Store;
   readonly #host: SharingHost;
-  readonly #closeStore: () => Promise<void>;
+  readonly #parts: StateParts;
   #instance?: string;
-  readonly #sessions = new Map<string, SessionRecord>();
+  readonly #sessions = new Map<string, InformedSession>();
   /** Operations on sessions that are not finished, by id. */
   readonly #pending = new Map<string, Promise<unknown>>();
   /** Ends of sessions that wait for the store. */
@@ -99,10 +136,10 @@ export class InstanceState implements SharedState {
   #isListening = false;
   #telling?: Promise<void>;
 
-  constructor(store: Store, host: SharingHost, closeStore: () => Promise<void>) {
-    this.#store = store;
+  constructor(host: SharingHost, parts: StateParts) {
+    this.#store = parts.store;
     this.#host = host;
-    this.#closeStore = closeStore;
+    this.#parts = parts;
     host.changes.publish = (change) => this.#tell(change);
     host.changes.connect = () => this.#isListening ? undefined : this.#listen().then(() => {});
   }
@@ -125,7 +162,7 @@ export class InstanceState implements SharedState {
       await this.#pending.get(id);
       // News must arrive before the state is read, so that no change falls between the two.
       const [key] = await Promise.all([this.hash("session", id), this.#listen()]);
-      const record = new SessionRecord(this, { key, id, ms, mark, account });
+      const record = this.#parts.createSession(this, { key, id, ms, mark, account });
       await record.refresh();
       return record;
     });
@@ -203,7 +240,7 @@ export class InstanceState implements SharedState {
     }
     this.#isClosed = true;
     this.#stop?.();
-    await this.#closeStore();
+    await this.#parts.closeStore();
   }
 
   /** Runs an operation on a session. Others of the same session wait for it when they open the session. */
@@ -223,12 +260,12 @@ export class InstanceState implements SharedState {
   }
 
   /** Adds a session that receives news from other instances. */
-  addSession(record: SessionRecord): void {
+  addSession(record: InformedSession): void {
     this.#sessions.set(record.key, record);
   }
 
   /** Removes a session. */
-  removeSession(record: SessionRecord): void {
+  removeSession(record: InformedSession): void {
     if (this.#sessions.get(record.key) === record) this.#sessions.delete(record.key);
   }
 

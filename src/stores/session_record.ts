@@ -8,25 +8,12 @@ import { isObject, type Notification, type Response } from "../protocol/jsonrpc.
 import type { Account } from "../core/account.ts";
 import type { Mark } from "../core/marked_ids.ts";
 import { findStored, markStored } from "../core/marking.ts";
-import type { FoundStream, LocalSession, SessionState, SharedSession, WrittenStream } from "../core/store.ts";
-import type { InstanceState } from "./instance_state.ts";
+import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../core/store.ts";
+import type { InformedSession, InstanceState, SessionFacts } from "./instance_state.ts";
 import { StreamLog } from "./stream_log.ts";
 
-/** The facts of a session that its record needs. */
-export interface SessionFacts {
-  /** Hashed id. */
-  readonly key: string;
-  readonly id: string;
-  /** Milliseconds until the session ends in any case. */
-  readonly ms: number;
-  /** The mark of its end. */
-  readonly mark: Mark;
-  /** Account of the client. */
-  readonly account: Account;
-}
-
 /** The record of one session in a store. */
-export class SessionRecord implements SharedSession {
+export class SessionRecord implements InformedSession {
   readonly key: string;
   readonly #id: string;
   readonly #instances: InstanceState;
@@ -135,7 +122,6 @@ export class SessionRecord implements SharedSession {
     if (!isDone) throw toBusy("change the session: the client has too many operations in progress");
   }
 
-  /** Reads the record. Without an answer, it is unknown whether the session has ended. */
   async refresh(): Promise<void> {
     const read = await this.#instances.attempt("get", () => this.#read());
     if (!read) return;
@@ -145,14 +131,12 @@ export class SessionRecord implements SharedSession {
     this.#cutoff = read.cutoff;
   }
 
-  /** Reads the record, and changes the session of this process accordingly. */
   async refreshLocal(): Promise<void> {
     await this.refresh();
     if (this.#isEnded) this.endLocal();
     else this.#local?.apply(this.#state);
   }
 
-  /** Ends the session of this process, because another instance has ended it. */
   endLocal(): void {
     this.#isEnded = true;
     this.#local?.end();
@@ -172,7 +156,6 @@ export class SessionRecord implements SharedSession {
     return typeof (await this.#instances.get(await this.#toUsedKey()))?.value === "string";
   }
 
-  /** Closes the connection of a stream that another instance has taken over. */
   yieldLocal(stream: string | undefined): void {
     this.#local?.yield(stream);
   }
@@ -215,7 +198,6 @@ export class SessionRecord implements SharedSession {
     return this.#instances.instance.slice(0, 8);
   }
 
-  /** Handles a message that another instance has received, by its id. */
   async receiveLocal(id: number): Promise<void> {
     await this.#instances.attempt("read", async () => {
       const { entries } = await this.#instances.read(await this.#toRelayLog(), { after: id - 1, limit: 1 });

@@ -27,7 +27,8 @@ import type { ConnectionInfo } from "./http/access.ts";
 import { readPath } from "./http/access_options.ts";
 import { enterCaller, respondToFault, toEntryFault } from "./http/enter.ts";
 import { checkTemplate } from "./http/path_template.ts";
-import type { FindSpot, HttpEntry } from "./http/upgrades.ts";
+import type { FindSpot } from "./http/upgrades.ts";
+import type { HttpEntry } from "./http/lazy_endpoint.ts";
 import { Outbox } from "./outbox.ts";
 import { openPipe, type Pipe, type PipeServer } from "./channel.ts";
 

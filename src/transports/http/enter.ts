@@ -9,7 +9,7 @@ import type { Core } from "../../core/core.ts";
 import type { SeenRequest } from "../../core/link.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { EnterOptions } from "./authenticator.ts";
-import type { HttpEntry } from "./upgrades.ts";
+import type { HttpEntry } from "./lazy_endpoint.ts";
 
 /** What is known about the caller of an admitted request. */
 export interface Entered {

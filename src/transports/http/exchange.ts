@@ -20,7 +20,8 @@ import {
 } from "../../core/link.ts";
 import type { Aging } from "../../core/aging.ts";
 import type { Accepts } from "./accept.ts";
-import type { Receiver, Unread } from "./request_body.ts";
+import type { Receiver } from "./request_body.ts";
+import type { Unread } from "./unread.ts";
 import { COMMENT, type EventStream, type EventStreams, toEvent } from "./event_stream.ts";
 
 const JSON_HEADERS = { "content-type": "application/json" };

@@ -25,7 +25,9 @@ import type { Authenticator, EnterOptions, LoadAuthenticator } from "./authentic
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts, toFault, toRefusal } from "./exchange.ts";
 import type { ReadFront } from "./front_principal.ts";
-import { HEAVY, INCOMPLETE, RequestBodies, type Unread } from "./request_body.ts";
+import { RequestBodies } from "./request_body.ts";
+import { INCOMPLETE, type Unread } from "./unread.ts";
+import { HEAVY } from "./turns.ts";
 import type { HttpParts } from "./upgrades.ts";
 
 /** Options of the HTTP transport. */

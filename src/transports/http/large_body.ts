@@ -8,8 +8,14 @@ import type { Core } from "../../core/core.ts";
 import type { Limits } from "../../core/limits.ts";
 import { Aging } from "../../core/aging.ts";
 import type { Ticker } from "../../core/timers.ts";
-import { HEAVY, SLOW_MS, SMALL, TOO_MUCH_ARRIVING, tooSlow, type Unread } from "./request_body.ts";
-import type { Turn, Turns } from "./turns.ts";
+import { HEAVY, type Turn, type Turns } from "./turns.ts";
+import { TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow, type Unread } from "./unread.ts";
+
+/** Maximum bytes of a small body. Even thousands of them take little memory. */
+export const SMALL = 65_536;
+
+/** Milliseconds after which a body counts as slow, and is charged. */
+export const SLOW_MS = 25;
 
 /** A body that is arriving. */
 interface IncomingBody {
@@ -209,9 +215,3 @@ function stop(body: IncomingBody, unread?: Unread): void {
   body.turn?.leave();
   body.reader.cancel().catch(() => {});
 }
-
-const TOO_LARGE: Unread = {
-  status: 413,
-  message: "Cannot read the body: it is larger than the server accepts (request.bodyBytes)",
-};
-const TOO_SMALL_PIECES: Unread = { status: 400, message: "Cannot read the body: it comes in too many small pieces" };

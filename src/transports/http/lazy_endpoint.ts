@@ -9,6 +9,17 @@ import type { Core } from "../../core/core.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import type { Endpoint, Fetch, HttpOptions } from "./fetch.ts";
 
+/** What other HTTP transports know of the HTTP endpoint of a server. */
+export interface HttpEntry {
+  readonly core: Core;
+  /** Path of the endpoint, which may have parameters. */
+  readonly path: string;
+  /** The endpoint, which is loaded on demand. */
+  readonly endpoint: LazyEndpoint;
+  /** Settles when the server has closed. */
+  readonly ended: Promise<void>;
+}
+
 /** The HTTP endpoint of a server. */
 export class LazyEndpoint {
   /** Options of the endpoint. */

@@ -25,7 +25,8 @@ import type { Endpoint, Fetch } from "./fetch.ts";
 import { readFront } from "./front_principal.ts";
 import { PathTemplate, type PathValues } from "./path_template.ts";
 import type { RequestBodies } from "./request_body.ts";
-import type { HttpEntry, Spot, Wanted } from "./upgrades.ts";
+import type { Spot, Wanted } from "./upgrades.ts";
+import type { HttpEntry } from "./lazy_endpoint.ts";
 
 /** Parameters of a path by name. With a schema, they have its types. */
 export type RouteParams = Readonly<Record<string, unknown>>;

@@ -6,30 +6,14 @@
 import type { Account, Holding } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { Limits } from "../../core/limits.ts";
-import { type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { Aging } from "../../core/aging.ts";
 import type { Ticker, Timeout } from "../../core/timers.ts";
-import type { LargeBodies } from "./large_body.ts";
-import { type Turn, Turns } from "./turns.ts";
-
-/** Maximum bytes of a small body. Even thousands of them take little memory. */
-export const SMALL = 65_536;
-
-/** Bytes above which a body waits for its turn, because parsing and validating it may take milliseconds. */
-export const HEAVY = 16_384;
-
-/** Milliseconds after which a small body counts as slow, and gets a timeout. */
-export const SLOW_MS = 25;
+import { LargeBodies, SLOW_MS, SMALL } from "./large_body.ts";
+import { HEAVY, type Turn, Turns } from "./turns.ts";
+import { TOO_MUCH_ARRIVING, tooSlow, type Unread } from "./unread.ts";
 
 /** Bytes to charge for a slow small body, including the runtime's buffer. */
 const SLOW_BYTES = 2 * SMALL;
-
-/** The reason why a body was not read. */
-export interface Unread {
-  readonly status: number;
-  readonly message: string;
-  readonly headers?: Reply["headers"];
-}
 
 /** Waits for one body. */
 export interface Receiver {
@@ -47,7 +31,6 @@ interface Slow {
 
 /** Reads request bodies. */
 export class RequestBodies {
-  readonly #core: Core;
   readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
   readonly #small: number;
@@ -57,18 +40,18 @@ export class RequestBodies {
   readonly turns: Turns = new Turns();
   /** Awaited bodies that need a turn. Those that have arrived have a place in the queue. */
   readonly #heavy = new Map<Receiver, Turn | undefined>();
-  #large?: LargeBodies;
+  readonly #large: LargeBodies;
   /** Why no body is read any more. */
   #closed?: Unread;
 
   /** Creates a reader of bodies. */
   constructor(core: Core) {
     const { limits: { request }, ticker } = core;
-    this.#core = core;
     this.#limits = request;
     this.#ticker = ticker;
     this.#small = Math.min(SMALL, request.bodyBytes);
     this.#arriving = new Aging(ticker, SLOW_MS, (receiver) => this.#setDeadline(receiver));
+    this.#large = new LargeBodies(core, this.turns);
   }
 
   /**
@@ -81,7 +64,9 @@ export class RequestBodies {
     if (this.#closed) return Promise.resolve(this.#closed);
     const length = request.headers.get("content-length");
     // The runtime enforces the declared length of a small body, but no timeout.
-    if (length === null || !(Number(length) <= this.#small)) return this.#readLarge(request, receiver.account);
+    if (length === null || !(Number(length) <= this.#small)) {
+      return this.#large.read(request, receiver.account);
+    }
     this.#arriving.add(receiver);
     if (Number(length) > HEAVY) return this.#readInTurn(request, receiver);
     return request.arrayBuffer();
@@ -121,7 +106,7 @@ export class RequestBodies {
     this.#closed = unread;
     this.#arriving.flush();
     for (const receiver of this.#slow.keys()) this.#abort(receiver, unread);
-    this.#large?.close(unread);
+    this.#large.close(unread);
   }
 
   #setDeadline(receiver: Receiver): void {
@@ -144,28 +129,4 @@ export class RequestBodies {
     this.#ticker.cancel(slow.deadline);
     slow.charge.end();
   }
-
-  // Loaded on demand.
-  async #readLarge(request: Request, account: Account): Promise<ArrayBuffer | Unread> {
-    const { LargeBodies } = await import("./large_body.ts");
-    if (this.#closed) return this.#closed;
-    this.#large ??= new LargeBodies(this.#core, this.turns);
-    return await this.#large.read(request, account);
-  }
 }
-
-/** The response to an incomplete body, whose client disconnected. */
-export const INCOMPLETE: Unread = { status: 400, message: "Cannot read the body: it is incomplete" };
-
-/** The rejection of a body that did not arrive in time. */
-export function tooSlow(bodyMs: number): Unread {
-  return { status: 408, message: `Cannot read the body: it took longer than ${bodyMs} ms (request.bodyMs)` };
-}
-
-/** The rejection of a body while too many bytes are arriving. */
-export const TOO_MUCH_ARRIVING: Unread = {
-  status: 503,
-  message:
-    "Cannot read the body: too much data is arriving (request.allBodiesBytes, memory.bytesPerClient, memory.bytes); send it again",
-  headers: RETRY_AFTER,
-};

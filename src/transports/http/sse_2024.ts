@@ -25,8 +25,10 @@ import type { ConnectionInfo } from "./access.ts";
 import { readPath } from "./access_options.ts";
 import { enterCaller, respondToFault, toEntryFault } from "./enter.ts";
 import { checkTemplate, PathTemplate } from "./path_template.ts";
-import type { Receiver, Unread } from "./request_body.ts";
-import type { FindSpot, HttpEntry, HttpParts, Spot } from "./upgrades.ts";
+import type { Receiver } from "./request_body.ts";
+import type { Unread } from "./unread.ts";
+import type { FindSpot, HttpParts, Spot } from "./upgrades.ts";
+import type { HttpEntry } from "./lazy_endpoint.ts";
 import { openPipe, type Pipe, type PipeServer } from "../channel.ts";
 
 export type { PipeServer };

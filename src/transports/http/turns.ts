@@ -7,6 +7,9 @@
 import { FairQueue } from "../../core/fair_queue.ts";
 import { bun, deno } from "../../runtime.ts";
 
+/** Bytes above which a body waits for its turn, because parsing and validating it may take milliseconds. */
+export const HEAVY = 16_384;
+
 /** A place in the queue. */
 export interface Turn {
   /** Settles when the turn begins, or when it is given up. */

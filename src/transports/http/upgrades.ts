@@ -4,25 +4,12 @@
  * @module
  */
 import type { Account } from "../../core/account.ts";
-import type { Core } from "../../core/core.ts";
 import type { Principal, ReadRoute } from "../../core/context.ts";
 import type { CallerOptions, ConnectionInfo } from "./access.ts";
 import type { EventStreams } from "./event_stream.ts";
-import type { LazyEndpoint } from "./lazy_endpoint.ts";
 import type { PathValues } from "./path_template.ts";
 import type { RequestBodies } from "./request_body.ts";
 import type { PipeServer } from "../channel.ts";
-
-/** The HTTP endpoint of a server. */
-export interface HttpEntry {
-  readonly core: Core;
-  /** Path of the endpoint, which may have parameters. */
-  readonly path: string;
-  /** The endpoint, which is loaded on demand. */
-  readonly endpoint: LazyEndpoint;
-  /** Settles when the server has closed. */
-  readonly ended: Promise<void>;
-}
 
 /** The parts of the HTTP endpoint that other HTTP transports share. */
 export interface HttpParts {

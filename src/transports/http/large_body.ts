@@ -34,7 +34,6 @@ interface IncomingBody {
 
 /** Reads large bodies. Limits apply to each body, and to all arriving bodies together. */
 export class LargeBodies {
-  readonly #core: Core;
   readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
   readonly #turns: Turns;
@@ -45,7 +44,6 @@ export class LargeBodies {
   /** Creates a reader of large bodies. */
   constructor(core: Core, turns: Turns) {
     this.#turns = turns;
-    this.#core = core;
     this.#limits = core.limits.request;
     this.#ticker = core.ticker;
     this.#arriving = new Aging(core.ticker, SLOW_MS, (body) => {

@@ -1,5 +1,5 @@
 // Measures the bytes that a server loads at its start. `deno task bench -- --only=size` prints the figures.
-const root = new URL("../../", import.meta.url).pathname;
+const root = new URL("../../", import.meta.url);
 
 /** The most that a one-tool server may weigh, in KiB minified. */
 export const BUNDLE_KIB = 72;
@@ -11,14 +11,17 @@ export interface Weight {
   readonly gzip: number;
 }
 
-/** The bytes that a one-tool server loads at its start, minified, without zod. */
+/**
+ * The bytes that a one-tool server loads at its start, minified, without zod. `library` is the path of the main entry,
+ * from the root of the project.
+ */
 export async function weighServer(library: string): Promise<Weight> {
   const folder = await Deno.makeTempDir();
   try {
     await Deno.writeTextFile(
       `${folder}/server.ts`,
       `import { z } from "zod";
-import { createServer, tool } from "${root}${library}";
+import { createServer, tool } from "${new URL(library, root).pathname}";
 const add = tool({ name: "add", input: z.object({ a: z.number(), b: z.number() }), run: ({ a, b }) => a + b });
 export default createServer({ name: "calc", version: "1.0.0", handlers: [add] });
 `,

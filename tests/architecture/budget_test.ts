@@ -1,8 +1,8 @@
 // What a server loads: the bytes of its bundle, and no package.
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { BUNDLE_KIB, weighServer } from "./budget_size.ts";
+import { listModules } from "./loaded_modules.ts";
 
-const root = new URL("../../", import.meta.url).pathname;
 const ignore = typeof Deno === "undefined"; // the bundles are the same on every runtime
 
 Deno.test({
@@ -14,24 +14,6 @@ Deno.test({
     assert(bytes <= BUNDLE_KIB * 1024, `${bytes} bytes, ${bytes - BUNDLE_KIB * 1024} too many`);
   },
 });
-
-/** The number of files that load with an entry, and their paths. */
-async function listModules(entry: string): Promise<readonly string[]> {
-  const { stdout } = await new Deno.Command(Deno.execPath(), { args: ["info", "--json", `${root}${entry}`] }).output();
-  const { modules }: { modules: readonly Module[] } = JSON.parse(new TextDecoder().decode(stdout));
-  const found = new Set<string>([new URL(`../../${entry}`, import.meta.url).href]);
-  for (const url of found) {
-    const { dependencies = [] } = modules.find(({ specifier }) => specifier === url) ?? {};
-    // Type-only imports are not loaded, and dynamic imports are loaded later.
-    for (const { code, isDynamic } of dependencies) if (code && !isDynamic) found.add(code.specifier);
-  }
-  return [...found].map((url) => url.replace(new URL("../../", import.meta.url).href, ""));
-}
-
-interface Module {
-  readonly specifier: string;
-  readonly dependencies?: readonly { readonly isDynamic?: boolean; readonly code?: { readonly specifier: string } }[];
-}
 
 for (
   const entry of [

@@ -1,0 +1,163 @@
+// Writes the npm package into a folder: `deno task publish:npm FOLDER`, then `npm publish` there. The sources are
+// bundled, because a runtime starts a few large files sooner than many small ones.
+import { rolldown } from "rolldown";
+import config from "../../deno.json" with { type: "json" };
+
+/**
+ * Entries without a file in the npm package. The modules of the command line are loaded by paths relative to their own
+ * file, which a bundle does not have.
+ */
+const LEFT_OUT = ["./cli"];
+
+/** Entries of programs that need no server: a client, and the thread of a worker. */
+const WITHOUT_SERVER = ["./client", "./worker"] as const;
+
+/** The oldest Node that runs a TypeScript file without a flag. */
+const NODE = ">=22.18";
+
+/** JavaScript that Node 22 runs; `using` is newer. */
+const TARGET = "es2024";
+
+/** Keys of the published entries, such as `./auth`, and their sources, such as `./src/auth/auth.ts`. */
+const ENTRIES = Object.entries(config.exports).filter(([key]) => !LEFT_OUT.includes(key));
+
+/** The name of the file of an entry, without its suffix. */
+function toFileName(key: string): string {
+  return key === "." ? "index" : key.slice("./".length);
+}
+
+/** The static imports of each module, by path. */
+type Graph = ReadonlyMap<string, readonly string[]>;
+
+/** A module and all modules that load with it. */
+function listLoaded(graph: Graph, path: string): ReadonlySet<string> {
+  const loaded = new Set([path]);
+  for (const each of loaded) for (const next of graph.get(each) ?? []) loaded.add(next);
+  return loaded;
+}
+
+/**
+ * Returns a function that names the file of a module: all modules that load with the main entry are in two files, of
+ * which entries without a server load one. Without this, each set of modules that some entries share would be a file of
+ * its own. Returns `null` for a module whose file the bundler chooses.
+ */
+function createChunks(graph: Graph, root: string): (path: string) => string | null {
+  const toLoaded = (key: keyof typeof config.exports) =>
+    listLoaded(graph, root + config.exports[key].slice("./".length));
+  const main = toLoaded(".");
+  const shared = WITHOUT_SERVER.map(toLoaded);
+  return (path) => {
+    if (!main.has(path)) return null;
+    return shared.some((modules) => modules.has(path)) ? "shared" : "server";
+  };
+}
+
+/**
+ * Bundles the entries of the project in the folder `root`, ending in a slash, into `folder`: one file per entry, such as
+ * `index.js` and `auth.js`, files that they share, and source maps. Returns the names of the imported packages.
+ */
+export async function bundleEntries(root: string, folder: string): Promise<readonly string[]> {
+  const graph = new Map<string, readonly string[]>();
+  let toChunk = createChunks(graph, root);
+  const bundle = await rolldown({
+    cwd: root,
+    input: Object.fromEntries(ENTRIES.map(([key, source]) => [toFileName(key), source])),
+    external: /^[^./]/,
+    platform: "neutral",
+    tsconfig: false,
+    // The command line starts from a file of its own.
+    transform: { target: TARGET, define: { "import.meta.main": "false" } },
+    preserveEntrySignatures: "allow-extension",
+    plugins: [{
+      name: "chunks",
+      buildEnd() {
+        for (const path of this.getModuleIds()) graph.set(path, this.getModuleInfo(path)?.importedIds ?? []);
+        toChunk = createChunks(graph, root);
+      },
+    }],
+  });
+  try {
+    const { output } = await bundle.write({
+      dir: folder,
+      sourcemap: true,
+      sourcemapPathTransform: (path, map) => new URL(path, `file://${map}`).pathname.replace(root, ""),
+      comments: { jsdoc: false },
+      codeSplitting: {
+        includeDependenciesRecursively: false,
+        groups: [{ debugName: "main", name: (path) => toChunk(path) }],
+      },
+    });
+    const files = new Set(output.map(({ fileName }) => fileName));
+    const imports = output.flatMap((file) => file.type === "chunk" ? [...file.imports, ...file.dynamicImports] : []);
+    return [...new Set(imports)].filter((name) => !files.has(name)).sort();
+  } finally {
+    await bundle.close();
+  }
+}
+
+/** Writes the declarations of all modules that the types of an entry name into `folder`, under the paths of the sources. */
+async function writeTypes(root: string, folder: string): Promise<void> {
+  const { success, stdout, stderr } = await new Deno.Command("deno", {
+    args: [
+      ...["run", "-A", "--quiet", `${config.imports.typescript}/tsc`, ...ENTRIES.map(([, source]) => source)],
+      // `deno task check` checks the types.
+      ...["--declaration", "--emitDeclarationOnly", "--noCheck", "--strict"],
+      ...["--target", "esnext", "--lib", "esnext,dom,dom.iterable,dom.asynciterable"],
+      ...["--module", "esnext", "--moduleResolution", "bundler", "--allowImportingTsExtensions"],
+      ...["--rootDir", ".", "--outDir", folder],
+    ],
+    cwd: root,
+  }).output();
+  if (success) return;
+  const text = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+  throw new Error(`Cannot write the declarations: ${text}`);
+}
+
+function toPackage(packages: readonly string[]): object {
+  const versions: Readonly<Record<string, string>> = config.imports;
+  const toRange = (name: string) => {
+    const [, version] = /^npm:.+@(\d+\.\d+\.\d+)$/.exec(versions[name] ?? "") ?? [];
+    if (version === undefined) {
+      throw new Error(`Cannot depend on ${name}: deno.json imports no version of it; add it to "imports"`);
+    }
+    return `^${version}`;
+  };
+  const { name, version, license } = config;
+  const exports = Object.fromEntries(ENTRIES.map(([key, source]) => [key, {
+    types: `./types/${source.slice("./".length).replace(/\.ts$/, ".d.ts")}`,
+    default: `./${toFileName(key)}.js`,
+  }]));
+  return {
+    name,
+    version,
+    license,
+    type: "module",
+    engines: { node: NODE },
+    exports: { ...exports, "./package.json": "./package.json" },
+    peerDependencies: Object.fromEntries(packages.map((each) => [each, toRange(each)])),
+    peerDependenciesMeta: Object.fromEntries(packages.map((each) => [each, { optional: true }])),
+  };
+}
+
+/**
+ * Writes the package of the project in the folder `root`, ending in a slash, into `folder`, which must be
+ * empty or missing.
+ */
+export async function buildNpmPackage(root: string, folder: string): Promise<void> {
+  await Deno.mkdir(folder, { recursive: true });
+  for await (const { name } of Deno.readDir(folder)) throw new Error(`Cannot write into ${folder}: it has ${name}`);
+  const packages = await bundleEntries(root, folder);
+  await writeTypes(root, `${folder}/types`);
+  for (const name of ["README.md", "LICENSE"]) await Deno.copyFile(root + name, `${folder}/${name}`);
+  await Deno.writeTextFile(`${folder}/package.json`, JSON.stringify(toPackage(packages), null, 2) + "\n");
+}
+
+if (import.meta.main) {
+  const [folder, extra] = Deno.args;
+  if (!folder || extra !== undefined) {
+    console.error("Cannot write the npm package: name one folder to write, such as /tmp/package");
+    Deno.exit(2);
+  }
+  await buildNpmPackage(new URL("../../", import.meta.url).pathname, new URL(folder, `file://${Deno.cwd()}/`).pathname);
+  console.error(`Wrote the npm package. To publish it, run \`npm publish\` in ${folder}.`);
+}

@@ -1,0 +1,262 @@
+// The npm package as its users get it: bundled, packed, and installed into a project beside zod.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import config from "../../deno.json" with { type: "json" };
+import { listModules } from "../architecture/loaded_modules.ts";
+import { root, run } from "../support/processes.ts";
+import { buildNpmPackage } from "./npm_package.ts";
+
+const ignore = typeof Deno === "undefined"; // Deno starts the processes of all runtimes
+
+/** The Node of these tests, downloaded once and kept among the temporary files, because machines have older ones. */
+const NODE = "22.23.3";
+
+const SERVER = `import { createServer, tool } from "${config.name}";
+import { z } from "zod";
+const add = tool({ name: "add", input: z.object({ a: z.number(), b: z.number() }), run: ({ a, b }) => a + b });
+export const server = createServer({ name: "mine", version: "1.0.0", handlers: [add] });
+`;
+
+const CALL = `import { server } from "./server.js";
+async function ask(version, message, headers) {
+  const response = await server.fetch(new Request("http://localhost/mcp", {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": version,
+      ...headers,
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, ...message }),
+  }));
+  return { session: response.headers.get("mcp-session-id"), text: await response.text() };
+}
+const clientInfo = { name: "test", version: "1.0.0" };
+export async function callModern(name, args) {
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": clientInfo,
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  const message = { method: "tools/call", params: { name, arguments: args, _meta } };
+  return (await ask("2026-07-28", message, { "mcp-method": "tools/call", "mcp-name": name })).text;
+}
+export async function callInSession(name, args) {
+  const version = "2025-11-25";
+  const params = { protocolVersion: version, capabilities: {}, clientInfo };
+  const { session } = await ask(version, { method: "initialize", params }, {});
+  const call = { method: "tools/call", params: { name, arguments: args } };
+  return (await ask(version, call, { "mcp-session-id": session })).text;
+}
+if (!process.argv.includes("--quiet")) console.log(await callModern("add", { a: 1, b: 2 }));
+if (process.argv.includes("--session")) console.log(await callInSession("add", { a: 2, b: 3 }));
+`;
+
+const USER = `import { createServer, type Server, tool } from "${config.name}";
+import { z } from "zod";
+import { server } from "./typed.ts";
+const add = tool({ name: "add", input: z.object({ a: z.number() }), run: ({ a }) => a.toFixed() });
+const own: Server = createServer({ name: "mine", version: "1.0.0", handlers: [add] });
+const text: string = [server, own].map((each) => each.handlers.list()[0].name).join();
+console.log(text);
+// @ts-expect-error: the types of the package are not any
+tool({ name: "add", input: z.object({ a: z.number() }), run: ({ b }) => b });
+// @ts-expect-error: the types of the package are not any
+createServer({ name: 1 });
+`;
+
+/** The path of a Node that the package supports. */
+async function installNode(): Promise<string> {
+  const folder = `${Deno.env.get("TMPDIR") ?? "/tmp"}/x-mcp-node-${NODE}-${Deno.uid()}`;
+  const name = `node-${Deno.build.os}-${Deno.build.arch === "aarch64" ? "arm64" : "x64"}`;
+  const path = `${folder}/node_modules/${name}/bin/node`;
+  if (await Deno.stat(path).then(({ isFile }) => isFile, () => false)) return path;
+  const args = ["install", "--prefix", folder, "--no-audit", "--no-fund", `${name}@${NODE}`];
+  const { success, stderr } = await new Deno.Command("npm", { args }).output();
+  if (!success) throw new Error(`Cannot install Node: ${new TextDecoder().decode(stderr)}`);
+  return path;
+}
+
+async function runAll(words: readonly string[], cwd: string): Promise<string> {
+  const { code, stdout, stderr } = await run(words, { cwd, timeoutMs: 60_000 });
+  assertEquals([code, stderr], [0, ""], `${words.join(" ")} printed ${stdout}`);
+  return stdout;
+}
+
+/** Installs the packed package into an empty project; returns the folder of the package. */
+async function install(folder: string, project: string): Promise<string> {
+  await buildNpmPackage(root, `${folder}/package`);
+  await runAll(["bun", "pm", "pack", "--quiet", "--filename", `${folder}/package.tgz`], `${folder}/package`);
+  await Deno.mkdir(project);
+  await Deno.writeTextFile(`${project}/package.json`, '{ "type": "module" }');
+  const added = await run(["bun", "add", "--offline", `${folder}/package.tgz`], { cwd: project });
+  assertEquals(added.code, 0, added.stderr);
+  for (const name of ["zod", "jose"]) {
+    await Deno.symlink(`${root}node_modules/${name}`, `${project}/node_modules/${name}`);
+  }
+  return `${project}/node_modules/${config.name}`;
+}
+
+/** The sources in each file of the package, from its source map. */
+async function readSources(installed: string): Promise<ReadonlyMap<string, readonly string[]>> {
+  const files = new Map<string, readonly string[]>();
+  for await (const { name } of Deno.readDir(installed)) {
+    if (!name.endsWith(".js")) continue;
+    const text = await Deno.readTextFile(`${installed}/${name}.map`).catch(() => '{ "sources": [] }');
+    const { sources }: { sources: readonly string[] } = JSON.parse(text);
+    files.set(name, sources);
+  }
+  return files;
+}
+
+/** The sources that load with a file of the package. */
+async function listLoaded(
+  installed: string,
+  file: string,
+  sources: ReadonlyMap<string, readonly string[]>,
+): Promise<ReadonlySet<string>> {
+  const files = new Set([file]);
+  for (const name of files) {
+    const text = await Deno.readTextFile(`${installed}/${name}`);
+    for (const [, path] of text.matchAll(/^(?:import|export)\b[^"\n]*"\.\/([^"]+)";$/gm)) files.add(path);
+  }
+  return new Set([...files].flatMap((name) => sources.get(name) ?? []));
+}
+
+async function checkContents(installed: string): Promise<void> {
+  const { name, version, license, type, engines, exports, peerDependencies } = JSON.parse(
+    await Deno.readTextFile(`${installed}/package.json`),
+  );
+  assertEquals([name, version, license, type], [config.name, config.version, config.license, "module"]);
+  assertEquals(engines, { node: ">=22.18" });
+  assertEquals(Object.keys(peerDependencies), ["jose"]);
+  const keys = Object.keys(config.exports).filter((key) => key !== "./cli");
+  assertEquals(Object.keys(exports), [...keys, "./package.json"]);
+  const named = keys.flatMap((key): string[] => [exports[key].types, exports[key].default]);
+  for (const path of ["README.md", "LICENSE", ...named]) {
+    assert((await Deno.stat(`${installed}/${path}`)).isFile, `${path} is no file`);
+  }
+}
+
+async function checkChunks(installed: string): Promise<void> {
+  const sources = await readSources(installed);
+  const all = [...sources.values()].flat();
+  assertEquals(all.filter((path, at) => all.indexOf(path) !== at), [], "modules that are in two files have two states");
+  assertEquals(all.filter((path) => !/^src\/.*\.ts$|^mod\.ts$/.test(path)), []);
+  assertEquals(all.filter((path) => path.startsWith("src/cli/")), []);
+  assert(all.includes("src/eras/legacy/legacy.ts") && all.includes("src/core/call.ts"), all.join(", "));
+  const main = new Set(await listModules("mod.ts"));
+  for (const [key, source] of Object.entries(config.exports)) {
+    if (key === "./cli") continue;
+    const file = key === "." ? "index.js" : `${key.slice(2)}.js`;
+    const loaded = await listLoaded(installed, file, sources);
+    const own = new Set(await listModules(source.slice("./".length)));
+    assert(loaded.size > 1, `${file} loads nothing`);
+    // Beside its own modules an entry may load those that every server loads.
+    const strange = [...loaded].filter((path) => !own.has(path) && !main.has(path));
+    assertEquals(strange, [], `${file} loads modules that ${source} does not load`);
+  }
+}
+
+async function checkTypes(project: string, node: string): Promise<void> {
+  const modules = Object.keys(config.exports).filter((key) => key !== "./cli");
+  const imports = modules.map((key, at) => `import * as m${at} from "${config.name}${key.slice(1)}";`).join("\n");
+  const uses = modules.map((_key, at) => `console.log(m${at});`).join("\n");
+  await Deno.writeTextFile(`${project}/all.ts`, `${imports}\n${uses}\n`);
+  await Deno.writeTextFile(`${project}/typed.ts`, SERVER);
+  await Deno.writeTextFile(`${project}/user.ts`, USER);
+  await runAll(["deno", "check", "--quiet", "all.ts", "user.ts"], project);
+  const strict = ["--noEmit", "--strict", "--target", "esnext", "--lib", "esnext,dom,dom.iterable,dom.asynciterable"];
+  for (const resolution of [["nodenext", "nodenext"], ["esnext", "bundler"]]) {
+    const options = ["--module", resolution[0], "--moduleResolution", resolution[1], "--allowImportingTsExtensions"];
+    const compiler = `${root}node_modules/typescript/lib/tsc.js`;
+    assertEquals(await runAll([node, compiler, ...strict, ...options, "all.ts", "user.ts"], project), "");
+  }
+}
+
+const ANSWER = '"content":[{"type":"text","text":"3"}]';
+
+async function checkCalls(project: string, node: string): Promise<void> {
+  await Deno.writeTextFile(`${project}/server.js`, SERVER);
+  await Deno.writeTextFile(`${project}/call.js`, CALL);
+  for (const words of [["deno", "run", "--no-prompt"], ["bun"]]) {
+    const printed = await runAll([...words, "call.js", "--session"], project);
+    assertStringIncludes(printed, ANSWER);
+    assertStringIncludes(printed, '"content":[{"type":"text","text":"5"}]');
+  }
+  // Node 22 lacks the base64 methods that sessions use.
+  assertStringIncludes(await runAll([node, "call.js"], project), ANSWER);
+}
+
+const COPIES = `import { createServer, McpError, service, tool } from "${config.name}";
+import { apiKey } from "${config.name}/auth";
+import * as other from "copy";
+import { memoryStore } from "copy/stores";
+import { callModern } from "./call.js";
+import { server as first } from "./server.js";
+
+const refuse = (McpError) => () => { throw new McpError(-32001, "refused"); };
+const count = other.service("count", () => ({ value: 1 }));
+const handlers = [
+  other.tool({ name: "plain", run: () => "from the copy" }),
+  other.tool({ name: "error", run: refuse(McpError) }),
+  tool({ name: "copied_error", run: refuse(other.McpError) }),
+  other.tool({ name: "failure", run: () => { throw new other.ToolError("failed"); } }),
+  tool({ name: "count", services: { count }, run: (_, { services }) => String(services.count.value) }),
+];
+first.fetch = createServer({ name: "both", version: "1.0.0", handlers, store: memoryStore() }).fetch;
+for (const { name } of handlers) console.log(await callModern(name, {}));
+`;
+
+/** A second copy of the package, as two dependencies of a program may bring their own. */
+async function checkCopies(project: string, installed: string, node: string): Promise<void> {
+  const copy = `${project}/node_modules/copy`;
+  await runAll(["cp", "-rL", installed, copy], project);
+  const text = await Deno.readTextFile(`${copy}/package.json`);
+  await Deno.writeTextFile(`${copy}/package.json`, text.replace(`"${config.name}"`, '"copy"'));
+  await Deno.writeTextFile(`${project}/copies.js`, COPIES);
+  for (const words of [["deno", "run", "--no-prompt", "--allow-env"], ["bun"], [node]]) {
+    const lines = (await runAll([...words, "copies.js", "--quiet"], project)).trim().split("\n");
+    assertEquals(lines.length, 5);
+    assertStringIncludes(lines[0], '"text":"from the copy"');
+    assertStringIncludes(lines[1], '"error":{"code":-32001,"message":"refused"');
+    assertStringIncludes(lines[2], '"error":{"code":-32001,"message":"refused"');
+    assertStringIncludes(lines[3], '"content":[{"type":"text","text":"failed"}],"isError":true');
+    assertStringIncludes(lines[4], '"text":"1"');
+  }
+}
+
+Deno.test({
+  name: "the npm package serves on Deno, Bun and Node, with its types, in two copies, and loads no other room",
+  ignore,
+  async fn(t) {
+    const folder = await Deno.makeTempDir({ prefix: "mcp-npm-" });
+    const project = `${folder}/project`;
+    try {
+      const node = await installNode();
+      const installed = await install(folder, project);
+      await t.step("package.json names every entry with its types", () => checkContents(installed));
+      await t.step("no module is in two files, and an entry loads no other room", () => checkChunks(installed));
+      await t.step("a server answers on Deno, Bun and Node", () => checkCalls(project, node));
+      await t.step("two copies in one process work together", () => checkCopies(project, installed, node));
+      await t.step("types resolve in Deno and TypeScript", () => checkTypes(project, node));
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+});
+
+Deno.test({
+  name: "the npm package is not written over files",
+  ignore,
+  async fn() {
+    const folder = await Deno.makeTempDir({ prefix: "mcp-npm-" });
+    try {
+      await Deno.writeTextFile(`${folder}/mine.txt`, "");
+      const { code, stderr } = await run(["deno", "run", "-A", "tests/release/npm_package.ts", folder], { cwd: root });
+      assertEquals(code, 1);
+      assertStringIncludes(stderr, `Cannot write into ${folder}: it has mine.txt`);
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+});

@@ -1,5 +1,6 @@
 // The working tree against a git revision, in interleaved pairs: calls in one process, pipelined calls over the pipes of
 // two processes, and starts of processes.
+import { bundleEntries } from "../tests/release/npm_package.ts";
 import { type Manner, readAnswer, type Subject, toModernAsk } from "./asks.ts";
 import { load } from "./load.ts";
 import {
@@ -46,6 +47,7 @@ const pipelined: Readonly<Record<string, Manner>> = {
   "W5 pipelined tools/call in a session, stdio": "session",
 };
 
+const root = new URL("../", import.meta.url).pathname;
 const program = new URL("programs/pairs.ts", import.meta.url).pathname;
 
 /**
@@ -80,21 +82,33 @@ async function runPairs(runtime: Runtime, args: readonly string[]): Promise<read
   return JSON.parse(new TextDecoder().decode(stdout));
 }
 
-/** Starts both copies in turns: a file with `serveStdio`, and one through the command line. */
-async function compareStarts({ own, other }: Trees, runtime: Runtime, pairs: number): Promise<Map<string, Ratios>> {
+/**
+ * Starts both copies in turns: a file with `serveStdio`, and one through the command line. Also starts the file from the
+ * npm package of the own copy, to compare it with the sources of the other.
+ */
+async function compareStarts(
+  { folder, own, other }: Trees,
+  runtime: Runtime,
+  pairs: number,
+): Promise<Map<string, Ratios>> {
   const [file, server] = ["bench_file.ts", "bench_server.ts"];
   for (const tree of [own, other]) {
     await Deno.writeTextFile(tree.folder + file, toStdioFile(tree));
     await Deno.writeTextFile(tree.folder + server, toServerFile(tree));
   }
+  await bundleEntries(root, `${folder}npm`);
+  const npm = { library: `${folder}npm/index.js`, stdio: `${folder}npm/stdio.js` };
+  await Deno.writeTextFile(`${folder}npm/${file}`, toStdioFile(npm));
   const times = await timeStarts([
     ...[own, other].map(({ folder }) => toWords(runtime, folder + file, [])),
     ...[own, other].map(({ folder, library }) => toWords(runtime, library, [folder + server])),
+    toWords(runtime, `${folder}npm/${file}`, []),
   ], pairs);
-  const [ownFile, otherFile, ownCommand, otherCommand] = times.map((series) => series.map(({ cpu }) => cpu));
+  const [ownFile, otherFile, ownCommand, otherCommand, npmFile] = times.map((series) => series.map(({ cpu }) => cpu));
   return new Map([
     ["start, file with serveStdio, CPU", toRatios(ownFile, otherFile)],
     ["start, through the command line, CPU", toRatios(ownCommand, otherCommand)],
+    ["start, file with serveStdio, npm package / source, CPU", toRatios(npmFile, otherFile)],
   ]);
 }
 

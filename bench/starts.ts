@@ -1,5 +1,6 @@
 // Starts of processes up to the first response over stdio, interleaved with a bare loop that loads zod, with their
 // targets.
+import { bundleEntries } from "../tests/release/npm_package.ts";
 import { bundle } from "./bundle.ts";
 import { type Runtime, toMedian, toWords } from "./machine.ts";
 import { toRatios, toSpread } from "./ratios.ts";
@@ -26,6 +27,9 @@ interface Start {
 async function listStarts(runtime: Runtime, folder: string, answer: string): Promise<readonly Start[]> {
   await Deno.writeTextFile(`${folder}/file.ts`, toStdioFile(ENTRIES));
   await Deno.writeTextFile(`${folder}/server.ts`, toServerFile(ENTRIES));
+  await bundleEntries(root, `${folder}/npm`);
+  const npm = { library: `${folder}/npm/index.js`, stdio: `${folder}/npm/stdio.js` };
+  await Deno.writeTextFile(`${folder}/npm_file.ts`, toStdioFile(npm));
   const floor = `${root}bench/programs/floor_zod.ts`;
   const bundledFloor = await bundle(floor, `${folder}/${runtime}_floor`, { runtime, layout: "single" });
   // Within one file, Bun wraps each module in a function if any code is loaded on demand, and starts more slowly.
@@ -40,6 +44,7 @@ async function listStarts(runtime: Runtime, folder: string, answer: string): Pro
   const starts = [
     toStart(FLOOR, floor, [answer], FLOOR),
     toStart(FILE, `${folder}/file.ts`, [], FLOOR, runtime === "deno" ? 1.6 : 1.3),
+    toStart("(a) with the npm package", `${folder}/npm_file.ts`, [], FLOOR, 1.5),
     toStart("(b) through the command line", ENTRIES.library, [`${folder}/server.ts`], FILE, 1.2),
     toStart(BUNDLED_FLOOR, bundledFloor, [answer], BUNDLED_FLOOR),
     toStart("(c) file with serveStdio, bundled", bundledFile, [], BUNDLED_FLOOR, 1.5),

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { ToolResult } from "../protocol/types.ts";
+import type { ToolResult } from "../client/client.ts";
 import type { Args } from "./args.ts";
 import { readArguments } from "./client/arguments.ts";
 import { type PrintableContent, saveContents, toPrintableBlock } from "./client/content_blocks.ts";

@@ -3,12 +3,11 @@
  *
  * @module
  */
-import type { ListedTool } from "../client/listed.ts";
+import type { ListedTool, PipeServer } from "../client/client.ts";
 import { toPrintable, toPrintableJson, toPrintableLine } from "../protocol/printable.ts";
 import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
-import type { PipeServer } from "../client/client.ts";
 import { chooseEndpoint, chooseEndpoints, ENDPOINT_OPTIONS, readParams } from "./endpoint_options.ts";
 import { enterEndpoint } from "./endpoint_paths.ts";
 import { listAll, type ListResult, toCount } from "./listing.ts";
@@ -79,7 +78,7 @@ async function checkTarget(args: Args): Promise<number> {
 }
 
 async function listServer(server: PipeServer): Promise<ListResult> {
-  const { connect } = await import("../client/connect.ts");
+  const { connect } = await import("../client/client.ts");
   const client = await connect(server);
   try {
     return await listAll(client);

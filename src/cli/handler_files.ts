@@ -3,10 +3,9 @@
  *
  * @module
  */
-import type { Handler } from "../core/feature.ts";
 import { toExportedHandlers } from "../discovery/exported_handlers.ts";
 import { isHandlerFile, isSkipped } from "../discovery/handler_file.ts";
-import { createServer } from "../library.ts";
+import { createServer, type Handler } from "../library.ts";
 import { CliError } from "./cli_error.ts";
 import { toBaseFolder, toMatcher, toRelativePattern } from "./config/glob.ts";
 import { openFolder } from "./config/folder.ts";

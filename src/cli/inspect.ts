@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { ServerFacts } from "../client/protocol.ts";
+import type { ServerFacts } from "../client/client.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Args } from "./args.ts";
 import { formatListing, type FormatOptions } from "./client/listing_text.ts";

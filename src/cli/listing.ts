@@ -3,8 +3,7 @@
  *
  * @module
  */
-import type { Client } from "../client/calls.ts";
-import type { RequestOptions } from "../client/rpc.ts";
+import type { Client, RequestOptions } from "../client/client.ts";
 import type { Finding, Listing } from "./listing_check.ts";
 
 /** The lists of a server. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../client/listed.ts";
+import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../client/client.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import { compileJsonSchema } from "../schema/json_check.ts";

@@ -3,8 +3,7 @@
  *
  * @module
  */
-import type { ListedPrompt } from "../client/listed.ts";
-import { RpcError } from "../client/rpc_error.ts";
+import { type ListedPrompt, RpcError } from "../client/client.ts";
 import { INVALID_PARAMS } from "../protocol/errors.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
 import type { Args } from "./args.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { RpcError } from "../client/rpc_error.ts";
+import { RpcError } from "../client/client.ts";
 import type { Args } from "./args.ts";
 import { type PrintableContent, saveContents, toPrintableResource } from "./client/content_blocks.ts";
 import { type InteractiveSession, withInteractiveSession } from "./client/interactive_session.ts";

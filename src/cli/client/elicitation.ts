@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/client/elicitation
  * @module
  */
-import type { AnswerContext, AnswerOptions, ElicitRequest, ElicitResult } from "../../client/server_requests.ts";
+import type { AnswerContext, AnswerOptions, ElicitRequest, ElicitResult } from "../../client/client.ts";
 import { UsageError } from "../cli_error.ts";
 import { type FieldValue, type FormField, toFields } from "./form_field.ts";
 import { promptLine } from "./line_input.ts";

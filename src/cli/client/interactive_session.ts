@@ -3,8 +3,7 @@
  *
  * @module
  */
-import type { RequestOptions } from "../../client/rpc.ts";
-import type { LogLevel } from "../../protocol/types.ts";
+import type { LogLevel, RequestOptions } from "../../client/client.ts";
 import type { Args } from "../args.ts";
 import { ServerError } from "../cli_error.ts";
 import { checkOutput } from "./content_blocks.ts";

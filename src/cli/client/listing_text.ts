@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Listed, ListedPrompt, ListedTool } from "../../client/listed.ts";
+import type { Listed, ListedPrompt, ListedTool } from "../../client/client.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import type { Listing } from "../listing_check.ts";
 import { toLine, toLines, toPlain } from "./terminal_text.ts";

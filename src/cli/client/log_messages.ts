@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Notification } from "../../client/message.ts";
+import type { Notification } from "../../client/client.ts";
 import { LOG_LEVELS, type LogLevel } from "../../protocol/types.ts";
 import { UsageError } from "../cli_error.ts";
 import { createStyle, reportLine } from "./terminal_output.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { ElicitResult } from "../../client/server_requests.ts";
+import type { ElicitResult } from "../../client/client.ts";
 import type { Args } from "../args.ts";
 import { toBaseName } from "../path.ts";
 import { platform } from "../platform.ts";

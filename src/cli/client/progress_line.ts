@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Progress } from "../../client/rpc.ts";
+import type { Progress } from "../../client/client.ts";
 import { clearStatus, showStatus } from "./terminal_output.ts";
 import { toLine } from "./terminal_text.ts";
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { RpcError } from "../../client/rpc_error.ts";
+import { RpcError } from "../../client/client.ts";
 import { INSUFFICIENT_SCOPE, UNAUTHENTICATED } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { CliError, ServerError } from "../cli_error.ts";

@@ -3,8 +3,7 @@
  *
  * @module
  */
-import type { Client } from "../../client/calls.ts";
-import { connect, type ConnectOptions } from "../../client/connect.ts";
+import { type Client, connect, type ConnectOptions } from "../../client/client.ts";
 import { VERSIONS } from "../../client/detect_era.ts";
 import type { Args } from "../args.ts";
 import { readHeaders } from "../header_flags.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Target } from "../../client/target.ts";
+import type { Target } from "../../client/client.ts";
 import { guardConsole } from "../../transports/stdio/stdout_guard.ts";
 import type { Args } from "../args.ts";
 import { toShell } from "../command.ts";

@@ -3,8 +3,7 @@
  *
  * @module
  */
-import type { Client } from "../../client/calls.ts";
-import { connect } from "../../client/connect.ts";
+import { type Client, connect } from "../../client/client.ts";
 import { startTimer } from "../../client/delay.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { checkListing, type Listing, toTokens } from "../listing_check.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Params } from "../../protocol/jsonrpc.ts";
+import type { Params } from "../../client/client.ts";
 import { VERSION } from "../version.ts";
 import type { RequestParts } from "./exchange.ts";
 

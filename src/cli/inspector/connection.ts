@@ -3,13 +3,17 @@
  *
  * @module
  */
-import type { AnswerContext, AnswerOptions, ElicitResult } from "../../client/server_requests.ts";
-import type { Client } from "../../client/calls.ts";
-import { connect } from "../../client/connect.ts";
-import type { Notification } from "../../client/message.ts";
-import { RpcError } from "../../client/rpc_error.ts";
-import type { SubscriptionFilter } from "../../client/subscription.ts";
-import type { Target } from "../../client/target.ts";
+import {
+  type AnswerContext,
+  type AnswerOptions,
+  type Client,
+  connect,
+  type ElicitResult,
+  type Notification,
+  RpcError,
+  type SubscriptionFilter,
+  type Target,
+} from "../../client/client.ts";
 import { INTERNAL_ERROR, INVALID_REQUEST } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
 import { LOG_LEVELS, type Root, type SamplingResult } from "../../protocol/types.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Params } from "../../protocol/jsonrpc.ts";
+import type { Params } from "../../client/client.ts";
 
 /** Events that one reader gets in their order, until the end. */
 export class EventQueue {

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { Target } from "../../client/target.ts";
+import type { Target } from "../../client/client.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { isJsonType } from "../../transports/http/accept.ts";
 import { checkCaller, type ConnectionInfo, isLoopbackHost } from "../../transports/http/access.ts";

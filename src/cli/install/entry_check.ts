@@ -3,8 +3,7 @@
  *
  * @module
  */
-import { connect } from "../../client/connect.ts";
-import { RpcError } from "../../client/rpc_error.ts";
+import { connect, RpcError } from "../../client/client.ts";
 import { toPrintableLine } from "../../protocol/printable.ts";
 import { CliError } from "../cli_error.ts";
 import { findConnectionProblem, findEndpoint } from "../client/server_errors.ts";

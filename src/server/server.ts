@@ -222,7 +222,7 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
   return {
     server: {
       // Factories make all handlers, so what a handler has is a Handler.
-      handlers: handlers as RunningServer["handlers"],
+      handlers: (branch?.watch(handlers) ?? handlers) as RunningServer["handlers"],
       resourceUpdated(uri) {
         if (!site.closed) changes.emit({ kind: "resource", uri });
       },

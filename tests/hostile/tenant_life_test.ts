@@ -1,5 +1,5 @@
 // What runs at a path must not end because many other paths are used.
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, extension, type Server, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
 import { turn } from "../support/behaviour.ts";
@@ -45,6 +45,38 @@ Deno.test("a path with a handler that goes on after its response is not dropped"
   await turn(10);
   await server.close();
   assertEquals(made, ["busy", "a", "b", "c"]);
+});
+
+Deno.test("what a tenant has disabled or removed stays so, however many other paths are used", async () => {
+  const secret = tool({ name: "secret", run: () => "the secret" });
+  const ping = tool({ name: "ping", run: () => "pong" });
+  const changes = {
+    disable: tool({ name: "disable", run: (_, { server: { handlers } }) => handlers.disable({ tool: "secret" }) }),
+    remove: tool({
+      name: "remove",
+      run: (_, { server: { handlers } }) => handlers.remove(handlers.get("tool", "secret")),
+    }),
+  };
+  for (const [name, change] of Object.entries(changes)) {
+    const server = createServer({
+      name: "tenants",
+      version: "1.0.0",
+      path: "/:tenant/mcp",
+      limits: { endpoints: { open: 2 } },
+      handlers: () => [secret, ping, change],
+    });
+    const run = async (tenant: string, name: string) => await (await call(server, tenant, name)).text();
+    await run("shut", name);
+    for (const tenant of ["a", "b", "c", "d"]) assertStringIncludes(await run(tenant, "ping"), "pong");
+    assertStringIncludes(await run("shut", "secret"), "Unknown tool", name);
+    assertStringIncludes(await run("a", "secret"), "the secret");
+    // Rules of the server hold at all paths, and keep none of them in memory.
+    server.handlers.disable({ tool: "ping" });
+    for (const tenant of ["shut", "a", "b"]) assertStringIncludes(await run(tenant, "ping"), "Unknown tool");
+    server.handlers.enable({ tool: "ping" });
+    for (const tenant of ["c", "d", "e"]) assertStringIncludes(await run(tenant, "ping"), "pong");
+    await server.close();
+  }
 });
 
 Deno.test("no parameter has a name that objects treat as their prototype", () => {

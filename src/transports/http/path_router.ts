@@ -43,6 +43,8 @@ export interface Branch {
   readonly route: ReadRoute;
   /** The calls of `enable` and `disable` that hold at all paths. */
   readonly toggles?: readonly Toggle[];
+  /** Returns the handlers of the path for its own handlers, which may change them. */
+  readonly watch: (handlers: HandlerSet<Handler>) => HandlerSet<Handler>;
 }
 
 /** The server of one concrete path. */
@@ -95,6 +97,8 @@ interface Entry {
   /** Its place among the open paths, once its server is made. */
   place?: Holding;
   server?: BranchServer;
+  /** Whether a handler has changed the handlers of this path only. A new server of the path would not know. */
+  isChanged?: boolean;
   /** Requests without a response, and open channels. */
   users: number;
 }
@@ -399,13 +403,14 @@ export class PathRouter {
     if (!entry.place) throw toBusy(TOO_MANY);
     const handlers = [...engine.registry.handlers, ...own];
     const { bodies } = endpoint.parts;
-    entry.server = grow({ trunk: engine, loadAuth, bodies, path, secret: this.#secret, handlers, route });
+    const watch = (handlers: HandlerSet<Handler>) => watchChanges(handlers, () => entry.isChanged = true);
+    entry.server = grow({ trunk: engine, loadAuth, bodies, path, secret: this.#secret, handlers, route, watch });
     return entry.server;
   }
 
   /** Drops the server of a path from memory. Returns `false` if it is in use. */
-  #drop(path: string, { server, users }: Entry): boolean {
-    if (!server || users) return false;
+  #drop(path: string, { server, users, isChanged }: Entry): boolean {
+    if (!server || users || isChanged) return false;
     const { http, rest, end, engine: { host } } = server[INTERNALS];
     if (http.endpoint.loaded?.parts.streams.size) return false;
     if (this.#options.engine.scheduler.busyServers().has(host.server)) return false;
@@ -423,6 +428,21 @@ export class PathRouter {
       for (const listener of [...changes.listeners]) listener(change);
     }
   }
+}
+
+/** Returns handlers that report that they are about to change. */
+function watchChanges(handlers: HandlerSet<Handler>, onChange: () => void): HandlerSet<Handler> {
+  const watched = <A extends readonly unknown[]>(change: (...args: A) => void) => (...args: A) => {
+    onChange();
+    change(...args);
+  };
+  return {
+    ...handlers,
+    add: watched(handlers.add),
+    remove: watched(handlers.remove),
+    enable: watched(handlers.enable),
+    disable: watched(handlers.disable),
+  };
 }
 
 /** Counts a user of an entry. Returns a function that ends the use. */

@@ -12,6 +12,9 @@ const LEFT_OUT = ["./cli"];
 /** Entries of programs that need no server: a client, and the thread of a worker. */
 const WITHOUT_SERVER = ["./client", "./worker"] as const;
 
+/** The module that loads with the first session. */
+const SESSIONS = "src/eras/legacy/legacy.ts";
+
 /** The oldest Node that runs a TypeScript file without a flag. */
 const NODE = ">=22.18";
 
@@ -31,24 +34,31 @@ type Graph = ReadonlyMap<string, readonly string[]>;
 
 /** A module and all modules that load with it. */
 function listLoaded(graph: Graph, path: string): ReadonlySet<string> {
+  if (!graph.has(path)) throw new Error(`Cannot bundle ${path}: no entry imports it; correct its path`);
   const loaded = new Set([path]);
   for (const each of loaded) for (const next of graph.get(each) ?? []) loaded.add(next);
   return loaded;
 }
 
 /**
- * Returns a function that names the file of a module: all modules that load with the main entry are in two files, of
- * which entries without a server load one. Without this, each set of modules that some entries share would be a file of
- * its own. Returns `null` for a module whose file the bundler chooses.
+ * Returns a function that names the file of a module, or `null` if the bundler chooses it: a file of its own for each set
+ * of entries and dynamic imports, the `roots`, that load it. A file costs more of a start than the code in it, so that some
+ * sets share a file: all modules that load with the main entry, and what stdio and sessions share with other roots. Each
+ * of them is two files, of which entries without a server load one.
  */
-function createChunks(graph: Graph, root: string): (path: string) => string | null {
-  const toLoaded = (key: keyof typeof config.exports) =>
-    listLoaded(graph, root + config.exports[key].slice("./".length));
-  const main = toLoaded(".");
-  const shared = WITHOUT_SERVER.map(toLoaded);
+function createChunks(graph: Graph, root: string, roots: ReadonlySet<string>): (path: string) => string | null {
+  const toLoaded = (source: string) => listLoaded(graph, root + source.replace(/^\.\//, ""));
+  const main = toLoaded(config.exports["."]);
+  const withoutServer = WITHOUT_SERVER.map((key) => toLoaded(config.exports[key]));
+  const links = [config.exports["./stdio"], SESSIONS].map(toLoaded);
+  const users = new Map<string, number>();
+  for (const each of roots) for (const path of listLoaded(graph, each)) users.set(path, (users.get(path) ?? 0) + 1);
   return (path) => {
-    if (!main.has(path)) return null;
-    return shared.some((modules) => modules.has(path)) ? "shared" : "server";
+    const isWithoutServer = withoutServer.some((modules) => modules.has(path));
+    if (main.has(path)) return isWithoutServer ? "shared" : "server";
+    const isShared = !roots.has(path) && (users.get(path) ?? 0) > 1;
+    if (!isShared || !links.some((modules) => modules.has(path))) return null;
+    return isWithoutServer ? "shared_links" : "links";
   };
 }
 
@@ -57,8 +67,7 @@ function createChunks(graph: Graph, root: string): (path: string) => string | nu
  * `index.js` and `auth.js`, files that they share, and source maps. Returns the names of the imported packages.
  */
 export async function bundleEntries(root: string, folder: string): Promise<readonly string[]> {
-  const graph = new Map<string, readonly string[]>();
-  let toChunk = createChunks(graph, root);
+  let toChunk: (path: string) => string | null = () => null;
   const bundle = await rolldown({
     cwd: root,
     input: Object.fromEntries(ENTRIES.map(([key, source]) => [toFileName(key), source])),
@@ -71,8 +80,13 @@ export async function bundleEntries(root: string, folder: string): Promise<reado
     plugins: [{
       name: "chunks",
       buildEnd() {
-        for (const path of this.getModuleIds()) graph.set(path, this.getModuleInfo(path)?.importedIds ?? []);
-        toChunk = createChunks(graph, root);
+        const modules = [...this.getModuleIds()].flatMap((path) => this.getModuleInfo(path) ?? []);
+        const roots = modules.flatMap(({ id, isEntry, dynamicallyImportedIds }) => [
+          ...isEntry ? [id] : [],
+          ...dynamicallyImportedIds,
+        ]);
+        const graph = new Map(modules.map(({ id, importedIds }) => [id, importedIds]));
+        toChunk = createChunks(graph, root, new Set(roots));
       },
     }],
   });

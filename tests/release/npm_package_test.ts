@@ -144,15 +144,18 @@ async function checkChunks(installed: string): Promise<void> {
   assertEquals(all.filter((path) => !/^src\/.*\.ts$|^mod\.ts$/.test(path)), []);
   assertEquals(all.filter((path) => path.startsWith("src/cli/")), []);
   assert(all.includes("src/eras/legacy/legacy.ts") && all.includes("src/core/call.ts"), all.join(", "));
-  const main = new Set(await listModules("mod.ts"));
+  const common = ["mod.ts", "src/transports/stdio/stdio.ts", "src/eras/legacy/legacy.ts"];
+  const shared = new Set((await Promise.all(common.map(listModules))).flat());
   for (const [key, source] of Object.entries(config.exports)) {
     if (key === "./cli") continue;
-    const file = key === "." ? "index.js" : `${key.slice(2)}.js`;
+    const file = key === "." ? "index.js" : `${key.slice("./".length)}.js`;
     const loaded = await listLoaded(installed, file, sources);
     const own = new Set(await listModules(source.slice("./".length)));
     assert(loaded.size > 1, `${file} loads nothing`);
-    // Beside its own modules an entry may load those that every server loads.
-    const strange = [...loaded].filter((path) => !own.has(path) && !main.has(path));
+    const needsServer = key !== "./client" && key !== "./worker";
+    assert(needsServer || !loaded.has("src/server/server.ts"), `${file} loads a server`);
+    // Entries beside the main one may load what servers share.
+    const strange = [...loaded].filter((path) => !own.has(path) && (key === "." || !shared.has(path)));
     assertEquals(strange, [], `${file} loads modules that ${source} does not load`);
   }
 }

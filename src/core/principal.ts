@@ -13,8 +13,9 @@ import { allScopes, isAllScopes, isScope } from "./scopes.ts";
 const known = new WeakSet<object>();
 
 /**
- * Reads a principal, and returns a deeply frozen copy of it. Objects with a class of their own, such as dates, are not
- * copied. Returns the same object for a principal that this function has made.
+ * Reads a principal, and returns a deeply frozen copy of it. Objects of other classes are not copied, except dates, and
+ * a `Map` or a `Set` is refused, because nothing can freeze it. Returns the same object for a principal that this function
+ * has made.
  *
  * @throws {TypeError} if the value is not a principal. `place` names where it comes from, such as `authenticate()`.
  */
@@ -27,7 +28,8 @@ export function readPrincipal(given: unknown, place: string): Principal {
   try {
     fields = toFields(given);
   } catch (cause) {
-    throw refuse("it cannot be read; use an object of plain data", { cause });
+    const state = cause instanceof Container ? cause.message : "it cannot be read; use an object of plain data";
+    throw refuse(state, { cause });
   }
   if (!fields) throw refuse(`it is ${toKind(given)}; use an object like { id: "ada", scopes: ["notes:read"] }`);
   const { id, scopes, expiresAt, facts } = fields;
@@ -93,7 +95,10 @@ export function withExpiry<P extends Principal>(principal: P, expiresAt: number)
 function toFrozen(value: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const copies = new Map<object, Record<string, unknown> | unknown[]>();
   const toCopy = (from: unknown): unknown => {
-    if (typeof from !== "object" || from === null || !isPlain(from)) return from;
+    if (typeof from !== "object" || from === null) return from;
+    if (from instanceof Date) return new Date(from);
+    if (from instanceof Map || from instanceof Set) throw new Container();
+    if (!isPlain(from)) return from;
     const copied = copies.get(from);
     if (copied) return copied;
     const copy = Array.isArray(from) ? [] : {};
@@ -111,6 +116,11 @@ function toFrozen(value: Readonly<Record<string, unknown>>): Readonly<Record<str
   }
   for (const copy of copies.values()) Object.freeze(copy);
   return root as Readonly<Record<string, unknown>>; // The copy of an object.
+}
+
+/** What a handler could change for all later requests of the caller. */
+class Container extends Error {
+  override readonly message = "a Map or a Set in it could be changed by handlers; use a list or an object";
 }
 
 function isPlain(value: object): boolean {

@@ -1,11 +1,13 @@
 // Access tokens that are JWTs: which of them stand for a caller, and how others are refused.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { SignJWT, UnsecuredJWT } from "jose";
+import { tool } from "../../mod.ts";
 import { oauth, toPrincipalId } from "../../src/auth/oauth/oauth.ts";
 import { NO_ROUTE } from "../../src/core/auth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { serve } from "../peers/runtime.ts";
 import { makeKey, RESOURCE, TestIssuer, type TokenParts } from "../support/issuer.ts";
+import { until } from "../support/behaviour.ts";
 import { callWith, METADATA, protect, toInvalid } from "../support/protected.ts";
 
 const now = () => Math.floor(Date.now() / 1000);
@@ -281,12 +283,28 @@ Deno.test("scopes come from scope or scp, and a token without them grants none",
   const { principal } = await callWith(own, await issuer.sign({ claims: { roles: ["x"], scope: "a" } }));
   assertEquals(principal.scopes, ["x"]);
   const none = await callWith(own, await issuer.sign({ claims: { scope: "a" } }));
-  assertEquals([none.status, none.principal.scopes], [200, []], "a missing claim grants nothing");
+  assertEquals([none.status, none.principal.scopes], [200, undefined], "a missing claim grants nothing");
   for (const roles of [null, "x", 5, {}, ["a b"], ["all scopes"], [5], ["x", null]]) {
     assertEquals((await callWith(own, await issuer.sign({ claims: { roles } }))).status, 500, JSON.stringify(roles));
   }
   await server.close();
   await own.close();
+});
+
+Deno.test("a readScopes that returns nothing grants nothing, and the observer learns of it", async () => {
+  await using issuer = await TestIssuer.start();
+  const faults: string[] = [];
+  const server = protect([issuer], {
+    oauth: { readScopes: ({ permissions }) => permissions as string[] },
+    handlers: [tool({ name: "write", scopes: ["notes:write"], run: () => "" })],
+    server: { observer: { fault: ({ error }) => void faults.push(String(error)) } },
+  });
+  const token = await issuer.sign({ claims: { scope: "notes:write" } });
+  for (let i = 0; i < 2; i++) assertEquals((await callWith(server, token, { name: "write" })).status, 403);
+  await until(() => faults.length > 0, "the fault");
+  assertEquals(faults.length, 1);
+  assert(faults[0].includes("has no scopes, and it needs notes:write"), faults[0]);
+  await server.close();
 });
 
 Deno.test("times are checked by the server's clock, with a tolerance", async () => {

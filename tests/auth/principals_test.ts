@@ -282,13 +282,16 @@ behaviour("a handler cannot change the principal, its scopes or its claims", asy
   const run = (_: unknown, { principal }: { readonly principal?: Principal }) => {
     assert(principal);
     for (const change of changes) assertThrows(() => change(principal), TypeError);
+    Object(principal).seen.setTime(5);
     return "frozen";
   };
   const claims = { sub: "a", realm_access: { roles: ["user"] }, ["__proto__"]: 1, self: undefined as unknown };
   claims.self = claims;
-  const principal = { id: "a", scopes: ["notes:read"], claims, seen: new Date(0), use: () => 1 };
+  const seen = new Date(0);
+  const principal = { id: "a", scopes: ["notes:read"], claims, seen, use: () => 1 };
   const { client } = await connect({ handlers: [tool({ name: "change", run })] }, { principal });
   assertEquals(textOf(await client.callTool("change")), "frozen");
+  assertEquals(seen.getTime(), 0, "the author's own date is left alone");
   claims.sub = "changed";
   assert(!Object.isFrozen(principal) && !Object.isFrozen(claims), "the author's own object is left alone");
 });
@@ -341,6 +344,22 @@ Deno.test("a route that returns no Response is a fault", async () => {
     const response = await server.fetch(new Request("http://localhost/meta"));
     assertEquals([response.status, faults.length], [500, 1]);
     await response.text();
+    await server.close();
+  }
+});
+
+Deno.test("a Map or a Set in a principal is refused, because handlers could change it for others", async () => {
+  for (const facts of [{ roles: new Set(["user"]) }, { claims: { realm: [new Map()] } }]) {
+    const faults: string[] = [];
+    const server = createServer({
+      name: "s",
+      version: "1.0.0",
+      observer: { fault: ({ error }) => void faults.push(String(error)) },
+    });
+    const response = await server.fetch(toRequest("tools/list"), { principal: { id: "a", ...facts } });
+    assertEquals(response.status, 500);
+    await response.text();
+    assertStringIncludes(faults.join(), "a Map or a Set in it could be changed by handlers; use a list or an object");
     await server.close();
   }
 });

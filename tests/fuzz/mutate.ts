@@ -51,15 +51,18 @@ const subjects: readonly Subject[] = [
   {
     path: "src/eras/legacy/session.ts",
     tests: [
-      ...[
-        "eras/session_test.ts",
-        "transports/http_test.ts",
-        "behaviour/handshake_test.ts",
-        "hostile/http_sessions_test.ts",
-      ],
+      "eras/session_test.ts",
+      "transports/http_test.ts",
+      "behaviour/handshake_test.ts",
+      "hostile/http_sessions_test.ts",
       "hostile/life_limits_test.ts",
     ],
   },
+  { path: "src/core/scopes.ts", tests: ["behaviour/scopes_test.ts", "auth/principals_test.ts"] },
+  { path: "src/core/principal.ts", tests: ["auth/principals_test.ts"] },
+  { path: "src/core/account.ts", tests: ["core/pots_test.ts", "hostile/attack_accounts_test.ts"] },
+  { path: "src/auth/secrets.ts", tests: ["auth/schemes_test.ts"] },
+  { path: "src/transports/http/canonical_params.ts", tests: ["hostile/tenant_spellings_test.ts"] },
 ];
 
 /** One mutation. */

@@ -314,6 +314,11 @@ Deno.test("a stream with cookies needs an Origin, or a browser that names the sa
     [{ cookie: "sid=1", origin: "https://evil.example" }, 403],
     [{ cookie: "sid=1", "sec-fetch-site": "same-origin" }, 200],
     [{ cookie: "sid=1", origin: "http://localhost" }, 200],
+    // A browser also sends the password that its user has given before.
+    [{ authorization: "Basic YTpi", "sec-fetch-site": "cross-site" }, 403],
+    [{ authorization: "Basic YTpi", "sec-fetch-site": "same-site" }, 403],
+    [{ authorization: "Basic YTpi", "sec-fetch-site": "none" }, 200],
+    [{ authorization: "Basic YTpi" }, 200],
     [{}, 200],
   ];
   for (const [headers, status] of cases) {

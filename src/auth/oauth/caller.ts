@@ -18,8 +18,8 @@ export interface OAuthPrincipal extends Principal {
   readonly subject?: string;
   /** Id of the client that the token was issued to, if known. */
   readonly clientId?: string;
-  /** Scopes that the token grants. */
-  readonly scopes: readonly string[];
+  /** Scopes that the token grants. `undefined` if `readScopes` returned none, which grants none. */
+  readonly scopes?: readonly string[];
   /** The claims of the token. */
   readonly claims: Claims;
 }
@@ -61,8 +61,9 @@ export function toOAuthPrincipal(
     : undefined;
   if (id === undefined) return;
   const subject = isName(sub) && !isClient(claims, clientId) ? sub : undefined;
-  const { scopes = [], ...facts } = { scopes: readScopes(claims), id, issuer, subject, clientId, expiresAt, claims };
-  const principal = readPrincipal({ ...facts, scopes }, "oauth({ readScopes })");
+  // Without scopes, the first call that needs some is reported.
+  const facts = { id, issuer, subject, clientId, scopes: readScopes(claims), expiresAt, claims };
+  const principal = readPrincipal(facts, "oauth({ readScopes })");
   if (!isAllScopes(principal.scopes ?? [])) return principal as OAuthPrincipal; // It has the fields above.
   throw new TypeError("Cannot use what readScopes returned: a token cannot grant allScopes; name its scopes");
 }

@@ -265,17 +265,22 @@ class SseStreams {
   }
 }
 
-/** Any page can make a browser open a stream with the user's cookies, as by an image, which sends no Origin. */
+/**
+ * Any page can make a browser open a stream with the user's cookies or stored password, as by an image, which sends no
+ * Origin.
+ */
 function isForeign(headers: Headers): boolean {
-  if (!headers.has("cookie")) return false;
   const site = headers.get("sec-fetch-site");
   // The Origin is checked with the Host. Browsers leave it out only for pages of the same origin, and for images and such.
-  return !headers.has("origin") && site !== "same-origin";
+  if (headers.has("origin") || site === "same-origin") return false;
+  // Old browsers do not name the site. Other programs send no cookies.
+  return headers.has("cookie") || site !== null && site !== "none";
 }
 
 const FOREIGN: Refused = {
   status: 403,
-  message: "Cannot open the stream: it has cookies and no Origin; send Origin, or credentials in a header",
+  message:
+    "Cannot open the stream: a page of another site may have asked for it; send Origin, or credentials and no cookies",
   reason: "origin",
 };
 

@@ -25,6 +25,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "publish:npm": "writes a folder that is about to be published; tests/release/npm_package_test.ts runs its code",
   "load:worst": "takes most of an hour, and its figures need a machine without other load",
   "load:shares": "takes minutes; tests/hostile/shares_test.ts runs one phase of each step",
+  "lines": "counts lines of code, which no test judges",
   "figures": "its figures need a machine without other load",
   "bench": "its figures need a machine without other load",
   "bench:peers": "its figures need a machine without other load",

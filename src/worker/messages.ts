@@ -86,8 +86,7 @@ export function isCopyable(value: unknown): boolean {
   return true;
 }
 
+// A principal holds no Map and no Set.
 function listParts(of: unknown): readonly unknown[] {
-  if (of instanceof Map) return [...of].flat();
-  if (of instanceof Set) return [...of];
   return ArrayBuffer.isView(of) ? [] : Object.values(Object(of));
 }

@@ -41,7 +41,10 @@ export async function readArgs(words: readonly string[], known: Flags): Promise<
     }
     const [flag, ...rest] = word.split("=");
     const name = toKnownName(flag, known);
-    if (name === undefined) return (await importModule("./help.ts")).rejectOption(flag, Object.keys(known));
+    if (name === undefined) {
+      const { rejectOption } = await importModule<typeof import("./misspellings.ts")>("./misspellings.ts");
+      return rejectOption(flag, Object.keys(known));
+    }
     if (!known[name] && rest.length) {
       throw new UsageError(`Cannot read ${word}: ${flag} takes no value; remove the value`);
     }

@@ -102,7 +102,7 @@ async function prepareSchema(target: string | undefined, isWanted: boolean): Pro
     const isThere = await platform.files.stat(file).catch(() => true);
     return isThere ? undefined : `\nFor completion in editors, add --write-schema: it writes ${SCHEMA_FILE}.`;
   }
-  const { toJsonSchema } = await importModule("./config/schema.ts");
+  const { toJsonSchema } = await importModule<typeof import("./config/schema.ts")>("./config/schema.ts");
   try {
     await platform.files.write(file, `${JSON.stringify(toJsonSchema(), null, 2)}\n`);
   } catch (error) {

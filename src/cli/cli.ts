@@ -33,6 +33,7 @@ export async function loadAll(): Promise<void> {
     import("./install.ts"),
     import("./install/jsonc_edit.ts"),
     import("./load_error.ts"),
+    import("./misspellings.ts"),
     import("./new.ts"),
     import("./permissions.ts"),
     import("./prompt.ts"),

@@ -10,9 +10,11 @@ import { CliError } from "./cli_error.ts";
 import { toBaseFolder, toMatcher, toRelativePattern } from "./config/glob.ts";
 import { openFolder } from "./config/folder.ts";
 import type { ImportGraph } from "./import_graph.ts";
-import { importFile, type Loaded, swapHandlers, toFilePath } from "./load.ts";
+import { importFile } from "./import_file.ts";
+import { type Loaded, swapHandlers } from "./loaded.ts";
 import { toBaseName } from "./path.ts";
 import { platform } from "./platform.ts";
+import { toFilePath } from "./target_url.ts";
 
 const MAX_FILES = 1000;
 

@@ -7,8 +7,6 @@ import { toTable } from "./client/table.ts";
 import { toLines } from "./client/terminal_text.ts";
 import { type Command, type Options, toProgram, toShell } from "./command.ts";
 import { platform } from "./platform.ts";
-import { UsageError } from "./cli_error.ts";
-import { findSuggestion } from "../core/suggestions.ts";
 import { VERSION } from "./version.ts";
 
 export { VERSION };
@@ -26,32 +24,6 @@ const DEFAULT_COLUMNS = 80;
 /** The line after a usage error: how to print the help of the command, if the user named one. */
 export function toHelpHint(command: string | undefined): string {
   return `More: ${toShell([...toProgram(), ...command === undefined ? [] : [command], "--help"])}`;
-}
-
-/**
- * Checks a first argument that is not a command. It is a target, unless it resembles a command and no such file exists.
- *
- * @throws {UsageError} if it resembles a command.
- */
-export async function rejectMisspelling(word: string, commands: readonly string[]): Promise<void> {
-  const suggestion = findSuggestion(word, commands);
-  if (suggestion === undefined || await platform.files.stat(platform.toPath(word)).catch(() => true)) return;
-  throw new UsageError(`Cannot run ${word}: there is no such command, and no such file; did you mean ${suggestion}?`);
-}
-
-/** @throws {UsageError} for a topic of `mcp help` that is not a command. */
-export function rejectTopic(word: string, commands: readonly string[]): never {
-  const suggestion = findSuggestion(word, commands);
-  const remedy = suggestion === undefined ? `the commands are ${commands.join(", ")}` : `did you mean ${suggestion}?`;
-  throw new UsageError(`Cannot print the help of ${word}: there is no such command; ${remedy}`);
-}
-
-/** @throws {UsageError} for an option that the command does not have. `names` are those that it has. */
-export function rejectOption(flag: string, names: readonly string[]): never {
-  const suggestion = findSuggestion(flag.slice(2), names);
-  const listed = names.map((each) => `--${each}`).join(", ");
-  const remedy = suggestion === undefined ? `the options are ${listed}` : `did you mean --${suggestion}?`;
-  throw new UsageError(`Cannot read ${flag}: there is no such option; ${remedy}`);
 }
 
 /** The help of a command, no wider than `columns`. `commands` are the commands to list, if any. */

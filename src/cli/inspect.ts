@@ -40,7 +40,9 @@ export const inspect: Command = {
 };
 
 async function inspectServer(args: Args): Promise<number | void> {
-  if ("page" in args.flags) return await (await importModule("./inspector/serve.ts")).servePage(args);
+  if ("page" in args.flags) {
+    return await (await importModule<typeof import("./inspector/serve.ts")>("./inspector/serve.ts")).servePage(args);
+  }
   if ("port" in args.flags) throw new UsageError("Cannot use --port: it is the port of the page; add --page");
   return await withServerSession(args, { verb: "inspect", isOptional: true }, (session) => showServer(session, args));
 }

@@ -106,9 +106,8 @@ async function installTarget(args: Args): Promise<void> {
   const destination = findDestination(target, flags);
   const isUrl = /^https?:/i.test(target);
   const plan = isUrl ? planHttp(target, destination, args) : await planStdio(target, destination, args);
-  const check = "no-check" in flags
-    ? undefined
-    : await (await importModule("./install/entry_check.ts")).checkEntry(target, plan.target);
+  const loadCheck = () => importModule<typeof import("./install/entry_check.ts")>("./install/entry_check.ts");
+  const check = "no-check" in flags ? undefined : await (await loadCheck()).checkEntry(target, plan.target);
   const name = flags.name ?? toEntryName(check?.name) ?? plan.defaultName;
   checkName(target, name);
   const newEntry = { name, entry: plan.toEntry(name), mayReplace: "force" in flags };

@@ -26,7 +26,7 @@ export async function findLibraryNames(): Promise<(specifier: string) => boolean
 async function readNames(text: string, name: string): Promise<(specifier: string) => boolean> {
   const value = name === "package.json"
     ? parse(text)
-    : (await importModule("./config/jsonc.ts")).readJsonc(text, name).value;
+    : (await importModule<typeof import("./config/jsonc.ts")>("./config/jsonc.ts")).readJsonc(text, name).value;
   if (!isObject(value)) return () => false;
   if (name === "package.json") {
     const isInstalled = [value.dependencies, value.devDependencies].some((all) => isObject(all) && NAME in all);

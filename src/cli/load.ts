@@ -5,12 +5,13 @@
  */
 import { createServer, type Handler, type Server } from "../library.ts";
 import { isServer, listEndpoints } from "../host.ts";
-import { toPrintable } from "../protocol/printable.ts";
-import { startBackgroundTimer } from "../runtime.ts";
 import type { ImportGraph } from "./import_graph.ts";
 import { platform } from "./platform.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError } from "./cli_error.ts";
+import { importDefault } from "./import_file.ts";
+import { type Loaded, swapHandlers } from "./loaded.ts";
+import { toFilePath, toName, toTargetUrl } from "./target_url.ts";
 
 /** The remedy for a file without a server. */
 const REMEDY = "end the file with `export default createServer({ name, version, handlers })`, or with " +
@@ -18,27 +19,6 @@ const REMEDY = "end the file with `export default createServer({ name, version, 
 
 /** The schemes from which the runtimes import files. */
 const SCHEMES = ["file:", "http:", "https:", "jsr:", "npm:", "data:", "blob:"];
-
-/** The URL of a target: a path, or a specifier such as `jsr:@scope/server`. */
-export function toTargetUrl(target: string): string {
-  // A single letter before the colon is a drive.
-  return /^[a-z][a-z\d+.-]+:/i.test(target) ? target : platform.toFileUrl(target);
-}
-
-/** A loaded target. */
-export interface Loaded {
-  readonly server: Server;
-  /** The files it was read from, as far as known. */
-  readonly files: readonly string[];
-  /** Watches the files that the server offers, and notifies clients of changes. Returns a function that stops this. */
-  watch?(): () => void;
-  /**
-   * Reads the changed files again and replaces the server's handlers. Clients stay connected. Returns the files to watch.
-   *
-   * @throws {CliError} if the files cannot be used. The handlers then stay the same.
-   */
-  reload?(changed: readonly string[]): Promise<readonly string[]>;
-}
 
 /** The default target in the working directory. Returns `undefined` if there is none. */
 export async function findTarget(): Promise<string | undefined> {
@@ -61,13 +41,16 @@ export async function findTarget(): Promise<string | undefined> {
 export async function load(target: string, imports?: ImportGraph): Promise<Loaded> {
   const kind = await toKind(target);
   if (kind === "module") return await loadModule(target, imports);
-  if (kind === "pattern") return await (await importModule("./handler_files.ts")).loadPattern(target, imports);
+  if (kind === "pattern") {
+    const { loadPattern } = await importModule<typeof import("./handler_files.ts")>("./handler_files.ts");
+    return await loadPattern(target, imports);
+  }
   const path = platform.toPath(target);
   // Checked first, because loading the reader of config files may download packages.
   if (kind === "config" && !(await platform.hasFile(platform.toFileUrl(target)))) {
     throw new CliError(`Cannot use ${target}: there is no file ${path}; check the path`);
   }
-  const { loadConfig, loadFolder } = await importModule("./config/server.ts");
+  const { loadConfig, loadFolder } = await importModule<typeof import("./config/server.ts")>("./config/server.ts");
   return await (kind === "folder" ? loadFolder(target, path) : loadConfig(target, path, imports));
 }
 
@@ -111,7 +94,7 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
     if ((await platform.files.stat(path).catch(() => undefined))?.kind === "other") {
       throw new CliError(`Cannot serve ${target}: it is neither a file nor a folder; check the path`);
     }
-    const { suggestFile } = await importModule("./load_error.ts");
+    const { suggestFile } = await importModule<typeof import("./load_error.ts")>("./load_error.ts");
     throw new CliError(`Cannot serve ${target}: there is no file ${path}; ${await suggestFile(target, path)}`);
   }
   const server = toServer(target, await importDefault(target, url));
@@ -134,11 +117,6 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
   }
 
   return { server, files: listFiles(), reload };
-}
-
-/** The path of a file URL. */
-export function toFilePath(url: string): string {
-  return decodeURIComponent(new URL(url).pathname);
 }
 
 function toServer(target: string, found: unknown): Server {
@@ -185,66 +163,4 @@ function swapAll(pairs: readonly ReloadedServer[]): void {
     undo.forEach((run) => run());
     throw error;
   }
-}
-
-/** Replaces all handlers of a server and notifies clients once. Changes nothing if it throws. */
-export function swapHandlers(server: Server, handlers: readonly Handler[]): void {
-  const before = server.handlers.list();
-  server.handlers.remove(...before);
-  try {
-    server.handlers.add(...handlers);
-  } catch (error) {
-    server.handlers.add(...before);
-    throw error instanceof TypeError ? new CliError(error.message) : error;
-  }
-}
-
-/**
- * Imports the default export of a file.
- *
- * @throws {CliError} if the file cannot be loaded.
- */
-export async function importDefault(target: string, url: string): Promise<unknown> {
-  return await importFile(target, url, async (exports) => await exports.default);
-}
-
-/**
- * Imports a file, and passes what it exports to `read`.
- *
- * @throws {CliError} if the file cannot be loaded.
- */
-export async function importFile<T>(
-  target: string,
-  url: string,
-  // Within the import, because a file may export a promise that rejects.
-  read: (exports: Readonly<Record<string, unknown>>) => T | Promise<T>,
-): Promise<T> {
-  // In the background, so that Deno still notices modules that wait for each other.
-  const stopNotice = startBackgroundTimer(() => {
-    console.error(
-      toPrintable(`Waiting for ${target}: it has not finished loading; check what it awaits at its top level`),
-    );
-  }, NOTICE_MS);
-  try {
-    return await read(await import(url));
-  } catch (error) {
-    const remedy = /^https?:/i.test(url)
-      ? "Name a file. To use a server that runs at this URL, choose the command call, inspect or doctor."
-      : url.startsWith("file:")
-      ? "Fix the file."
-      : "Check the name.";
-    const { explainLoadError } = await importModule("./load_error.ts");
-    throw new CliError(`Cannot load ${target}: ${explainLoadError(error, remedy)}`);
-  } finally {
-    stopNotice();
-  }
-}
-
-/** The time after which the command prints that a file is still loading, in milliseconds. */
-const NOTICE_MS = 5000;
-
-/** The name of a server whose file exports handlers only. */
-export function toName(url: string): string {
-  const last = url.replace(/[?#].*$/, "").split("/").at(-1) ?? "";
-  return decodeURIComponent(last).replace(/\.[cm]?[jt]sx?$/, "") || "server";
 }

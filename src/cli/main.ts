@@ -15,15 +15,16 @@ import { serve } from "./serve.ts";
 // Clients wait for `serve` to start, so it is imported statically. Every other command is loaded when it runs.
 const commands: ReadonlyMap<string, () => Promise<Command>> = new Map(Object.entries({
   serve: () => Promise.resolve(serve),
-  inspect: async () => (await importModule("./inspect.ts")).inspect,
-  call: async () => (await importModule("./call.ts")).call,
-  read: async () => (await importModule("./read.ts")).read,
-  prompt: async () => (await importModule("./prompt.ts")).prompt,
-  check: async () => (await importModule("./check.ts")).check,
-  doctor: async () => (await importModule("./doctor.ts")).doctor,
-  install: async () => (await importModule("./install.ts")).install,
-  new: async () => (await importModule("./new.ts")).create,
-  completions: async () => (await importModule("./completions.ts")).createCompletions(loadCommands),
+  inspect: async () => (await importModule<typeof import("./inspect.ts")>("./inspect.ts")).inspect,
+  call: async () => (await importModule<typeof import("./call.ts")>("./call.ts")).call,
+  read: async () => (await importModule<typeof import("./read.ts")>("./read.ts")).read,
+  prompt: async () => (await importModule<typeof import("./prompt.ts")>("./prompt.ts")).prompt,
+  check: async () => (await importModule<typeof import("./check.ts")>("./check.ts")).check,
+  doctor: async () => (await importModule<typeof import("./doctor.ts")>("./doctor.ts")).doctor,
+  install: async () => (await importModule<typeof import("./install.ts")>("./install.ts")).install,
+  new: async () => (await importModule<typeof import("./new.ts")>("./new.ts")).create,
+  completions: async () =>
+    (await importModule<typeof import("./completions.ts")>("./completions.ts")).createCompletions(loadCommands),
 }));
 
 function loadCommands(): Promise<readonly Command[]> {
@@ -53,14 +54,14 @@ export async function main(): Promise<void> {
       return platform.exit(2);
     }
     // The message may contain names and text from a server, or from a file by another author.
-    console.error(toPrintable(error.message) + (error instanceof UsageError ? await toHelpHint() : ""));
+    console.error(toPrintable(error.message) + (error instanceof UsageError ? await explainHelp() : ""));
     platform.exit(error.exitCode);
   }
 }
 
 async function explainPermission(message: string): Promise<string | undefined> {
   try {
-    return (await importModule("./permissions.ts")).explainPermission(message);
+    return (await importModule<typeof import("./permissions.ts")>("./permissions.ts")).explainPermission(message);
   } catch {
     // The first error says more than the one of this import.
   }
@@ -71,18 +72,18 @@ async function run(words: readonly string[]): Promise<number | void> {
   if ((words[0] === "help" || words[0] === "version") && !await isFile(words[0])) {
     const [option, command] = [`--${words[0]}`, words[1]];
     if (command === undefined || option === "--version") return await run([option]);
-    if (!commands.has(command)) (await importModule("./help.ts")).rejectTopic(command, [...commands.keys()]);
+    if (!commands.has(command)) (await loadMisspellings()).rejectTopic(command, [...commands.keys()]);
     return await run([command, option]);
   }
   const load = commands.get(words[0]);
   if (!load && /^[a-z]+$/i.test(words[0] ?? "")) {
-    await (await importModule("./help.ts")).rejectMisspelling(words[0], [...commands.keys(), "help"]);
+    await (await loadMisspellings()).rejectMisspelling(words[0], [...commands.keys(), "help"]);
   }
   const command = load ? await load() : serve;
   const flags = { help: false, version: false, ...toFlags(command.options) };
   const args = await readArgs(load ? words.slice(1) : words, flags);
   if ("help" in args.flags || "version" in args.flags) {
-    const { toHelp, VERSION } = await importModule("./help.ts");
+    const { toHelp, VERSION } = await importModule<typeof import("./help.ts")>("./help.ts");
     if ("version" in args.flags && !("help" in args.flags)) return console.log(VERSION);
     return console.log(toHelp(command, load ? [] : await loadCommands()));
   }
@@ -93,7 +94,12 @@ async function isFile(name: string): Promise<boolean> {
   return await platform.files.stat(platform.toPath(name)).catch(() => undefined) !== undefined;
 }
 
-async function toHelpHint(): Promise<string> {
+async function explainHelp(): Promise<string> {
+  const { toHelpHint } = await importModule<typeof import("./help.ts")>("./help.ts");
   const [word] = platform.args;
-  return `\n\n${(await importModule("./help.ts")).toHelpHint(commands.has(word) ? word : undefined)}`;
+  return `\n\n${toHelpHint(commands.has(word) ? word : undefined)}`;
+}
+
+function loadMisspellings(): Promise<typeof import("./misspellings.ts")> {
+  return importModule<typeof import("./misspellings.ts")>("./misspellings.ts");
 }

@@ -11,7 +11,8 @@ import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { type Choice, chooseEndpoint, chooseEndpoints, ENDPOINT_OPTIONS, readParams } from "./endpoint_options.ts";
 import { platform } from "./platform.ts";
-import { findTarget, load, type Loaded } from "./load.ts";
+import { findTarget, load } from "./load.ts";
+import type { Loaded } from "./loaded.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 
@@ -57,7 +58,7 @@ export const serve: Command = {
 async function serveTarget(args: Args): Promise<void> {
   const { operands: [named, extra], flags, rest } = args;
   if ("inspect" in flags && named === undefined && rest) {
-    return await (await importModule("./inspector/serve.ts")).servePage(args);
+    return await (await importModule<typeof import("./inspector/serve.ts")>("./inspector/serve.ts")).servePage(args);
   }
   if (extra !== undefined) {
     throw new UsageError(`Cannot serve ${named} and ${extra}: name one file, or a pattern in quotes`);
@@ -66,12 +67,14 @@ async function serveTarget(args: Args): Promise<void> {
   const isHttp = !("stdio" in flags) && ("http" in flags || isTerminal);
   checkHttpOptions(flags, isHttp);
   // Clients wait for a stdio server to start, so load only what it needs.
-  const http = isHttp ? await importModule("./serve_http.ts") : undefined;
+  const http = isHttp ? await importModule<typeof import("./serve_http.ts")>("./serve_http.ts") : undefined;
   const address = http?.readHttpAddress(flags);
   // Output of the file while it loads must not mix with messages.
   if (!isHttp) guardConsole();
   const target = named ?? await findTarget();
-  const imports = "watch" in flags ? new (await importModule("./import_graph.ts")).ImportGraph() : undefined;
+  const imports = "watch" in flags
+    ? new (await importModule<typeof import("./import_graph.ts")>("./import_graph.ts")).ImportGraph()
+    : undefined;
   const loaded: Loaded = target === undefined ? await loadDemo() : await load(target, imports);
   const { server: whole } = loaded;
   const choice = { target: target ?? "the demonstration", verb: "serve" };
@@ -85,11 +88,14 @@ async function serveTarget(args: Args): Promise<void> {
   // Most paths have no parameters, and clients wait for a stdio server to start.
   const mayNeedParams = endpoint.params.length && (!isHttp || "inspect" in flags);
   if (!others.length && (params || mayNeedParams)) {
-    (await importModule("./endpoint_paths.ts")).checkParams(endpoint, params, choice);
+    const { checkParams } = await importModule<typeof import("./endpoint_paths.ts")>("./endpoint_paths.ts");
+    checkParams(endpoint, params, choice);
   }
   // Warnings for development, because both options are for authors of servers.
   if ("watch" in flags || "inspect" in flags) await Promise.all(listEndpoints(whole).map((each) => each.develop()));
-  if ("watch" in flags) (await importModule("./target_watcher.ts")).watchTarget(target, loaded);
+  if ("watch" in flags) {
+    (await importModule<typeof import("./target_watcher.ts")>("./target_watcher.ts")).watchTarget(target, loaded);
+  }
   loaded.watch?.();
   // A client that stops a stdio server needs no notice.
   const closed = closeOnSignal(whole, isHttp || isTerminal);
@@ -101,9 +107,10 @@ async function serveTarget(args: Args): Promise<void> {
     return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, STOP_MS))]);
   }
   if (isTerminal) {
-    const { toEndpointOptions } = await importModule("./endpoint_paths.ts");
+    const { toEndpointOptions } = await importModule<typeof import("./endpoint_paths.ts")>("./endpoint_paths.ts");
     const options = toEndpointOptions(endpoint, { isChosen, params });
-    console.error(await (await importModule("./stdio_notice.ts")).toStdioNotice(target, options));
+    const { toStdioNotice } = await importModule<typeof import("./stdio_notice.ts")>("./stdio_notice.ts");
+    console.error(await toStdioNotice(target, options));
   }
   await serveEndpoint(server, { signal: closed, params }, choice);
   await whole.close();
@@ -159,6 +166,6 @@ function closeOnSignal(server: Loaded["server"], hasNotice: boolean): AbortSigna
 }
 
 async function loadDemo(): Promise<Loaded> {
-  const { demo } = await importModule("./demo.ts");
+  const { demo } = await importModule<typeof import("./demo.ts")>("./demo.ts");
   return { server: demo(), files: [] };
 }

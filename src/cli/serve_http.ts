@@ -159,7 +159,9 @@ function toNotice(target: string | undefined, { urls, page, called, options }: N
 }
 
 async function loadInspector(endpoint: string): Promise<Inspector> {
-  const { createInspector, PAGE_PATH } = await importModule("./inspector/inspector.ts");
+  const { createInspector, PAGE_PATH } = await importModule<typeof import("./inspector/inspector.ts")>(
+    "./inspector/inspector.ts",
+  );
   if (endpoint !== PAGE_PATH) return await createInspector({ endpoint });
   throw new CliError(
     `Cannot inspect a server at ${endpoint}: the inspector uses this path; move the server with --path /mcp`,

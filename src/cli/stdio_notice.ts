@@ -5,7 +5,7 @@
  */
 import { toInstall, toProgram, toShell } from "./command.ts";
 import { toConfigFlags } from "./install/deno_config.ts";
-import { toName, toTargetUrl } from "./load.ts";
+import { toName, toTargetUrl } from "./target_url.ts";
 
 /**
  * Explains that the server waits for a client. Without the notice, the terminal would stay empty. `options` choose one of

@@ -4,7 +4,7 @@
  * @module
  */
 import { formatError, toPrintable } from "../protocol/printable.ts";
-import type { Loaded } from "./load.ts";
+import type { Loaded } from "./loaded.ts";
 import { CliError } from "./cli_error.ts";
 import { watchFile } from "./file_watcher.ts";
 

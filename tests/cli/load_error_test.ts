@@ -60,7 +60,7 @@ const stacks: readonly (readonly [stack: readonly string[], printed: readonly st
       "at parse (file:///home/me/.cache/deno/npm/registry.example/zod/4.0.0/parse.js:3:4)",
       "at new Thing (file:///home/me/thing.ts:5:6)",
       "at async file:///home/me/server.ts:7:8",
-      `at async importFile (file://${library}/src/cli/load.ts:1:2)`,
+      `at async importFile (file://${library}/src/cli/import_file.ts:1:2)`,
     ],
     [
       "at make (file:///home/me/a%20(b)/make.ts:1:2)",

@@ -1,6 +1,6 @@
 // Reloads of a watched target: no change is lost, whenever it happens.
 import { assertEquals } from "@std/assert";
-import type { Loaded } from "../../src/cli/load.ts";
+import type { Loaded } from "../../src/cli/loaded.ts";
 import { watchTarget } from "../../src/cli/target_watcher.ts";
 import { createServer } from "../../mod.ts";
 import { until } from "../support/behaviour.ts";

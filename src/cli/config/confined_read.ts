@@ -12,7 +12,6 @@
 import { platform } from "../platform.ts";
 import type { NodeFacts } from "../platform_files.ts";
 import { joinPath, toRelativePath } from "../path.ts";
-import type { Unavailable } from "./folder.ts";
 
 /**
  * Resolution of change times in milliseconds. File systems record them with the tick of the system clock, at most 10 ms
@@ -21,6 +20,14 @@ import type { Unavailable } from "./folder.ts";
 const CHANGE_TIME_RESOLUTION_MS = 40;
 /** How long to wait for a folder that keeps changing, in milliseconds. */
 const TIMEOUT_MS = 5000;
+
+/** Why a path cannot be read, in words for people and models. */
+export interface Unavailable {
+  readonly state: string;
+  readonly isMissing?: boolean;
+  /** Whether the reason would reveal something about files outside the folder. */
+  readonly isPrivate?: boolean;
+}
 
 const MISSING: Unavailable = { state: "there is no such file", isMissing: true };
 

@@ -6,7 +6,7 @@
 import { joinPath, toRelativePath } from "../path.ts";
 import { platform } from "../platform.ts";
 import { hasErrorCode } from "../platform_files.ts";
-import { readConfined } from "./confined_read.ts";
+import { readConfined, type Unavailable } from "./confined_read.ts";
 import { toMatcher } from "./glob.ts";
 
 /** The number of files that are listed. Files beyond it can still be read. */
@@ -36,14 +36,6 @@ export interface FolderItem {
   readonly kind: "file" | "folder";
   /** The size in bytes. */
   readonly size: number;
-}
-
-/** Why a path cannot be read, in words for people and models. */
-export interface Unavailable {
-  readonly state: string;
-  readonly isMissing?: boolean;
-  /** Whether the reason would reveal something about files outside the folder. */
-  readonly isPrivate?: boolean;
 }
 
 /** A folder that can be read. */

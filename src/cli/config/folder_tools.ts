@@ -4,7 +4,8 @@
  * @module
  */
 import { media, type Tool, tool, ToolError } from "../../library.ts";
-import { type Folder, type FolderItem, isUnavailable, type Unavailable } from "./folder.ts";
+import type { Unavailable } from "./confined_read.ts";
+import { type Folder, type FolderItem, isUnavailable } from "./folder.ts";
 import { searchFiles } from "./folder_search.ts";
 import { toMatcher } from "./glob.ts";
 import { toMediaType } from "./media_type.ts";

@@ -7,7 +7,7 @@ import { INTERNALS } from "../../core/internals.ts";
 import { createServer, type Handler, type Server } from "../../library.ts";
 import type { ImportGraph } from "../import_graph.ts";
 import { platform } from "../platform.ts";
-import { type Loaded, swapHandlers } from "../load.ts";
+import { type Loaded, swapHandlers } from "../loaded.ts";
 import { importModule } from "../lazy_modules.ts";
 import { toBaseName } from "../path.ts";
 import { CliError } from "../cli_error.ts";
@@ -21,8 +21,8 @@ import type { ServerPart } from "./server_part.ts";
 export async function loadConfig(file: string, path: string, imports?: ImportGraph): Promise<Loaded> {
   // Loaded on demand, because these modules import packages.
   const [{ readSources }, { defineServer }] = await Promise.all([
-    importModule("./config/source.ts"),
-    importModule("./config/server_definition.ts"),
+    importModule<typeof import("./source.ts")>("./config/source.ts"),
+    importModule<typeof import("./server_definition.ts")>("./config/server_definition.ts"),
   ]);
   const readDefinition = async () => await defineServer(await readSources(file, path), imports);
   let { options, parts, files } = await readDefinition();
@@ -56,8 +56,8 @@ export async function loadConfig(file: string, path: string, imports?: ImportGra
 /** Makes a server that serves the files of a folder. */
 export async function loadFolder(target: string, path: string): Promise<Loaded> {
   const [{ folderResource, toUriPath }, { openFolder }] = await Promise.all([
-    importModule("./config/file_resources.ts"),
-    importModule("./config/folder.ts"),
+    importModule<typeof import("./file_resources.ts")>("./config/file_resources.ts"),
+    importModule<typeof import("./folder.ts")>("./config/folder.ts"),
   ]);
   const root = await platform.files.resolve(path);
   if (root === undefined) throw new CliError(`Cannot serve ${target}: there is no folder ${path}; check the path`);

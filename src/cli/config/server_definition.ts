@@ -4,13 +4,14 @@
  * @module
  */
 import type { Handler, ServerOptions } from "../../library.ts";
-import { importDefault, toFilePath } from "../load.ts";
 import { isHandler } from "../../discovery/exported_handlers.ts";
+import { importDefault } from "../import_file.ts";
 import type { ImportGraph } from "../import_graph.ts";
 import { platform } from "../platform.ts";
 import { importModule } from "../lazy_modules.ts";
 import { isAbsolute, toRelativePath } from "../path.ts";
 import { CliError } from "../cli_error.ts";
+import { toFilePath } from "../target_url.ts";
 import { commandTool } from "./command_tool.ts";
 import { readEnv, toProgram } from "./command_words.ts";
 import { openFolder } from "./folder.ts";
@@ -164,7 +165,7 @@ async function importHandlers(name: string, path: string): Promise<readonly Hand
 
 async function buildPrompt(main: Source, path: string): Promise<Handler> {
   const text = decode(await platform.files.read(path, MAX_FILE_BYTES));
-  const { readPrompt } = await importModule("./config/prompts.ts");
+  const { readPrompt } = await importModule<typeof import("./prompts.ts")>("./config/prompts.ts");
   return readPrompt(text, toRelativePath(main.folder, path) ?? path);
 }
 

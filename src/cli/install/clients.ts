@@ -6,19 +6,7 @@
 import { platform } from "../platform.ts";
 import { toAppData, toConfigHome, toDesktopSettings, toHome } from "./client_paths.ts";
 import { toCodexHttpEntry, toCodexStdioEntry } from "./codex_entry.ts";
-
-/** A server that the client starts. */
-export interface StdioServer {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-}
-
-/** A server at a URL. */
-export interface HttpServer {
-  readonly url: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
+import type { HttpServer, StdioServer } from "./installed_server.ts";
 
 /** A client with a configuration file. */
 export interface InstallClient {

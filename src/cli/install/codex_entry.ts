@@ -4,7 +4,7 @@
  * @module
  */
 import { CliError } from "../cli_error.ts";
-import type { HttpServer, StdioServer } from "./clients.ts";
+import type { HttpServer, StdioServer } from "./installed_server.ts";
 
 const REFERENCE = /^\$\{(\w+)\}$/;
 

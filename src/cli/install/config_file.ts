@@ -169,8 +169,10 @@ async function writeBackup(file: string, text: string, mode: number | undefined)
 }
 
 function importEditor(format: InstallClient["format"]) {
-  if (format === "toml") return importModule("./install/toml_edit.ts");
-  return format === "yaml" ? importModule("./install/yaml_edit.ts") : importModule("./install/jsonc_edit.ts");
+  if (format === "toml") return importModule<typeof import("./toml_edit.ts")>("./install/toml_edit.ts");
+  return format === "yaml"
+    ? importModule<typeof import("./yaml_edit.ts")>("./install/yaml_edit.ts")
+    : importModule<typeof import("./jsonc_edit.ts")>("./install/jsonc_edit.ts");
 }
 
 function decode(file: string, bytes: Uint8Array): string {

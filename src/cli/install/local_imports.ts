@@ -6,7 +6,7 @@
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { toEntry, toOwnReads } from "../command.ts";
 import { runProgram } from "../config/program_run.ts";
-import { toFilePath } from "../load.ts";
+import { toFilePath } from "../target_url.ts";
 import { toFolder } from "../path.ts";
 import { platform } from "../platform.ts";
 

@@ -6,10 +6,11 @@
 import type { Args } from "../args.ts";
 import { toEntry, toOwnReads, toShell } from "../command.ts";
 import { importModule } from "../lazy_modules.ts";
-import { toKind, toName, toTargetUrl } from "../load.ts";
+import { toKind } from "../load.ts";
 import { isAbsolute, toBaseName, toFolder } from "../path.ts";
 import { joinPermissions, KINDS, type Permissions, toDenoFlags } from "../permissions.ts";
 import { platform } from "../platform.ts";
+import { toName, toTargetUrl } from "../target_url.ts";
 import { CliError, UsageError } from "../cli_error.ts";
 import { toConfigFlags } from "./deno_config.ts";
 import { listLocalImports } from "./local_imports.ts";
@@ -83,11 +84,13 @@ async function findRequirements(
   }
   if (kind === "module") return { permissions: isAbsolute(path) ? { read: [path] } : {}, modules: [path] };
   if (kind === "pattern") {
-    const { toBaseFolder } = await importModule("./config/glob.ts");
-    const { listHandlerFiles } = await importModule("./handler_files.ts");
+    const { toBaseFolder } = await importModule<typeof import("../config/glob.ts")>("./config/glob.ts");
+    const { listHandlerFiles } = await importModule<typeof import("../handler_files.ts")>("./handler_files.ts");
     return { permissions: { read: [toBaseFolder(path)] }, modules: await listHandlerFiles(target) };
   }
-  const { findRequiredPermissions } = await importModule("./config/required_permissions.ts");
+  const { findRequiredPermissions } = await importModule<typeof import("../config/required_permissions.ts")>(
+    "./config/required_permissions.ts",
+  );
   return await findRequiredPermissions(target, path);
 }
 

@@ -1,0 +1,53 @@
+/**
+ * Imports a file of the user, and explains why it cannot be loaded.
+ *
+ * @module
+ */
+import { toPrintable } from "../protocol/printable.ts";
+import { startBackgroundTimer } from "../runtime.ts";
+import { CliError } from "./cli_error.ts";
+import { importModule } from "./lazy_modules.ts";
+
+/** The time after which the command prints that a file is still loading, in milliseconds. */
+const NOTICE_MS = 5000;
+
+/**
+ * Imports the default export of a file.
+ *
+ * @throws {CliError} if the file cannot be loaded.
+ */
+export async function importDefault(target: string, url: string): Promise<unknown> {
+  return await importFile(target, url, async (exports) => await exports.default);
+}
+
+/**
+ * Imports a file, and passes what it exports to `read`.
+ *
+ * @throws {CliError} if the file cannot be loaded.
+ */
+export async function importFile<T>(
+  target: string,
+  url: string,
+  // Within the import, because a file may export a promise that rejects.
+  read: (exports: Readonly<Record<string, unknown>>) => T | Promise<T>,
+): Promise<T> {
+  // In the background, so that Deno still notices modules that wait for each other.
+  const stopNotice = startBackgroundTimer(() => {
+    console.error(
+      toPrintable(`Waiting for ${target}: it has not finished loading; check what it awaits at its top level`),
+    );
+  }, NOTICE_MS);
+  try {
+    return await read(await import(url));
+  } catch (error) {
+    const remedy = /^https?:/i.test(url)
+      ? "Name a file. To use a server that runs at this URL, choose the command call, inspect or doctor."
+      : url.startsWith("file:")
+      ? "Fix the file."
+      : "Check the name.";
+    const { explainLoadError } = await importModule<typeof import("./load_error.ts")>("./load_error.ts");
+    throw new CliError(`Cannot load ${target}: ${explainLoadError(error, remedy)}`);
+  } finally {
+    stopNotice();
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * Rejects words of the command line that are neither commands nor options, and suggests similar ones.
+ *
+ * @module
+ */
+import { findSuggestion } from "../core/suggestions.ts";
+import { UsageError } from "./cli_error.ts";
+import { platform } from "./platform.ts";
+
+/**
+ * Checks a first argument that is not a command. It is a target, unless it resembles a command and no such file exists.
+ *
+ * @throws {UsageError} if it resembles a command.
+ */
+export async function rejectMisspelling(word: string, commands: readonly string[]): Promise<void> {
+  const suggestion = findSuggestion(word, commands);
+  if (suggestion === undefined || await platform.files.stat(platform.toPath(word)).catch(() => true)) return;
+  throw new UsageError(`Cannot run ${word}: there is no such command, and no such file; did you mean ${suggestion}?`);
+}
+
+/** @throws {UsageError} for a topic of `mcp help` that is not a command. */
+export function rejectTopic(word: string, commands: readonly string[]): never {
+  const suggestion = findSuggestion(word, commands);
+  const remedy = suggestion === undefined ? `the commands are ${commands.join(", ")}` : `did you mean ${suggestion}?`;
+  throw new UsageError(`Cannot print the help of ${word}: there is no such command; ${remedy}`);
+}
+
+/** @throws {UsageError} for an option that the command does not have. `names` are those that it has. */
+export function rejectOption(flag: string, names: readonly string[]): never {
+  const suggestion = findSuggestion(flag.slice(2), names);
+  const listed = names.map((each) => `--${each}`).join(", ");
+  const remedy = suggestion === undefined ? `the options are ${listed}` : `did you mean --${suggestion}?`;
+  throw new UsageError(`Cannot read ${flag}: there is no such option; ${remedy}`);
+}

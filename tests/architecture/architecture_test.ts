@@ -35,6 +35,7 @@ const samples: readonly Sample[] = [
   { path: "src/core/a.ts", source: `const a = await import("../handlers/tool.ts");`, rule: "import-direction" },
   { path: "src/core/a.ts", source: `const a = await import(name);`, rule: "computed-import" },
   { path: "src/cli/a.ts", source: `const a = await import(name);` },
+  { path: "src/cli/a.ts", source: "await import(`../eras/era.ts`);", rule: "import-direction" },
   { path: "src/core/a.ts", source: `let a: import("../handlers/tool.ts").Tool;`, rule: "import-direction" },
   { path: "src/core/a.ts", source: `import "../../mod.ts";`, rule: "import-direction" },
   { path: "src/core/a.ts", source: `// import "../../mod.ts";\nconst a = 'import "../../mod.ts"';` },

@@ -86,22 +86,23 @@ function rule(create: (context: Context) => Deno.lint.LintVisitor): Deno.lint.Ru
 }
 
 /** Visits the specifiers that a file imports or re-exports: values, types, and literal `import()`. */
-function visitImports(visit: (specifier: Deno.lint.StringLiteral) => void): Deno.lint.LintVisitor {
+function visitImports(visit: (specifier: string, node: Deno.lint.Node) => void): Deno.lint.LintVisitor {
   return {
     "ImportDeclaration > Literal, ExportNamedDeclaration > Literal, ExportAllDeclaration > Literal, TSImportType Literal"(
       node: Deno.lint.StringLiteral,
     ) {
-      visit(node);
+      visit(node.value, node);
     },
-    ImportExpression(node) {
-      if (node.source.type === "Literal" && typeof node.source.value === "string") visit(node.source);
+    ImportExpression({ source }) {
+      if (source.type === "Literal" && typeof source.value === "string") visit(source.value, source);
+      if (source.type === "TemplateLiteral" && source.quasis.length === 1) visit(source.quasis[0].cooked, source);
     },
   };
 }
 
 const importDirection = rule((context) =>
-  visitImports((node) => {
-    const message = refuseImport(context.filename, node.value);
+  visitImports((specifier, node) => {
+    const message = refuseImport(context.filename, specifier);
     if (message) context.report({ node, message });
   })
 );
@@ -214,6 +215,24 @@ export function findViolations(path: string, source: string): string[] {
   });
 }
 
+/** Runs visitors over the syntax tree of one file. */
+function visitFile(path: string, source: string, visitor: Deno.lint.LintVisitor): void {
+  Deno.lint.runPlugin({ name: "visit", rules: { visit: rule(() => visitor) } }, path, source);
+}
+
+/** Finds the files of the project that one file imports: values, types, and literal `import()`. */
+export function findImports(path: string, source: string): readonly string[] {
+  const imports = new Set<string>();
+  visitFile(
+    path,
+    source,
+    visitImports((specifier) => {
+      if (specifier.startsWith(".")) imports.add(toTarget(path, specifier));
+    }),
+  );
+  return [...imports];
+}
+
 /** What a file of the command line takes from inside the library. */
 export interface InnerUses {
   /** The paths of the files that it imports from another room. */
@@ -224,20 +243,14 @@ export interface InnerUses {
 
 /** Finds what one file takes from other rooms. `path` is relative to the project. */
 export function findInnerUses(path: string, source: string): InnerUses {
-  const imports = new Set<string>();
   let keys = 0;
-  const uses = rule(() => ({
-    ...visitImports(({ value }) => {
-      const target = value.startsWith(".") ? toTarget(path, value) : undefined;
-      if (target && findRoom(target) !== findRoom(path)) imports.add(target);
-    }),
+  visitFile(path, source, {
     Identifier({ name, parent }) {
       if (name === "INTERNALS" && parent.type !== "ImportSpecifier") keys++;
     },
     Literal({ value }) {
       if (value === "mcp.internals") keys++;
     },
-  }));
-  Deno.lint.runPlugin({ name: "uses", rules: { uses } }, path, source);
-  return { imports: [...imports], keys };
+  });
+  return { imports: findImports(path, source).filter((target) => findRoom(target) !== findRoom(path)), keys };
 }

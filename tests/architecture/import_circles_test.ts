@@ -1,0 +1,72 @@
+// No file of the library imports itself through other files, also not by a type or a literal `import()`.
+import { assert, assertEquals } from "@std/assert";
+import { listSources } from "../support/sources.ts";
+import { findCircles } from "./import_circles.ts";
+import { findImports } from "./rules.ts";
+
+const root = new URL("../../", import.meta.url);
+const ignore = typeof Deno === "undefined"; // the syntax tree comes from Deno's linter
+
+Deno.test({
+  name: "the imports of the library have no circle: values, types and literal import()",
+  ignore,
+  async fn() {
+    const graph = new Map<string, readonly string[]>();
+    for (const path of [...await listSources("src/"), "mod.ts"]) {
+      graph.set(path, findImports(path, await Deno.readTextFile(new URL(path, root))));
+    }
+    assert(graph.get("mod.ts")?.includes("src/library.ts") && graph.size > 300, "the library was not found");
+    // A path that is no file would be an import that the search does not follow.
+    assertEquals([...graph.values()].flat().filter((path) => path.endsWith(".ts") && !graph.has(path)), []);
+    assertEquals(findCircles(graph), [], "move what both files need into a file that both import");
+  },
+});
+
+const imports: readonly (readonly [source: string, imports: readonly string[]])[] = [
+  [`import { a } from "./b.ts";\nimport "../core/call.ts";`, ["src/cli/b.ts", "src/core/call.ts"]],
+  [`import type { a } from "./b.ts";\nimport { type c } from "./d.ts";`, ["src/cli/b.ts", "src/cli/d.ts"]],
+  [`export * from "./b.ts";\nexport type { a } from "./c.ts";`, ["src/cli/b.ts", "src/cli/c.ts"]],
+  [`let a: import("./b.ts").B;`, ["src/cli/b.ts"]],
+  [`let a: typeof import("./b.ts");`, ["src/cli/b.ts"]],
+  [`load<typeof import("./b.ts")>(name);`, ["src/cli/b.ts"]],
+  [`function a() {\n  return import("./b.ts").then(c);\n}`, ["src/cli/b.ts"]],
+  ["await import(`./b.ts`);", ["src/cli/b.ts"]],
+  [`import a from "./b.ts";\nimport c from "./b.ts";`, ["src/cli/b.ts"]],
+  [`import config from "../../deno.json" with { type: "json" };`, ["deno.json"]],
+  [`import { z } from "zod";\nawait import(name);`, []],
+  [`// import "./b.ts";\nconst a = 'import "./b.ts"';`, []],
+];
+
+for (const [source, found] of imports) {
+  Deno.test({
+    name: `imports are found: ${source.replaceAll("\n", " ⏎ ")}`,
+    ignore,
+    fn() {
+      assertEquals(findImports("src/cli/a.ts", source), found);
+    },
+  });
+}
+
+/** Graphs such as `a>b b>c`, and the imports of each circle. */
+const graphs: readonly (readonly [graph: string, circles: readonly string[]])[] = [
+  ["a>b a>c b>c", []],
+  ["a>a", ["a>a"]],
+  ["a>b b>a", ["a>b b>a"]],
+  ["a>b b>c c>b", ["b>c c>b"]],
+  ["a>b b>c c>a c>d d>e", ["a>b b>c c>a"]],
+  ["a>b b>a c>d d>c a>c", ["a>b b>a", "c>d d>c"]],
+  ["a>b b>a b>c c>b", ["a>b b>a b>c c>b"]],
+  ["a>x x>a", ["a>x x>a"]],
+];
+
+for (const [text, circles] of graphs) {
+  Deno.test(`circles of the graph ${text}: ${circles.join(", ") || "none"}`, () => {
+    const graph = new Map<string, string[]>();
+    for (const [from, to] of text.split(" ").map((edge) => edge.split(">"))) {
+      graph.set(from, [...graph.get(from) ?? [], to]);
+      if (!graph.has(to)) graph.set(to, []);
+    }
+    const found = findCircles(graph).map((edges) => edges.map((edge) => edge.replace(" imports ", ">")).join(" "));
+    assertEquals(found, circles);
+  });
+}

@@ -4,7 +4,7 @@
  * @module
  */
 import { INTERNAL_ERROR, INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
-import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
+import { type Id, isObject, type Params, type Request as Message, type Result } from "../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
 import type { Meta, ResourceContents } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
@@ -68,6 +68,14 @@ export interface Carrier {
   readonly subject?: (call: Call) => string | undefined;
 }
 
+/** The questions that a call asks, and what it keeps between them. */
+export interface Inputs {
+  /** Whether a question is open that ends this run of the handler. */
+  readonly isOpen: boolean;
+  /** Returns the result that asks the client. */
+  toResult?(): Promise<Result>;
+}
+
 /** The timeout of a call, which stands still while the client is asked. */
 export interface Deadline {
   stop(): void;
@@ -121,6 +129,10 @@ export class Call implements ServiceCall, Cancellable {
   declare onRun?: () => void;
   /** Milliseconds that the handler may take, if it has a limit of its own. */
   declare timeoutMs?: number;
+  /** The questions of the call. Its era sets it. */
+  declare inputs?: Inputs;
+  /** What the server knows of the session, if this call has read it. */
+  declare data?: readonly [unknown];
   /** Number of questions that the client has not answered. */
   declare asking?: number;
   /** Stops and restarts the timeout, if it is exact. */
@@ -286,6 +298,17 @@ export class Call implements ServiceCall, Cancellable {
     return (retryMs) => {
       if (!this.ended) this.carrier.release?.(this, retryMs);
     };
+  }
+
+  /** Reports the call. `subject` is the parameter that names what it is about. */
+  observe(report: RequestReport, subject: string | undefined): void {
+    report.identify(this.client, subject && this.params[subject]);
+    this.observed = report;
+  }
+
+  /** From here on, the handler may ask the client. */
+  allowQuestions(): void {
+    this.asks = true;
   }
 
   /** Turns the call into a subscription, which holds no slot and no longer needs its parameters. */

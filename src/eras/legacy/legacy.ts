@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @module
  */
-import { INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError, toBusy } from "../../protocol/errors.ts";
+import { INVALID_REQUEST, isMcpError, McpError, toBusy } from "../../protocol/errors.ts";
 import {
   type Batch,
   type Broken,
@@ -15,33 +15,27 @@ import {
   type Notification,
   type Request,
   type Response,
-  type Result,
   toFailure,
   toNotification,
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
-import { countIndexes, isWithin, toWeight } from "../../protocol/weight.ts";
+import { countIndexes, toWeight } from "../../protocol/weight.ts";
 import { watchCaller } from "../../core/caller_watch.ts";
-import { isScopeError, requireScopes } from "../../core/scopes.ts";
-import { Call, type Carrier, toTooLong } from "../../core/call.ts";
+import { Call } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
-import type { ClientFacts } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
-import { type Method, type Outcome, type Runner, toMethod } from "../../core/feature.ts";
+import type { Outcome } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import { type Link, type Reply, toHints } from "../../core/link.ts";
 import { wantsLevel } from "../../core/log.ts";
-import type { OnceValues } from "../../core/once.ts";
 import type { RequestReport } from "../../core/observer.ts";
-import { type Question, requireCapabilities } from "../../core/question.ts";
-import { toUnknownMethod } from "../../core/registry.ts";
-import { createSessionReader, readSessionData } from "../../core/session_data.ts";
+import { type Dialect, Pipeline } from "../../core/pipeline.ts";
+import { readSessionData } from "../../core/session_data.ts";
 import { countSubscriber, createNotifier, mayNotify } from "../../core/watching.ts";
-import { downgradeResult } from "./downgrade.ts";
 import { refuse, refuseBusy, toErrorReply, toFacts, UNKNOWN_SESSION } from "./error_replies.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import type { HttpSession, Sessions } from "./session.ts";
-import { findSessionMethod } from "./session_methods.ts";
+import { type DialectParts, SessionCarrier, SessionDialect } from "./session_dialect.ts";
 import {
   announce,
   createSession,
@@ -50,7 +44,7 @@ import {
   type SessionFacts,
   toShortId,
 } from "./session_state.ts";
-import { isVersion, toNoId, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
+import { isVersion, toNoId, UNSTATED_VERSION, VERSIONS } from "./versions.ts";
 
 /** Creates the era of the revisions up to 2025-11-25. */
 export function legacyEra(engine: Engine): Era {
@@ -99,34 +93,17 @@ class LegacyEra implements Era {
   readonly #piped = new Map<InFlight, Session>();
   /** Sessions on stdio and sockets that are being opened. */
   readonly #opening = new Map<InFlight, Opening>();
-  // Keyed by connection and not by call, because a weak map with an entry per call slows down garbage collection.
-  readonly #sessionOf = new WeakMap<InFlight, Session>();
-  readonly #made = new WeakMap<Call, OnceValues>();
-  readonly #answers = new WeakMap<Call, Map<string, Promise<unknown>>>();
-  /** Cached JSON of results that stay the same object. */
-  readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
-  /** The value that the server's `session` returned for each session. */
-  readonly #data = new WeakMap<ClientFacts, unknown>();
   readonly #onChange = (change: Change): void => this.#announce(change);
-  readonly #carrier: Carrier;
+  readonly #parts: DialectParts;
 
   constructor(engine: Engine) {
     this.#engine = engine;
-    this.#carrier = {
-      host: engine.host,
-      notify: ({ link }, method, params) => link.send(toNotification(method, params)),
-      ask: (call, key, question) => this.#ask(call, key, question),
-      once: (call, key, make) => this.#once(call, key, make),
+    this.#parts = {
+      engine,
+      pipeline: new Pipeline(engine),
       release: ({ link }, retryMs) => {
         if (this.#sessions?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
       },
-      session: createSessionReader(engine.core, (call) => {
-        if (!engine.core.session) return;
-        // A request without a session computes its own. The facts of its client are its own too.
-        if (!this.#data.has(call.client)) this.#data.set(call.client, readSessionData(engine.core, call));
-        return this.#data.get(call.client);
-      }),
-      subject: (call) => engine.registry.findSubject(call),
     };
   }
 
@@ -231,7 +208,7 @@ class LegacyEra implements Era {
   async #openSessions(): Promise<Sessions> {
     const count = (session: Session, uri: string) => countSubscriber(this.#engine, uri, this.#sessionCallOf(session));
     const { core, accounts } = this.#engine;
-    const parts = { core, accounts, data: this.#data, count };
+    const parts = { core, accounts, count };
     const load = async () => new (await import("./session.ts")).Sessions(parts);
     try {
       return this.#sessions = await (this.#loading ??= load());
@@ -346,8 +323,9 @@ class LegacyEra implements Era {
       await core.admit?.({ method: message.method, link, client, observed });
       const runs = core.hasMiddleware || core.session;
       if (!runs) observed?.start();
+      const home: Pick<Session, "data"> = {};
       const outcome = runs
-        ? await this.#agree({ message, link }, client, observed)
+        ? await this.#agree({ message, link }, client, { home, observed })
         : { result: toAgreement(this.#engine, client) };
       if (!outcome) {
         observed?.cancel();
@@ -359,14 +337,14 @@ class LegacyEra implements Era {
       const text = toSuccess(message.id, JSON.stringify(outcome.result));
       if (link.http) {
         const sessions = await this.#openSessions();
-        const headers = { "mcp-session-id": await sessions.create(client, link, this.#data.get(client)) };
+        const headers = { "mcp-session-id": await sessions.create(client, link, home.data?.[0]) };
         observed?.succeed(outcome.result);
         return { text, headers };
       }
       const { inFlight, account, principal, transport } = link;
       const notify = createNotifier((text) => link.send(text));
       const session = createSession(core, client, { account, notify, caller: principal, inFlight, transport });
-      if (this.#data.has(client)) this.#data.set(session.client, this.#data.get(client));
+      session.data = home.data;
       this.#piped.set(inFlight, session);
       announce(core, session, "created");
       link.wait({ lost: () => this.#endPiped(session) });
@@ -381,13 +359,18 @@ class LegacyEra implements Era {
   }
 
   // The response has the session id in a header, so no stream may start before it.
-  async #agree({ message, link }: ReceivedRequest, client: SessionFacts, observed?: RequestReport): Promise<Outcome> {
+  async #agree(
+    { message, link }: ReceivedRequest,
+    client: SessionFacts,
+    { home, observed }: { readonly home: Pick<Session, "data">; readonly observed?: RequestReport },
+  ): Promise<Outcome> {
     const { http, headers, version } = link;
-    const call = new Call(this.#carrier, { ...toSilent(link), http, headers, version }, message, client);
-    if (observed) call.observed = observed;
+    const carrier = new SessionCarrier(this.#parts, home);
+    const call = new Call(carrier, { ...toSilent(link), http, headers, version }, message, client);
+    if (observed) call.observe(observed, undefined);
     const run = () => {
       const data = readSessionData(this.#engine.core, call);
-      if (data !== undefined) this.#data.set(client, data);
+      if (data !== undefined) home.data = [data];
       return toAgreement(this.#engine, client);
     };
     return await this.#engine.scheduler.run(call, { run });
@@ -413,7 +396,7 @@ class LegacyEra implements Era {
   #serve(session: Session, message: Readable, link: Link): Reply | Promise<Reply> {
     switch (message.kind) {
       case "request":
-        return this.#answer(session, message, link);
+        return this.#parts.pipeline.answer(this.#dialectOf(session), message, link);
       case "batch":
         return this.#serveBatch(session, message, link);
       case "response":
@@ -436,114 +419,8 @@ class LegacyEra implements Era {
     this.#engine.core.observing?.notify(method, link, { ...client, session: id && toShortId(id) });
   }
 
-  #answer(session: Session, message: Request, link: Link): Reply | Promise<Reply> {
-    const found = this.#engine.registry.methods.get(message.method);
-    // Methods of extensions exist only in revisions without sessions.
-    const method = found?.extension === undefined ? found : undefined;
-    const observed = this.#engine.core.observing?.observe(message, link);
-    const meta = message.params?._meta;
-    const progressToken = isObject(meta) ? meta.progressToken : undefined;
-    const { idCharacters } = this.#engine.core.limits.request;
-    // The token is repeated in every progress notification.
-    if (typeof progressToken === "string" && progressToken.length > idCharacters) {
-      const state = `Cannot serve the request: progressToken is longer than ${idCharacters} (request.idCharacters)`;
-      return toErrorReply(message, new McpError(INVALID_PARAMS, state), observed);
-    }
-    const call = new Call(this.#carrier, link, message, session.client, session.inFlight);
-    if (observed) {
-      observed.identify(session.client, method?.subject && call.params[method.subject]);
-      call.observed = observed;
-    }
-    try {
-      const { core: { admit }, scheduler } = this.#engine;
-      const reply = admit
-        ? scheduler.prepare(call, admit(call)).then(() => this.#proceed(session, call, method))
-        : method
-        ? this.#answerCall(session, call, method)
-        : this.#answerSession(session, call);
-      return reply instanceof Promise ? reply.catch((error) => this.#toFailed(call, error)) : reply;
-    } catch (error) {
-      return this.#toFailed(call, error);
-    }
-  }
-
-  #proceed(session: Session, call: Call, method: Method | undefined): Reply | Promise<Reply> {
-    return method ? this.#answerCall(session, call, method) : this.#answerSession(session, call);
-  }
-
-  #toFailed(call: Call, error: unknown): Reply | Promise<Reply> {
-    const { core } = this.#engine;
-    const known = isMcpError(error) ? error : core.report(error, call);
-    const reply = toErrorReply(call, known, call.observed);
-    return isScopeError(known)
-      ? import("../../core/auth.ts").then(({ toScopeReply }) => toScopeReply(core, known, reply))
-      : reply;
-  }
-
-  // Without middleware these methods take no slot, so the server responds to a ping even at its limits.
-  #answerSession(session: Session, call: Call): Reply | Promise<Reply> {
-    const runner = findSessionMethod(this.#engine, session, call);
-    if (!runner) throw toUnknownMethod(call.method);
-    if (this.#engine.core.hasMiddleware) return this.#run(session, call, toMethod(runner), runner);
-    call.observed?.start();
-    const done = runner.run(call);
-    const finish = () => {
-      call.observed?.succeed({});
-      return { text: toSuccess(call.id, "{}") };
-    };
-    return done instanceof Promise ? done.then(finish) : finish();
-  }
-
-  #answerCall(session: Session, call: Call, method: Method): Reply | Promise<Reply> {
-    if (method.asks && !this.#sessionOf.has(call.inFlight)) this.#sessionOf.set(call.inFlight, session);
-    const { scheduler } = this.#engine;
-    const isSlow = scheduler.preparing > 0;
-    const runner = isSlow ? scheduler.find(call, method) : method.find(call);
-    if (!(runner instanceof Promise)) return this.#run(session, call, method, runner);
-    const finding = isSlow ? runner : scheduler.prepare(call, runner);
-    return finding.then((runner) => this.#run(session, call, method, runner));
-  }
-
-  #run(
-    { client: { version, capabilities } }: Session,
-    call: Call,
-    method: Method,
-    runner: Runner,
-  ): Reply | Promise<Reply> {
-    call.asks = !!method.asks;
-    if (runner.scopes) requireScopes(this.#engine.core, call, runner.scopes);
-    if (runner.needs) requireCapabilities(capabilities, runner.needs, "run the call");
-    runner.check?.(call);
-    const outcome = this.#engine.scheduler.run(call, runner);
-    if (!(outcome instanceof Promise)) return this.#toReply(call, method, version, outcome);
-    call.link.wait();
-    return outcome.then((outcome) => this.#toReply(call, method, version, outcome));
-  }
-
-  #toReply(call: Call, method: Method, version: Version, outcome: Outcome): Reply {
-    if (!outcome) {
-      call.observed?.cancel();
-      return {};
-    }
-    const { result, error } = outcome;
-    if (error) return toErrorReply(call, error, call.observed);
-    try {
-      const isShared = method.stable && !this.#engine.core.hasMiddleware;
-      const texts = isShared ? this.#texts.get(version) : undefined;
-      let text = texts?.get(result);
-      if (text === undefined) {
-        const { resultBytes } = this.#engine.core.limits.calls;
-        text = JSON.stringify(downgradeResult(call.method, result, version));
-        if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {
-          throw toTooLong(call, resultBytes);
-        }
-        texts?.set(result, text);
-      }
-      call.observed?.succeed(result);
-      return { text: toSuccess(call.id, text) };
-    } catch (error) {
-      return toErrorReply(call, this.#engine.core.report(error, call), call.observed);
-    }
+  #dialectOf(session: Session): Dialect {
+    return session.dialect ??= new SessionDialect(this.#parts, session);
   }
 
   // Loaded on demand, because one revision only has batches.
@@ -551,29 +428,6 @@ class LegacyEra implements Era {
     const { serveBatch } = await import("./batch.ts");
     const serve = (message: Readable) => this.#serve(session, message, link);
     return await serveBatch({ core: this.#engine.core, session, link, batch, serve });
-  }
-
-  // A key stands for one question, so it has one answer, as in revisions where the handler runs again.
-  async #ask(call: Call, key: string, question: Question): Promise<unknown> {
-    const answers = this.#answers.get(call) ?? new Map<string, Promise<unknown>>();
-    this.#answers.set(call, answers);
-    const answer = answers.get(key) ?? this.#sessionOf.get(call.inFlight)?.requests.ask(call, question);
-    if (answer) answers.set(key, answer);
-    try {
-      return await answer;
-    } catch (error) {
-      // The handler may ask again.
-      answers.delete(key);
-      throw error;
-    }
-  }
-
-  // Loaded on demand, because few handlers keep values.
-  async #once(call: Call, key: string, make: () => unknown): Promise<unknown> {
-    const { OnceValues } = await import("../../core/once.ts");
-    const values = this.#made.get(call) ?? new OnceValues({ limits: this.#engine.core.limits.calls });
-    this.#made.set(call, values);
-    return await values.get(key, make);
   }
 
   // Subscribes to changes only once a client is connected, so that earlier changes start no timer.
@@ -608,10 +462,11 @@ class LegacyEra implements Era {
   }
 
   /** Creates a call that represents the session's client between its requests. `allow` decides on it. */
-  #toSessionCall({ client, caller: principal, inFlight, account, transport }: Session): Call {
+  #toSessionCall(session: Session): Call {
+    const { client, caller: principal, inFlight, account, transport } = session;
     const link = toSilent({ inFlight, account, principal, transport });
     const message: Request = { kind: "request", id: 0, method: "notifications", weight: 0 };
-    return new Call(this.#carrier, link, message, client);
+    return new Call(this.#dialectOf(session).carrier, link, message, client);
   }
 }
 

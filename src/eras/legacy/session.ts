@@ -9,7 +9,6 @@ import { isObject, type Notification, type Response } from "../../protocol/jsonr
 import type { ClientCapabilities, Implementation } from "../../protocol/types.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account, Accounts, Holding, Pot } from "../../core/account.ts";
-import type { ClientFacts } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Link } from "../../core/link.ts";
@@ -75,8 +74,6 @@ interface Unsealed {
 
 /** The parts that sessions share with their era. */
 export interface SessionsParts extends Pick<Engine, "core" | "accounts"> {
-  /** Gets what the server's `session` returned for each session. */
-  readonly data: WeakMap<ClientFacts, unknown>;
   readonly count: CountSubscriber;
 }
 
@@ -125,7 +122,6 @@ function openTable(accounts: Accounts, core: Core): SessionTable {
 export class Sessions {
   readonly #core: Core;
   readonly #accounts: Accounts;
-  readonly #data: WeakMap<ClientFacts, unknown>;
   readonly #table: SessionTable;
   #isForeignKnown = false;
   /** Ids that were created here and not used yet, so that the observer can distinguish them from resumed ones. */
@@ -133,12 +129,11 @@ export class Sessions {
   readonly #count: CountSubscriber;
 
   /** Creates an empty set of sessions. */
-  constructor({ core, accounts, data, count }: SessionsParts) {
+  constructor({ core, accounts, count }: SessionsParts) {
     this.#core = core;
     this.#accounts = accounts;
     this.#table = openTable(accounts, core);
     this.#table.sweep ??= (now) => this.#tidy(now);
-    this.#data = data;
     this.#count = count;
   }
 
@@ -237,7 +232,7 @@ export class Sessions {
       streams,
       home: this,
     };
-    if (sealed.d !== undefined) this.#data.set(session.client, freezeJson(sealed.d));
+    if (sealed.d !== undefined) session.data = [freezeJson(sealed.d)];
     if (shared) this.#join(session, shared);
     if (!options?.isEnding) shared?.touch();
     this.#table.known.set(id, session);

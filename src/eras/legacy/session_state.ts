@@ -10,6 +10,7 @@ import type { ClientFacts, Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import { InFlight } from "../../core/in_flight.ts";
 import type { CancelReason, Observer, SessionEvent, TransportName } from "../../core/observer.ts";
+import type { Dialect } from "../../core/pipeline.ts";
 import type { SharedSession } from "../../core/store.ts";
 import type { Streams } from "./replay.ts";
 import { ServerRequests } from "./server_requests.ts";
@@ -35,6 +36,10 @@ export interface Session {
   caller?: Principal;
   /** Represents the client between its requests, so that `allow` can decide on notifications. */
   sessionCall?: Call;
+  /** What the server's `session` returned, once it is known. */
+  data?: readonly [unknown];
+  /** What its calls have in common, from the first one on. */
+  dialect?: Dialect;
   /** The calls of the session, where its request ids are unique. */
   readonly inFlight: InFlight;
   readonly requests: ServerRequests;

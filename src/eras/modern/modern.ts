@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/versioning
  * @module
  */
-import { INTERNAL_ERROR, INVALID_REQUEST, isMcpError, type McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
+import { INTERNAL_ERROR, INVALID_REQUEST, type McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
 import {
   type Id,
   type Incoming,
@@ -13,18 +13,16 @@ import {
   type Result,
   toFailure,
   toNotification,
-  toSuccess,
 } from "../../protocol/jsonrpc.ts";
-import { isWithin } from "../../protocol/weight.ts";
-import { isScopeError, requireScopes } from "../../core/scopes.ts";
-import { Call, type Carrier, toTooLong } from "../../core/call.ts";
+import { isScopeError } from "../../core/scopes.ts";
+import type { Call, Carrier } from "../../core/call.ts";
 import type { Engine, Era } from "../../core/era.ts";
-import type { Method, Outcome, Runner } from "../../core/feature.ts";
+import type { ClientFacts } from "../../core/context.ts";
+import type { Method } from "../../core/feature.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
 import { type HeaderReader, type Link, type Reply, toHints } from "../../core/link.ts";
-import type { RefusalReason, RequestReport } from "../../core/observer.ts";
-import { requireCapabilities } from "../../core/question.ts";
-import { toUnknownMethod } from "../../core/registry.ts";
+import type { RefusalReason } from "../../core/observer.ts";
+import { type Answered, type Dialect, type Found, Pipeline } from "../../core/pipeline.ts";
 import { createSessionReader, readSessionData } from "../../core/session_data.ts";
 import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
@@ -37,13 +35,6 @@ export function loadedEra(engine: Engine): Era {
   return new ModernEra(engine);
 }
 
-/** A request that gets a reply. */
-interface Answered {
-  readonly id: Id;
-  readonly method: string;
-  readonly observed?: RequestReport;
-}
-
 /** A message that gets no call. */
 interface Refused {
   readonly id?: Id;
@@ -52,30 +43,22 @@ interface Refused {
   readonly reason: RefusalReason;
 }
 
-/** A call with its runner. */
-interface Found {
-  readonly call: Call;
-  readonly method: Method;
-  readonly runner: Runner;
-}
-
 /** The code for questions. */
 type Asking = typeof import("./input_requests.ts");
 
-class ModernEra implements Era {
+class ModernEra implements Era, Dialect {
+  readonly carrier: Carrier;
   readonly #engine: Engine;
+  readonly #pipeline: Pipeline;
   readonly #own: ReadonlyMap<string, Method>;
-  readonly #inputs = new WeakMap<Call, InputRequests>();
   #asking?: Asking;
-  /** Cached JSON of results that stay the same object, for callers with and without a principal. */
-  readonly #texts = [new WeakMap<Result, string>(), new WeakMap<Result, string>()] as const;
   /** Beginning of every result, with the fields that are always the same. */
   readonly #head: string;
-  readonly #carrier: Carrier;
 
   constructor(engine: Engine) {
     this.#engine = engine;
-    this.#carrier = {
+    this.#pipeline = new Pipeline(engine);
+    this.carrier = {
       host: engine.host,
       hasResultTypes: true,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
@@ -86,8 +69,8 @@ class ModernEra implements Era {
           ? this.#inputsOf(call, this.#asking).ask(key, question)
           : this.#openInputs(call).then((inputs) => inputs.ask(key, question)),
       once: async (call, key, make) => await (await this.#openInputs(call)).once(key, make),
-      isAsking: (call) => !!this.#inputs.get(call)?.isOpen,
-      session: createSessionReader(engine.core, once((call) => readSessionData(engine.core, call))),
+      isAsking: ({ inputs }) => !!inputs?.isOpen,
+      session: createSessionReader(engine.core, (call) => (call.data ??= [readSessionData(engine.core, call)])[0]),
       subject: (call) => engine.registry.findSubject(call),
     };
     this.#own = new Map([["server/discover", discover(engine)]]);
@@ -95,14 +78,14 @@ class ModernEra implements Era {
   }
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
-    if (message.kind === "request") return this.#answer(message, link);
+    if (message.kind === "request") return this.#pipeline.answer(this, message, link);
     if (message.kind === "broken") return this.#refuse(link, { ...message, reason: "message" });
     if (message.kind === "notification") {
       const { core, registry, scheduler } = this.#engine;
       core.observing?.notify(message.method, link, { version: VERSION });
       link.inFlight.notify(message);
       const { [META_CAPABILITIES]: capabilities } = Object(message.params?._meta);
-      const source = { link, carrier: this.#carrier, client: { version: VERSION, capabilities }, executor: scheduler };
+      const source = { link, carrier: this.carrier, client: { version: VERSION, capabilities }, executor: scheduler };
       return registry.compiled("extensions")?.notify?.(message, source) ?? {};
     }
     const state = `Cannot accept a ${message.kind}: send one request or notification`;
@@ -114,53 +97,16 @@ class ModernEra implements Era {
     return { text: toFailure(id, { code, message }), status: 400 };
   }
 
-  #answer(message: Request, link: Link): Reply | Promise<Reply> {
-    const { id, method } = message;
-    const observed = this.#engine.core.observing?.observe(message, link);
-    try {
-      const reply = this.#find(message, link, observed);
-      // The closure holds nothing else of the message, because a subscription may last for days.
-      return reply instanceof Promise ? reply.catch((error) => this.#toFailed({ id, method, observed }, error)) : reply;
-    } catch (error) {
-      return this.#toFailed({ id, method, observed }, error);
-    }
+  find(name: string): Method | undefined {
+    return this.#own.get(name) ?? this.#engine.registry.methods.get(name);
   }
 
-  #toFailed({ id, method, observed }: Answered, error: unknown): Reply | Promise<Reply> {
-    const { core } = this.#engine;
-    const known = isMcpError(error) ? error : core.report(error, { method });
-    const reply = toErrorReply(id, known);
-    observed?.fail(known, isScopeError(known) ? 403 : reply.status);
-    return isScopeError(known)
-      ? import("../../core/auth.ts").then(({ toScopeReply }) => toScopeReply(core, known, reply))
-      : reply;
+  read(message: Request, link: Link, method: Method | undefined): ClientFacts {
+    return readEnvelope(message, link, { method, core: this.#engine.core });
   }
 
-  #find(message: Request, link: Link, observed?: RequestReport, admitted?: Call): Reply | Promise<Reply> {
-    const { core, registry } = this.#engine;
-    const method = this.#own.get(message.method) ?? registry.methods.get(message.method);
-    let call = admitted;
-    if (!call) {
-      const facts = readEnvelope(message, link, { method, core });
-      const entering = call = new Call(this.#carrier, link, message, facts);
-      if (observed) {
-        observed.identify(facts, method?.subject && call.params[method.subject]);
-        call.observed = observed;
-      }
-      if (core.admit) {
-        const admitting = this.#engine.scheduler.prepare(call, core.admit(call));
-        return admitting.then(() => this.#find(message, link, observed, entering));
-      }
-    }
-    if (message.method === "subscriptions/listen") return this.#listen(call);
-    if (!method) throw toUnknownMethod(message.method);
-    const { scheduler } = this.#engine;
-    // Fast path: as long as no lookup of a runner is asynchronous, the next one rarely is.
-    const isSlow = scheduler.preparing > 0;
-    const runner = isSlow ? scheduler.find(call, method) : method.find(call);
-    if (!(runner instanceof Promise)) return this.#prepare({ call, method, runner });
-    const finding = isSlow ? runner : scheduler.prepare(call, runner);
-    return finding.then((runner) => this.#prepare({ call, method, runner }));
+  serve(call: Call): Promise<Reply> | undefined {
+    if (call.method === "subscriptions/listen") return this.#listen(call);
   }
 
   // Loaded on demand, because most servers and clients never subscribe.
@@ -172,37 +118,20 @@ class ModernEra implements Era {
     return reply;
   }
 
-  // Until here, each error has its own HTTP status. From here on, the response may be a stream.
-  #prepare(found: Found, isChecked = false): Reply | Promise<Reply> {
-    const { call: { client, link }, method, runner } = found;
-    if (!isChecked && runner.headers && link.headers) return this.#checkParams(found, runner.headers, link.headers);
-    if (runner.scopes) requireScopes(this.#engine.core, found.call, runner.scopes);
-    if (runner.needs) requireCapabilities(client.capabilities, runner.needs, "run the call");
-    runner.check?.(found.call);
-    return !method.asks || isPlain(found.call) ? this.#run(found) : this.#restore(found);
-  }
-
-  async #checkParams(found: Found, wanted: readonly HeaderParam[], headers: HeaderReader): Promise<Reply> {
+  async checkParams({ params }: Call, wanted: readonly HeaderParam[], headers: HeaderReader): Promise<void> {
     const { checkParamHeaders } = await import("./param_headers.ts");
-    checkParamHeaders(wanted, headers, found.call.params.arguments);
-    return await this.#prepare(found, true);
+    checkParamHeaders(wanted, headers, params.arguments);
   }
 
-  #run(found: Found): Reply | Promise<Reply> {
-    const { call, method, runner } = found;
-    call.asks = !!method.asks;
-    const outcome = this.#engine.scheduler.run(call, runner);
-    if (!(outcome instanceof Promise)) return this.#toReply(found, outcome);
-    call.link.wait();
-    return outcome.then((outcome) => this.#toReply(found, outcome));
+  restore(call: Call): Promise<void> | undefined {
+    return isPlain(call) ? undefined : this.#restore(call);
   }
 
-  async #restore(found: Found): Promise<Reply> {
-    const inputs = await this.#openInputs(found.call);
+  async #restore(call: Call): Promise<void> {
+    const inputs = await this.#openInputs(call);
     await inputs.restore();
     // With a slot, so that a busy server does not use up an answer.
-    if (inputs.isSingleUse) await this.#engine.scheduler.prepareWith(found.call, () => inputs.spend());
-    return await this.#run(found);
+    if (inputs.isSingleUse) await this.#engine.scheduler.prepareWith(call, () => inputs.spend());
   }
 
   // Loaded on demand, because most servers never ask.
@@ -215,49 +144,20 @@ class ModernEra implements Era {
   }
 
   #inputsOf(call: Call, { InputRequests }: Asking): InputRequests {
-    let inputs = this.#inputs.get(call);
-    if (!inputs) this.#inputs.set(call, inputs = new InputRequests(this.#engine, call));
+    if (call.inputs instanceof InputRequests) return call.inputs;
+    const inputs = new InputRequests(this.#engine, call);
+    call.inputs = inputs;
     return inputs;
   }
 
-  // An open question takes precedence over the outcome of a handler that unwinds without its answer.
-  #toReply(found: Found, outcome: Outcome): Reply | Promise<Reply> {
-    const { call, method } = found;
-    if (!outcome) {
-      call.observed?.cancel();
-      return {};
-    }
-    const inputs = method.asks ? this.#inputs.get(call) : undefined;
-    if (inputs?.isOpen) {
-      return inputs.toResult().then((result) => {
-        const text = this.#stamp(found, result);
-        call.observed?.succeed(result);
-        return { text: toSuccess(call.id, text) };
-      });
-    }
-    const { result, error } = outcome;
-    if (error) throw error;
-    // Not shared if middleware may change the result, or if the call brings answers, which affect its hints.
-    const isShared = method.stable && !this.#engine.core.hasMiddleware && isPlain(call);
-    const texts = isShared ? this.#texts[call.link.principal ? 1 : 0] : undefined;
-    let text = texts?.get(result);
-    if (text === undefined) {
-      text = this.#stamp(found, result);
-      texts?.set(result, text);
-    }
-    call.observed?.succeed(result);
-    return { text: toSuccess(call.id, text) };
+  // Answers affect the hints of a result.
+  toTextName(call: Call): string | undefined {
+    if (isPlain(call)) return call.link.principal ? "principal" : "anonymous";
   }
 
   // The common fields are spliced into the JSON text, so that no call copies its result.
-  #stamp({ call, runner: { cache } }: Found, result: Result): string {
+  stamp({ call, runner: { cache } }: Found, result: Result, text: string): string {
     const { link: { principal } } = call;
-    const { core } = this.#engine;
-    const { resultBytes } = core.limits.calls;
-    let text = JSON.stringify(result);
-    if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {
-      throw toTooLong(call, resultBytes);
-    }
     let hints = "";
     if (cache) {
       // Results that depend on answers must not be cached, because answers are not part of the cache key.
@@ -272,28 +172,24 @@ class ModernEra implements Era {
     // A handler cannot choose the type, only the library and extensions can.
     const resultType = readResultType(result);
     const { resultType: _, ...fields } = result;
-    text = JSON.stringify({
+    const typed = JSON.stringify({
       resultType: resultType ?? "complete",
       ...fields,
-      _meta: { [META_SERVER]: core.info, ...meta ?? {} },
+      _meta: { [META_SERVER]: this.#engine.core.info, ...meta ?? {} },
     });
-    return `${text.slice(0, -1)}${resultType === undefined ? hints : ""}}`;
+    return `${typed.slice(0, -1)}${resultType === undefined ? hints : ""}}`;
+  }
+
+  writeError({ id, observed }: Answered, error: McpError): Reply {
+    const reply = toErrorReply(id, error);
+    observed?.fail(error, isScopeError(error) ? 403 : reply.status);
+    return reply;
   }
 }
 
 /** Tests whether a call brings no answers to questions. */
 function isPlain({ params }: Call): boolean {
   return params.requestState === undefined && params.inputResponses === undefined;
-}
-
-/** Computes a value for each call once. */
-function once(compute: (call: Call) => unknown): (call: Call) => unknown {
-  const known = new WeakMap<Call, readonly [unknown]>();
-  return (call) => {
-    let found = known.get(call);
-    if (!found) known.set(call, found = [compute(call)]);
-    return found[0];
-  };
 }
 
 function toErrorReply(id: Id, error: McpError): Reply {

@@ -1,0 +1,196 @@
+/**
+ * The order in which a request is served, the same in every era: observe, read, admit, find (with `allow`), header
+ * parameters, scopes, needs, limits, answers, schedule, reply.
+ *
+ * @module
+ */
+import { isMcpError, type McpError } from "../protocol/errors.ts";
+import { type Id, type Request, type Result, toSuccess } from "../protocol/jsonrpc.ts";
+import { isWithin } from "../protocol/weight.ts";
+import type { HeaderParam } from "../schema/header_params.ts";
+import { Call, type Carrier, toTooLong } from "./call.ts";
+import type { ClientFacts } from "./context.ts";
+import type { Engine } from "./era.ts";
+import type { Method, Outcome, Runner } from "./feature.ts";
+import type { InFlight } from "./in_flight.ts";
+import type { HeaderReader, Link, Reply } from "./link.ts";
+import type { RequestReport } from "./observer.ts";
+import { requireCapabilities } from "./question.ts";
+import { toUnknownMethod } from "./registry.ts";
+import { isScopeError, requireScopes } from "./scopes.ts";
+
+/** A call with its runner. */
+export interface Found {
+  readonly call: Call;
+  readonly method: Method;
+  readonly runner: Runner;
+}
+
+/** A request that gets a reply. */
+export interface Answered {
+  readonly id: Id;
+  readonly method: string;
+  readonly subject?: string;
+  readonly observed?: RequestReport;
+}
+
+/** What differs between the eras. */
+export interface Dialect {
+  /** Sends what the calls send. */
+  readonly carrier: Carrier;
+  /** The calls among which ids are unique. Defaults to those of the link. */
+  readonly inFlight?: InFlight;
+  /** Finds a method that every handler has. */
+  find(name: string): Method | undefined;
+  /** Reads the facts about the client. Throws the error for the client. */
+  read(message: Request, link: Link, method: Method | undefined): ClientFacts;
+  /** Serves a method that no handler has, such as a subscription. Returns `undefined` if it does not know it either. */
+  serve(call: Call): Reply | Promise<Reply> | undefined;
+  /** Checks the parameters that clients repeat in HTTP headers. */
+  checkParams?(call: Call, wanted: readonly HeaderParam[], headers: HeaderReader): Promise<void>;
+  /** Restores the answers that a call brings. Returns `undefined` if it brings none. */
+  restore?(call: Call): Promise<void> | undefined;
+  /** Returns the name of the texts that calls like this one share. `undefined` if its text is its own. */
+  toTextName(call: Call): string | undefined;
+  /** Converts a result to the revision of the client. */
+  translate?(call: Call, result: Result): unknown;
+  /** Adds what every result of the revision has to the text of one. */
+  stamp?(found: Found, result: Result, text: string): string;
+  /** Writes an error, and reports it. */
+  writeError(request: Answered, error: McpError): Reply;
+}
+
+/** Serves the requests of one era. */
+export class Pipeline {
+  readonly #engine: Engine;
+  /** JSON of results that stay the same object, by the name that the dialect gives. */
+  readonly #texts = new Map<string, WeakMap<Result, string>>();
+
+  /** Creates the pipeline of an era. */
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  /** Serves a request. */
+  answer(dialect: Dialect, message: Request, link: Link): Reply | Promise<Reply> {
+    const { core } = this.#engine;
+    const observed = core.observing?.observe(message, link);
+    const method = dialect.find(message.method);
+    let call: Call | undefined;
+    try {
+      const client = dialect.read(message, link, method);
+      call = new Call(dialect.carrier, link, message, client, dialect.inFlight);
+      if (observed) call.observe(observed, method?.subject);
+      const reply = core.admit
+        ? this.#admit(dialect, call, method, core.admit(call))
+        : this.#find(dialect, call, method);
+      return reply instanceof Promise ? this.#guard(dialect, call, reply) : reply;
+    } catch (error) {
+      return this.#fail(dialect, call ?? { id: message.id, method: message.method, observed }, error);
+    }
+  }
+
+  /** Runs a call whose runner is found. */
+  run(dialect: Dialect, found: Found): Reply | Promise<Reply> {
+    const { call, runner } = found;
+    if (runner.headers && dialect.checkParams && call.link.headers) {
+      return dialect.checkParams(call, runner.headers, call.link.headers).then(() => this.#check(dialect, found));
+    }
+    return this.#check(dialect, found);
+  }
+
+  // In a method of its own, because a closure keeps all that its method has: the message, as long as a subscription.
+  #guard(dialect: Dialect, call: Call, reply: Promise<Reply>): Promise<Reply> {
+    return reply.catch((error) => this.#fail(dialect, call, error));
+  }
+
+  #admit(dialect: Dialect, call: Call, method: Method | undefined, admitted: Promise<void>): Promise<Reply> {
+    return this.#engine.scheduler.prepare(call, admitted).then(() => this.#find(dialect, call, method));
+  }
+
+  #find(dialect: Dialect, call: Call, method: Method | undefined): Reply | Promise<Reply> {
+    if (!method) {
+      const reply = dialect.serve(call);
+      if (reply) return reply;
+      throw toUnknownMethod(call.method);
+    }
+    const { scheduler } = this.#engine;
+    // Fast path: as long as no lookup of a runner is asynchronous, the next one rarely is.
+    const isSlow = scheduler.preparing > 0;
+    const runner = isSlow ? scheduler.find(call, method) : method.find(call);
+    if (!(runner instanceof Promise)) return this.run(dialect, { call, method, runner });
+    const finding = isSlow ? runner : scheduler.prepare(call, runner);
+    return finding.then((runner) => this.run(dialect, { call, method, runner }));
+  }
+
+  // Until here, each error has its own HTTP status. From here on, the response may be a stream.
+  #check(dialect: Dialect, found: Found): Reply | Promise<Reply> {
+    const { call, method, runner } = found;
+    if (runner.scopes) requireScopes(this.#engine.core, call, runner.scopes);
+    if (runner.needs) requireCapabilities(call.client.capabilities, runner.needs, "run the call");
+    runner.check?.(call);
+    const restoring = method.asks ? dialect.restore?.(call) : undefined;
+    return restoring ? restoring.then(() => this.#schedule(dialect, found)) : this.#schedule(dialect, found);
+  }
+
+  #schedule(dialect: Dialect, found: Found): Reply | Promise<Reply> {
+    const { call, method, runner } = found;
+    if (method.asks) call.allowQuestions();
+    const outcome = this.#engine.scheduler.run(call, runner);
+    if (!(outcome instanceof Promise)) return this.#reply(dialect, found, outcome);
+    call.link.wait();
+    return outcome.then((outcome) => this.#reply(dialect, found, outcome));
+  }
+
+  // An open question takes precedence over the outcome of a handler that unwinds without its answer.
+  #reply(dialect: Dialect, found: Found, outcome: Outcome): Reply | Promise<Reply> {
+    const { call, method } = found;
+    if (!outcome) {
+      call.observed?.cancel();
+      return {};
+    }
+    const { inputs } = call;
+    if (inputs?.isOpen && inputs.toResult) {
+      return inputs.toResult().then((result) => this.#succeed(call, result, this.#write(dialect, found, result)));
+    }
+    const { result, error } = outcome;
+    if (error) throw error;
+    // Middleware may change the result.
+    const isShared = method.stable && !this.#engine.core.hasMiddleware;
+    const name = isShared ? dialect.toTextName(call) : undefined;
+    return this.#succeed(
+      call,
+      result,
+      name ? this.#share(dialect, found, result, name) : this.#write(dialect, found, result),
+    );
+  }
+
+  #succeed(call: Call, result: Result, text: string): Reply {
+    call.observed?.succeed(result);
+    return { text: toSuccess(call.id, text) };
+  }
+
+  #share(dialect: Dialect, found: Found, result: Result, name: string): string {
+    let texts = this.#texts.get(name);
+    if (!texts) this.#texts.set(name, texts = new WeakMap());
+    let text = texts.get(result);
+    if (text === undefined) texts.set(result, text = this.#write(dialect, found, result));
+    return text;
+  }
+
+  #write(dialect: Dialect, found: Found, result: Result): string {
+    const { resultBytes } = this.#engine.core.limits.calls;
+    const text = JSON.stringify(dialect.translate ? dialect.translate(found.call, result) : result);
+    if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) throw toTooLong(found.call, resultBytes);
+    return dialect.stamp ? dialect.stamp(found, result, text) : text;
+  }
+
+  #fail(dialect: Dialect, request: Answered, error: unknown): Reply | Promise<Reply> {
+    const { core } = this.#engine;
+    const known = isMcpError(error) ? error : core.report(error, request);
+    const reply = dialect.writeError(request, known);
+    return isScopeError(known)
+      ? import("./auth.ts").then(({ toScopeReply }) => toScopeReply(core, known, reply))
+      : reply;
+  }
+}

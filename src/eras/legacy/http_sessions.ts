@@ -1,0 +1,225 @@
+/**
+ * Serves sessions over HTTP.
+ *
+ * @see specification/2025-11-25/basic/transports (Session Management)
+ * @module
+ */
+import { isMcpError, toBusy } from "../../protocol/errors.ts";
+import { type Batch, type Id, isId, isObject, type Request, toFailure } from "../../protocol/jsonrpc.ts";
+import { watchCaller } from "../../core/caller_watch.ts";
+import type { Call } from "../../core/call.ts";
+import type { Link, Reply } from "../../core/link.ts";
+import { countSubscriber } from "../../core/watching.ts";
+import { refuse, refuseBusy, toFacts, UNKNOWN_SESSION } from "./error_replies.ts";
+import { initialize } from "./initialize.ts";
+import type { MessageServer, Readable } from "./message_server.ts";
+import type { HttpSession, Sessions } from "./session.ts";
+import type { DialectParts } from "./session_dialect.ts";
+import type { Session } from "./session_state.ts";
+import { toNoId } from "./versions.ts";
+
+/** A message and where it came from. */
+interface Received {
+  readonly message: Readable;
+  readonly link: Link;
+}
+
+/** A session over HTTP, or the reply if it is not found. */
+type FoundSession =
+  | { readonly session: HttpSession; readonly refusal?: undefined }
+  | { readonly session?: undefined; readonly refusal: Reply };
+
+/** The sessions over HTTP. */
+export class HttpSessions {
+  readonly #parts: DialectParts;
+  readonly #server: MessageServer;
+  /** Subscribes to changes. */
+  readonly #watch: () => void;
+  /** Loaded with the first request that needs them. Without them, stdio starts in two thirds of the time. */
+  #sessions?: Sessions;
+  #loading?: Promise<Sessions>;
+
+  /** Creates an empty set of sessions. */
+  constructor(parts: DialectParts, server: MessageServer, watch: () => void) {
+    this.#parts = parts;
+    this.#server = server;
+    this.#watch = watch;
+  }
+
+  /** Every session of this endpoint that the process knows. */
+  get known(): Iterable<Session> {
+    return this.#sessions?.known ?? [];
+  }
+
+  /** Returns the session of a request if it is in memory. */
+  find(link: Link): Session | undefined {
+    const id = link.headers?.get("mcp-session-id");
+    return id ? this.#sessions?.find(id, link) : undefined;
+  }
+
+  /** Drops the state of idle sessions. Their ids stay valid. */
+  rest(): void {
+    this.#sessions?.rest();
+  }
+
+  /** Closes the connection of a call but not the call, if the client can resume the stream. */
+  release({ link }: Call, retryMs: number | undefined): void {
+    if (this.#sessions?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
+  }
+
+  /** Opens a standalone stream. */
+  async attach(link: Link): Promise<Reply> {
+    const { session, refusal } = await this.#find(link);
+    if (!session) return refusal;
+    const { account } = link;
+    // The client can open it again, and continue with the last event that it has.
+    const stream = account.openStream(() => {
+      link.release();
+      return true;
+    });
+    if (!stream) {
+      const problem = "open the stream: too many are open (streams.open, streams.openPerClient)";
+      return refuseBusy(this.#parts.engine.core, link, session.client, toBusy(problem));
+    }
+    const { principal, http } = link;
+    const caller = { principal, recheck: http?.toRecheck?.(principal) };
+    const stopExpiry = watchCaller(this.#parts.engine.core.ticker, caller, () => link.release());
+    try {
+      await session.streams.attach(link, link.headers?.get("last-event-id") ?? null);
+      return {};
+    } catch (error) {
+      if (!isMcpError(error)) throw error;
+      this.#parts.engine.core.observing?.refuse(link, { ...toFacts(error), status: 400, reason: "session" });
+      return { text: toFailure(toNoId(session.client.version), error), status: 400 };
+    } finally {
+      stream.end();
+      stopExpiry();
+    }
+  }
+
+  /** Ends a session for its client. */
+  async detach(link: Link): Promise<Reply> {
+    const { headers, version } = link;
+    const id = headers?.get("mcp-session-id");
+    if (typeof id !== "string") return this.#refuseBare(link);
+    const { core } = this.#parts.engine;
+    try {
+      switch (await (await this.#open()).close(id, link)) {
+        case "ended":
+          return { status: 204 };
+        case "waiting":
+          throw toBusy("end the session at all instances: the store does not answer, and the end waits for it");
+        case "full":
+          throw toBusy("end the session: too many ends wait for the store, so it goes on");
+        case "unknown":
+          return refuse(core, link, { ...UNKNOWN_SESSION, version });
+      }
+    } catch (error) {
+      return refuseBusy(core, link, { version }, error);
+    }
+  }
+
+  /** Serves `initialize`. */
+  initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
+    this.#watch();
+    return initialize(this.#parts, { message, link }, {
+      prepare: async () => typeof id === "string" && !!await (await this.#open()).open(id, link),
+      open: async (client, { data }) => {
+        const sessions = await this.#open();
+        return { "mcp-session-id": await sessions.create(client, link, data?.[0]) };
+      },
+    });
+  }
+
+  /** Serves a message with this session id, or without one. */
+  accept(id: string | null | undefined, message: Readable, link: Link): Reply | Promise<Reply> {
+    if (typeof id !== "string") return this.#acceptBare(message, link);
+    const session = this.#sessions?.find(id, link);
+    return session && this.#sessions
+      ? this.#serveReplayed(this.#sessions, session, { message, link })
+      : this.#openAndServe(id, message, link);
+  }
+
+  async #find(link: Link): Promise<FoundSession> {
+    const { headers, version } = link;
+    const id = headers?.get("mcp-session-id");
+    if (typeof id !== "string") return { refusal: this.#refuseBare(link) };
+    this.#watch();
+    const sessions = await this.#open();
+    try {
+      const session = await sessions.open(id, link);
+      return session
+        ? { session }
+        : { refusal: refuse(this.#parts.engine.core, link, { ...UNKNOWN_SESSION, version }) };
+    } catch (error) {
+      return { refusal: refuseBusy(this.#parts.engine.core, link, { version }, error) };
+    }
+  }
+
+  async #open(): Promise<Sessions> {
+    const count = (session: Session, uri: string) =>
+      countSubscriber(this.#parts.engine, uri, this.#server.callOf(session));
+    const { core, accounts } = this.#parts.engine;
+    const parts = { core, accounts, count };
+    const load = async () => new (await import("./session.ts")).Sessions(parts);
+    try {
+      return this.#sessions = await (this.#loading ??= load());
+    } catch (error) {
+      // A later attempt may succeed.
+      this.#loading = undefined;
+      throw error;
+    }
+  }
+
+  async #openAndServe(id: string, message: Readable, link: Link): Promise<Reply> {
+    const { version } = link;
+    let session;
+    this.#watch();
+    const sessions = await this.#open();
+    try {
+      session = await sessions.open(id, link);
+    } catch (error) {
+      return refuseBusy(this.#parts.engine.core, link, { message, version }, error);
+    }
+    return session
+      ? await this.#serveReplayed(sessions, session, { message, link })
+      : refuse(this.#parts.engine.core, link, { ...UNKNOWN_SESSION, message, version });
+  }
+
+  // Some clients lose their session id. Each of their requests is served by itself, as if the client had no
+  // capabilities.
+  #acceptBare(message: Readable, link: Link): Reply | Promise<Reply> {
+    if (this.#parts.engine.core.requiresSession) return this.#refuseBare(link, message);
+    return this.#server.serve(this.#server.toBare(link), message, link);
+  }
+
+  #refuseBare(link: Link, message?: Readable): Reply {
+    const rejected = { message, version: link.version, reason: "session" } as const;
+    if (this.#parts.engine.core.requiresSession) {
+      return refuse(this.#parts.engine.core, link, {
+        ...rejected,
+        status: 400,
+        state: "it has no Mcp-Session-Id; initialize first",
+      });
+    }
+    const state = "without an Mcp-Session-Id, use POST";
+    return {
+      ...refuse(this.#parts.engine.core, link, { ...rejected, status: 405, state }),
+      headers: { allow: "POST" },
+    };
+  }
+
+  // A response that becomes a stream can be resumed over another connection. The responses of a batch share one stream.
+  #serveReplayed(sessions: Sessions, session: HttpSession, { message, link }: Received): Reply | Promise<Reply> {
+    if (message.kind !== "request" && message.kind !== "batch") return this.#server.serve(session, message, link);
+    const replayed = sessions.wrap(session, link);
+    const reply = this.#server.serve(session, message, replayed);
+    const id = message.kind === "request" ? message.id : findId(message);
+    return reply instanceof Promise ? reply.then((reply) => replayed.finish(reply, id)) : replayed.finish(reply, id);
+  }
+}
+
+/** The id of the first request of a batch. */
+function findId({ items }: Batch): Id | undefined {
+  for (const item of items) if (isObject(item) && "method" in item && isId(item.id)) return item.id;
+}

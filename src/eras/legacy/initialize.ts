@@ -1,0 +1,106 @@
+/**
+ * Serves `initialize`, which opens a session.
+ *
+ * @see specification/2025-11-25/basic/lifecycle
+ * @module
+ */
+import { INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
+import { type Request, toFailure, toSuccess } from "../../protocol/jsonrpc.ts";
+import { Call } from "../../core/call.ts";
+import type { Outcome } from "../../core/feature.ts";
+import { type Link, type Reply, toHints } from "../../core/link.ts";
+import type { RequestReport } from "../../core/observer.ts";
+import { readSessionData } from "../../core/session_data.ts";
+import { toErrorReply } from "./error_replies.ts";
+import { readOffer, toAgreement } from "./handshake.ts";
+import { type DialectParts, SessionCarrier } from "./session_dialect.ts";
+import type { Session, SessionFacts } from "./session_state.ts";
+import { toSilent } from "./silent_link.ts";
+
+/** A request and where it came from. */
+export interface ReceivedRequest {
+  readonly message: Request;
+  readonly link: Link;
+}
+
+/** How a session is opened once it is negotiated. */
+export interface SessionOpening {
+  /** Whether the request belongs to a session that is open already. */
+  readonly prepare?: () => Promise<boolean>;
+  /** Opens the session. Returns the headers of the response. */
+  open(client: SessionFacts, home: Pick<Session, "data">): Headers | undefined | Promise<Headers | undefined>;
+}
+
+type Headers = Reply["headers"];
+
+interface Agreeing {
+  readonly client: SessionFacts;
+  /** Gets what the server's `session` returns. */
+  readonly home: Pick<Session, "data">;
+  readonly observed?: RequestReport;
+}
+
+/** Negotiates a session. `open` creates it, and returns the headers of the response. */
+export async function initialize(
+  parts: DialectParts,
+  received: ReceivedRequest,
+  { prepare, open }: SessionOpening,
+): Promise<Reply> {
+  const { message, link } = received;
+  const { core } = parts.engine;
+  const observed = core.observing?.observe(message, link);
+  // Over HTTP, the first request in the session connects.
+  const ready = link.http ? undefined : parts.engine.changes.connect?.();
+  if (ready) await ready;
+  try {
+    if (prepare && await prepare()) throw toKnown();
+    const client = readOffer(message.params);
+    observed?.identify(client);
+    await core.admit?.({ method: message.method, link, client, observed });
+    const runs = core.hasMiddleware || core.session;
+    if (!runs) observed?.start();
+    const home: Pick<Session, "data"> = {};
+    const outcome = runs
+      ? await agree(parts, received, { client, home, observed })
+      : { result: toAgreement(parts.engine, client) };
+    if (!outcome) {
+      observed?.cancel();
+      return {};
+    }
+    // Without status 400, because clients would then fall back to the HTTP+SSE transport.
+    if (outcome.error) return toErrorReply(message, outcome.error, observed);
+    const opened = open(client, home);
+    const headers = opened instanceof Promise ? await opened : opened;
+    observed?.succeed(outcome.result);
+    return { text: toSuccess(message.id, JSON.stringify(outcome.result)), headers };
+  } catch (error) {
+    const known = isMcpError(error) ? error : core.report(error, { method: message.method });
+    const { status = 400, headers } = toHints(known) ?? {};
+    observed?.fail(known, status);
+    return { text: toFailure(message.id, known), status, headers };
+  }
+}
+
+// The response has the session id in a header, so no stream may start before it.
+async function agree(
+  parts: DialectParts,
+  { message, link }: ReceivedRequest,
+  { client, home, observed }: Agreeing,
+): Promise<Outcome> {
+  const { core, scheduler } = parts.engine;
+  const { http, headers, version } = link;
+  const carrier = new SessionCarrier(parts, home);
+  const call = new Call(carrier, { ...toSilent(link), http, headers, version }, message, client);
+  if (observed) call.observe(observed, undefined);
+  const run = () => {
+    const data = readSessionData(core, call);
+    if (data !== undefined) home.data = [data];
+    return toAgreement(parts.engine, client);
+  };
+  return await scheduler.run(call, { run });
+}
+
+/** Creates the error for a session that is open already. */
+export function toKnown(): McpError {
+  return new McpError(INVALID_REQUEST, "Cannot initialize: this session is initialized already");
+}

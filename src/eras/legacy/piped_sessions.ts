@@ -1,0 +1,139 @@
+/**
+ * Sessions on stdio and sockets, which end with their connection.
+ *
+ * @see specification/2025-11-25/basic/lifecycle
+ * @module
+ */
+import { toBusy } from "../../protocol/errors.ts";
+import type { Notification, Request } from "../../protocol/jsonrpc.ts";
+import { countIndexes, toWeight } from "../../protocol/weight.ts";
+import type { InFlight } from "../../core/in_flight.ts";
+import type { Link, Reply } from "../../core/link.ts";
+import { createNotifier } from "../../core/watching.ts";
+import { refuse, refuseBusy } from "./error_replies.ts";
+import { initialize, toKnown } from "./initialize.ts";
+import type { MessageServer, Readable } from "./message_server.ts";
+import type { DialectParts } from "./session_dialect.ts";
+import { announce, createSession, endSubscriptions, type Session, type SessionFacts } from "./session_state.ts";
+
+/** A session that is being opened. */
+interface Opening {
+  /** The response to `initialize`. */
+  readonly reply: Promise<Reply>;
+  /** Number of messages that wait for it. */
+  waiting: number;
+}
+
+/** Maximum number of messages that wait for the response to `initialize`. */
+const MAX_EARLY = 8;
+
+/** The sessions on stdio and sockets. */
+export class PipedSessions {
+  readonly #parts: DialectParts;
+  readonly #server: MessageServer;
+  readonly #known = new Map<InFlight, Session>();
+  /** Sessions that are being opened. */
+  readonly #opening = new Map<InFlight, Opening>();
+
+  /** Creates an empty set of sessions. */
+  constructor(parts: DialectParts, server: MessageServer) {
+    this.#parts = parts;
+    this.#server = server;
+  }
+
+  /** All open sessions. */
+  get known(): Iterable<Session> {
+    return this.#known.values();
+  }
+
+  /** Returns the session of a connection. */
+  find({ inFlight }: Link): Session | undefined {
+    return this.#known.get(inFlight);
+  }
+
+  /** Serves `initialize`. */
+  initialize(message: Request, link: Link): Promise<Reply> {
+    const { inFlight } = link;
+    const reply = initialize(this.#parts, { message, link }, {
+      open: (client, { data }) => this.#open(client, link, data),
+    }).finally(() => {
+      if (this.#opening.get(inFlight) === opening) this.#opening.delete(inFlight);
+    });
+    const opening: Opening = { reply, waiting: 0 };
+    this.#opening.set(inFlight, opening);
+    return reply;
+  }
+
+  #open(client: SessionFacts, link: Link, data: Session["data"]): undefined {
+    if (this.#known.has(link.inFlight)) throw toKnown();
+    const { core } = this.#parts.engine;
+    const { inFlight, account, principal, transport } = link;
+    const notify = createNotifier((text) => link.send(text));
+    const session = createSession(core, client, { account, notify, caller: principal, inFlight, transport });
+    session.data = data;
+    this.#known.set(inFlight, session);
+    announce(core, session, "created");
+    link.wait({ lost: () => this.#end(session) });
+  }
+
+  // Some clients send more before they have the response to `initialize`.
+  async #acceptAfter(opening: Opening, message: Readable, link: Link): Promise<Reply> {
+    const { account } = link;
+    const bytes = weigh(message);
+    if (!account.hold(bytes)) {
+      const problem = "serve the request: too much memory is used (memory.bytesPerClient, memory.bytes)";
+      return refuseBusy(this.#parts.engine.core, link, { message }, toBusy(problem));
+    }
+    opening.waiting++;
+    try {
+      await opening.reply;
+    } finally {
+      account.free(bytes);
+    }
+    // The response is written first.
+    for (let turns = 8; turns; turns--) await undefined;
+    return await this.accept(message, link);
+  }
+
+  /** Serves a message. */
+  accept(message: Readable, link: Link): Reply | Promise<Reply> {
+    const session = this.#known.get(link.inFlight);
+    if (session) return this.#server.serve(session, message, link);
+    const opening = this.#opening.get(link.inFlight);
+    if (opening && opening.waiting < MAX_EARLY) return this.#acceptAfter(opening, message, link);
+    // On stdio and sockets, a cancellation does not show which era it belongs to.
+    if (message.kind === "notification") {
+      this.#server.observe(message, link);
+      return takeNotification(link.inFlight, message);
+    }
+    if (message.kind === "request" && message.method === "ping") {
+      return this.#server.serve(this.#server.toBare(link), message, link);
+    }
+    return refuse(this.#parts.engine.core, link, {
+      message,
+      status: 400,
+      state: "initialize first",
+      reason: "session",
+    });
+  }
+
+  #end(session: Session): void {
+    const { inFlight, account, held } = session;
+    this.#known.delete(inFlight);
+    account.free(held);
+    announce(this.#parts.engine.core, session, "ended", "disconnected");
+    endSubscriptions(session);
+  }
+}
+
+/** Returns the bytes of memory that a message takes. */
+function weigh(message: Readable): number {
+  if ("weight" in message) return message.weight;
+  const text = JSON.stringify(message);
+  return toWeight(text, { max: 0, indexes: countIndexes(text) });
+}
+
+function takeNotification(inFlight: InFlight, notification: Notification): Reply {
+  inFlight.notify(notification);
+  return {};
+}

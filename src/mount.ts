@@ -142,7 +142,7 @@ function normalize(path: string): string {
 }
 
 async function refusePath(): Promise<Response> {
-  const { toRefusal } = await import("./transports/http/exchange.ts");
+  const { toRefusal } = await import("./transports/http/refusals.ts");
   return toRefusal(NOT_FOUND);
 }
 

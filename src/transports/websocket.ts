@@ -18,17 +18,16 @@ import { isWithin } from "../protocol/weight.ts";
 import { type Account, type Drop, Holding } from "../core/account.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
-import { RETRY_AFTER } from "../core/link.ts";
-import type { RefusalReason } from "../core/observer.ts";
 import { type Recheck, watchCaller } from "../core/caller_watch.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import type { ConnectionInfo } from "./http/access.ts";
 import { readPath } from "./http/access_options.ts";
-import { enterCaller, respondToFault, toEntryFault } from "./http/enter.ts";
+import { enterCaller } from "./http/enter.ts";
 import { checkTemplate } from "./http/path_template.ts";
 import type { FindSpot } from "./http/upgrades.ts";
 import type { HttpEntry } from "./http/lazy_endpoint.ts";
+import { findRefusal, type Refusal, refuseInText, toFault, toOverload } from "./http/refusals.ts";
 import { Outbox } from "./outbox.ts";
 import { openPipe, type Pipe, type PipeServer } from "./channel.ts";
 
@@ -133,21 +132,21 @@ class SocketEndpoint {
     try {
       await core.prepare?.();
     } catch (error) {
-      return await respondToFault(core, error);
+      return toFault(core, error);
     }
     const { check, account: findAccount } = (await lazy.load()).parts;
     const refusal = check(request, info, { isUpgrade: true });
-    if (refusal) return await refusal;
-    if (!find && new URL(request.url).pathname !== this.#path) return this.#refuse(request, NOT_HERE);
+    if (refusal) return refusal;
+    if (!find && new URL(request.url).pathname !== this.#path) return this.#refuse(NOT_HERE);
     const entered = await this.#enter(request, info);
     if (entered instanceof Response) return entered;
     // Meanwhile the server may have closed, which would never close this socket.
     const late = check(request, info, { isUpgrade: true });
-    if (late) return await late;
+    if (late) return late;
     const account = findAccount(request, info, entered.principal);
     const owner: Owner = { ...entered, account };
     const place = takeSocket(account, () => owner.drop?.() ?? false);
-    if (!(place instanceof Holding)) return this.#refuse(request, place, entered.principal);
+    if (!(place instanceof Holding)) return this.#refuse(place, entered.principal);
     owner.place = place;
     return this.#upgrade(request, info, owner);
   }
@@ -198,19 +197,17 @@ class SocketEndpoint {
     let principal: Principal | undefined;
     try {
       const spot = await find?.({ template: this.#path, request, info });
-      if (find && !spot) return this.#refuse(request, NOT_HERE);
+      if (find && !spot) return this.#refuse(NOT_HERE);
       const entered = await enterCaller(http, request, info, { transport: "websocket", route: spot?.route });
       if (entered instanceof Response) return entered;
       ({ principal } = entered);
       const endpoint = await spot?.open();
       return spot && !endpoint
-        ? this.#refuse(request, NOT_HERE, principal)
+        ? this.#refuse(NOT_HERE, principal)
         : { principal, endpoint, recheck: entered.seen?.toRecheck?.(principal) };
     } catch (error) {
-      const fault = await toEntryFault(http.core, error);
-      return fault instanceof Response
-        ? fault
-        : this.#refuse(request, { status: 503, message: fault, reason: "limit" }, principal);
+      const refusal = findRefusal(error);
+      return refusal ? this.#refuse(refusal, principal) : toFault(http.core, error);
     }
   }
 
@@ -222,7 +219,7 @@ class SocketEndpoint {
     const runtime = info?.info ?? info;
     this.#admitted.add(owner);
     if (isUpgrader(runtime) && runtime.upgrade(request, { headers, data: owner })) return new Response(null);
-    return this.#giveBack(request, owner, 501, "this runtime has no WebSocket upgrade");
+    return this.#giveBack(owner, 501, "this runtime has no WebSocket upgrade");
   }
 
   #upgradeOnDeno(request: Request, isNamed: boolean, owner: Owner): Response {
@@ -232,7 +229,7 @@ class SocketEndpoint {
     } catch {
       // A header of the upgrade is missing.
     }
-    if (!upgraded) return this.#giveBack(request, owner, 400, "the upgrade request is incomplete");
+    if (!upgraded) return this.#giveBack(owner, 400, "the upgrade request is incomplete");
     const { socket, response } = upgraded;
     this.#open(socket, owner);
     socket.addEventListener("message", ({ data }) => this.receive(socket, data));
@@ -242,39 +239,26 @@ class SocketEndpoint {
   }
 
   /** Refuses a request whose socket was counted already. */
-  #giveBack(request: Request, owner: Owner, status: number, state: string): Response {
+  #giveBack(owner: Owner, status: number, state: string): Response {
     owner.place?.end();
     const message = `Cannot open the socket: ${state}`;
-    return this.#refuse(request, { status, message, reason: "upgrade" }, owner.principal);
+    return this.#refuse({ status, message, reason: "upgrade" }, owner.principal);
   }
 
-  #refuse(http: Request, refusal: Refused, principal?: Principal): Response {
-    const { status, message } = refusal;
-    this.#server[INTERNALS].http.core.observing?.refuse({ transport: "websocket", http, principal }, refusal);
-    return new Response(message, { status, headers: status === 503 ? RETRY_AFTER : undefined });
+  #refuse(refusal: Refusal, principal?: Principal): Response {
+    return refuseInText(this.#server[INTERNALS].http.core, refusal, { transport: "websocket", principal });
   }
 }
 
 /** Counts a socket of a client. Returns why the client may not open it. */
-function takeSocket(account: Account, drop: Drop): Holding | Refused {
-  const refuse = (state: string): Refused => ({
-    status: 503,
-    message: toBusy(`open the socket: ${state}`).message,
-    reason: "limit",
-  });
+function takeSocket(account: Account, drop: Drop): Holding | Refusal {
+  const refuse = (state: string) => toOverload(toBusy(`open the socket: ${state}`).message);
   // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
   if (!account.hold(0)) return refuse("too much memory is used (memory.bytesPerClient, memory.bytes)");
   return account.openStream(drop) ?? refuse("too many are open (streams.open, streams.openPerClient)");
 }
 
-const NOT_HERE: Refused = { status: 404, message: "Cannot open a socket here", reason: "path" };
-
-/** A rejected request. */
-interface Refused {
-  readonly status: number;
-  readonly message: string;
-  readonly reason: RefusalReason;
-}
+const NOT_HERE: Refusal = { status: 404, message: "Cannot open a socket here", reason: "path" };
 
 /** The client that opened a socket. */
 interface Owner {

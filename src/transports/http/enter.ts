@@ -3,9 +3,7 @@
  *
  * @module
  */
-import { BUSY, isMcpError } from "../../protocol/errors.ts";
 import type { Principal } from "../../core/context.ts";
-import type { Core } from "../../core/core.ts";
 import type { SeenRequest } from "../../core/link.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { EnterOptions } from "./authenticator.ts";
@@ -28,20 +26,6 @@ export async function enterCaller(
   const authenticator = await loadAuth?.();
   if (authenticator) return await authenticator.enter(request, info, options);
   const { readFront } = await import("./front_principal.ts");
-  const principal = readFront(core, request, { info, transport: options.transport });
+  const principal = readFront(core, { info, transport: options.transport });
   return principal instanceof Response ? principal : { principal };
-}
-
-/**
- * Returns the message for a client that may try again, or the response to any other error, such as one of `handlers`.
- * The runtime would show the client the error itself.
- */
-export async function toEntryFault(core: Core, error: unknown): Promise<string | Response> {
-  return isMcpError(error) && error.code === BUSY ? error.message : await respondToFault(core, error);
-}
-
-/** Reports an unexpected error, and creates the response to its request. */
-export async function respondToFault(core: Core, error: unknown): Promise<Response> {
-  const { toFault } = await import("./exchange.ts");
-  return toFault(core, error);
 }

@@ -3,8 +3,7 @@
  *
  * @module
  */
-import { toFailure } from "../../protocol/jsonrpc.ts";
-import { INTERNAL_ERROR, INVALID_REQUEST } from "../../protocol/errors.ts";
+import { INTERNAL_ERROR } from "../../protocol/errors.ts";
 import type { Account } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { Principal } from "../../core/context.ts";
@@ -21,10 +20,9 @@ import {
 import type { Aging } from "../../core/aging.ts";
 import type { Accepts } from "./accept.ts";
 import type { Receiver } from "./request_body.ts";
-import type { Unread } from "./unread.ts";
 import { COMMENT, type EventStream, type EventStreams, toEvent } from "./event_stream.ts";
+import { JSON_HEADERS, type Refusal, refuse, toRefusal } from "./refusals.ts";
 
-const JSON_HEADERS = { "content-type": "application/json" };
 const STREAM_HEADERS = {
   "content-type": "text/event-stream",
   "cache-control": "no-cache, no-transform",
@@ -119,11 +117,9 @@ export class Exchange implements Link, Receiver {
   }
 
   /** Rejects a request whose body is no longer awaited. */
-  abort(unread: Unread): void {
+  abort(refusal: Refusal): void {
     this.hasResponded = true;
-    const { status, message } = unread;
-    this.#parts.core.observing?.refuse(this, { status, reason: "body", code: INVALID_REQUEST, message });
-    this.#head.respond(toRefusal(unread));
+    this.#head.respond(refuse(this.#parts.core, refusal, this));
   }
 
   send(text: string, event?: EventFields): Promise<void> | undefined {
@@ -219,17 +215,6 @@ export class Exchange implements Link, Receiver {
     sliced.end();
     if (!isRefused) return new Response(sliced.toBody(), init);
     const message = "Cannot send the result: too much is unread (memory.bytesPerClient, memory.bytes)";
-    return toRefusal({ status: 503, message, headers: RETRY_AFTER }, INTERNAL_ERROR);
+    return toRefusal({ status: 503, message, headers: RETRY_AFTER, code: INTERNAL_ERROR });
   }
-}
-
-/** Creates the response to a rejected request. */
-export function toRefusal({ status, message, headers }: Unread, code: number = INVALID_REQUEST): Response {
-  const text = toFailure(undefined, { code, message });
-  return new Response(text, { status, headers: { ...JSON_HEADERS, ...headers } });
-}
-
-/** Reports an unexpected error, and creates the response to its request. */
-export function toFault(core: Core, error: unknown): Response {
-  return new Response(toFailure(undefined, core.report(error)), { status: 500, headers: JSON_HEADERS });
 }

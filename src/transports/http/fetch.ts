@@ -4,13 +4,11 @@
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @module
  */
-import { INVALID_REQUEST } from "../../protocol/errors.ts";
-import { type Incoming, NOT_UTF8, parseMessage, toFailure } from "../../protocol/jsonrpc.ts";
+import { type Incoming, NOT_UTF8, parseMessage } from "../../protocol/jsonrpc.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
-import { type Reply, RETRY_AFTER } from "../../core/link.ts";
-import type { RefusalReason } from "../../core/observer.ts";
+import type { Reply } from "../../core/link.ts";
 import { Aging } from "../../core/aging.ts";
 import { type Accepts, isJsonType, readAccept } from "./accept.ts";
 import {
@@ -23,10 +21,10 @@ import {
 } from "./access.ts";
 import type { Authenticator, EnterOptions, LoadAuthenticator } from "./authenticator.ts";
 import { EventStreams } from "./event_stream.ts";
-import { Exchange, type ExchangeParts, toFault, toRefusal } from "./exchange.ts";
+import { Exchange, type ExchangeParts } from "./exchange.ts";
 import type { ReadFront } from "./front_principal.ts";
 import { RequestBodies } from "./request_body.ts";
-import { INCOMPLETE, type Unread } from "./unread.ts";
+import { CLOSING, INCOMPLETE, type Refusal, refuse, toFault, toFaultReply, toMessage } from "./refusals.ts";
 import { HEAVY } from "./turns.ts";
 import type { HttpParts } from "./upgrades.ts";
 
@@ -46,11 +44,6 @@ export interface HttpOptions extends AccessOptions {
 
 /** Handles web-standard requests. The optional second argument comes from Deno, Bun or a router. */
 export type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
-
-/** A rejected request. */
-interface Rejection extends Unread {
-  readonly reason: RefusalReason;
-}
 
 const HTTP: EnterOptions = { transport: "http" };
 const BOTH: Accepts = { json: true, stream: true };
@@ -94,9 +87,10 @@ export class Endpoint {
 
   /** Parts that other HTTP transports share with the endpoint. */
   get parts(): HttpParts {
+    const engine = this.#engine;
     return {
       check: (request, info, caller) =>
-        this.#check(request, info, caller) ?? (this.#isClosing ? this.#refuse(request, CLOSING) : undefined),
+        this.#check(request, info, caller) ?? (this.#isClosing ? refuse(engine.core, CLOSING) : undefined),
       account: this.#exchanges.account,
       bodies: this.#bodies,
       streams: this.#streams,
@@ -104,9 +98,9 @@ export class Endpoint {
   }
 
   /** Refuses a request for another path. */
-  refusePath(request: Request): Promise<Response> {
+  refusePath(): Response {
     const message = toMessage(`the endpoint is ${this.#options.path}`);
-    return this.#refuse(request, { status: 404, message, reason: "path" });
+    return refuse(this.#engine.core, { status: 404, message, reason: "path" });
   }
 
   /** Stops accepting requests, and refuses those whose caller or body is not known yet. */
@@ -133,9 +127,9 @@ export class Endpoint {
       (headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget))
     ) {
       const refusal = this.#checkFirst(request, info);
-      if (refusal) return authenticator?.respond(request) ?? refusal;
+      if (refusal) return authenticator?.respond(request) ?? Promise.resolve(refusal);
     }
-    if (this.#isClosing) return this.#refuse(request, CLOSING);
+    if (this.#isClosing) return Promise.resolve(refuse(this.#engine.core, CLOSING));
     if (authenticator && !admitted && method !== "OPTIONS") {
       const entered = authenticator.enter(request, info, HTTP);
       admitted = authenticator.findAdmitted(entered);
@@ -144,15 +138,13 @@ export class Endpoint {
     const accept = headers.get("Accept");
     const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream) this.#lastAccept = accept;
-    const rejection = method === "POST"
-      ? checkPost(headers, accepts)
-      : this.#checkGetOrDelete(method, headers, accepts);
-    if (rejection) return this.#refuse(request, rejection);
+    const refusal = method === "POST" ? checkPost(headers, accepts) : this.#checkGetOrDelete(method, headers, accepts);
+    if (refusal) return Promise.resolve(refuse(this.#engine.core, refusal));
     let principal = admitted?.principal;
     if (!admitted && typeof info === "object" && info && "principal" in info) {
       const readFront = this.#readFront;
       if (!readFront) return this.#fetchWithFront(request, info);
-      const front = readFront(this.#engine.core, request, { info, transport: "http" });
+      const front = readFront(this.#engine.core, { info, transport: "http" });
       if (front instanceof Response) return Promise.resolve(front);
       principal = front;
     }
@@ -196,7 +188,7 @@ export class Endpoint {
   }
 
   async #post(exchange: Exchange, request: Request): Promise<void> {
-    let body: ArrayBuffer | Unread | undefined;
+    let body: ArrayBuffer | Refusal | undefined;
     try {
       body = await this.#bodies.read(request, exchange);
     } catch {
@@ -210,7 +202,7 @@ export class Endpoint {
       body = undefined; // Otherwise this function would keep it while it waits.
       exchange.finish(reply instanceof Promise ? await reply : reply);
     } catch (error) {
-      exchange.finish(this.#toFaultReply(error));
+      exchange.finish(toFaultReply(this.#engine.core, error));
     }
   }
 
@@ -219,12 +211,8 @@ export class Endpoint {
       const reply = method === "GET" ? this.#era.attach?.(exchange) : this.#era.detach?.(exchange);
       exchange.finish(await reply ?? {});
     } catch (error) {
-      exchange.finish(this.#toFaultReply(error));
+      exchange.finish(toFaultReply(this.#engine.core, error));
     }
-  }
-
-  #toFaultReply(error: unknown): Reply {
-    return { text: toFailure(undefined, this.#engine.core.report(error)), status: 200 };
   }
 
   // Not in `#post`, which would keep the message while it waits.
@@ -254,35 +242,24 @@ export class Endpoint {
     }
   }
 
-  #checkFirst(request: Request, info?: ConnectionInfo): Promise<Response> | undefined {
+  #checkFirst(request: Request, info?: ConnectionInfo): Response | undefined {
     const { path, isRouted } = this.#options;
     const refusal = this.#check(request, info);
     if (refusal) return refusal;
-    if (!isRouted && !isPath(request.url, path)) return this.refusePath(request);
+    if (!isRouted && !isPath(request.url, path)) return this.refusePath();
     const host = request.headers.get("host");
     if (host === null || !isKnownHost(host, this.#options)) return;
     this.#lastHost = host;
     this.#lastTarget = host + path;
   }
 
-  #check(request: Request, info?: ConnectionInfo, caller?: CallerOptions): Promise<Response> | undefined {
+  #check(request: Request, info?: ConnectionInfo, caller?: CallerOptions): Response | undefined {
     const refusal = checkCaller(request, info, this.#options, caller);
-    return refusal && this.#refuse(request, { ...refusal, message: toMessage(refusal.state) });
-  }
-
-  #refuse(http: Request, rejection: Rejection): Promise<Response> {
-    const { status, message, reason } = rejection;
-    this.#engine.core.observing?.refuse({ transport: "http", http }, {
-      status,
-      reason,
-      code: INVALID_REQUEST,
-      message,
-    });
-    return Promise.resolve(toRefusal(rejection));
+    return refusal && refuse(this.#engine.core, { ...refusal, message: toMessage(refusal.state) });
   }
 
   // GET and DELETE requests. The era decides what they open or end.
-  #checkGetOrDelete(method: string, headers: Headers, accepts: Accepts): Rejection | undefined {
+  #checkGetOrDelete(method: string, headers: Headers, accepts: Accepts): Refusal | undefined {
     if (!this.#era.attach || (method !== "GET" && method !== "DELETE")) {
       const message = toMessage(`for ${method.slice(0, 20)} use ${this.#allow}`);
       return { status: 405, message, headers: { allow: this.#allow }, reason: "verb" };
@@ -300,14 +277,7 @@ export class Endpoint {
   }
 }
 
-const CLOSING: Rejection = {
-  status: 503,
-  message: toMessage("the server is closing; try again later"),
-  headers: RETRY_AFTER,
-  reason: "closing",
-};
-
-function checkPost(headers: Headers, accepts: Accepts): Rejection | undefined {
+function checkPost(headers: Headers, accepts: Accepts): Refusal | undefined {
   const type = headers.get("Content-Type");
   if (type !== "application/json" && !isJsonType(type)) {
     return {
@@ -325,10 +295,6 @@ function checkPost(headers: Headers, accepts: Accepts): Rejection | undefined {
     const message = toMessage("Accept must list application/json and text/event-stream");
     return { status: 406, message, reason: "accept" };
   }
-}
-
-function toMessage(state: string): string {
-  return `Cannot serve the request: ${state}`;
 }
 
 // Tests whether a URL has this host and path, with at most a query. Comparing is faster than parsing. An absolute-form

@@ -9,7 +9,7 @@ import type { Principal } from "../../core/context.ts";
 import type { TransportName } from "../../core/observer.ts";
 import { readPrincipal } from "../../core/principal.ts";
 import type { ConnectionInfo } from "./access.ts";
-import { toFault, toRefusal } from "./exchange.ts";
+import { refuse, toFault, toMessage } from "./refusals.ts";
 
 /** Name of the place of such a principal, for errors. */
 export const FRONT = "fetch(request, { principal })";
@@ -23,7 +23,6 @@ export type ReadFront = typeof readFront;
  */
 export function readFront(
   core: Core,
-  http: Request,
   { info, transport }: { readonly info: ConnectionInfo | undefined; readonly transport: TransportName },
 ): Principal | Response | undefined {
   let principal;
@@ -35,8 +34,10 @@ export function readFront(
     return toFault(core, error);
   }
   if (principal.expiresAt === undefined || principal.expiresAt > core.ticker.clock.date()) return principal;
-  const refusal = { status: 401, message: `Cannot serve the request: ${EXPIRED}`, code: -31_401 };
-  core.observing?.refuse({ transport, http }, { ...refusal, reason: "authentication" });
-  const challenge = { scheme: "Bearer", params: { error: "invalid_token" } };
-  return toRefusal({ ...refusal, headers: toChallengeHeaders([challenge]) }, refusal.code);
+  const headers = toChallengeHeaders([{ scheme: "Bearer", params: { error: "invalid_token" } }]);
+  return refuse(
+    core,
+    { status: 401, message: toMessage(EXPIRED), headers, reason: "authentication", code: -31_401 },
+    { transport },
+  );
 }

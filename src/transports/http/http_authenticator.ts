@@ -35,9 +35,9 @@ import { readPrincipal } from "../../core/principal.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
 import type { Admitted, Authenticator, AuthenticatorParts, EnterOptions, OpenRoute } from "./authenticator.ts";
 import { AuthenticationLimits, CLOSED, toAuthPot, TOO_SLOW } from "./authentication_limits.ts";
-import { toFault, toRefusal } from "./exchange.ts";
 import { FRONT } from "./front_principal.ts";
 import { PathTemplate } from "./path_template.ts";
+import { refuse as refuseRequest, toFault, toMessage } from "./refusals.ts";
 import { toRequestPath } from "./request_path.ts";
 
 /** Authenticates callers. */
@@ -215,7 +215,7 @@ export class HttpAuthenticator implements Authenticator {
   }
 
   #refuse(entry: Entry, refusal: AuthRefusal): Response {
-    const { transport, request } = entry;
+    const { transport } = entry;
     const { status, reason = status === 401 ? "it needs valid credentials" : "the caller is not allowed" } = refusal;
     this.#core.observer.auth?.({ state: "refused", transport, status, reason });
     if (refusal.cause !== undefined) this.#core.report(refusal.cause);
@@ -232,9 +232,8 @@ export class HttpAuthenticator implements Authenticator {
       : toChallengeHeaders(challenges);
     // The codes are those of the statuses, outside the range that the specification reserves.
     const code = -31_000 - status;
-    const message = `Cannot serve the request: ${reason}`;
-    this.#core.observing?.refuse({ transport, http: request }, { status, message, code, reason: "authentication" });
-    return toRefusal({ status, message, headers }, code);
+    const refused = { status, message: toMessage(reason), headers, reason: "authentication", code } as const;
+    return refuseRequest(this.#core, refused, { transport });
   }
 
   #toChallenge(entry: Entry, refusal: AuthRefusal): Challenge {

@@ -9,7 +9,7 @@ import type { Limits } from "../../core/limits.ts";
 import { Aging } from "../../core/aging.ts";
 import type { Ticker } from "../../core/timers.ts";
 import { HEAVY, type Turn, type Turns } from "./turns.ts";
-import { TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow, type Unread } from "./unread.ts";
+import { type Refusal, TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow } from "./refusals.ts";
 
 /** Maximum bytes of a small body. Even thousands of them take little memory. */
 export const SMALL = 65_536;
@@ -27,7 +27,7 @@ interface IncomingBody {
   /** The place among all bodies over {@linkcode SMALL} bytes. */
   place?: Holding;
   /** Reason to stop reading. */
-  unread?: Unread;
+  refusal?: Refusal;
   /** Set when the body has arrived. */
   turn?: Turn;
 }
@@ -56,7 +56,7 @@ export class LargeBodies {
    *
    * Decode the body in microtasks: if it is over {@linkcode HEAVY} bytes, it is detached with the next timer.
    */
-  async read(request: Request, account: Account): Promise<ArrayBuffer | Unread> {
+  async read(request: Request, account: Account): Promise<ArrayBuffer | Refusal> {
     const { bodyBytes, bodyMs } = this.#limits;
     const length = request.headers.get("content-length");
     // An invalid length counts as too large.
@@ -78,7 +78,7 @@ export class LargeBodies {
     try {
       for (;;) {
         const { done, value } = await reader.read();
-        if (body.unread) return body.unread;
+        if (body.refusal) return body.refusal;
         if (done) {
           this.#ticker.cancel(deadline);
           buffer.trim(body.size);
@@ -88,14 +88,14 @@ export class LargeBodies {
             await body.turn.begun;
           }
           // There may have been no room for it, or it had to make room for others.
-          return body.unread ?? buffer.lend();
+          return body.refusal ?? buffer.lend();
         }
         const from = body.size;
         body.size += value.length;
         if (body.size > bodyBytes) return TOO_LARGE;
         if (!this.#hold(body)) lose();
         if (body.size > SMALL) this.#list(body, account, lose);
-        if (body.unread) return body.unread;
+        if (body.refusal) return body.refusal;
         // Each piece costs some microseconds, however small it is.
         if (++reads > MAX_READS && body.size / reads < SMALLEST_PIECE) return TOO_SMALL_PIECES;
         // Copied, because a runtime may keep a buffer of 64 KiB for a piece of one byte.
@@ -103,7 +103,7 @@ export class LargeBodies {
       }
     } catch (error) {
       // If reading is cancelled, one runtime reports the end of the body and another one an error.
-      if (body.unread) return body.unread;
+      if (body.refusal) return body.refusal;
       throw error;
     } finally {
       this.#ticker.cancel(deadline);
@@ -117,8 +117,8 @@ export class LargeBodies {
   }
 
   /** Stops reading. */
-  close(unread: Unread): void {
-    for (const body of this.#reading) stop(body, unread);
+  close(refusal: Refusal): void {
+    for (const body of this.#reading) stop(body, refusal);
   }
 
   // Before its bytes are written, because the buffer grows for them.
@@ -208,8 +208,8 @@ const RUNTIME_BYTES = 196_608;
 const MAX_READS = 10_000;
 const SMALLEST_PIECE = 64;
 
-function stop(body: IncomingBody, unread?: Unread): void {
-  body.unread ??= unread;
+function stop(body: IncomingBody, refusal?: Refusal): void {
+  body.refusal ??= refusal;
   body.turn?.leave();
   body.reader.cancel().catch(() => {});
 }

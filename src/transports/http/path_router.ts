@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { BUSY, isMcpError, type McpError, toBusy } from "../../protocol/errors.ts";
+import { toBusy } from "../../protocol/errors.ts";
 import type { Checked, CompiledSchema, Schema } from "../../schema/schema.ts";
 import { readTextValues } from "../../schema/text_values.ts";
 import type { Change } from "../../core/changes.ts";
@@ -14,16 +14,15 @@ import type { Account, Holding, Pot, PotOptions } from "../../core/account.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Handler } from "../../core/feature.ts";
 import { INTERNALS } from "../../core/internals.ts";
-import { RETRY_AFTER } from "../../core/link.ts";
 import { type OpenPipe, openPipe, type PipeServer } from "../channel.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
 import type { Authenticator, LoadAuthenticator } from "./authenticator.ts";
 import { AuthenticationLimits, CLOSED, type Entering, toAuthPot, TOO_SLOW } from "./authentication_limits.ts";
-import { toFault, toRefusal } from "./exchange.ts";
 import { isCanonical } from "./canonical_params.ts";
 import type { Endpoint, Fetch } from "./fetch.ts";
 import { readFront } from "./front_principal.ts";
 import { PathTemplate, type PathValues } from "./path_template.ts";
+import { findRefusal, refuse, toFault, toOverload } from "./refusals.ts";
 import type { RequestBodies } from "./request_body.ts";
 import type { Spot, Wanted } from "./upgrades.ts";
 import type { HttpEntry } from "./lazy_endpoint.ts";
@@ -143,12 +142,12 @@ export class PathRouter {
       if (core.prepare) await core.prepare();
       const authenticator = await loadAuth?.();
       const refusal = endpoint.parts.check(request, info);
-      if (refusal) return await this.#respond(authenticator, request, entering) ?? await refusal;
+      if (refusal) return await this.#respond(authenticator, request, entering) ?? refusal;
       // A fixed path takes precedence over one with parameters.
       const fixed = authenticator?.respond(request);
       if (fixed) return await fixed;
       const place = await this.#match(this.#template, request, entering);
-      if (!place) return await (await this.#respond(authenticator, request, entering) ?? endpoint.refusePath(request));
+      if (!place) return await this.#respond(authenticator, request, entering) ?? endpoint.refusePath();
       if (request.method === "OPTIONS") return await endpoint.fetch(request, info);
       // Only callers that are known may take room for a path.
       const { route } = place;
@@ -158,7 +157,8 @@ export class PathRouter {
       if (!METHODS.includes(request.method)) return await endpoint.fetch(request, entered);
       return await this.#pass(place, request, entered);
     } catch (error) {
-      return isMcpError(error) && error.code === BUSY ? this.#refuseBusy(request, error) : toFault(core, error);
+      const refusal = findRefusal(error);
+      return refusal ? refuse(core, refusal) : toFault(core, error);
     }
   };
 
@@ -173,24 +173,17 @@ export class PathRouter {
 
   async #pass(place: Place, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
     const { engine, endpoint } = this.#options;
-    const principal = readFront(engine.core, request, { info, transport: "http" });
+    const principal = readFront(engine.core, { info, transport: "http" });
     if (principal instanceof Response) return principal;
     const entry = this.#open(place, endpoint.parts.account(request, info, principal));
-    if (!entry) return this.#refuseBusy(request, toBusy(TOO_MANY));
+    if (!entry) return refuse(engine.core, toOverload(toBusy(TOO_MANY).message));
     const release = toRelease(entry);
     try {
       const server = await entry.making;
-      return await (server ? server.fetch(request, info) : this.#options.endpoint.refusePath(request));
+      return server ? await server.fetch(request, info) : endpoint.refusePath();
     } finally {
       release();
     }
-  }
-
-  #refuseBusy(http: Request, { message }: McpError): Response {
-    const { observing } = this.#options.engine.core;
-    const refused = { status: 503, message, headers: RETRY_AFTER };
-    observing?.refuse({ transport: "http", http: { request: http } }, { ...refused, reason: "limit", code: BUSY });
-    return toRefusal(refused, BUSY);
   }
 
   /**

@@ -10,7 +10,7 @@ import { Aging } from "../../core/aging.ts";
 import type { Ticker, Timeout } from "../../core/timers.ts";
 import { LargeBodies, SLOW_MS, SMALL } from "./large_body.ts";
 import { HEAVY, type Turn, Turns } from "./turns.ts";
-import { TOO_MUCH_ARRIVING, tooSlow, type Unread } from "./unread.ts";
+import { type Refusal, TOO_MUCH_ARRIVING, tooSlow } from "./refusals.ts";
 
 /** Bytes to charge for a slow small body, including the runtime's buffer. */
 const SLOW_BYTES = 2 * SMALL;
@@ -20,7 +20,7 @@ export interface Receiver {
   /** Account of the client. It is looked up only for a large or slow body. */
   readonly account: Account;
   /** Called at most once, when the body is no longer awaited. Drop any data that arrives later. */
-  abort(unread: Unread): void;
+  abort(refusal: Refusal): void;
 }
 
 /** A small body that was found to be slow. */
@@ -42,7 +42,7 @@ export class RequestBodies {
   readonly #heavy = new Map<Receiver, Turn | undefined>();
   readonly #large: LargeBodies;
   /** Why no body is read any more. */
-  #closed?: Unread;
+  #closed?: Refusal;
 
   /** Creates a reader of bodies. */
   constructor(core: Core) {
@@ -60,7 +60,7 @@ export class RequestBodies {
    * Always call {@linkcode RequestBodies.end} afterwards. This method does not call it itself, because a second promise
    * would cost more than the rest of the reading.
    */
-  read(request: Request, receiver: Receiver): Promise<ArrayBuffer | Unread> {
+  read(request: Request, receiver: Receiver): Promise<ArrayBuffer | Refusal> {
     if (this.#closed) return Promise.resolve(this.#closed);
     const length = request.headers.get("content-length");
     // The runtime enforces the declared length of a small body, but no timeout.
@@ -86,8 +86,8 @@ export class RequestBodies {
 
   // A body that is no longer awaited must not stay in memory until its turn. A client that sends nothing more may keep
   // the connection open for as long as it wants, so its charge must not last until then.
-  #abort(receiver: Receiver, unread: Unread): void {
-    receiver.abort(unread);
+  #abort(receiver: Receiver, refusal: Refusal): void {
+    receiver.abort(refusal);
     const turn = this.#heavy.get(receiver);
     this.#heavy.delete(receiver);
     turn?.leave();
@@ -102,11 +102,11 @@ export class RequestBodies {
   }
 
   /** Stops reading, because the server is closing: its calls could not run. */
-  close(unread: Unread): void {
-    this.#closed = unread;
+  close(refusal: Refusal): void {
+    this.#closed = refusal;
     this.#arriving.flush();
-    for (const receiver of this.#slow.keys()) this.#abort(receiver, unread);
-    this.#large.close(unread);
+    for (const receiver of this.#slow.keys()) this.#abort(receiver, refusal);
+    this.#large.close(refusal);
   }
 
   #setDeadline(receiver: Receiver): void {

@@ -15,28 +15,21 @@
 import { toBusy } from "../../protocol/errors.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
-import { RETRY_AFTER } from "../../core/link.ts";
-import type { RefusalReason } from "../../core/observer.ts";
 import type { Account } from "../../core/account.ts";
 import { type Recheck, watchCaller } from "../../core/caller_watch.ts";
 import type { Principal } from "../../core/context.ts";
 import { isJsonType } from "./accept.ts";
 import type { ConnectionInfo } from "./access.ts";
 import { readPath } from "./access_options.ts";
-import { enterCaller, respondToFault, toEntryFault } from "./enter.ts";
+import { enterCaller } from "./enter.ts";
 import { checkTemplate, PathTemplate } from "./path_template.ts";
 import type { Receiver } from "./request_body.ts";
-import type { Unread } from "./unread.ts";
+import { findRefusal, type Refusal, refuseInText, toFault, toOverload } from "./refusals.ts";
 import type { FindSpot, HttpParts, Spot } from "./upgrades.ts";
 import type { HttpEntry } from "./lazy_endpoint.ts";
 import { openPipe, type Pipe, type PipeServer } from "../channel.ts";
 
 export type { PipeServer };
-
-/** A rejected request. */
-interface Refused extends Unread {
-  readonly reason: RefusalReason;
-}
 
 /** The caller of a request. */
 interface Caller {
@@ -65,18 +58,18 @@ interface OpenStream {
   readonly place?: string;
 }
 
-const NOT_FOUND: Refused = { status: 404, message: "Cannot serve the request: nothing is here", reason: "path" };
-const NOT_OPEN: Refused = {
+const NOT_FOUND: Refusal = { status: 404, message: "Cannot serve the request: nothing is here", reason: "path" };
+const NOT_OPEN: Refusal = {
   status: 404,
   message: "Cannot accept the message: the stream is not open",
   reason: "session",
 };
-const NOT_JSON: Refused = {
+const NOT_JSON: Refusal = {
   status: 415,
   message: "Cannot accept the message: Content-Type must be application/json",
   reason: "content_type",
 };
-const UNREADABLE: Refused = {
+const UNREADABLE: Refusal = {
   status: 400,
   message: "Cannot read the message: it is incomplete or not UTF-8",
   reason: "body",
@@ -152,13 +145,13 @@ class SseStreams {
     try {
       await core.prepare?.();
     } catch (error) {
-      return await respondToFault(core, error);
+      return toFault(core, error);
     }
     const pathname = URL.parse(request.url)?.pathname;
     const opens = request.method === "GET" && this.#isAt(this.#path, pathname);
     const posts = request.method === "POST" && this.#isAt(this.#messages, pathname);
     if (!opens && !posts) return await this.#server.fetch(request, info);
-    if (opens && isForeign(request.headers)) return this.#refuse(request, FOREIGN);
+    if (opens && isForeign(request.headers)) return this.#refuse(FOREIGN);
     const { parts } = await this.#http.endpoint.load();
     return await parts.check(request, info) ?? await this.#admit(request, info, { opens, parts });
   }
@@ -182,17 +175,17 @@ class SseStreams {
     let principal: Principal | undefined;
     try {
       const spot = await this.#find?.({ template: opens ? this.#path : this.#messages, request, info });
-      if (this.#find && !spot) return this.#refuse(request, NOT_FOUND);
+      if (this.#find && !spot) return this.#refuse(NOT_FOUND);
       const entered = await enterCaller(this.#http, request, info, { transport: "http-sse", route: spot?.route });
       if (entered instanceof Response) return entered;
       ({ principal } = entered);
       if (!opens) return await this.#take(request, { principal, parts, spot });
       const served = spot ? await spot.open() : this.#server;
-      if (!served) return this.#refuse(request, NOT_FOUND, principal);
+      if (!served) return this.#refuse(NOT_FOUND, principal);
       // Meanwhile the server may have closed, which would never end this stream.
       const late = parts.check(request, info);
-      if (late) return await late;
-      return this.#start(request, {
+      if (late) return late;
+      return this.#start({
         principal,
         account: parts.account(request, info, principal),
         recheck: entered.seen?.toRecheck?.(principal),
@@ -201,12 +194,12 @@ class SseStreams {
         served,
       });
     } catch (error) {
-      const fault = await toEntryFault(core, error);
-      return fault instanceof Response ? fault : this.#refuse(request, toOverload(fault), principal);
+      const refusal = findRefusal(error);
+      return refusal ? this.#refuse(refusal, principal) : toFault(core, error);
     }
   }
 
-  #start(request: Request, { principal, account, recheck, parts, spot, served }: Opening): Response {
+  #start({ principal, account, recheck, parts, spot, served }: Opening): Response {
     const place = account.openStream(() => {
       if (pipe.isBusy) return false;
       end();
@@ -214,7 +207,7 @@ class SseStreams {
     });
     if (!place) {
       const { message } = toBusy("open the stream: too many are open (streams.open, streams.openPerClient)");
-      return this.#refuse(request, toOverload(message), principal);
+      return this.#refuse(toOverload(message), principal);
     }
     const id = crypto.randomUUID();
     const close = () => {
@@ -240,28 +233,26 @@ class SseStreams {
     const id = URL.parse(request.url)?.searchParams.get("sessionId") ?? "";
     const open = this.#open.get(id);
     if (!open || open.owner !== principal?.id || open.place !== spot?.path) {
-      return this.#refuse(request, NOT_OPEN, principal);
+      return this.#refuse(NOT_OPEN, principal);
     }
-    if (!isJsonType(request.headers.get("content-type"))) return this.#refuse(request, NOT_JSON, principal);
+    if (!isJsonType(request.headers.get("content-type"))) return this.#refuse(NOT_JSON, principal);
     let text;
     try {
       const body = await readBody(request, open.pipe, parts);
-      if ("status" in body) return this.#refuse(request, { ...body, reason: "body" }, principal);
+      if ("status" in body) return this.#refuse(body, principal);
       text = utf8.decode(body);
     } catch {
-      return this.#refuse(request, UNREADABLE, principal);
+      return this.#refuse(UNREADABLE, principal);
     }
     // The stream may have ended while the body arrived.
-    if (this.#open.get(id) !== open) return this.#refuse(request, NOT_OPEN, principal);
+    if (this.#open.get(id) !== open) return this.#refuse(NOT_OPEN, principal);
     // Backpressure: the response waits until the server has room for another message.
     await open.pipe.receive(text, principal);
     return new Response("Accepted", { status: 202 });
   }
 
-  #refuse(http: Request, { status, message, headers, reason }: Refused, principal?: Principal): Response {
-    const link = { transport: "http-sse", http, principal } as const;
-    this.#http.core.observing?.refuse(link, { status, reason, message });
-    return new Response(message, { status, headers });
+  #refuse(refusal: Refusal, principal?: Principal): Response {
+    return refuseInText(this.#http.core, refusal, { transport: "http-sse", principal });
   }
 }
 
@@ -277,19 +268,15 @@ function isForeign(headers: Headers): boolean {
   return headers.has("cookie") || site !== null && site !== "none";
 }
 
-const FOREIGN: Refused = {
+const FOREIGN: Refusal = {
   status: 403,
   message:
     "Cannot open the stream: a page of another site may have asked for it; send Origin, or credentials and no cookies",
   reason: "origin",
 };
 
-function toOverload(message: string): Refused {
-  return { status: 503, message, headers: RETRY_AFTER, reason: "limit" };
-}
-
-function readBody(request: Request, pipe: Pipe, { bodies }: HttpParts): Promise<ArrayBuffer | Unread> {
-  const { promise, resolve } = Promise.withResolvers<Unread>();
+function readBody(request: Request, pipe: Pipe, { bodies }: HttpParts): Promise<ArrayBuffer | Refusal> {
+  const { promise, resolve } = Promise.withResolvers<Refusal>();
   const receiver: Receiver = {
     get account() {
       return pipe.account;

@@ -16,7 +16,7 @@ export interface HttpParts {
   /**
    * Returns the rejection of a request from a forbidden host or origin, or of any request while the server is closing.
    */
-  check(request: Request, info?: ConnectionInfo, options?: CallerOptions): Promise<Response> | undefined;
+  check(request: Request, info?: ConnectionInfo, options?: CallerOptions): Response | undefined;
   /** Returns the account of the client. */
   account(request: Request, info: unknown, principal: Principal | undefined): Account;
   /** Reads bodies within the server's limits. */

@@ -1,0 +1,123 @@
+/**
+ * The responses to HTTP requests that are refused: all that a client gets instead of the reply to its message.
+ *
+ * @module
+ */
+import { BUSY, INVALID_REQUEST, isMcpError } from "../../protocol/errors.ts";
+import { toFailure } from "../../protocol/jsonrpc.ts";
+import type { Principal } from "../../core/context.ts";
+import type { Core } from "../../core/core.ts";
+import { type Reply, RETRY_AFTER } from "../../core/link.ts";
+import type { RefusalReason, TransportName } from "../../core/observer.ts";
+
+/** Why a request is refused, and the parts of the response. */
+export interface Refusal {
+  readonly status: number;
+  readonly message: string;
+  /** For the observer. */
+  readonly reason: RefusalReason;
+  readonly headers?: Reply["headers"];
+  /** Code of the JSON-RPC error. Defaults to that of an invalid request. */
+  readonly code?: number;
+}
+
+/** Where a refused request came in. */
+export interface Source {
+  readonly transport: TransportName;
+  readonly principal?: Principal;
+}
+
+const HTTP: Source = { transport: "http" };
+
+/** Headers of a JSON body. */
+export const JSON_HEADERS = { "content-type": "application/json" };
+
+/** Refuses a request with a JSON-RPC error, and reports that. */
+export function refuse(core: Core, refusal: Refusal, source: Source = HTTP): Response {
+  const { status, message, reason, code = INVALID_REQUEST } = refusal;
+  core.observing?.refuse({ ...source, http: true }, { status, message, reason, code });
+  return toRefusal(refusal);
+}
+
+/** Refuses a request with a text, because it carries no message that the client expects a JSON-RPC response to. */
+export function refuseInText(core: Core, { status, message, reason, headers }: Refusal, source: Source): Response {
+  core.observing?.refuse({ ...source, http: true }, { status, message, reason });
+  return new Response(message, { status, headers });
+}
+
+/** Creates the response to a refused request, with a JSON-RPC error. */
+export function toRefusal({ status, message, headers, code = INVALID_REQUEST }: Omit<Refusal, "reason">): Response {
+  return new Response(toFailure(undefined, { code, message }), { status, headers: { ...JSON_HEADERS, ...headers } });
+}
+
+/** Reports an unexpected error, and creates the response to its request. */
+export function toFault(core: Core, error: unknown): Response {
+  return new Response(toFailure(undefined, core.report(error)), { status: 500, headers: JSON_HEADERS });
+}
+
+/** Reports an unexpected error, and creates the reply to its message. */
+export function toFaultReply(core: Core, error: unknown): Reply {
+  return { text: toFailure(undefined, core.report(error)), status: 200 };
+}
+
+/** Returns the message of a request that is not served. */
+export function toMessage(state: string): string {
+  return `Cannot serve the request: ${state}`;
+}
+
+/** Returns the refusal that an error stands for: one at a limit. `undefined` for an unexpected error. */
+export function findRefusal(error: unknown): Refusal | undefined {
+  return isMcpError(error) && error.code === BUSY ? toOverload(error.message) : undefined;
+}
+
+/** Creates the refusal at a limit. */
+export function toOverload(message: string): Refusal {
+  return { status: 503, message, headers: RETRY_AFTER, reason: "limit", code: BUSY };
+}
+
+/** The refusal while the server is closing. */
+export const CLOSING: Refusal = {
+  status: 503,
+  message: toMessage("the server is closing; try again later"),
+  headers: RETRY_AFTER,
+  reason: "closing",
+};
+
+/** The refusal of an incomplete body, whose client disconnected. */
+export const INCOMPLETE: Refusal = {
+  status: 400,
+  message: "Cannot read the body: it is incomplete",
+  reason: "body",
+};
+
+/** The refusal of a body while too many bytes are arriving. */
+export const TOO_MUCH_ARRIVING: Refusal = {
+  status: 503,
+  message:
+    "Cannot read the body: too much data is arriving (request.allBodiesBytes, memory.bytesPerClient, memory.bytes); send it again",
+  headers: RETRY_AFTER,
+  reason: "body",
+};
+
+/** The refusal of a body over the limit. */
+export const TOO_LARGE: Refusal = {
+  status: 413,
+  message: "Cannot read the body: it is larger than the server accepts (request.bodyBytes)",
+  reason: "body",
+};
+
+/** The refusal of a body that costs more than its bytes, because it comes in very many pieces. */
+export const TOO_SMALL_PIECES: Refusal = {
+  status: 400,
+  message: "Cannot read the body: it comes in too many small pieces",
+  reason: "body",
+};
+
+/** Creates the refusal of a body that did not arrive in time. */
+export function tooSlow(bodyMs: number): Refusal {
+  return {
+    status: 408,
+    message: `Cannot read the body: it took longer than ${bodyMs} ms (request.bodyMs)`,
+    reason: "body",
+  };
+}

@@ -277,13 +277,13 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
     });
   return new LazyEndpoint(engine, era, {
     path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
-    isRouted: !!branch || hasParams,
     bodies: branch?.bodies,
     hosts: readHosts(options.hosts),
     origins: readOrigins(options.origins),
     proxies,
     allows,
-    loadAuth: branch ? branch.loadAuth : auth && authenticatorOf(auth),
+    // The router identifies the callers of concrete paths.
+    loadAuth: branch || !auth ? undefined : authenticatorOf(auth),
   });
 }
 
@@ -307,8 +307,8 @@ function routerOpener<P extends Schema>(
   const grow = (branch: Branch) => growServer(options, createEra, { ...branch, toggles });
   return lazy(async () => {
     const { PathRouter } = await import("../transports/http/path_router.ts");
-    const { loadAuth, proxies } = endpoint.options;
-    const parts = { engine, endpoint: await endpoint.load(), loadAuth, proxies };
+    const { proxies } = endpoint.options;
+    const parts = { engine, endpoint: await endpoint.load(), proxies };
     return site.router = new PathRouter({ ...parts, path, secret, params, schema, makeHandlers, grow });
   });
 }

@@ -23,9 +23,9 @@ import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import type { ConnectionInfo } from "./http/access.ts";
 import { readPath } from "./http/access_options.ts";
-import { enterCaller } from "./http/enter.ts";
+import type { WayIn } from "./http/callers.ts";
 import { checkTemplate } from "./http/path_template.ts";
-import type { FindSpot } from "./http/upgrades.ts";
+import type { FindSpot, Spot } from "./http/upgrades.ts";
 import type { HttpEntry } from "./http/lazy_endpoint.ts";
 import { findRefusal, type Refusal, refuseInText, toFault, toOverload } from "./http/refusals.ts";
 import { Outbox } from "./outbox.ts";
@@ -111,15 +111,22 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
 /** The endpoint at which sockets are opened, with its open sockets. */
 class SocketEndpoint {
   readonly #server: SocketServer;
-  readonly #path: string;
+  readonly #way: WayIn<Spot>;
   readonly #connections = new Map<Socket, SocketConnection>();
   readonly #owners = new Map<Socket, Owner>();
   /** The clients that were admitted to a socket. */
   readonly #admitted = new WeakSet<object>();
 
   constructor(server: SocketServer, path: string) {
+    const { find } = server[INTERNALS];
     this.#server = server;
-    this.#path = path;
+    this.#way = {
+      transport: "websocket",
+      isUpgrade: true,
+      path,
+      find: find && ((request, info) => find({ template: path, request, info })),
+      refusePath: () => this.#refuse(NOT_HERE),
+    };
     server[INTERNALS].http.ended.then(() => {
       for (const socket of this.#connections.keys()) socket.close(GOING_AWAY, "the server is closing");
     });
@@ -128,27 +135,28 @@ class SocketEndpoint {
   async fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
     if (!isUpgrade) return await this.#server.fetch(request, info);
-    const { find, http: { core, endpoint: lazy } } = this.#server[INTERNALS];
+    const { core, endpoint } = this.#server[INTERNALS].http;
+    let principal: Principal | undefined;
     try {
-      await core.prepare?.();
+      const { parts } = await endpoint.load();
+      const caller = await parts.callers.identify(request, info, this.#way);
+      if (caller instanceof Response) return caller;
+      ({ principal } = caller);
+      const served = caller.place && await caller.place.open(caller);
+      if (caller.place && !served) return this.#refuse(NOT_HERE, principal);
+      // Meanwhile the server may have closed, which would never close this socket.
+      const late = parts.callers.refuseIfClosing();
+      if (late) return late;
+      const account = parts.account(caller);
+      const owner: Owner = { principal, account, endpoint: served, recheck: caller.seen?.toRecheck?.(principal) };
+      const place = takeSocket(account, () => owner.drop?.() ?? false);
+      if (!(place instanceof Holding)) return this.#refuse(place, principal);
+      owner.place = place;
+      return this.#upgrade(request, info, owner);
     } catch (error) {
-      return toFault(core, error);
+      const refusal = findRefusal(error);
+      return refusal ? this.#refuse(refusal, principal) : toFault(core, error);
     }
-    const { check, account: findAccount } = (await lazy.load()).parts;
-    const refusal = check(request, info, { isUpgrade: true });
-    if (refusal) return refusal;
-    if (!find && new URL(request.url).pathname !== this.#path) return this.#refuse(NOT_HERE);
-    const entered = await this.#enter(request, info);
-    if (entered instanceof Response) return entered;
-    // Meanwhile the server may have closed, which would never close this socket.
-    const late = check(request, info, { isUpgrade: true });
-    if (late) return late;
-    const account = findAccount(request, info, entered.principal);
-    const owner: Owner = { ...entered, account };
-    const place = takeSocket(account, () => owner.drop?.() ?? false);
-    if (!(place instanceof Holding)) return this.#refuse(place, entered.principal);
-    owner.place = place;
-    return this.#upgrade(request, info, owner);
   }
 
   /** Opens a socket that a runtime has upgraded. Bun returns the data of the upgrade unchanged. */
@@ -189,26 +197,6 @@ class SocketEndpoint {
     this.#connections.get(socket)?.close();
     if (this.#connections.delete(socket)) this.#owners.get(socket)?.place?.end();
     this.#owners.delete(socket);
-  }
-
-  /** Authenticates the caller, and finds the server of a concrete path. Returns the response of a refusal. */
-  async #enter(request: Request, info: ConnectionInfo | undefined): Promise<Owner | Response> {
-    const { find, http } = this.#server[INTERNALS];
-    let principal: Principal | undefined;
-    try {
-      const spot = await find?.({ template: this.#path, request, info });
-      if (find && !spot) return this.#refuse(NOT_HERE);
-      const entered = await enterCaller(http, request, info, { transport: "websocket", route: spot?.route });
-      if (entered instanceof Response) return entered;
-      ({ principal } = entered);
-      const endpoint = await spot?.open();
-      return spot && !endpoint
-        ? this.#refuse(NOT_HERE, principal)
-        : { principal, endpoint, recheck: entered.seen?.toRecheck?.(principal) };
-    } catch (error) {
-      const refusal = findRefusal(error);
-      return refusal ? this.#refuse(refusal, principal) : toFault(http.core, error);
-    }
   }
 
   #upgrade(request: Request, info: ConnectionInfo | undefined, owner: Owner): Response {

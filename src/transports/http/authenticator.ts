@@ -3,12 +3,12 @@
  *
  * @module
  */
-import type { Principal, ReadRoute } from "../../core/context.ts";
+import type { ReadRoute } from "../../core/context.ts";
 import type { Accounts } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
-import type { SeenRequest } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
 import type { ConnectionInfo } from "./access.ts";
+import type { Caller, Place } from "./caller.ts";
 import type { PathValues } from "./path_template.ts";
 
 /** Authenticates callers, and hides their credentials from everything behind. */
@@ -21,41 +21,27 @@ export interface Authenticator {
   /** Returns the response of any route, like `respond`. `open` reads the parameters of a route. */
   respondAt(request: Request, open: OpenRoute): Promise<Response | undefined>;
   /** Authenticates the caller of a request. Returns the response if it is refused. */
-  enter(
+  authenticate<P extends Place>(
     request: Request,
     info: ConnectionInfo | undefined,
-    options: EnterOptions,
-  ): Admitted | Response | Promise<Admitted | Response>;
-  /** Returns the response of a refused request, or that of `serve` once an asynchronous authentication admits it. */
-  settle(
-    entered: Admitted | Response | Promise<Admitted | Response>,
-    serve: (admitted: Admitted) => Promise<Response>,
-  ): Promise<Response>;
+    options: EnterOptions<P>,
+  ): Caller<P> | Response | Promise<Caller<P> | Response>;
   /** Refuses all requests that wait for their authentication, because the server is closing. */
   close(): void;
-  /** Returns what was found about the caller of an admitted request. */
-  findAdmitted(found: unknown): Admitted | undefined;
 }
 
 /** Converts and checks the parameters of a path. Returns `undefined` if they are not valid. */
 export type OpenRoute = (values: PathValues) => Promise<ReadRoute | undefined>;
 
 /** The way in of a request. */
-export interface EnterOptions {
+export interface EnterOptions<P extends Place = Place> {
   readonly transport: TransportName;
-  /** Returns the parameters of the concrete path, if the path of the server has any. */
-  readonly route?: ReadRoute;
+  /** The concrete path, if the path of the server has parameters. */
+  readonly place?: P;
 }
 
 /** Loads the authenticator of a server. Each call returns the same one. */
 export type LoadAuthenticator = () => Promise<Authenticator>;
-
-/** Facts about an admitted request, to be passed to `fetch`. */
-export interface Admitted extends ConnectionInfo {
-  readonly principal: Principal;
-  /** The request as handlers see it. */
-  readonly seen: SeenRequest;
-}
 
 /** Parts of a server for the authenticator. */
 export interface AuthenticatorParts {

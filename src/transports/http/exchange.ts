@@ -19,6 +19,7 @@ import {
 } from "../../core/link.ts";
 import type { Aging } from "../../core/aging.ts";
 import type { Accepts } from "./accept.ts";
+import { Caller } from "./caller.ts";
 import type { Receiver } from "./request_body.ts";
 import { COMMENT, type EventStream, type EventStreams, toEvent } from "./event_stream.ts";
 import { JSON_HEADERS, type Refusal, refuse, toRefusal } from "./refusals.ts";
@@ -45,6 +46,8 @@ const LARGE = 131_072;
  */
 const TURNS = 64;
 
+const NO_REQUEST = { headers: new Headers() } as Request; // Nothing else is read.
+
 /** Parts that all exchanges of a server share. */
 export interface ExchangeParts {
   readonly core: Core;
@@ -52,18 +55,12 @@ export interface ExchangeParts {
   /** Exchanges with a running call. */
   readonly waiting: Aging<Exchange>;
   /** Returns the account of the client. */
-  account(request: Request, info: unknown, principal: Principal | undefined): Account;
+  account(caller: Caller): Account;
 }
 
 /** Facts about a request before its body is read. */
 export interface Head {
-  readonly request: Request;
-  readonly headers: Headers;
-  /** Second argument of `fetch`, from the runtime or a router. */
-  readonly info: unknown;
-  readonly principal?: Principal;
-  /** The request without credentials, if the server has authenticated it. */
-  readonly seen?: SeenRequest;
+  readonly caller: Caller;
   readonly accepts: Accepts;
   /** Sends the response. It is called once. */
   readonly respond: (response: Response) => void;
@@ -73,7 +70,7 @@ export interface Head {
 export class Exchange implements Link, Receiver {
   // Keeps the hidden class of exchanges in memory, as in `Call`.
   static readonly #model: Exchange = new Exchange(
-    { headers: new Headers(), accepts: {} } as Head, // Nothing else is read.
+    { caller: new Caller(NO_REQUEST, undefined), accepts: { json: true, stream: true }, respond() {} },
     {} as ExchangeParts, // Not read.
   );
   readonly transport = "http";
@@ -85,7 +82,9 @@ export class Exchange implements Link, Receiver {
   readonly inFlight: InFlight;
   /** Whether the response has started. */
   hasResponded: boolean;
-  readonly #head: Head;
+  readonly #caller: Caller;
+  readonly #acceptsJson: boolean;
+  readonly #respond: Head["respond"];
   readonly #parts: ExchangeParts;
   #events?: LinkEvents;
   /**
@@ -98,28 +97,29 @@ export class Exchange implements Link, Receiver {
   #stream?: EventStream;
 
   /** Creates an exchange for a request. */
-  constructor(head: Head, parts: ExchangeParts) {
-    this.#head = head;
+  constructor({ caller, accepts, respond }: Head, parts: ExchangeParts) {
+    this.#caller = caller;
+    this.#acceptsJson = accepts.json;
+    this.#respond = respond;
     this.#parts = parts;
     this.#texts = 1;
     this.hasResponded = false;
     this.inFlight = new InFlight();
-    this.http = head.seen ?? head;
-    this.headers = (head.seen ?? head).headers;
-    this.version = head.headers.get("mcp-protocol-version");
-    this.principal = head.principal;
-    this.streams = head.accepts.stream;
+    this.http = caller.seen ?? caller;
+    this.headers = (caller.seen ?? caller).headers;
+    this.version = caller.headers.get("mcp-protocol-version");
+    this.principal = caller.principal;
+    this.streams = accepts.stream;
   }
 
   get account(): Account {
-    const { request, info, principal } = this.#head;
-    return this.#parts.account(request, info, principal);
+    return this.#parts.account(this.#caller);
   }
 
   /** Rejects a request whose body is no longer awaited. */
   abort(refusal: Refusal): void {
     this.hasResponded = true;
-    this.#head.respond(refuse(this.#parts.core, refusal, this));
+    this.#respond(refuse(this.#parts.core, refusal, this));
   }
 
   send(text: string, event?: EventFields): Promise<void> | undefined {
@@ -154,7 +154,7 @@ export class Exchange implements Link, Receiver {
     stream.push(buffered, this.#texts);
     this.hasResponded = true;
     const headers = this.streams ? STREAM_HEADERS : JSON_HEADERS;
-    this.#head.respond(new Response(stream.toBody(), { headers }));
+    this.#respond(new Response(stream.toBody(), { headers }));
   }
 
   release(event?: EventFields): void {
@@ -187,15 +187,16 @@ export class Exchange implements Link, Receiver {
     if (text) this.#parts.core.observing?.message("out", this, text);
     if (this.#stream) return this.#endStream(this.#stream, text, event);
     this.hasResponded = true;
-    const { respond, accepts } = this.#head;
-    const isEvent = text !== undefined && !status && !accepts.json;
+    const isEvent = text !== undefined && !status && !this.#acceptsJson;
     if (this.#buffered || isEvent) {
       const buffered = this.#buffered ?? this.#toOpening();
       const body = text === undefined ? buffered : buffered + toEvent(text, event);
-      return respond(this.#toResponse(body, { headers: STREAM_HEADERS }));
+      return this.#respond(this.#toResponse(body, { headers: STREAM_HEADERS }));
     }
-    if (text === undefined) return respond(new Response(null, { status: status ?? 202, headers }));
-    respond(this.#toResponse(text, { status, headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS }));
+    if (text === undefined) return this.#respond(new Response(null, { status: status ?? 202, headers }));
+    this.#respond(
+      this.#toResponse(text, { status, headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS }),
+    );
   }
 
   #endStream(stream: EventStream, text: string | undefined, event: EventFields | undefined): void {

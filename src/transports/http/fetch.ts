@@ -6,38 +6,26 @@
  */
 import { type Incoming, NOT_UTF8, parseMessage } from "../../protocol/jsonrpc.ts";
 import type { Account } from "../../core/account.ts";
-import type { Principal } from "../../core/context.ts";
+import { Aging } from "../../core/aging.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import type { Reply } from "../../core/link.ts";
-import { Aging } from "../../core/aging.ts";
 import { type Accepts, isJsonType, readAccept } from "./accept.ts";
-import {
-  type AccessOptions,
-  type CallerOptions,
-  checkCaller,
-  type ConnectionInfo,
-  isKnownHost,
-  readPeer,
-} from "./access.ts";
-import type { Authenticator, EnterOptions, LoadAuthenticator } from "./authenticator.ts";
+import { type ConnectionInfo, readPeer } from "./access.ts";
+import { Caller } from "./caller.ts";
+import { Callers, type CallersOptions, type Identified, type WayIn } from "./callers.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts } from "./exchange.ts";
-import type { ReadFront } from "./front_principal.ts";
+import { CLOSING, INCOMPLETE, type Refusal, refuse, toFaultReply, toMessage } from "./refusals.ts";
 import { RequestBodies } from "./request_body.ts";
-import { CLOSING, INCOMPLETE, type Refusal, refuse, toFault, toFaultReply, toMessage } from "./refusals.ts";
 import { HEAVY } from "./turns.ts";
 import type { HttpParts } from "./upgrades.ts";
 
 /** Options of the HTTP transport. */
-export interface HttpOptions extends AccessOptions {
-  /** Path of the endpoint, such as `/mcp`. */
+export interface HttpOptions extends CallersOptions {
+  /** Path of the endpoint, such as `/mcp`. It may have parameters. */
   readonly path: string;
-  /** Whether a router has checked the path already. */
-  readonly isRouted?: boolean;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
-  /** Authenticates callers, if the server has `auth`. */
-  readonly loadAuth?: LoadAuthenticator;
   /** Reads the bodies of several endpoints, whose limits apply to all of them together. */
   readonly bodies?: RequestBodies;
 }
@@ -45,7 +33,6 @@ export interface HttpOptions extends AccessOptions {
 /** Handles web-standard requests. The optional second argument comes from Deno, Bun or a router. */
 export type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
 
-const HTTP: EnterOptions = { transport: "http" };
 const BOTH: Accepts = { json: true, stream: true };
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -56,45 +43,35 @@ export class Endpoint {
   readonly #era: Era;
   readonly #options: HttpOptions;
   readonly #allow: string;
+  readonly #callers: Callers;
+  readonly #way: WayIn;
   readonly #streams: EventStreams;
   readonly #bodies: RequestBodies;
   readonly #exchanges: ExchangeParts;
-  // Host and URL of the latest accepted request, because most requests repeat them. The host is allowed for every
-  // caller.
-  #lastHost = "";
-  #lastTarget = "";
   #lastAccept: string | null = null;
-  #isClosing = false;
-  #authenticator?: Authenticator;
-  /** Loaded with the first principal of code in front. */
-  #readFront?: ReadFront;
 
   /** Creates an endpoint that serves an era. */
   constructor(engine: Engine, era: Era, options: HttpOptions) {
     const { limits, ticker } = engine.core;
+    const { path, bodies = new RequestBodies(engine.core) } = options;
     this.#engine = engine;
     this.#era = era;
     this.#options = options;
     this.#allow = era.attach ? "GET, POST, DELETE" : "POST";
+    this.#callers = new Callers(engine.core, options);
+    this.#way = { transport: "http", path, refusePath: () => this.refusePath() };
     this.#streams = new EventStreams(engine.core);
-    this.#bodies = options.bodies ?? new RequestBodies(engine.core);
+    this.#bodies = bodies;
     // A call that takes longer becomes a stream, because a disconnected client is only noticed on a stream.
     const waiting = new Aging<Exchange>(ticker, limits.streams.openAfterMs, (exchange) => exchange.open());
-    const account = (request: Request, info: unknown, principal?: Principal) =>
-      this.#findAccount(request, info, principal);
+    const account = (caller: Caller) => this.#findAccount(caller);
     this.#exchanges = { core: engine.core, streams: this.#streams, waiting, account };
   }
 
   /** Parts that other HTTP transports share with the endpoint. */
   get parts(): HttpParts {
-    const engine = this.#engine;
-    return {
-      check: (request, info, caller) =>
-        this.#check(request, info, caller) ?? (this.#isClosing ? refuse(engine.core, CLOSING) : undefined),
-      account: this.#exchanges.account,
-      bodies: this.#bodies,
-      streams: this.#streams,
-    };
+    const { account } = this.#exchanges;
+    return { callers: this.#callers, account, bodies: this.#bodies, streams: this.#streams };
   }
 
   /** Refuses a request for another path. */
@@ -105,86 +82,38 @@ export class Endpoint {
 
   /** Stops accepting requests, and refuses those whose caller or body is not known yet. */
   close(): void {
-    this.#isClosing = true;
+    this.#callers.close();
     this.#bodies.close(CLOSING);
-    this.#options.loadAuth?.().then((authenticator) => authenticator.close(), () => {});
   }
 
   /** Handles a request. */
   readonly fetch: Fetch = (request, info) => {
-    const { prepare } = this.#engine.core;
-    if (prepare) return this.#fetchPrepared(prepare, request, info);
-    const { headers, method } = request;
-    const { loadAuth } = this.#options;
-    const authenticator = this.#authenticator;
-    if (loadAuth && !authenticator) return this.#fetchLater(loadAuth, request, info);
-    // A request that waited for its authentication arrives here a second time.
-    let admitted = authenticator?.findAdmitted(info);
-    // has() makes Deno read all headers at once, which speeds up later access. The names of these three headers are
-    // read fastest if they are not in lower case.
-    if (
-      !admitted &&
-      (headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget))
-    ) {
-      const refusal = this.#checkFirst(request, info);
-      if (refusal) return authenticator?.respond(request) ?? Promise.resolve(refusal);
-    }
-    if (this.#isClosing) return Promise.resolve(refuse(this.#engine.core, CLOSING));
-    if (authenticator && !admitted && method !== "OPTIONS") {
-      const entered = authenticator.enter(request, info, HTTP);
-      admitted = authenticator.findAdmitted(entered);
-      if (!admitted) return authenticator.settle(entered, (admitted) => this.fetch(request, admitted));
-    }
+    const caller = this.#callers.identify(request, info, this.#way);
+    if (caller instanceof Caller) return this.serve(caller);
+    return caller instanceof Response ? Promise.resolve(caller) : this.#serveLater(caller);
+  };
+
+  async #serveLater(identified: Promise<Identified>): Promise<Response> {
+    const caller = await identified;
+    return caller instanceof Caller ? await this.serve(caller) : caller;
+  }
+
+  /** Handles the request of a caller. A router identifies the callers of concrete paths. */
+  serve(caller: Caller): Promise<Response> {
+    // The server may have closed while the caller was identified.
+    const late = this.#callers.refuseIfClosing();
+    if (late) return Promise.resolve(late);
+    const { headers, request: { method } } = caller;
+    // The names of headers are read fastest if they are not in lower case.
     const accept = headers.get("Accept");
     const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream) this.#lastAccept = accept;
     const refusal = method === "POST" ? checkPost(headers, accepts) : this.#checkGetOrDelete(method, headers, accepts);
     if (refusal) return Promise.resolve(refuse(this.#engine.core, refusal));
-    let principal = admitted?.principal;
-    if (!admitted && typeof info === "object" && info && "principal" in info) {
-      const readFront = this.#readFront;
-      if (!readFront) return this.#fetchWithFront(request, info);
-      const front = readFront(this.#engine.core, { info, transport: "http" });
-      if (front instanceof Response) return Promise.resolve(front);
-      principal = front;
-    }
-    const seen = admitted?.seen;
     return new Promise((respond) => {
-      const exchange = new Exchange({ request, headers, info, principal, seen, accepts, respond }, this.#exchanges);
-      method === "POST" ? this.#post(exchange, request) : this.#serveGetOrDelete(exchange, method);
+      const exchange = new Exchange({ caller, accepts, respond }, this.#exchanges);
+      method === "POST" ? this.#post(exchange, caller.request) : this.#serveGetOrDelete(exchange, method);
     });
-  };
-
-  async #fetchPrepared(prepare: () => Promise<void>, request: Request, info?: ConnectionInfo): Promise<Response> {
-    try {
-      await prepare();
-    } catch (error) {
-      return toFault(this.#engine.core, error);
-    }
-    return await this.fetch(request, info);
-  }
-
-  async #fetchLater(
-    loadAuth: LoadAuthenticator,
-    request: Request,
-    info: ConnectionInfo | undefined,
-  ): Promise<Response> {
-    try {
-      this.#authenticator = await loadAuth();
-    } catch (error) {
-      // The server has an authentication that cannot be used. Without one, it serves nobody.
-      return toFault(this.#engine.core, error);
-    }
-    return await this.fetch(request, info);
-  }
-
-  async #fetchWithFront(request: Request, info: ConnectionInfo): Promise<Response> {
-    try {
-      this.#readFront ??= (await import("./front_principal.ts")).readFront;
-    } catch (error) {
-      return toFault(this.#engine.core, error);
-    }
-    return await this.fetch(request, info);
   }
 
   async #post(exchange: Exchange, request: Request): Promise<void> {
@@ -208,6 +137,8 @@ export class Endpoint {
 
   async #serveGetOrDelete(exchange: Exchange, method: string): Promise<void> {
     try {
+      const { prepare } = this.#engine.core;
+      if (prepare) await prepare();
       const reply = method === "GET" ? this.#era.attach?.(exchange) : this.#era.detach?.(exchange);
       exchange.finish(await reply ?? {});
     } catch (error) {
@@ -224,11 +155,26 @@ export class Endpoint {
       text = lenient.decode(body);
       if (text.includes("\ufffd")) text = strict.decode(body);
     } catch {
-      return this.#era.accept(NOT_UTF8, exchange);
+      return this.#run(NOT_UTF8, exchange);
     }
     observing?.message("in", exchange, text);
     const message = parseMessage(text, limits.request);
-    return body.byteLength > HEAVY ? this.#acceptLater(message, exchange) : this.#era.accept(message, exchange);
+    return body.byteLength > HEAVY ? this.#acceptLater(message, exchange) : this.#run(message, exchange);
+  }
+
+  // Rules may have changed while the caller was authenticated and the body arrived, or hold at one concrete path only.
+  #run(message: Incoming, exchange: Exchange): Reply | Promise<Reply> {
+    const { prepare } = this.#engine.core;
+    return prepare ? this.#runPrepared(prepare, message, exchange) : this.#era.accept(message, exchange);
+  }
+
+  async #runPrepared(prepare: () => Promise<void>, message: Incoming, exchange: Exchange): Promise<Reply> {
+    try {
+      await prepare();
+    } catch (error) {
+      return { ...toFaultReply(this.#engine.core, error), status: 500 };
+    }
+    return await this.#era.accept(message, exchange);
   }
 
   // Parsing and running a large message may each take long, so the event loop serves small requests between them.
@@ -236,26 +182,10 @@ export class Endpoint {
     const { turns } = this.#bodies;
     await turns.pause();
     try {
-      return this.#era.accept(message, exchange);
+      return this.#run(message, exchange);
     } finally {
       turns.end();
     }
-  }
-
-  #checkFirst(request: Request, info?: ConnectionInfo): Response | undefined {
-    const { path, isRouted } = this.#options;
-    const refusal = this.#check(request, info);
-    if (refusal) return refusal;
-    if (!isRouted && !isPath(request.url, path)) return this.refusePath();
-    const host = request.headers.get("host");
-    if (host === null || !isKnownHost(host, this.#options)) return;
-    this.#lastHost = host;
-    this.#lastTarget = host + path;
-  }
-
-  #check(request: Request, info?: ConnectionInfo, caller?: CallerOptions): Response | undefined {
-    const refusal = checkCaller(request, info, this.#options, caller);
-    return refusal && refuse(this.#engine.core, { ...refusal, message: toMessage(refusal.state) });
   }
 
   // GET and DELETE requests. The era decides what they open or end.
@@ -269,7 +199,7 @@ export class Endpoint {
     }
   }
 
-  #findAccount(request: Request, info: unknown, principal: Principal | undefined): Account {
+  #findAccount({ request, info, principal }: Caller): Account {
     const { accounts, tenant } = this.#engine;
     if (principal) return accounts.find(`principal ${principal.id}`, tenant);
     const peer = readPeer(request, info, this.#options.proxies);
@@ -295,16 +225,4 @@ function checkPost(headers: Headers, accepts: Accepts): Refusal | undefined {
     const message = toMessage("Accept must list application/json and text/event-stream");
     return { status: 406, message, reason: "accept" };
   }
-}
-
-// Tests whether a URL has this host and path, with at most a query. Comparing is faster than parsing. An absolute-form
-// target may name another host than the Host header.
-function isTarget(url: string, target: string): boolean {
-  const at = url.indexOf("//") + 2;
-  const after = at + target.length;
-  return url.startsWith(target, at) && target !== "" && (after === url.length || url[after] === "?");
-}
-
-function isPath(url: string, path: string): boolean {
-  return URL.canParse(url) && new URL(url).pathname === path;
 }

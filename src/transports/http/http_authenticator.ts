@@ -33,8 +33,9 @@ import { RETRY_AFTER, type SeenRequest } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
 import { readPrincipal } from "../../core/principal.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
-import type { Admitted, Authenticator, AuthenticatorParts, EnterOptions, OpenRoute } from "./authenticator.ts";
+import type { Authenticator, AuthenticatorParts, EnterOptions, OpenRoute } from "./authenticator.ts";
 import { AuthenticationLimits, CLOSED, toAuthPot, TOO_SLOW } from "./authentication_limits.ts";
+import { Caller, type Place } from "./caller.ts";
 import { FRONT } from "./front_principal.ts";
 import { PathTemplate } from "./path_template.ts";
 import { refuse as refuseRequest, toFault, toMessage } from "./refusals.ts";
@@ -98,29 +99,17 @@ export class HttpAuthenticator implements Authenticator {
     }
   }
 
-  findAdmitted(found: unknown): Admitted | undefined {
-    return found instanceof AdmittedInfo ? found : undefined;
-  }
-
-  async settle(
-    entered: Admitted | Response | Promise<Admitted | Response>,
-    serve: (admitted: Admitted) => Promise<Response>,
-  ): Promise<Response> {
-    const settled = await entered;
-    return settled instanceof Response ? settled : await serve(settled);
-  }
-
   close(): void {
     this.#limits.close();
     this.#refused.close();
   }
 
-  enter(
+  authenticate<P extends Place>(
     request: Request,
     info: ConnectionInfo | undefined,
-    options: EnterOptions,
-  ): Admitted | Response | Promise<Admitted | Response> {
-    const entry = new Entry(request, info, {
+    options: EnterOptions<P>,
+  ): Caller<P> | Response | Promise<Caller<P> | Response> {
+    const entry = new Entry<P>(request, info, {
       ...options,
       core: this.#core,
       proxies: this.#proxies,
@@ -147,7 +136,7 @@ export class HttpAuthenticator implements Authenticator {
     return this.#refuse(entry, TOO_MANY);
   }
 
-  async #wait(entry: Entry, found: unknown): Promise<Admitted | Response> {
+  async #wait<P extends Place>(entry: Entry<P>, found: unknown): Promise<Caller<P> | Response> {
     try {
       return this.#judge(entry, await this.#limits.wait(Promise.resolve(found), entry));
     } catch (error) {
@@ -164,16 +153,17 @@ export class HttpAuthenticator implements Authenticator {
   }
 
   /** Returns what was found about a caller. Throws an error for anything but a principal or a refusal. */
-  #judge(entry: Entry, found: unknown, place = "authenticate()"): Admitted | Response {
+  #judge<P extends Place>(entry: Entry<P>, found: unknown, origin = "authenticate()"): Caller<P> | Response {
     if (found === undefined || found === null) return this.#refuse(entry, NO_CALLER);
     if (isRefusal(found)) return this.#refuse(entry, found);
-    const principal = readPrincipal(found, place);
+    const principal = readPrincipal(found, origin);
     if (principal.expiresAt !== undefined && principal.expiresAt <= entry.now) return this.#refuse(entry, LATE);
-    const { request, info, transport } = entry;
+    const { request, info, transport, place } = entry;
     this.#core.observer.auth?.({ state: "accepted", transport, principal: principal.id });
     // The principal of code in front is not this server's to check.
-    const source = place === FRONT ? undefined : { entry, recheck: this.#recheck };
-    return new AdmittedInfo(info?.info ?? info, principal, new VisibleRequest(request, this.#hidden, source));
+    const source = origin === FRONT ? undefined : { entry, recheck: this.#recheck };
+    const seen = new VisibleRequest(request, this.#hidden, source);
+    return new Caller(request, info, { principal, seen, place });
   }
 
   /** Returns the check of the caller of a request. It keeps a copy, because a runtime may drop the request. */
@@ -243,20 +233,6 @@ export class HttpAuthenticator implements Authenticator {
   }
 }
 
-class AdmittedInfo implements Admitted {
-  // Keeps the hidden class of these objects in memory, as in `Call`.
-  static readonly #model: AdmittedInfo = new AdmittedInfo(undefined, { id: "" }, {} as SeenRequest); // Not read.
-  readonly info: ConnectionInfo | undefined;
-  readonly principal: Principal;
-  readonly seen: SeenRequest;
-
-  constructor(info: ConnectionInfo | undefined, principal: Principal, seen: SeenRequest) {
-    this.info = info;
-    this.principal = principal;
-    this.seen = seen;
-  }
-}
-
 /** Maximum characters of the path of a route with parameters. */
 const MAX_PATH = 2048;
 const NO_REQUEST = {} as Request; // Never read.
@@ -269,12 +245,12 @@ const TOO_MANY = refuse(503, {
 });
 
 /** Options of {@linkcode Entry}. */
-interface EntryOptions extends EnterOptions, Omit<AuthenticatorParts, "path" | "accounts"> {
+interface EntryOptions<P extends Place> extends EnterOptions<P>, Omit<AuthenticatorParts, "path" | "accounts"> {
   readonly limits: AuthenticationLimits;
 }
 
 /** A request at the authenticator. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */
-class Entry implements AuthFacts {
+class Entry<P extends Place = Place> implements AuthFacts {
   // Keeps the hidden class of entries in memory, as in `Call`.
   static readonly #model: Entry = new Entry(NO_REQUEST, undefined, {
     transport: "http",
@@ -284,6 +260,7 @@ class Entry implements AuthFacts {
   });
   readonly transport: TransportName;
   readonly route: ReadRoute;
+  readonly place?: P;
   readonly #request: Request;
   readonly #info: ConnectionInfo | undefined;
   readonly #core: Core;
@@ -294,10 +271,11 @@ class Entry implements AuthFacts {
   constructor(
     request: Request,
     info: ConnectionInfo | undefined,
-    { transport, route = NO_ROUTE.route, core, proxies, limits }: EntryOptions,
+    { transport, place, core, proxies, limits }: EntryOptions<P>,
   ) {
     this.transport = transport;
-    this.route = route;
+    this.route = place?.route ?? NO_ROUTE.route;
+    this.place = place;
     this.#request = request;
     this.#info = info;
     this.#core = core;

@@ -7,6 +7,7 @@
 import { lazy } from "../../protocol/promises.ts";
 import type { Core } from "../../core/core.ts";
 import type { Engine, Era } from "../../core/era.ts";
+import type { Caller } from "./caller.ts";
 import type { Endpoint, Fetch, HttpOptions } from "./fetch.ts";
 
 /** What other HTTP transports know of the HTTP endpoint of a server. */
@@ -48,6 +49,11 @@ export class LazyEndpoint {
   /** Handles a request. */
   readonly fetch: Fetch = (request, info) =>
     this.#endpoint ? this.#endpoint.fetch(request, info) : this.#fetchLater(request, info);
+
+  /** Handles the request of a caller. */
+  async serve(caller: Caller): Promise<Response> {
+    return await (this.#endpoint ?? await this.load()).serve(caller);
+  }
 
   /** Stops accepting requests. */
   close(): void {

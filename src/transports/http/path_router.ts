@@ -10,17 +10,18 @@ import { readTextValues } from "../../schema/text_values.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Toggle } from "../../core/visibility.ts";
 import type { HandlerSet, ReadRoute } from "../../core/context.ts";
+import { type ContainerHost, findRoot } from "../../core/container.ts";
 import type { Account, Holding, Pot, PotOptions } from "../../core/account.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Handler } from "../../core/feature.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { type OpenPipe, openPipe, type PipeServer } from "../channel.ts";
-import { type ConnectionInfo, readPeer } from "./access.ts";
-import type { Authenticator, LoadAuthenticator } from "./authenticator.ts";
+import { readPeer } from "./access.ts";
 import { AuthenticationLimits, CLOSED, type Entering, toAuthPot, TOO_SLOW } from "./authentication_limits.ts";
+import type { Caller, Place } from "./caller.ts";
+import type { WayIn } from "./callers.ts";
 import { isCanonical } from "./canonical_params.ts";
 import type { Endpoint, Fetch } from "./fetch.ts";
-import { readFront } from "./front_principal.ts";
 import { PathTemplate, type PathValues } from "./path_template.ts";
 import { findRefusal, refuse, toFault, toOverload } from "./refusals.ts";
 import type { RequestBodies } from "./request_body.ts";
@@ -33,7 +34,6 @@ export type RouteParams = Readonly<Record<string, unknown>>;
 /** The parts that the server of one concrete path gets from the server with the parameters. */
 export interface Branch {
   readonly trunk: Engine;
-  readonly loadAuth?: LoadAuthenticator;
   /** Reads the bodies of all concrete paths. */
   readonly bodies: RequestBodies;
   readonly path: string;
@@ -48,10 +48,10 @@ export interface Branch {
 
 /** The server of one concrete path. */
 export interface BranchServer extends PipeServer {
-  readonly fetch: Fetch;
   readonly handlers: HandlerSet<Handler>;
   readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
     readonly engine: Engine;
+    readonly host: ContainerHost;
     readonly http: HttpEntry;
     stop(): void;
     end(): Promise<void>;
@@ -68,7 +68,6 @@ type MadeHandlers = readonly Handler[] | undefined;
 export interface PathRouterOptions {
   readonly engine: Engine;
   readonly endpoint: Endpoint;
-  readonly loadAuth?: LoadAuthenticator;
   readonly path: string;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
@@ -82,12 +81,8 @@ export interface PathRouterOptions {
 }
 
 /** A concrete path with its parameters. */
-interface Place {
-  readonly path: string;
-  /** The parameters as texts. */
-  readonly values: PathValues;
+interface FullPlace extends Place {
   readonly params: RouteParams;
-  readonly route: ReadRoute;
 }
 
 /** A concrete path whose server is being made or in memory. */
@@ -106,6 +101,7 @@ interface Entry {
 export class PathRouter {
   readonly #options: PathRouterOptions;
   readonly #template: PathTemplate;
+  readonly #way: WayIn<FullPlace>;
   readonly #limits: AuthenticationLimits;
   /** Slow handlers must not keep others from being checked, so they are counted separately. */
   readonly #makingLimits: AuthenticationLimits;
@@ -121,6 +117,14 @@ export class PathRouter {
     const { path, secret, engine: { changes } } = options;
     this.#options = options;
     this.#template = new PathTemplate(path);
+    this.#way = {
+      transport: "http",
+      path,
+      find: (request, info) => this.#match(this.#template, request, this.#toEntering({ request, info })),
+      open: (request, info) => async (values) =>
+        (await this.#locate(values, this.#toEntering({ request, info })))?.route,
+      refusePath: () => options.endpoint.refusePath(),
+    };
     const { core, accounts } = options.engine;
     const { open } = core.limits.endpoints;
     this.#limits = new AuthenticationLimits(core, accounts, toAuthPot(core, "endpoints.checked"));
@@ -136,51 +140,27 @@ export class PathRouter {
 
   /** Handles a request. */
   readonly fetch: Fetch = async (request, info) => {
-    const { engine: { core }, endpoint, loadAuth } = this.#options;
-    const entering = this.#toEntering({ request, info });
+    const { core } = this.#options.engine;
     try {
-      if (core.prepare) await core.prepare();
-      const authenticator = await loadAuth?.();
-      const refusal = endpoint.parts.check(request, info);
-      if (refusal) return await this.#respond(authenticator, request, entering) ?? refusal;
-      // A fixed path takes precedence over one with parameters.
-      const fixed = authenticator?.respond(request);
-      if (fixed) return await fixed;
-      const place = await this.#match(this.#template, request, entering);
-      if (!place) return await this.#respond(authenticator, request, entering) ?? endpoint.refusePath();
-      if (request.method === "OPTIONS") return await endpoint.fetch(request, info);
-      // Only callers that are known may take room for a path.
-      const { route } = place;
-      const isKnown = !authenticator || authenticator.findAdmitted(info);
-      const entered = isKnown ? info : await authenticator.enter(request, info, { transport: "http", route });
-      if (entered instanceof Response) return entered;
-      if (!METHODS.includes(request.method)) return await endpoint.fetch(request, entered);
-      return await this.#pass(place, request, entered);
+      const caller = await this.#options.endpoint.parts.callers.identify(request, info, this.#way);
+      return caller instanceof Response ? caller : await this.#serve(caller);
     } catch (error) {
       const refusal = findRefusal(error);
       return refusal ? refuse(core, refusal) : toFault(core, error);
     }
   };
 
-  /** Responds to a request for a route of the authentication. */
-  async #respond(
-    authenticator: Authenticator | undefined,
-    request: Request,
-    entering: Entering,
-  ): Promise<Response | undefined> {
-    return await authenticator?.respondAt(request, async (values) => (await this.#locate(values, entering))?.route);
-  }
-
-  async #pass(place: Place, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
+  async #serve(caller: Caller<FullPlace>): Promise<Response> {
     const { engine, endpoint } = this.#options;
-    const principal = readFront(engine.core, { info, transport: "http" });
-    if (principal instanceof Response) return principal;
-    const entry = this.#open(place, endpoint.parts.account(request, info, principal));
+    const { place, request: { method } } = caller;
+    // Other requests take no room for a path.
+    if (!place || !METHODS.includes(method)) return await endpoint.serve(caller);
+    const entry = this.#open(place, endpoint.parts.account(caller));
     if (!entry) return refuse(engine.core, toOverload(toBusy(TOO_MANY).message));
     const release = toRelease(entry);
     try {
       const server = await entry.making;
-      return server ? await server.fetch(request, info) : endpoint.refusePath();
+      return server ? await server[INTERNALS].http.endpoint.serve(caller) : endpoint.refusePath();
     } finally {
       release();
     }
@@ -209,13 +189,12 @@ export class PathRouter {
    * @throws {McpError} if too many requests are being checked, or from `open` if too many paths are in use.
    */
   async find({ template, ...from }: Wanted): Promise<Spot | undefined> {
-    await this.#options.engine.core.prepare?.();
     const place = await this.#match(new PathTemplate(template), from.request, this.#toEntering(from));
     const { account } = this.#options.endpoint.parts;
-    return place && { ...place, open: () => this.#enter(place, account(from.request, from.info, undefined)) };
+    return place && { ...place, open: (caller) => this.#enter(place, account(caller)) };
   }
 
-  async #enter(place: Place, account: Account): Promise<PipeServer | undefined> {
+  async #enter(place: FullPlace, account: Account): Promise<PipeServer | undefined> {
     const entry = this.#open(place, account);
     if (!entry) throw toBusy(TOO_MANY);
     const { ticker } = this.#options.engine.core;
@@ -292,14 +271,14 @@ export class PathRouter {
     };
   }
 
-  async #match(template: PathTemplate, { url }: Request, entering: Entering): Promise<Place | undefined> {
+  async #match(template: PathTemplate, { url }: Request, entering: Entering): Promise<FullPlace | undefined> {
     const pathname = URL.parse(url)?.pathname ?? "";
     const values = pathname.length <= MAX_PATH ? template.match(pathname) : undefined;
     return values && await this.#locate(values, entering);
   }
 
   // Runs before the caller is authenticated, because the authentication may depend on the parameters.
-  async #locate(values: PathValues, entering: Entering): Promise<Place | undefined> {
+  async #locate(values: PathValues, entering: Entering): Promise<FullPlace | undefined> {
     const { schema, params: source } = this.#options;
     // However it is encoded, a path leads to the same endpoint.
     const path = this.#template.build(values);
@@ -342,7 +321,7 @@ export class PathRouter {
   }
 
   // A path counts for the client with the fewest paths of those that use it, so that nobody can claim those of others.
-  #open(place: Place, account: Account): Entry | undefined {
+  #open(place: FullPlace, account: Account): Entry | undefined {
     const { path } = place;
     const known = this.#entries.get(path);
     if (known) known.place?.use(account);
@@ -352,7 +331,7 @@ export class PathRouter {
     return entry;
   }
 
-  #make(place: Place, account: Account): Entry {
+  #make(place: FullPlace, account: Account): Entry {
     const entry: Entry = { making: this.#limit(() => this.#grow(place, entry, account), account), users: 0 };
     const forget = () => {
       if (this.#entries.get(place.path) === entry) this.#entries.delete(place.path);
@@ -373,13 +352,13 @@ export class PathRouter {
   }
 
   async #grow(
-    { path, params, route }: Place,
+    { path, params, route }: FullPlace,
     entry: Entry,
     account: Account,
   ): Promise<BranchServer | undefined> {
     // Otherwise a client could subscribe before changes of other instances arrive.
     await this.#connected;
-    const { engine, endpoint, loadAuth, makeHandlers, grow } = this.#options;
+    const { engine, endpoint, makeHandlers, grow } = this.#options;
     if (this.#isClosed) return;
     // The schema of the server has the type of its values.
     const own: MadeHandlers = makeHandlers ? await makeHandlers(params as never) : [];
@@ -397,7 +376,8 @@ export class PathRouter {
     const handlers = [...engine.registry.handlers, ...own];
     const { bodies } = endpoint.parts;
     const watch = (handlers: HandlerSet<Handler>) => watchChanges(handlers, () => entry.isChanged = true);
-    entry.server = grow({ trunk: engine, loadAuth, bodies, path, secret: this.#secret, handlers, route, watch });
+    entry.server = grow({ trunk: engine, bodies, path, secret: this.#secret, handlers, route, watch });
+    findRoot(entry.server[INTERNALS].host).container?.start();
     return entry.server;
   }
 

@@ -15,13 +15,13 @@
 import { toBusy } from "../../protocol/errors.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
-import type { Account } from "../../core/account.ts";
-import { type Recheck, watchCaller } from "../../core/caller_watch.ts";
+import { watchCaller } from "../../core/caller_watch.ts";
 import type { Principal } from "../../core/context.ts";
 import { isJsonType } from "./accept.ts";
 import type { ConnectionInfo } from "./access.ts";
 import { readPath } from "./access_options.ts";
-import { enterCaller } from "./enter.ts";
+import type { Caller } from "./caller.ts";
+import type { WayIn } from "./callers.ts";
 import { checkTemplate, PathTemplate } from "./path_template.ts";
 import type { Receiver } from "./request_body.ts";
 import { findRefusal, type Refusal, refuseInText, toFault, toOverload } from "./refusals.ts";
@@ -31,18 +31,9 @@ import { openPipe, type Pipe, type PipeServer } from "../channel.ts";
 
 export type { PipeServer };
 
-/** The caller of a request. */
-interface Caller {
-  readonly principal?: Principal;
+/** What a stream is opened with. */
+interface Opening {
   readonly parts: HttpParts;
-  /** The concrete path, if the path of the server has parameters. */
-  readonly spot?: Spot;
-}
-
-/** A stream to open. */
-interface Opening extends Caller {
-  readonly account: Account;
-  readonly recheck?: Recheck;
   /** The server of the stream. */
   readonly served: PipeServer;
 }
@@ -125,6 +116,8 @@ class SseStreams {
   readonly #server: SseServer;
   readonly #http: HttpEntry;
   readonly #find?: FindSpot;
+  readonly #opening: WayIn<Spot>;
+  readonly #posting: WayIn<Spot>;
   readonly #path: string;
   readonly #messages: string;
   /** By an id that nobody can guess. A stream lives as long as its connection. */
@@ -137,23 +130,34 @@ class SseStreams {
     this.#find = find;
     this.#path = path;
     this.#messages = messages;
+    this.#opening = this.#toWay(path, find);
+    this.#posting = this.#toWay(messages, find);
   }
 
   /** Answers a request. Those for other paths go to the server. */
   async fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
-    const { core } = this.#http;
-    try {
-      await core.prepare?.();
-    } catch (error) {
-      return toFault(core, error);
-    }
     const pathname = URL.parse(request.url)?.pathname;
     const opens = request.method === "GET" && this.#isAt(this.#path, pathname);
     const posts = request.method === "POST" && this.#isAt(this.#messages, pathname);
     if (!opens && !posts) return await this.#server.fetch(request, info);
-    if (opens && isForeign(request.headers)) return this.#refuse(FOREIGN);
-    const { parts } = await this.#http.endpoint.load();
-    return await parts.check(request, info) ?? await this.#admit(request, info, { opens, parts });
+    const { core, endpoint } = this.#http;
+    let principal: Principal | undefined;
+    try {
+      await core.prepare?.();
+      if (opens && isForeign(request.headers)) return this.#refuse(FOREIGN);
+      const { parts } = await endpoint.load();
+      const caller = await parts.callers.identify(request, info, opens ? this.#opening : this.#posting);
+      if (caller instanceof Response) return caller;
+      ({ principal } = caller);
+      if (posts) return await this.#take(caller, parts);
+      const served = caller.place ? await caller.place.open(caller) : this.#server;
+      if (!served) return this.#refuse(NOT_FOUND, principal);
+      // Meanwhile the server may have closed, which would never end this stream.
+      return parts.callers.refuseIfClosing() ?? this.#start(caller, { parts, served });
+    } catch (error) {
+      const refusal = findRefusal(error);
+      return refusal ? this.#refuse(refusal, principal) : toFault(core, error);
+    }
   }
 
   /** Ends all channels. */
@@ -166,40 +170,19 @@ class SseStreams {
     return this.#find ? new PathTemplate(template).match(pathname) !== undefined : pathname === template;
   }
 
-  async #admit(
-    request: Request,
-    info: ConnectionInfo | undefined,
-    { opens, parts }: { readonly opens: boolean; readonly parts: HttpParts },
-  ): Promise<Response> {
-    const { core } = this.#http;
-    let principal: Principal | undefined;
-    try {
-      const spot = await this.#find?.({ template: opens ? this.#path : this.#messages, request, info });
-      if (this.#find && !spot) return this.#refuse(NOT_FOUND);
-      const entered = await enterCaller(this.#http, request, info, { transport: "http-sse", route: spot?.route });
-      if (entered instanceof Response) return entered;
-      ({ principal } = entered);
-      if (!opens) return await this.#take(request, { principal, parts, spot });
-      const served = spot ? await spot.open() : this.#server;
-      if (!served) return this.#refuse(NOT_FOUND, principal);
-      // Meanwhile the server may have closed, which would never end this stream.
-      const late = parts.check(request, info);
-      if (late) return late;
-      return this.#start({
-        principal,
-        account: parts.account(request, info, principal),
-        recheck: entered.seen?.toRecheck?.(principal),
-        parts,
-        spot,
-        served,
-      });
-    } catch (error) {
-      const refusal = findRefusal(error);
-      return refusal ? this.#refuse(refusal, principal) : toFault(core, error);
-    }
+  #toWay(template: string, find: FindSpot | undefined): WayIn<Spot> {
+    return {
+      transport: "http-sse",
+      path: template,
+      find: find && ((request, info) => find({ template, request, info })),
+      refusePath: () => this.#refuse(NOT_FOUND),
+    };
   }
 
-  #start({ principal, account, recheck, parts, spot, served }: Opening): Response {
+  #start(caller: Caller<Spot>, { parts, served }: Opening): Response {
+    const { principal, place: spot, seen } = caller;
+    const account = parts.account(caller);
+    const recheck = seen?.toRecheck?.(principal);
     const place = account.openStream(() => {
       if (pipe.isBusy) return false;
       end();
@@ -229,10 +212,10 @@ class SseStreams {
     return new Response(stream.toBody(), { headers: STREAM_HEADERS });
   }
 
-  async #take(request: Request, { principal, parts, spot }: Caller): Promise<Response> {
+  async #take({ request, principal, place }: Caller<Spot>, parts: HttpParts): Promise<Response> {
     const id = URL.parse(request.url)?.searchParams.get("sessionId") ?? "";
     const open = this.#open.get(id);
-    if (!open || open.owner !== principal?.id || open.place !== spot?.path) {
+    if (!open || open.owner !== principal?.id || open.place !== place?.path) {
       return this.#refuse(NOT_OPEN, principal);
     }
     if (!isJsonType(request.headers.get("content-type"))) return this.#refuse(NOT_JSON, principal);

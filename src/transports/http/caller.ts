@@ -1,0 +1,52 @@
+/**
+ * The caller of an HTTP request, once it is identified.
+ *
+ * @module
+ */
+import type { Principal, ReadRoute } from "../../core/context.ts";
+import type { SeenRequest } from "../../core/link.ts";
+import type { ConnectionInfo } from "./access.ts";
+import type { PathValues } from "./path_template.ts";
+
+/** The concrete path of a request, if the path of the server has parameters. */
+export interface Place {
+  /** The concrete path of the endpoint, in its one spelling. */
+  readonly path: string;
+  /** The parameters as texts. */
+  readonly values: PathValues;
+  /** Returns the converted parameters. */
+  readonly route: ReadRoute;
+}
+
+/** What was found out about a caller. */
+export interface Known<P extends Place = Place> {
+  readonly principal?: Principal;
+  /** The request without credentials, if the server has authenticated it. */
+  readonly seen?: SeenRequest;
+  readonly place?: P;
+}
+
+const NOTHING = {};
+
+/** The caller of a request that may be served: who sent it, and what was checked. It is made once per request. */
+export class Caller<P extends Place = Place> implements Known<P> {
+  // Keeps the hidden class of callers in memory, as in `Call`.
+  static readonly #model: Caller = new Caller({} as Request, undefined); // Not read.
+  readonly request: Request;
+  /** Second argument of `fetch`. */
+  readonly info: ConnectionInfo | undefined;
+  readonly headers: Headers;
+  readonly principal?: Principal;
+  readonly seen?: SeenRequest;
+  readonly place?: P;
+
+  /** Creates the caller of a request. */
+  constructor(request: Request, info: ConnectionInfo | undefined, { principal, seen, place }: Known<P> = NOTHING) {
+    this.request = request;
+    this.info = info;
+    this.headers = request.headers;
+    this.principal = principal;
+    this.seen = seen;
+    this.place = place;
+  }
+}

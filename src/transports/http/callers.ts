@@ -1,0 +1,169 @@
+/**
+ * Identifies the callers of HTTP requests: checks Host, Origin and path, and authenticates.
+ *
+ * @module
+ */
+import type { Core } from "../../core/core.ts";
+import type { TransportName } from "../../core/observer.ts";
+import { type AccessOptions, type CallerOptions, checkCaller, type ConnectionInfo, isKnownHost } from "./access.ts";
+import type { Authenticator, LoadAuthenticator, OpenRoute } from "./authenticator.ts";
+import { Caller, type Place } from "./caller.ts";
+import { readFront } from "./front_principal.ts";
+import { CLOSING, type Refusal, refuse, toFault, toMessage } from "./refusals.ts";
+
+/** A way in over HTTP, such as the endpoint or that of sockets. */
+export interface WayIn<P extends Place = Place> extends CallerOptions {
+  readonly transport: TransportName;
+  /** Its path. It may have parameters. */
+  readonly path: string;
+  /** Finds the concrete path of a request, if the path has parameters. */
+  readonly find?: (request: Request, info: ConnectionInfo | undefined) => Promise<P | undefined>;
+  /** Reads the parameters of a route of the authentication. */
+  readonly open?: (request: Request, info: ConnectionInfo | undefined) => OpenRoute;
+  /** Creates the response to requests for other paths. */
+  readonly refusePath: () => Response;
+}
+
+/** Options of {@linkcode Callers}. */
+export interface CallersOptions extends AccessOptions {
+  /** Loads the authenticator, if the server has `auth`. */
+  readonly loadAuth?: LoadAuthenticator;
+}
+
+/** A caller, or the response to a refused request. */
+export type Identified<P extends Place = Place> = Caller<P> | Response;
+
+/** Identifies the callers of a server. */
+export class Callers {
+  readonly #core: Core;
+  readonly #options: CallersOptions;
+  // Host and URL of the latest accepted request, because most requests repeat them. The host is allowed for every
+  // caller.
+  #lastHost = "";
+  #lastTarget = "";
+  #isClosing = false;
+  #authenticator?: Authenticator;
+
+  /** Identifies callers by the options of a server. */
+  constructor(core: Core, options: CallersOptions) {
+    this.#core = core;
+    this.#options = options;
+  }
+
+  /** Refuses all requests from here on, also those that wait for their authentication. */
+  close(): void {
+    this.#isClosing = true;
+    this.#options.loadAuth?.().then((authenticator) => authenticator.close(), () => {});
+  }
+
+  /**
+   * Identifies the caller of a request. Returns the response to a request that is refused, or that is for a route of the
+   * authentication. Synchronous if all checks are.
+   *
+   * @throws {McpError} (as a rejection) if too many paths are being checked.
+   */
+  identify<P extends Place>(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    way: WayIn<P>,
+  ): Identified<P> | Promise<Identified<P>> {
+    const { loadAuth } = this.#options;
+    if (this.#core.prepare || loadAuth && !this.#authenticator) return this.#identifyLater(request, info, way);
+    if (way.find) return this.#identifyAt(request, info, way);
+    if (!this.#isUsual(request, way)) {
+      const refusal = this.#check(request, info, way);
+      const refusesPath = !refusal && !isPath(request.url, way.path);
+      const response = (refusal || refusesPath) && way.transport === "http" && this.#authenticator?.respond(request);
+      if (response) return response;
+      if (refusal) return refuse(this.#core, refusal);
+      if (refusesPath) return way.refusePath();
+      this.#remember(request, way);
+    }
+    return this.refuseIfClosing() ?? this.#authenticate(request, info, way);
+  }
+
+  /** Returns the response to a request that comes too late, because the server is closing. */
+  refuseIfClosing(): Response | undefined {
+    return this.#isClosing ? refuse(this.#core, CLOSING) : undefined;
+  }
+
+  async #identifyLater<P extends Place>(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    way: WayIn<P>,
+  ): Promise<Identified<P>> {
+    try {
+      await this.#core.prepare?.();
+      // The server has an authentication that may be unusable. Without one, it serves nobody.
+      this.#authenticator ??= await this.#options.loadAuth?.();
+    } catch (error) {
+      return toFault(this.#core, error);
+    }
+    return await this.identify(request, info, way);
+  }
+
+  async #identifyAt<P extends Place>(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    way: WayIn<P>,
+  ): Promise<Identified<P>> {
+    const authenticator = way.open && this.#authenticator;
+    const respond = async () => way.open && await authenticator?.respondAt(request, way.open(request, info));
+    const refusal = this.#check(request, info, way) ?? (this.#isClosing ? CLOSING : undefined);
+    if (refusal) return await respond() ?? refuse(this.#core, refusal);
+    // A fixed path takes precedence over one with parameters.
+    const fixed = authenticator?.respond(request);
+    if (fixed) return await fixed;
+    const place = await way.find?.(request, info);
+    if (!place) return await respond() ?? way.refusePath();
+    return await this.#authenticate(request, info, way, place);
+  }
+
+  #authenticate<P extends Place>(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    { transport }: WayIn<P>,
+    place?: P,
+  ): Identified<P> | Promise<Identified<P>> {
+    const authenticator = this.#authenticator;
+    if (authenticator) {
+      // The endpoint serves no such request.
+      if (transport === "http" && request.method === "OPTIONS") return new Caller(request, info, { place });
+      return authenticator.authenticate(request, info, { transport, place });
+    }
+    const principal = readFront(this.#core, { info, transport });
+    if (principal instanceof Response) return principal;
+    return principal || place ? new Caller(request, info, { principal, place }) : new Caller(request, info);
+  }
+
+  // has() makes Deno read all headers at once, which speeds up later access. The name of the second header is read
+  // fastest if it is not in lower case.
+  #isUsual({ headers, url }: Request, { transport }: WayIn): boolean {
+    return !headers.has("origin") && headers.get("Host") === this.#lastHost && isTarget(url, this.#lastTarget) &&
+      transport === "http";
+  }
+
+  #remember({ headers }: Request, { transport, path }: WayIn): void {
+    const host = headers.get("host");
+    if (transport !== "http" || host === null || !isKnownHost(host, this.#options)) return;
+    this.#lastHost = host;
+    this.#lastTarget = host + path;
+  }
+
+  #check(request: Request, info: ConnectionInfo | undefined, way: WayIn): Refusal | undefined {
+    const refusal = checkCaller(request, info, this.#options, way);
+    return refusal && { ...refusal, message: toMessage(refusal.state) };
+  }
+}
+
+// Tests whether a URL has this host and path, with at most a query. Comparing is faster than parsing. An absolute-form
+// target may name another host than the Host header.
+function isTarget(url: string, target: string): boolean {
+  const at = url.indexOf("//") + 2;
+  const after = at + target.length;
+  return url.startsWith(target, at) && target !== "" && (after === url.length || url[after] === "?");
+}
+
+function isPath(url: string, path: string): boolean {
+  return URL.canParse(url) && new URL(url).pathname === path;
+}

@@ -145,7 +145,7 @@ class SocketEndpoint {
       const served = caller.place && await caller.place.open(caller);
       if (caller.place && !served) return this.#refuse(NOT_HERE, principal);
       // Meanwhile the server may have closed, which would never close this socket.
-      const late = parts.callers.refuseIfClosing();
+      const late = parts.callers.refuseIfClosing(this.#way);
       if (late) return late;
       const account = parts.account(caller);
       const owner: Owner = { principal, account, endpoint: served, recheck: caller.seen?.toRecheck?.(principal) };

@@ -70,7 +70,27 @@ Deno.test("rejected upgrades are heard", async () => {
   assertEquals(await ask("/other"), 404);
   assertEquals(await ask("/ws", { origin: "https://evil.example" }), 403);
   await server.close();
-  assertEquals(only("refused").map(({ reason, status }) => [reason, status]), [["path", 404], ["origin", 403]]);
+  assertEquals(await ask("/ws"), 503);
+  assertEquals(only("refused").map(({ transport, reason, status }) => [transport, reason, status]), [
+    ["websocket", "path", 404],
+    ["websocket", "origin", 403],
+    ["websocket", "closing", 503],
+  ]);
+});
+
+Deno.test("a route of the authentication is not heard as a refusal, at any Host", async () => {
+  const heard: unknown[] = [];
+  const auth = { authenticate: () => undefined, routes: [{ path: "/about", fetch: () => new Response("open") }] };
+  const observer: Observer = { refused: ({ reason }) => heard.push(reason) };
+  const server = createServer({ name: "s", version: "1.0.0", auth, observer, hosts: ["mcp.example.com"] });
+  for (const host of ["localhost", "mcp.example.com", "evil.example"]) {
+    const response = await server.fetch(new Request(`http://${host}/about`, { headers: { host } }));
+    assertEquals(await response.text(), "open");
+  }
+  assertEquals(heard, []);
+  assertEquals((await server.fetch(new Request("http://localhost/other"))).status, 404);
+  assertEquals(heard, ["path"]);
+  await server.close();
 });
 
 Deno.test("streams, calls and refusals of HTTP+SSE are heard", async () => {

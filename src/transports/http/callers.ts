@@ -9,7 +9,7 @@ import { type AccessOptions, type CallerOptions, checkCaller, type ConnectionInf
 import type { Authenticator, LoadAuthenticator, OpenRoute } from "./authenticator.ts";
 import { Caller, type Place } from "./caller.ts";
 import { readFront } from "./front_principal.ts";
-import { CLOSING, type Refusal, refuse, toFault, toMessage } from "./refusals.ts";
+import { CLOSING, type Refusal, refuse, type Source, toFault, toMessage } from "./refusals.ts";
 
 /** A way in over HTTP, such as the endpoint or that of sockets. */
 export interface WayIn<P extends Place = Place> extends CallerOptions {
@@ -75,16 +75,16 @@ export class Callers {
       const refusesPath = !refusal && !isPath(request.url, way.path);
       const response = (refusal || refusesPath) && way.transport === "http" && this.#authenticator?.respond(request);
       if (response) return response;
-      if (refusal) return refuse(this.#core, refusal);
+      if (refusal) return refuse(this.#core, refusal, way);
       if (refusesPath) return way.refusePath();
       this.#remember(request, way);
     }
-    return this.refuseIfClosing() ?? this.#authenticate(request, info, way);
+    return this.refuseIfClosing(way) ?? this.#authenticate(request, info, way);
   }
 
   /** Returns the response to a request that comes too late, because the server is closing. */
-  refuseIfClosing(): Response | undefined {
-    return this.#isClosing ? refuse(this.#core, CLOSING) : undefined;
+  refuseIfClosing(source: Source): Response | undefined {
+    return this.#isClosing ? refuse(this.#core, CLOSING, source) : undefined;
   }
 
   async #identifyLater<P extends Place>(
@@ -110,7 +110,7 @@ export class Callers {
     const authenticator = way.open && this.#authenticator;
     const respond = async () => way.open && await authenticator?.respondAt(request, way.open(request, info));
     const refusal = this.#check(request, info, way) ?? (this.#isClosing ? CLOSING : undefined);
-    if (refusal) return await respond() ?? refuse(this.#core, refusal);
+    if (refusal) return await respond() ?? refuse(this.#core, refusal, way);
     // A fixed path takes precedence over one with parameters.
     const fixed = authenticator?.respond(request);
     if (fixed) return await fixed;
@@ -131,9 +131,10 @@ export class Callers {
       if (transport === "http" && request.method === "OPTIONS") return new Caller(request, info, { place });
       return authenticator.authenticate(request, info, { transport, place });
     }
+    const isInFront = typeof info === "object" && info && "principal" in info;
+    if (!isInFront) return place ? new Caller(request, info, { place }) : new Caller(request, info);
     const principal = readFront(this.#core, { info, transport });
-    if (principal instanceof Response) return principal;
-    return principal || place ? new Caller(request, info, { principal, place }) : new Caller(request, info);
+    return principal instanceof Response ? principal : new Caller(request, info, { principal, place });
   }
 
   // has() makes Deno read all headers at once, which speeds up later access. The name of the second header is read

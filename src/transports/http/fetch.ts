@@ -101,7 +101,7 @@ export class Endpoint {
   /** Handles the request of a caller. A router identifies the callers of concrete paths. */
   serve(caller: Caller): Promise<Response> {
     // The server may have closed while the caller was identified.
-    const late = this.#callers.refuseIfClosing();
+    const late = this.#callers.refuseIfClosing(this.#way);
     if (late) return Promise.resolve(late);
     const { headers, request: { method } } = caller;
     // The names of headers are read fastest if they are not in lower case.

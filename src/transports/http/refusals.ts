@@ -33,9 +33,9 @@ const HTTP: Source = { transport: "http" };
 export const JSON_HEADERS = { "content-type": "application/json" };
 
 /** Refuses a request with a JSON-RPC error, and reports that. */
-export function refuse(core: Core, refusal: Refusal, source: Source = HTTP): Response {
+export function refuse(core: Core, refusal: Refusal, { transport, principal }: Source = HTTP): Response {
   const { status, message, reason, code = INVALID_REQUEST } = refusal;
-  core.observing?.refuse({ ...source, http: true }, { status, message, reason, code });
+  core.observing?.refuse({ transport, principal, http: true }, { status, message, reason, code });
   return toRefusal(refusal);
 }
 

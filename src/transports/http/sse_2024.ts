@@ -153,7 +153,7 @@ class SseStreams {
       const served = caller.place ? await caller.place.open(caller) : this.#server;
       if (!served) return this.#refuse(NOT_FOUND, principal);
       // Meanwhile the server may have closed, which would never end this stream.
-      return parts.callers.refuseIfClosing() ?? this.#start(caller, { parts, served });
+      return parts.callers.refuseIfClosing(this.#opening) ?? this.#start(caller, { parts, served });
     } catch (error) {
       const refusal = findRefusal(error);
       return refusal ? this.#refuse(refusal, principal) : toFault(core, error);

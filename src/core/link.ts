@@ -67,7 +67,7 @@ export interface Link {
   release(event?: EventFields): void;
 }
 
-/** The response to one message. Only HTTP uses the other fields. Without a text, no message is sent. */
+/** The response to one message. Only HTTP uses the status, the headers and the event. Without a text, no message is sent. */
 export interface Reply {
   /** A JSON-RPC message as JSON. */
   readonly text?: string;
@@ -75,6 +75,8 @@ export interface Reply {
   readonly headers?: Readonly<Record<string, string>>;
   /** Fields of the event that carries the text, if the response is a stream. */
   readonly event?: EventFields;
+  /** Called by a channel once the text is written, or can no longer be. */
+  readonly onWritten?: () => void;
 }
 
 /** Headers of a refusal at a limit: retry after one second. */

@@ -12,18 +12,17 @@ import type { Link, Reply } from "../core/link.ts";
 export class LazyEra implements Era {
   /** Returns the era, and loads it if necessary. */
   protected readonly open: () => Promise<Era>;
-  /** The era, once it is loaded and no message waits for it. */
+  /** The era, once it is loaded and has accepted the messages that waited for it. */
   #ready?: Era;
-  /** Settles when all earlier messages have been accepted. */
-  #before: Promise<void> = Promise.resolve();
 
   /** Creates an era without loading it. */
   constructor(load: () => Promise<Era>) {
     this.open = lazy(load);
   }
 
+  // The messages that wait are accepted in order, and so are immediate responses to them.
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
-    return this.#ready ? this.#ready.accept(message, link) : this.#acceptLater(message, link);
+    return this.#ready?.accept(message, link) ?? this.open().then((era) => (this.#ready = era).accept(message, link));
   }
 
   async load(): Promise<void> {
@@ -32,29 +31,6 @@ export class LazyEra implements Era {
 
   rest(): void {
     this.#ready?.rest?.();
-  }
-
-  // Messages that arrive while the era loads are accepted in order. Each waits some microtasks after the previous one,
-  // so that an immediate response to that one is written first.
-  async #acceptLater(message: Incoming, link: Link): Promise<Reply> {
-    const { promise: accepted, resolve } = Promise.withResolvers<void>();
-    const before = this.#before;
-    this.#before = accepted;
-    let reply;
-    try {
-      const era = await this.open();
-      await before;
-      reply = era.accept(message, link);
-      if (this.#before === accepted) this.#ready = era;
-    } finally {
-      this.#passOn(resolve);
-    }
-    return await reply;
-  }
-
-  async #passOn(resolve: () => void): Promise<void> {
-    for (let turns = 8; turns; turns--) await undefined;
-    resolve();
   }
 }
 

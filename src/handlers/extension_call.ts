@@ -220,7 +220,7 @@ class Layer {
       hasResultTypes: carrier.hasResultTypes,
       isAsking: () => !!this.#direct?.isAsking,
       session: carrier.session,
-      subject: carrier.subject,
+      subject: (inner) => carrier.subject?.(inner),
       notify: (_inner, method, params) => {
         const call = this.#direct;
         return call ? carrier.notify(call, method, params) : this.#receive(method, params);

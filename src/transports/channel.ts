@@ -12,7 +12,7 @@ import type { Principal } from "../core/context.ts";
 import type { Engine, Era } from "../core/era.ts";
 import { InFlight } from "../core/in_flight.ts";
 import { INTERNALS } from "../core/internals.ts";
-import type { Link, LinkEvents } from "../core/link.ts";
+import type { Link, LinkEvents, Reply } from "../core/link.ts";
 import type { TransportName } from "../core/observer.ts";
 import { readPrincipal } from "../core/principal.ts";
 import type { Ticker } from "../core/timers.ts";
@@ -213,7 +213,8 @@ class Channel implements Pipe, Link {
   }
 
   wait(events?: LinkEvents): void {
-    if (events?.lost) this.#losers.push(events.lost);
+    if (!events?.lost) return;
+    this.#isOpen ? this.#losers.push(events.lost) : events.lost();
   }
 
   open(): void {}
@@ -248,10 +249,10 @@ class Channel implements Pipe, Link {
     } catch (error) {
       return this.#answer(fail(error));
     }
-    if (!(reply instanceof Promise)) return this.#answer(reply.text);
+    if (!(reply instanceof Promise)) return this.#finish(reply);
     this.#busy++;
     this.isBusy = true;
-    reply.then((reply) => this.#end(reply.text), (error) => this.#end(fail(error)));
+    reply.then((reply) => this.#end(reply), (error) => this.#end({ text: fail(error) }));
   }
 
   // The transport may have no timer that ends the channel.
@@ -259,11 +260,16 @@ class Channel implements Pipe, Link {
     return principal?.expiresAt !== undefined && principal.expiresAt <= this.ticker.clock.date();
   }
 
-  #end(text: string | undefined): void {
-    this.#answer(text);
+  #end(reply: Reply): void {
+    this.#finish(reply);
     if (--this.#busy) return;
     this.isBusy = false;
     if (this.#idlers.length) this.#idlers.splice(0).forEach((idle) => idle());
+  }
+
+  #finish({ text, onWritten }: Reply): void {
+    this.#answer(text);
+    onWritten?.();
   }
 
   #answer(text: string | undefined): void {

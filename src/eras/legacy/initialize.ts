@@ -51,8 +51,8 @@ export async function initialize(
   const observed = core.observing?.observe(message, link);
   // Over HTTP, the first request in the session connects.
   const ready = link.http ? undefined : parts.engine.changes.connect?.();
-  if (ready) await ready;
   try {
+    if (ready) await ready;
     if (prepare && await prepare()) throw toKnown();
     const client = readOffer(message.params);
     observed?.identify(client);

@@ -45,6 +45,8 @@ class LegacyEra implements Era {
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
     const { http, headers, version } = link;
+    const later = http ? undefined : this.#piped.serveAfter(message, link, () => this.accept(message, link));
+    if (later) return later;
     if (message.kind === "broken") {
       this.#engine.core.observing?.refuse(link, { ...toFacts(message), status: 400, reason: "message" });
       const session = http ? this.#web.find(link) : this.#piped.find(link);

@@ -5,7 +5,7 @@
  * @module
  */
 import { toBusy } from "../../protocol/errors.ts";
-import type { Notification, Request } from "../../protocol/jsonrpc.ts";
+import type { Incoming, Notification, Request } from "../../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../../protocol/weight.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import type { Link, Reply } from "../../core/link.ts";
@@ -18,10 +18,14 @@ import { announce, createSession, endSubscriptions, type Session, type SessionFa
 
 /** A session that is being opened. */
 interface Opening {
-  /** The response to `initialize`. */
-  readonly reply: Promise<Reply>;
-  /** Number of messages that wait for it. */
-  waiting: number;
+  /** Called when the response to `initialize` is written. */
+  readonly waiting: (() => void)[];
+}
+
+/** A message that arrives before the response to `initialize` is written. */
+interface Early {
+  readonly message: Incoming;
+  readonly link: Link;
 }
 
 /** Maximum number of messages that wait for the response to `initialize`. */
@@ -52,16 +56,18 @@ export class PipedSessions {
   }
 
   /** Serves `initialize`. */
-  initialize(message: Request, link: Link): Promise<Reply> {
+  async initialize(message: Request, link: Link): Promise<Reply> {
     const { inFlight } = link;
-    const reply = initialize(this.#parts, { message, link }, {
-      open: (client, { data }) => this.#open(client, link, data),
-    }).finally(() => {
-      if (this.#opening.get(inFlight) === opening) this.#opening.delete(inFlight);
-    });
-    const opening: Opening = { reply, waiting: 0 };
+    const opening: Opening = { waiting: [] };
     this.#opening.set(inFlight, opening);
-    return reply;
+    const reply = await initialize(this.#parts, { message, link }, {
+      open: (client, { data }) => this.#open(client, link, data),
+    });
+    const onWritten = () => {
+      if (this.#opening.get(inFlight) === opening) this.#opening.delete(inFlight);
+      for (const serve of opening.waiting) serve();
+    };
+    return { ...reply, onWritten };
   }
 
   #open(client: SessionFacts, link: Link, data: Session["data"]): undefined {
@@ -76,31 +82,32 @@ export class PipedSessions {
     link.wait({ lost: () => this.#end(session) });
   }
 
-  // Some clients send more before they have the response to `initialize`.
-  async #acceptAfter(opening: Opening, message: Readable, link: Link): Promise<Reply> {
+  /**
+   * Some clients send more before they have the response to `initialize`. Calls `serve` once it is written. Returns
+   * `undefined` if the message need not wait.
+   */
+  serveAfter(message: Incoming, link: Link, serve: () => Reply | Promise<Reply>): Promise<Reply> | undefined {
+    const opening = this.#opening.get(link.inFlight);
+    if (opening && opening.waiting.length < MAX_EARLY) return this.#serveAfter(opening, { message, link }, serve);
+  }
+
+  async #serveAfter({ waiting }: Opening, early: Early, serve: () => Reply | Promise<Reply>): Promise<Reply> {
+    const { message, link } = early;
     const { account } = link;
     const bytes = weigh(message);
     if (!account.hold(bytes)) {
       const problem = "serve the request: too much memory is used (memory.bytesPerClient, memory.bytes)";
       return refuseBusy(this.#parts.engine.core, link, { message }, toBusy(problem));
     }
-    opening.waiting++;
-    try {
-      await opening.reply;
-    } finally {
-      account.free(bytes);
-    }
-    // The response is written first.
-    for (let turns = 8; turns; turns--) await undefined;
-    return await this.accept(message, link);
+    await new Promise<void>((release) => waiting.push(release));
+    account.free(bytes);
+    return await serve();
   }
 
   /** Serves a message. */
   accept(message: Readable, link: Link): Reply | Promise<Reply> {
     const session = this.#known.get(link.inFlight);
     if (session) return this.#server.serve(session, message, link);
-    const opening = this.#opening.get(link.inFlight);
-    if (opening && opening.waiting < MAX_EARLY) return this.#acceptAfter(opening, message, link);
     // On stdio and sockets, a cancellation does not show which era it belongs to.
     if (message.kind === "notification") {
       this.#server.observe(message, link);
@@ -127,7 +134,7 @@ export class PipedSessions {
 }
 
 /** Returns the bytes of memory that a message takes. */
-function weigh(message: Readable): number {
+function weigh(message: Incoming): number {
   if ("weight" in message) return message.weight;
   const text = JSON.stringify(message);
   return toWeight(text, { max: 0, indexes: countIndexes(text) });

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { INTERNALS } from "./core/internals.ts";
+import { INTERNALS } from "./core/call/internals.ts";
 import type { Server } from "./server/server.ts";
 import { enterServer, type PipeServer } from "./transports/channel.ts";
 import { PathTemplate } from "./transports/http/path_template.ts";

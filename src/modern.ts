@@ -64,7 +64,7 @@ export {
   service,
   type ServiceOptions,
   type ServiceScope,
-} from "./core/service_factory.ts";
+} from "./core/services/service_factory.ts";
 export type {
   Lifetime,
   NoServices,
@@ -73,7 +73,7 @@ export type {
   Services,
   ServiceValues,
   SharedServiceValues,
-} from "./core/service.ts";
+} from "./core/call/service.ts";
 export {
   type Extension,
   extension,
@@ -99,7 +99,7 @@ export { McpError, ToolError } from "./protocol/errors.ts";
 export { type Mount, mount, type MountedHandlers, type MountOptions } from "./mount.ts";
 export type { Server } from "./server/server.ts";
 export type { RouteHandlers, RouteServerOptions, ServerOptions, TextParams } from "./server/options.ts";
-export type { Clock } from "./core/timers.ts";
+export type { Clock } from "./core/capacity/timers.ts";
 export type {
   Allow,
   AnyHandler,
@@ -121,7 +121,7 @@ export type {
   ReadRoute,
   ReadSession,
   RunningServer,
-} from "./core/context.ts";
+} from "./core/call/context.ts";
 export type {
   Authenticate,
   Authentication,
@@ -132,12 +132,12 @@ export type {
   Credentials,
   PathFacts,
 } from "./core/auth.ts";
-export type { DescribeError, PublishedSchema, PublishedTool, PublishSchema } from "./core/core.ts";
-export type { Encoder, Guards, InputGuard, OutputGuard } from "./core/guards.ts";
-export type { LogFilter, LogReceiver, ServerLog, ServerLogMethod, ServerLogOptions } from "./core/log.ts";
+export type { DescribeError, PublishedSchema, PublishedTool, PublishSchema } from "./core/visibility/feature_parts.ts";
+export type { Encoder, Guards, InputGuard, OutputGuard } from "./core/visibility/guards.ts";
+export type { LogFilter, LogReceiver, ServerLog, ServerLogMethod, ServerLogOptions } from "./core/call/log.ts";
 export type { Admit, AdmitFacts } from "./core/admission.ts";
-export type { Capabilities, CapabilityOptions } from "./core/capabilities.ts";
-export type { HandlerLimits } from "./core/handler_limits.ts";
+export type { Capabilities, CapabilityOptions } from "./core/call/capabilities.ts";
+export type { HandlerLimits } from "./core/visibility/handler_limits.ts";
 export type {
   AuthEvent,
   CallEvent,
@@ -159,13 +159,13 @@ export type {
   StreamEvent,
   SubscriptionEvent,
   TransportName,
-} from "./core/observer.ts";
-export { consoleObserver } from "./core/combined_observer.ts";
+} from "./core/call/observer.ts";
+export { consoleObserver } from "./core/call/combined_observer.ts";
 export type { Store } from "./core/store.ts";
-export type { Need } from "./core/question.ts";
-export { type Middleware, only } from "./core/middleware.ts";
-export type { Handler } from "./core/feature.ts";
-export type { LimitOptions, Limits } from "./core/limits.ts";
+export type { Need } from "./core/call/question.ts";
+export { type Middleware, only } from "./core/call/middleware.ts";
+export type { Handler } from "./core/visibility/feature.ts";
+export type { LimitOptions, Limits } from "./core/capacity/limits.ts";
 
 export type { Params, Result } from "./protocol/jsonrpc.ts";
 export type {

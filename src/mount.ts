@@ -3,12 +3,12 @@
  *
  * @module
  */
-import { createServerLog } from "./core/log.ts";
-import { type ContainerHost, type ContainerParts, findRoot } from "./core/container.ts";
-import type { Handler } from "./core/feature.ts";
-import { INTERNALS } from "./core/internals.ts";
-import { checkOptions, type KnownOptions } from "./core/known_options.ts";
-import { Ticker } from "./core/timers.ts";
+import { createServerLog } from "./core/call/log.ts";
+import { type ContainerHost, type ContainerParts, findRoot } from "./core/call/container.ts";
+import type { Handler } from "./core/visibility/feature.ts";
+import { INTERNALS } from "./core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "./core/call/known_options.ts";
+import { Ticker } from "./core/capacity/timers.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
 import { toRequestPath } from "./transports/http/request_path.ts";
 import type { Server, ServerInternals } from "./server/server.ts";

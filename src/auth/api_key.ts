@@ -5,9 +5,9 @@
  */
 import { quote } from "../protocol/errors.ts";
 import type { Authenticate, Authentication, AuthFacts, Challenge } from "../core/auth.ts";
-import type { Principal } from "../core/context.ts";
-import { CHECK_HANDLER } from "../core/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { Principal } from "../core/call/context.ts";
+import { CHECK_HANDLER } from "../core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { type Places, readCredential, toCaller, toUnknown } from "./credentials.ts";
 import { type CallerFacts, checkFor, checkSecrets, toPrincipal } from "./principal.ts";
 import { KnownSecrets } from "./secrets.ts";

@@ -30,6 +30,6 @@ export type {
   Credentials,
   PathFacts,
 } from "../core/auth.ts";
-export { allScopes, hasScopes } from "../core/scopes.ts";
-export type { Context, Principal } from "../core/context.ts";
-export type { TransportName } from "../core/observer.ts";
+export { allScopes, hasScopes } from "../core/call/scopes.ts";
+export type { Context, Principal } from "../core/call/context.ts";
+export type { TransportName } from "../core/call/observer.ts";

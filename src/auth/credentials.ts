@@ -5,7 +5,7 @@
  */
 import { isPromiseLike } from "../protocol/promises.ts";
 import { type AuthRefusal, type Challenge, isRefusal, refuse } from "../core/auth.ts";
-import type { Principal } from "../core/context.ts";
+import type { Principal } from "../core/call/context.ts";
 
 /** Places where one request may carry a credential. */
 export interface Places {

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Authenticate, Authentication, Credentials } from "../core/auth.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 
 /** Options of {@linkcode custom}. */
 export interface CustomOptions extends Credentials {

@@ -6,10 +6,10 @@
 import { McpError, quote, UNAUTHENTICATED } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Authentication } from "../core/auth.ts";
-import type { Context, Principal } from "../core/context.ts";
-import { readPrincipal } from "../core/principal.ts";
-import { covers } from "../core/scopes.ts";
-import type { CHECK_HANDLER } from "../core/internals.ts";
+import type { Context, Principal } from "../core/call/context.ts";
+import { readPrincipal } from "../core/call/principal.ts";
+import { covers } from "../core/call/scopes.ts";
+import type { CHECK_HANDLER } from "../core/call/internals.ts";
 
 /** Permissions of a caller and other facts about it. */
 export interface CallerFacts {

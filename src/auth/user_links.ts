@@ -4,15 +4,15 @@
  * @see specification/2026-07-28/client/elicitation (URL Mode)
  * @module
  */
-import type { Context } from "../core/context.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { Context } from "../core/call/context.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
 import { type MarkStore, markStored, toMarkTtl } from "../core/marking.ts";
-import { Sealer } from "../core/sealer.ts";
+import { Sealer } from "../core/call/sealer.ts";
 import { type SingleUse, SpentIds } from "../core/single_use.ts";
 import type { Store } from "../core/store.ts";
-import { systemClock } from "../core/timers.ts";
-import { openVersioned, sealVersioned } from "../core/versioned_seal.ts";
+import { systemClock } from "../core/capacity/timers.ts";
+import { openVersioned, sealVersioned } from "../core/call/versioned_seal.ts";
 import { toBase64Url } from "../protocol/base64_url.ts";
 import { requirePrincipal } from "./principal.ts";
 

@@ -16,7 +16,7 @@ import { importModule } from "./lazy_modules.ts";
 import { toRelativePath } from "./path.ts";
 import { platform } from "./platform.ts";
 import { UsageError } from "./cli_error.ts";
-import { findSuggestion } from "../core/suggestions.ts";
+import { findSuggestion } from "../core/call/suggestions.ts";
 
 /** The length of an entry's name, in characters. */
 const MAX_NAME = 64;

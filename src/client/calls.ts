@@ -6,7 +6,7 @@
  */
 import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./listed.ts";
 import { OutputChecks } from "./output_check.ts";

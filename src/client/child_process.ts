@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { KnownOptions } from "../core/known_options.ts";
+import type { KnownOptions } from "../core/call/known_options.ts";
 import { bun, deno, findProcess } from "../runtime.ts";
 
 /** The command that starts a server over stdio. */

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { INTERNALS } from "../core/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { enterServer } from "../transports/channel.ts";
 import { toPrintable } from "../protocol/printable.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";

@@ -6,7 +6,7 @@
  */
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities } from "../protocol/types.ts";
-import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
+import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
 import type { Checked, Infer, Schema } from "../schema/schema.ts";
 import { compileSchema } from "../schema/schema_compiler.ts";
 import type { Notification } from "./message.ts";

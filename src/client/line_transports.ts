@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/transports/stdio (Shutdown)
  * @module
  */
-import type { Principal } from "../core/context.ts";
+import type { Principal } from "../core/call/context.ts";
 import { LineSplitter } from "../transports/stdio/line_splitter.ts";
 import { openPipe, type PipeServer } from "../transports/channel.ts";
 import type { Child } from "./child_process.ts";

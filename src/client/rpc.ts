@@ -5,7 +5,7 @@
  */
 import { INTERNAL_ERROR } from "../protocol/errors.ts";
 import { type Id, isId, isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import type { KnownOptions } from "../core/known_options.ts";
+import type { KnownOptions } from "../core/call/known_options.ts";
 import type { Channel } from "./channel.ts";
 import { AnswerSlots } from "./answer_slots.ts";
 import type { Message, Notification } from "./message.ts";

@@ -8,7 +8,7 @@
  */
 import { INVALID_PARAMS, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
-import type { KnownOptions } from "../core/known_options.ts";
+import type { KnownOptions } from "../core/call/known_options.ts";
 import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../protocol/types.ts";
 import { findFormMisfit } from "./form_answer.ts";
 import type { RequestHandler } from "./rpc.ts";

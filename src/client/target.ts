@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { INTERNALS } from "../core/internals.ts";
-import { checkOptions } from "../core/known_options.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+import { checkOptions } from "../core/call/known_options.ts";
 import type { PipeServer } from "../transports/channel.ts";
 import type { Channel, Trace } from "./channel.ts";
 import { COMMAND, type CommandTarget, startChild } from "./child_process.ts";

@@ -6,10 +6,10 @@
 import { McpError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/types.ts";
 import { type AuthRefusal, isRefusal, toChallengeHeaders } from "./auth.ts";
-import type { ClientFacts, Principal } from "./context.ts";
+import type { ClientFacts, Principal } from "./call/context.ts";
 import type { Core, Entering } from "./core.ts";
-import { REPLY_HEADERS } from "./link.ts";
-import type { TransportName } from "./observer.ts";
+import { REPLY_HEADERS } from "./call/link.ts";
+import type { TransportName } from "./call/observer.ts";
 
 /** Facts about a request that wants to enter. */
 export interface AdmitFacts {

@@ -6,11 +6,11 @@
  */
 import type { McpError } from "../protocol/errors.ts";
 import { isStrayPromise } from "../protocol/promises.ts";
-import type { Principal, ReadRoute } from "./context.ts";
-import { checkOptions, type KnownOptions } from "./known_options.ts";
-import type { CHECK_HANDLER, CHECK_PATH } from "./internals.ts";
-import type { Reply } from "./link.ts";
-import type { TransportName } from "./observer.ts";
+import type { Principal, ReadRoute } from "./call/context.ts";
+import { checkOptions, type KnownOptions } from "./call/known_options.ts";
+import type { CHECK_HANDLER, CHECK_PATH } from "./call/internals.ts";
+import type { Reply } from "./call/link.ts";
+import type { TransportName } from "./call/observer.ts";
 
 /**
  * Authenticates the caller of every request before its body is read. `createServer({ auth })` takes one.

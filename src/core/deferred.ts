@@ -3,10 +3,10 @@
  *
  * @module
  */
-import type { Call, Deferred } from "./call.ts";
+import type { Call, Deferred } from "./call/call.ts";
 import type { Core } from "./core.ts";
-import type { Outcome } from "./feature.ts";
-import type { ServiceEnd } from "./service.ts";
+import type { Outcome } from "./visibility/feature.ts";
+import type { ServiceEnd } from "./call/service.ts";
 
 /** Runs the deferred functions of a call in order, once its response is on its way. Never rejects. */
 export async function runDeferred(core: Core, call: Call, all: readonly Deferred[], outcome: Outcome): Promise<void> {

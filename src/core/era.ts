@@ -4,12 +4,12 @@
  * @module
  */
 import type { Incoming } from "../protocol/jsonrpc.ts";
-import type { Accounts } from "./account.ts";
-import type { Changes } from "./changes.ts";
-import type { CallHost } from "./call.ts";
+import type { Accounts } from "./capacity/account.ts";
+import type { Changes } from "./visibility/changes.ts";
+import type { CallHost } from "./call/call.ts";
 import type { Core } from "./core.ts";
-import type { Link, Reply } from "./link.ts";
-import type { Registry } from "./registry.ts";
+import type { Link, Reply } from "./call/link.ts";
+import type { Registry } from "./visibility/registry.ts";
 import type { Scheduler } from "./scheduler.ts";
 
 /** The parts of a server that an era uses. */

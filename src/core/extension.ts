@@ -6,10 +6,10 @@
  */
 import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel, Meta } from "../protocol/types.ts";
-import type { Context, ProgressOptions } from "./context.ts";
-import type { HandlerExtensions } from "./feature.ts";
-import { INTERNALS } from "./internals.ts";
-import { type Need, readNeeds } from "./question.ts";
+import type { Context, ProgressOptions } from "./call/context.ts";
+import type { HandlerExtensions } from "./visibility/feature.ts";
+import { INTERNALS } from "./call/internals.ts";
+import { type Need, readNeeds } from "./call/question.ts";
 
 /** Additions of an extension to one handler: an entry of `extensions` of a tool, a resource or a prompt. */
 export interface Attribute {

@@ -6,7 +6,7 @@
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Icon } from "../protocol/types.ts";
-import { type OptionRule, show } from "./known_options.ts";
+import { type OptionRule, show } from "./call/known_options.ts";
 
 /** The fields of an icon, with their tests. Clients refuse other schemes, such as `javascript:` and `file:`. */
 const FIELDS: Readonly<Record<keyof Icon, readonly [test: (value: unknown) => boolean, state: string]>> = {

@@ -5,14 +5,14 @@
  */
 import { McpError, quote } from "../protocol/errors.ts";
 import type { ResourceContents } from "../protocol/types.ts";
-import { Call, type CallHost, type Carrier, type Deferred } from "./call.ts";
+import { Call, type CallHost, type Carrier, type Deferred } from "./call/call.ts";
 import type { Core } from "./core.ts";
-import { ExactDeadline } from "./deadline.ts";
-import type { Method } from "./feature.ts";
-import { InFlight } from "./in_flight.ts";
-import { requireCapabilities } from "./question.ts";
+import { ExactDeadline } from "./call/deadline.ts";
+import type { Method } from "./visibility/feature.ts";
+import { InFlight } from "./call/in_flight.ts";
+import { requireCapabilities } from "./call/question.ts";
 import type { Scheduler } from "./scheduler.ts";
-import { requireScopes } from "./scopes.ts";
+import { requireScopes } from "./call/scopes.ts";
 
 /** Parts of a server that read a resource. */
 export interface ReadParts {

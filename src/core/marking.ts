@@ -5,7 +5,7 @@
  */
 import { type Mark, MarkedIds, type Marking, toSetName } from "./marked_ids.ts";
 import type { SetOptions } from "./store.ts";
-import type { Clock } from "./timers.ts";
+import type { Clock } from "./capacity/timers.ts";
 
 /** A set in memory. */
 interface KnownSet {

@@ -15,7 +15,7 @@ import {
   UNSUPPORTED_VERSION,
 } from "../protocol/errors.ts";
 import { isObject, type Request, type Result } from "../protocol/jsonrpc.ts";
-import type { ClientFacts } from "./context.ts";
+import type { ClientFacts } from "./call/context.ts";
 import type { Core } from "./core.ts";
 import type {
   CallEvent,
@@ -30,7 +30,7 @@ import type {
   StartEvent,
   StreamEvent,
   TransportName,
-} from "./observer.ts";
+} from "./call/observer.ts";
 
 let nextId = 1;
 

@@ -8,16 +8,16 @@ import { isMcpError, type McpError } from "../protocol/errors.ts";
 import { type Id, type Request, type Result, toSuccess } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { HeaderParam } from "../schema/header_params.ts";
-import { Call, type Carrier, toTooLong } from "./call.ts";
-import type { ClientFacts } from "./context.ts";
+import { Call, type Carrier, toTooLong } from "./call/call.ts";
+import type { ClientFacts } from "./call/context.ts";
 import type { Engine } from "./era.ts";
-import type { Method, Outcome, Runner } from "./feature.ts";
-import type { InFlight } from "./in_flight.ts";
-import type { HeaderReader, Link, Reply } from "./link.ts";
-import type { RequestReport } from "./observer.ts";
-import { requireCapabilities } from "./question.ts";
-import { toUnknownMethod } from "./registry.ts";
-import { isScopeError, requireScopes } from "./scopes.ts";
+import type { Method, Outcome, Runner } from "./visibility/feature.ts";
+import type { InFlight } from "./call/in_flight.ts";
+import type { HeaderReader, Link, Reply } from "./call/link.ts";
+import type { RequestReport } from "./call/observer.ts";
+import { requireCapabilities } from "./call/question.ts";
+import { toUnknownMethod } from "./visibility/registry.ts";
+import { isScopeError, requireScopes } from "./call/scopes.ts";
 
 /** A call with its runner. */
 export interface Found {

@@ -3,12 +3,12 @@
  *
  * @module
  */
-import type { Call } from "./call.ts";
+import type { Call } from "./call/call.ts";
 import type { Core } from "./core.ts";
-import type { Method, Runner } from "./feature.ts";
-import { requireCapabilities } from "./question.ts";
-import { type Registry, toUnknownMethod } from "./registry.ts";
-import { requireScopes } from "./scopes.ts";
+import type { Method, Runner } from "./visibility/feature.ts";
+import { requireCapabilities } from "./call/question.ts";
+import { type Registry, toUnknownMethod } from "./visibility/registry.ts";
+import { requireScopes } from "./call/scopes.ts";
 
 /**
  * Checks a call again before its handler starts: whether the handler still exists for the caller, and what it demands of

@@ -5,16 +5,16 @@
  */
 import { hasValidCode, INTERNAL_ERROR, isMcpError, McpError, toBusy } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
-import type { Account, Accounts, Pot, Start } from "./account.ts";
-import type { Call, Deferred } from "./call.ts";
+import type { Account, Accounts, Pot, Start } from "./capacity/account.ts";
+import type { Call, Deferred } from "./call/call.ts";
 import type { Core } from "./core.ts";
-import type { Executor, Method, Outcome, Runner } from "./feature.ts";
-import { compose, type Middleware } from "./middleware.ts";
-import type { InFlight } from "./in_flight.ts";
-import type { Limits } from "./limits.ts";
-import { LIMITS } from "./limits.ts";
-import { ExactDeadline } from "./deadline.ts";
-import type { Sweep } from "./timers.ts";
+import type { Executor, Method, Outcome, Runner } from "./visibility/feature.ts";
+import { compose, type Middleware } from "./call/middleware.ts";
+import type { InFlight } from "./call/in_flight.ts";
+import type { Limits } from "./capacity/limits.ts";
+import { LIMITS } from "./capacity/limits.ts";
+import { ExactDeadline } from "./call/deadline.ts";
+import type { Sweep } from "./capacity/timers.ts";
 
 /**
  * Runs every call of a server. Fast path: a call that ends before its first `await` needs no slot, no memory check and

@@ -5,7 +5,7 @@
  */
 import { type Found, type Mark, type Marking, toClientHash } from "./marked_ids.ts";
 import { KnownMarks } from "./marking.ts";
-import type { Clock } from "./timers.ts";
+import type { Clock } from "./capacity/timers.ts";
 
 /** A sealed permission to do something once. */
 export interface SingleUse extends Mark {

@@ -3,14 +3,14 @@
  *
  * @module
  */
-import type { Account, Accounts } from "./account.ts";
-import type { Change, Changes } from "./changes.ts";
-import type { INTERNALS } from "./internals.ts";
+import type { Account, Accounts } from "./capacity/account.ts";
+import type { Change, Changes } from "./visibility/changes.ts";
+import type { INTERNALS } from "./call/internals.ts";
 import type { Notification, Response } from "../protocol/jsonrpc.ts";
-import type { Limits } from "./limits.ts";
+import type { Limits } from "./capacity/limits.ts";
 import type { Mark, Marking } from "./marked_ids.ts";
-import type { Observer } from "./observer.ts";
-import type { Sealer } from "./sealer.ts";
+import type { Observer } from "./call/observer.ts";
+import type { Sealer } from "./call/sealer.ts";
 
 /** A value, or a promise of it. */
 export type Maybe<T> = T | Promise<T>;

@@ -3,12 +3,12 @@
  *
  * @module
  */
-import type { Call } from "./call.ts";
-import type { Change, Toggled } from "./changes.ts";
+import type { Call } from "./call/call.ts";
+import type { Change, Toggled } from "./visibility/changes.ts";
 import type { Engine } from "./era.ts";
-import { isAllowed } from "./feature.ts";
-import type { Limits } from "./limits.ts";
-import { Subscribers } from "./subscribers.ts";
+import { isAllowed } from "./visibility/feature.ts";
+import type { Limits } from "./capacity/limits.ts";
+import { Subscribers } from "./visibility/subscribers.ts";
 
 /** Tests whether one client may watch all these resources. */
 export function isWatchable(uris: readonly string[], { streams: { watchedUris } }: Limits): boolean {

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { Handler } from "../core/feature.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { Handler } from "../core/visibility/feature.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { deno, findProcess, isCompiled } from "../runtime.ts";
 import { toExportedHandlers } from "./exported_handlers.ts";
 import { isHandlerFile, isSkipped } from "./handler_file.ts";

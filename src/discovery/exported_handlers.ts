@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { Handler } from "../core/feature.ts";
-import { INTERNALS } from "../core/internals.ts";
+import type { Handler } from "../core/visibility/feature.ts";
+import { INTERNALS } from "../core/call/internals.ts";
 
 /**
  * The handlers among the exports of a file, also those in exported arrays. Each is listed once, in the order of the

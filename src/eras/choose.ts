@@ -6,7 +6,7 @@
  */
 import type { Incoming } from "../protocol/jsonrpc.ts";
 import type { Era } from "../core/era.ts";
-import type { Link, Reply } from "../core/link.ts";
+import type { Link, Reply } from "../core/call/link.ts";
 
 /** An era that recognizes its own messages. */
 export interface SelectiveEra extends Era {

@@ -6,7 +6,7 @@
 import type { Incoming } from "../protocol/jsonrpc.ts";
 import { lazy } from "../protocol/promises.ts";
 import type { Era } from "../core/era.ts";
-import type { Link, Reply } from "../core/link.ts";
+import type { Link, Reply } from "../core/call/link.ts";
 
 /** An era that loads with its first message. */
 export class LazyEra implements Era {

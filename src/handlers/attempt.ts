@@ -3,14 +3,14 @@
  *
  * @module
  */
+import type { DescribeError, FeatureParts } from "../core/visibility/feature_parts.ts";
 import { INTERNAL_ERROR, isMcpError, isToolError, McpError, type ToolError } from "../protocol/errors.ts";
 import { isStrayPromise } from "../protocol/promises.ts";
-import type { Call } from "../core/call.ts";
-import type { Core, DescribeError } from "../core/core.ts";
+import type { Call } from "../core/call/call.ts";
 
 /** The call that a function of the author serves. */
 export interface Attempt {
-  readonly core: Core;
+  readonly core: FeatureParts;
   readonly call: Call;
   /** Name or URI for `observer.fault`. */
   readonly subject: string;

@@ -3,13 +3,13 @@
  *
  * @module
  */
+import type { DescribeError, FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
-import type { Call } from "../core/call.ts";
-import type { Core, DescribeError } from "../core/core.ts";
-import type { HandlerExtensions } from "../core/feature.ts";
-import type { Filter } from "../core/guards.ts";
-import type { BoundLimits } from "../core/handler_limits.ts";
-import type { Entry } from "../core/pagination.ts";
+import type { Call } from "../core/call/call.ts";
+import type { HandlerExtensions } from "../core/visibility/feature.ts";
+import type { Filter } from "../core/visibility/guards.ts";
+import type { BoundLimits } from "../core/visibility/handler_limits.ts";
+import type { Entry } from "../core/visibility/pagination.ts";
 import type { Guarded } from "./filters.ts";
 
 /** A tool or a prompt for the registry, without its type parameters. Its schemas validate at runtime. */
@@ -24,7 +24,7 @@ export interface Callable extends Entry, Guarded {
     call: Call,
     ctx: undefined,
     input: unknown,
-    core: Core,
+    core: FeatureParts,
     filter: Filter | undefined,
   ) => Result | Promise<Result>;
 }

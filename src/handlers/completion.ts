@@ -4,16 +4,23 @@
  * @see specification/2026-07-28/server/utilities/completion
  * @module
  */
+import type { DescribeError, FeatureParts } from "../core/visibility/feature_parts.ts";
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
-import type { Call } from "../core/call.ts";
-import type { Binding } from "../core/container.ts";
-import type { Allow, Context } from "../core/context.ts";
-import type { Core, DescribeError } from "../core/core.ts";
-import { type Compiled, type Feature, type Handler, revealTo, type Runner, toDefinitions } from "../core/feature.ts";
-import { INTERNALS } from "../core/internals.ts";
-import { bindLimits, type BoundLimits, type HandlerLimits } from "../core/handler_limits.ts";
-import type { NoServices } from "../core/service.ts";
+import type { Call } from "../core/call/call.ts";
+import type { Binding } from "../core/call/container.ts";
+import type { Allow, Context } from "../core/call/context.ts";
+import {
+  type Compiled,
+  type Feature,
+  type Handler,
+  revealTo,
+  type Runner,
+  toDefinitions,
+} from "../core/visibility/feature.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+import { bindLimits, type BoundLimits, type HandlerLimits } from "../core/visibility/handler_limits.ts";
+import type { NoServices } from "../core/call/service.ts";
 import { attempt } from "./attempt.ts";
 
 /** Suggestions, best first: all of them, or some with their total. The server sends at most 100. */
@@ -117,7 +124,7 @@ const completions: Feature = {
   },
 };
 
-async function answer(definition: Definition, call: Call, core: Core): Promise<Result> {
+async function answer(definition: Definition, call: Call, core: FeatureParts): Promise<Result> {
   const { argument, context = {} } = call.params;
   if (!isObject(argument) || typeof argument.name !== "string" || typeof argument.value !== "string") {
     throw refuse("argument has no name and value that are strings");
@@ -138,7 +145,7 @@ async function answer(definition: Definition, call: Call, core: Core): Promise<R
 function findCompleter(
   byKey: ReadonlyMap<string, Definition>,
   call: Call,
-  core: Core,
+  core: FeatureParts,
 ): Runner | Promise<Runner> {
   const { ref } = call.params;
   if (!isObject(ref)) throw refuse("ref is not an object");

@@ -16,7 +16,7 @@ import type {
   ResourceLink,
 } from "../protocol/types.ts";
 import { ICONS } from "../core/icons.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { EncodedResults, Sending } from "./encoded_results.ts";
 
 /** Options of a media block. */

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { Call } from "../core/call.ts";
-import type { Core } from "../core/core.ts";
+import type { Call } from "../core/call/call.ts";
+import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Content, ResourceContents, ToolResult } from "../protocol/types.ts";
 import type { CompiledSchema } from "../schema/schema.ts";
 import { encode, type Encoded, release } from "./encoders.ts";
@@ -16,7 +16,7 @@ export interface Sending {
   /** Subject of error messages, such as `tool "add"`. */
   readonly place: string;
   readonly call: Call;
-  readonly core: Core;
+  readonly core: FeatureParts;
 }
 
 /** Services that build a result. */

@@ -9,9 +9,9 @@ import { isObject, type Notification, type Params, type Result } from "../protoc
 import type { CompiledSchema, Infer, Schema } from "../schema/schema.ts";
 import { compileSchema } from "../schema/schema_compiler.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
-import { Call } from "../core/call.ts";
-import type { Context } from "../core/context.ts";
-import type { Core } from "../core/core.ts";
+import { Call } from "../core/call/call.ts";
+import type { Context } from "../core/call/context.ts";
+import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import {
   type Attribute,
   type AttributeInternals,
@@ -31,12 +31,12 @@ import {
   type Published,
   type Runner,
   toDefinitions,
-} from "../core/feature.ts";
-import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
-import { INTERNALS } from "../core/internals.ts";
-import { checkOptions, isPlain, type KnownOptions, toPlace } from "../core/known_options.ts";
-import type { Reply } from "../core/link.ts";
-import { requireCapabilities } from "../core/question.ts";
+} from "../core/visibility/feature.ts";
+import { bindLimits, type HandlerLimits } from "../core/visibility/handler_limits.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+import { checkOptions, isPlain, type KnownOptions, toPlace } from "../core/call/known_options.ts";
+import type { Reply } from "../core/call/link.ts";
+import { requireCapabilities } from "../core/call/question.ts";
 import { attempt } from "./attempt.ts";
 
 /** Schemas by the name of a method, a notification or a key. */
@@ -242,7 +242,7 @@ interface Definition {
 }
 
 /** Creates a method for a server. */
-type Compiling = (core: Core) => Method;
+type Compiling = (core: FeatureParts) => Method;
 
 type Refuse = (state: string) => TypeError;
 

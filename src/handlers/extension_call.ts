@@ -6,15 +6,15 @@
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote, toBusy } from "../protocol/errors.ts";
 import { isObject, type Params, type Result, toTypedResult } from "../protocol/jsonrpc.ts";
 import type { LogLevel } from "../protocol/types.ts";
-import type { Account } from "../core/account.ts";
-import { Call, type CallHost, type Carrier, type Deferred } from "../core/call.ts";
-import type { ProgressOptions } from "../core/context.ts";
+import type { Account } from "../core/capacity/account.ts";
+import { Call, type CallHost, type Carrier, type Deferred } from "../core/call/call.ts";
+import type { ProgressOptions } from "../core/call/context.ts";
 import type { AttributeInternals, DetachOptions, Redirect, Wrap, WrappedCall } from "../core/extension.ts";
-import type { Executor } from "../core/feature.ts";
-import { InFlight } from "../core/in_flight.ts";
-import { OnceValues } from "../core/once.ts";
-import { type Question, requireCapabilities } from "../core/question.ts";
-import { untilAborted } from "../core/until_aborted.ts";
+import type { Executor } from "../core/visibility/feature.ts";
+import { InFlight } from "../core/call/in_flight.ts";
+import { OnceValues } from "../core/call/once.ts";
+import { type Question, requireCapabilities } from "../core/call/question.ts";
+import { untilAborted } from "../core/call/until_aborted.ts";
 
 /** Runs a call below an attribute. */
 export type RunCall = (call: Call) => Result | Promise<Result>;

@@ -5,12 +5,12 @@
  */
 import { isToolError, ToolError } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
-import type { Call } from "../core/call.ts";
-import type { Binding } from "../core/container.ts";
-import type { Context } from "../core/context.ts";
-import type { Core } from "../core/core.ts";
-import type { Encoder, Filter, HandlerGuards } from "../core/guards.ts";
-import { readSyncVerdict } from "../core/verdict.ts";
+import type { Call } from "../core/call/call.ts";
+import type { Binding } from "../core/call/container.ts";
+import type { Context } from "../core/call/context.ts";
+import type { FeatureParts } from "../core/visibility/feature_parts.ts";
+import type { Encoder, Filter, HandlerGuards } from "../core/visibility/guards.ts";
+import { readSyncVerdict } from "../core/call/verdict.ts";
 
 /** A handler that may have guards. */
 export interface Guarded {
@@ -22,7 +22,7 @@ export interface Guarded {
 /** One run of a handler. */
 export interface FilteredRun {
   readonly call: Call;
-  readonly core: Core;
+  readonly core: FeatureParts;
   /** The validated input. */
   readonly value: unknown;
   /** Runs the handler with a guarded input. */

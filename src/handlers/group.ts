@@ -4,12 +4,12 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import type { Feature, GroupedAllow, GroupedOptions, Handler } from "../core/feature.ts";
-import type { Allow } from "../core/context.ts";
-import { INTERNALS, withInternals } from "../core/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
-import type { Middleware } from "../core/middleware.ts";
-import { readVerdict } from "../core/verdict.ts";
+import type { Feature, GroupedAllow, GroupedOptions, Handler } from "../core/visibility/feature.ts";
+import type { Allow } from "../core/call/context.ts";
+import { INTERNALS, withInternals } from "../core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import type { Middleware } from "../core/call/middleware.ts";
+import { readVerdict } from "../core/call/verdict.ts";
 
 /** Options of a group. All are optional. */
 export interface GroupOptions {

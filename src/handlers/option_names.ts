@@ -4,8 +4,8 @@
  *
  * @module
  */
-import type { OptionRule } from "../core/known_options.ts";
-import { GUARDS } from "../core/guards.ts";
+import type { OptionRule } from "../core/call/known_options.ts";
+import { GUARDS } from "../core/visibility/guards.ts";
 import { ICONS } from "../core/icons.ts";
 
 /** Options of tools, prompts, resources and providers. */

@@ -4,20 +4,20 @@
  * @see specification/2026-07-28/server/prompts
  * @module
  */
+import type { DescribeError, FeatureParts } from "../core/visibility/feature_parts.ts";
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Content, Icon, Meta, PromptMessage } from "../protocol/types.ts";
 import type { CompiledSchema, Infer, InferInput, Schema } from "../schema/schema.ts";
 import { compileSchema } from "../schema/schema_compiler.ts";
-import { readScopes } from "../core/scopes.ts";
-import type { Call } from "../core/call.ts";
-import { type Binding, bindServices } from "../core/container.ts";
-import type { Allow, Context } from "../core/context.ts";
-import type { Core, DescribeError } from "../core/core.ts";
+import { readScopes } from "../core/call/scopes.ts";
+import type { Call } from "../core/call/call.ts";
+import { type Binding, bindServices } from "../core/call/container.ts";
+import type { Allow, Context } from "../core/call/context.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
-import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
-import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
-import { compose, type Middleware } from "../core/middleware.ts";
+import { bindLimits, type HandlerLimits } from "../core/visibility/handler_limits.ts";
+import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
+import { compose, type Middleware } from "../core/call/middleware.ts";
 import {
   bindAllow,
   type Feature,
@@ -27,12 +27,12 @@ import {
   type Runner,
   toDefinitions,
   toMethod,
-} from "../core/feature.ts";
-import type { Filter, Guards } from "../core/guards.ts";
-import { withInternals } from "../core/internals.ts";
-import type { Need } from "../core/question.ts";
-import { createList } from "../core/pagination.ts";
-import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
+} from "../core/visibility/feature.ts";
+import type { Filter, Guards } from "../core/visibility/guards.ts";
+import { withInternals } from "../core/call/internals.ts";
+import type { Need } from "../core/call/question.ts";
+import { createList } from "../core/visibility/pagination.ts";
+import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
 import { attempt } from "./attempt.ts";
 import type { Callable } from "./callable.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
@@ -228,7 +228,7 @@ function define<I extends Schema, S extends Services>(
     call: Call,
     ctx: Context<never> = call,
     value: unknown,
-    core: Core,
+    core: FeatureParts,
     filter: Filter | undefined,
   ) => {
     // `value` is what the input schema let through, which is what Infer stands for.
@@ -286,7 +286,7 @@ interface Found extends Runner {
   readonly allow?: Allow;
 }
 
-async function getPrompt(definition: Definition, call: Call, core: Core): Promise<Result> {
+async function getPrompt(definition: Definition, call: Call, core: FeatureParts): Promise<Result> {
   const { key, input, invoke, guards, describeError } = definition;
   const { arguments: given = {} } = call.params;
   const state = `Cannot get ${quote(key)}`;

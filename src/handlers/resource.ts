@@ -4,27 +4,27 @@
  * @see specification/2026-07-28/server/resources
  * @module
  */
+import type { DescribeError, FeatureParts } from "../core/visibility/feature_parts.ts";
 import { McpError, quote } from "../protocol/errors.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
 import type { Infer, Schema } from "../schema/schema.ts";
 import { compileSchema } from "../schema/schema_compiler.ts";
 import type { TextValues } from "../schema/text_values.ts";
-import { readScopes } from "../core/scopes.ts";
-import type { Call } from "../core/call.ts";
-import { type Binding, bindServices } from "../core/container.ts";
-import type { ChangeNotifier, Context } from "../core/context.ts";
-import type { Core, DescribeError } from "../core/core.ts";
+import { readScopes } from "../core/call/scopes.ts";
+import type { Call } from "../core/call/call.ts";
+import { type Binding, bindServices } from "../core/call/container.ts";
+import type { ChangeNotifier, Context } from "../core/call/context.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
-import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
-import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
-import { compose, type Middleware } from "../core/middleware.ts";
-import type { Need } from "../core/question.ts";
-import { bindAllow, type Handler, type Remake } from "../core/feature.ts";
-import type { Filter, Guards, HandlerGuards } from "../core/guards.ts";
+import { bindLimits, type HandlerLimits } from "../core/visibility/handler_limits.ts";
+import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
+import { compose, type Middleware } from "../core/call/middleware.ts";
+import type { Need } from "../core/call/question.ts";
+import { bindAllow, type Handler, type Remake } from "../core/visibility/feature.ts";
+import type { Filter, Guards, HandlerGuards } from "../core/visibility/guards.ts";
 import { withoutUnsafeIcons } from "../core/icons.ts";
-import { withInternals } from "../core/internals.ts";
-import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
-import type { SubscriptionHooks } from "../core/subscribers.ts";
+import { withInternals } from "../core/call/internals.ts";
+import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
+import type { SubscriptionHooks } from "../core/visibility/subscribers.ts";
 import { type Completers, completion } from "./completion.ts";
 import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
@@ -391,7 +391,7 @@ function define<Input>(form: Form<Input>): Defined {
     ctx: Context<never> = call,
     uri: string,
     matched: unknown,
-    core: Core,
+    core: FeatureParts,
     filter: Filter | undefined,
   ) => {
     const sending = { place: `resource ${quote(uri)}`, call, core };

@@ -4,14 +4,14 @@
  * @see specification/2026-07-28/server/resources
  * @module
  */
+import type { DescribeError, FeatureParts } from "../core/visibility/feature_parts.ts";
 import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { ResourceLink } from "../protocol/types.ts";
-import { isGranted } from "../core/scopes.ts";
-import type { Call } from "../core/call.ts";
-import type { Binding } from "../core/container.ts";
-import type { Core, DescribeError } from "../core/core.ts";
-import type { BoundLimits } from "../core/handler_limits.ts";
+import { isGranted } from "../core/call/scopes.ts";
+import type { Call } from "../core/call/call.ts";
+import type { Binding } from "../core/call/container.ts";
+import type { BoundLimits } from "../core/visibility/handler_limits.ts";
 import {
   type BoundAllow,
   type Feature,
@@ -22,11 +22,11 @@ import {
   type Runner,
   toDefinitions,
   toMethod,
-} from "../core/feature.ts";
-import type { Allow } from "../core/context.ts";
-import type { Filter, HandlerGuards } from "../core/guards.ts";
-import { createList, type Entry, openCursors } from "../core/pagination.ts";
-import type { SubscriptionHooks } from "../core/subscribers.ts";
+} from "../core/visibility/feature.ts";
+import type { Allow } from "../core/call/context.ts";
+import type { Filter, HandlerGuards } from "../core/visibility/guards.ts";
+import { createList, type Entry, openCursors } from "../core/visibility/pagination.ts";
+import type { SubscriptionHooks } from "../core/visibility/subscribers.ts";
 import { attempt } from "./attempt.ts";
 import { runGuarded } from "./guarded.ts";
 
@@ -57,7 +57,7 @@ export interface Definition extends Entry {
     ctx: undefined,
     uri: string,
     matched: unknown,
-    core: Core,
+    core: FeatureParts,
     filter: Filter | undefined,
   ) => Result | Promise<Result>;
   readonly guards?: HandlerGuards;
@@ -159,7 +159,7 @@ function toFound(definition: Definition, matched: unknown): Found {
 // Lists fixed resources, and then those of templates and providers, on the same page while there is room. A place in
 // the second part starts with a line break, which no URI contains, and names the next source. After another line break
 // it has that source's own cursor.
-function listResources(fixed: readonly Definition[], all: readonly Definition[], core: Core): Method {
+function listResources(fixed: readonly Definition[], all: readonly Definition[], core: FeatureParts): Method {
   const sources = all.flatMap(({ key, allow, list, describeError }) => list ? { key, allow, list, describeError } : []);
   if (!sources.length) return toMethod(createList("resources", fixed, core), { stable: true });
   // These lists may depend on the caller.

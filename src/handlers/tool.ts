@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/server/tools
  * @module
  */
+import type { DescribeError, FeatureParts, PublishedTool, PublishSchema } from "../core/visibility/feature_parts.ts";
 import { INVALID_PARAMS, isMcpError, isResultError, isToolError, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { isStrayPromise } from "../protocol/promises.ts";
@@ -11,15 +12,14 @@ import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protoc
 import type { Checked, CompiledSchema, Infer, InferInput, Schema } from "../schema/schema.ts";
 import { compileSchema } from "../schema/schema_compiler.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
-import { readScopes } from "../core/scopes.ts";
-import type { Call } from "../core/call.ts";
-import { type Binding, bindServices } from "../core/container.ts";
-import type { Allow, Context } from "../core/context.ts";
-import type { Core, DescribeError, PublishedTool, PublishSchema } from "../core/core.ts";
+import { readScopes } from "../core/call/scopes.ts";
+import type { Call } from "../core/call/call.ts";
+import { type Binding, bindServices } from "../core/call/container.ts";
+import type { Allow, Context } from "../core/call/context.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
-import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
-import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
-import { compose, type Middleware } from "../core/middleware.ts";
+import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
+import { bindLimits, type HandlerLimits } from "../core/visibility/handler_limits.ts";
+import { compose, type Middleware } from "../core/call/middleware.ts";
 import {
   bindAllow,
   type Feature,
@@ -30,12 +30,12 @@ import {
   type Runner,
   toDefinitions,
   toMethod,
-} from "../core/feature.ts";
-import type { Filter, Guards } from "../core/guards.ts";
-import { withInternals } from "../core/internals.ts";
-import type { Need } from "../core/question.ts";
-import { createList } from "../core/pagination.ts";
-import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
+} from "../core/visibility/feature.ts";
+import type { Filter, Guards } from "../core/visibility/guards.ts";
+import { withInternals } from "../core/call/internals.ts";
+import type { Need } from "../core/call/question.ts";
+import { createList } from "../core/visibility/pagination.ts";
+import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
 import { describe } from "./attempt.ts";
 import { isContent, isDoubtful, loadResults, toJson } from "./content.ts";
 import type { Sending } from "./encoded_results.ts";
@@ -259,7 +259,7 @@ export interface Definition extends Callable {
   readonly output?: CompiledSchema;
   readonly headers?: readonly HeaderParam[];
   /** Returns the definition for one caller. Returns `undefined` if it fails, which is reported. */
-  readonly vary?: (call: Call, core: Core) => Promise<Definition | undefined>;
+  readonly vary?: (call: Call, core: FeatureParts) => Promise<Definition | undefined>;
 }
 
 function define<I extends Schema, O extends Schema, S extends Services>(
@@ -278,7 +278,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     call: Call,
     ctx: Context<never> = call,
     value: unknown,
-    core: Core,
+    core: FeatureParts,
     filter: Filter | undefined,
   ): Result | Promise<Result> => {
     const answer = (value: unknown) => {
@@ -393,9 +393,9 @@ class ToolRunner implements Found {
   readonly extensions?: HandlerExtensions;
   readonly vary?: Definition["vary"];
   readonly #definition: Definition;
-  readonly #core: Core;
+  readonly #core: FeatureParts;
 
-  constructor(definition: Definition, core: Core) {
+  constructor(definition: Definition, core: FeatureParts) {
     this.allow = definition.allow;
     this.headers = definition.headers;
     this.scopes = definition.scopes;
@@ -437,13 +437,13 @@ function toUnknown(name: unknown): McpError {
   return new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
 }
 
-async function readLeniently(input: CompiledSchema, given: Params, { limits }: Core): Promise<Checked> {
+async function readLeniently(input: CompiledSchema, given: Params, { limits }: FeatureParts): Promise<Checked> {
   const { adaptInput } = await import("../schema/adapt_input.ts");
   const adapted = adaptInput(given, input.json(), { jsonText: limits.request });
   return adapted.problem === undefined ? await input.validate(adapted.value) : adapted;
 }
 
-function invoke(definition: Definition, call: Call, checked: Checked, core: Core): Result | Promise<Result> {
+function invoke(definition: Definition, call: Call, checked: Checked, core: FeatureParts): Result | Promise<Result> {
   const { key, invoke, guards } = definition;
   // A result and not a protocol error, so that the model can read it and correct its call.
   if (checked.problem !== undefined) return toToolError(`Cannot call ${key}: ${checked.problem}`);
@@ -459,7 +459,7 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Core
 }
 
 /** Returns the result with which the model learns of an error. Throws errors that are not for the model. */
-function toFailed({ key, describeError }: Definition, call: Call, error: unknown, core: Core): Result {
+function toFailed({ key, describeError }: Definition, call: Call, error: unknown, core: FeatureParts): Result {
   if (isMcpError(error) || (call.ended && error === call.reason)) throw error;
   if (isToolError(error)) return toToolError(error.content);
   const reported = core.report(error, { method: call.method, subject: key });

@@ -3,11 +3,11 @@
  *
  * @module
  */
-import type { Call } from "../core/call.ts";
-import type { Binding } from "../core/container.ts";
-import type { Context } from "../core/context.ts";
-import type { Core } from "../core/core.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { Call } from "../core/call/call.ts";
+import type { Binding } from "../core/call/container.ts";
+import type { Context } from "../core/call/context.ts";
+import type { FeatureParts } from "../core/visibility/feature_parts.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { ToolAnnotations } from "../protocol/types.ts";
 import type { Schema } from "../schema/schema.ts";
 
@@ -36,7 +36,7 @@ interface Varying {
 /** The call for which a tool varies. */
 export interface VariantCall<Options, Definition> {
   readonly call: Call;
-  readonly core: Core;
+  readonly core: FeatureParts;
   readonly services: Binding | undefined;
   readonly define: (options: Options, services: Binding | undefined) => Definition;
 }

@@ -5,13 +5,13 @@
  */
 import { toBusy } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
-import type { Account, Pot } from "../core/account.ts";
-import type { Call } from "../core/call.ts";
-import type { Core } from "../core/core.ts";
-import { FairQueue } from "../core/fair_queue.ts";
-import type { Runner } from "../core/feature.ts";
-import type { Timeout } from "../core/timers.ts";
-import { untilAborted } from "../core/until_aborted.ts";
+import type { Account, Pot } from "../core/capacity/account.ts";
+import type { Call } from "../core/call/call.ts";
+import type { FeatureParts } from "../core/visibility/feature_parts.ts";
+import { FairQueue } from "../core/capacity/fair_queue.ts";
+import type { Runner } from "../core/visibility/feature.ts";
+import type { Timeout } from "../core/capacity/timers.ts";
+import { untilAborted } from "../core/call/until_aborted.ts";
 
 /** Number of calls that run at once, and of those that wait. */
 export interface Concurrency {
@@ -29,7 +29,7 @@ type Start = () => void;
 
 /** The places of a handler, and the queue for them. */
 export class Places {
-  readonly #core: Core;
+  readonly #core: FeatureParts;
   readonly #calls: number;
   readonly #waiting: number;
   readonly #key: string;
@@ -40,7 +40,7 @@ export class Places {
   #running = 0;
 
   /** Creates the places of one server. `key` is that of the handler. */
-  constructor({ calls, waiting = 64 }: Concurrency, core: Core, key: string) {
+  constructor({ calls, waiting = 64 }: Concurrency, core: FeatureParts, key: string) {
     this.#core = core;
     this.#key = key;
     this.#calls = calls;

@@ -6,13 +6,13 @@
 import { McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Content } from "../protocol/types.ts";
-import type { Account, Holding, Pot } from "../core/account.ts";
-import type { Call } from "../core/call.ts";
-import type { Core } from "../core/core.ts";
-import type { Handler } from "../core/feature.ts";
-import type { LimitedHandler } from "../core/handler_limits.ts";
-import { INTERNALS } from "../core/internals.ts";
-import type { Sweep } from "../core/timers.ts";
+import type { Account, Holding, Pot } from "../core/capacity/account.ts";
+import type { Call } from "../core/call/call.ts";
+import type { FeatureParts } from "../core/visibility/feature_parts.ts";
+import type { Handler } from "../core/visibility/feature.ts";
+import type { LimitedHandler } from "../core/visibility/handler_limits.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+import type { Sweep } from "../core/capacity/timers.ts";
 import { type Definition, resources } from "../handlers/resource_methods.ts";
 import { cutText } from "./text.ts";
 
@@ -53,7 +53,7 @@ interface Shelf {
 export class Keeper {
   /** The resource that serves the pages. It is in no list. */
   readonly handler: Handler;
-  readonly #shelves = new WeakMap<Core, Shelf>();
+  readonly #shelves = new WeakMap<FeatureParts, Shelf>();
   readonly #start: string;
   readonly #pageBytes: number;
   readonly #keepMs: number;
@@ -85,7 +85,7 @@ export class Keeper {
   /** Keeps content blocks, and returns the result that links to them. Returns `undefined` if there is no room. */
   keep(
     blocks: readonly Content[],
-    { size, call, core }: { readonly size: number; readonly call: Call; readonly core: Core },
+    { size, call, core }: { readonly size: number; readonly call: Call; readonly core: FeatureParts },
   ): Result | undefined {
     const shelf = this.#open(core);
     const pages = blocks.flatMap((block) => this.#toPages(block));
@@ -114,7 +114,7 @@ export class Keeper {
     return { content: [{ type: "text", text: note }, link] };
   }
 
-  #open(core: Core): Shelf {
+  #open(core: FeatureParts): Shelf {
     const known = this.#shelves.get(core);
     if (known) return known;
     const shelf: Shelf = {
@@ -143,7 +143,7 @@ export class Keeper {
   }
 
   // A result of another caller does not exist.
-  #read(uri: string, call: Call, core: Core): Result {
+  #read(uri: string, call: Call, core: FeatureParts): Result {
     const [id, number = "1"] = uri.slice(this.#start.length).split("/");
     const kept = this.#shelves.get(core)?.results.get(id);
     const at = Number(number);

@@ -6,10 +6,10 @@
 import { INTERNAL_ERROR, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Content } from "../protocol/types.ts";
-import type { Call } from "../core/call.ts";
-import type { Core } from "../core/core.ts";
-import type { Handler } from "../core/feature.ts";
-import type { LimitedHandler } from "../core/handler_limits.ts";
+import type { Call } from "../core/call/call.ts";
+import type { FeatureParts } from "../core/visibility/feature_parts.ts";
+import type { Handler } from "../core/visibility/feature.ts";
+import type { LimitedHandler } from "../core/visibility/handler_limits.ts";
 import { isContent } from "../handlers/content.ts";
 import { Keeper } from "./kept_results.ts";
 import { cutText, toSize } from "./text.ts";
@@ -30,7 +30,7 @@ export interface LargeResults {
   /** The resource behind the links. */
   readonly also?: readonly Handler[];
   /** Returns the result, or what stands for it. */
-  fit(result: Result, call: Call, core: Core): Result;
+  fit(result: Result, call: Call, core: FeatureParts): Result;
 }
 
 /**

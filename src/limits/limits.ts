@@ -16,17 +16,17 @@
  *
  * @module
  */
-import type { Core } from "../core/core.ts";
-import type { Runner, RunWithin } from "../core/feature.ts";
-import type { HandlerLimits, LimitedHandler } from "../core/handler_limits.ts";
-import { INTERNALS } from "../core/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
-import type { Ticker } from "../core/timers.ts";
+import type { FeatureParts } from "../core/visibility/feature_parts.ts";
+import type { Runner, RunWithin } from "../core/visibility/feature.ts";
+import type { HandlerLimits, LimitedHandler } from "../core/visibility/handler_limits.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import type { Ticker } from "../core/capacity/timers.ts";
 import { type Concurrency, Places } from "./concurrency.ts";
 import { type LargeResults, type OnLarge, readLargeResults } from "./large_results.ts";
 import { Buckets, type Rate, takeToken } from "./rate.ts";
 
-export type { HandlerLimits } from "../core/handler_limits.ts";
+export type { HandlerLimits } from "../core/visibility/handler_limits.ts";
 export type { Concurrency } from "./concurrency.ts";
 export type { OnLarge } from "./large_results.ts";
 export type { Rate } from "./rate.ts";
@@ -90,7 +90,7 @@ export function limits(options: HandlerLimitsOptions): HandlerLimits {
   // One state per server, and one for its completers. They run with each key that a user types. All paths of a server
   // share its ticker. With a state for each path, a client could choose another path for each call.
   const states = new WeakMap<Ticker, Map<string, State>>();
-  const find = (core: Core, group: string, key: string): State => {
+  const find = (core: FeatureParts, group: string, key: string): State => {
     const known = states.get(core.ticker) ?? new Map<string, State>();
     states.set(core.ticker, known);
     const state = known.get(group) ?? new State(options, core, `${group}${key}`);
@@ -118,7 +118,7 @@ class State {
   readonly buckets?: Buckets;
   readonly places?: Places;
 
-  constructor({ rate, concurrency }: HandlerLimitsOptions, core: Core, key: string) {
+  constructor({ rate, concurrency }: HandlerLimitsOptions, core: FeatureParts, key: string) {
     if (rate) this.buckets = new Buckets(rate);
     if (concurrency !== undefined && concurrency !== Infinity) {
       this.places = new Places(typeof concurrency === "number" ? { calls: concurrency } : concurrency, core, key);
@@ -131,7 +131,7 @@ interface Parts {
   readonly options: HandlerLimitsOptions;
   readonly handler: LimitedHandler;
   readonly state: State;
-  readonly core: Core;
+  readonly core: FeatureParts;
   readonly large?: LargeResults;
 }
 

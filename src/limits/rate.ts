@@ -4,9 +4,9 @@
  * @module
  */
 import { McpError } from "../protocol/errors.ts";
-import type { Call } from "../core/call.ts";
-import type { Core } from "../core/core.ts";
-import { RATE_LIMITED } from "../core/link.ts";
+import type { Call } from "../core/call/call.ts";
+import type { FeatureParts } from "../core/visibility/feature_parts.ts";
+import { RATE_LIMITED } from "../core/call/link.ts";
 
 /** The rate of calls that one client may make. */
 export interface Rate {
@@ -105,7 +105,7 @@ function toClientKey({ link: { account, http } }: Call): ClientKey {
 }
 
 /** Takes a token for a call. Throws the error for the client if there is none. */
-export function takeToken(buckets: Buckets, call: Call, core: Core, place: string): void {
+export function takeToken(buckets: Buckets, call: Call, core: FeatureParts, place: string): void {
   const retryAfterMs = buckets.take(toClientKey(call), core.ticker.clock.now());
   if (!retryAfterMs) return;
   core.observing?.reach("handler.rate", call.link.account.key, place);

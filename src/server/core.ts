@@ -6,12 +6,12 @@
 import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
 import { lazy } from "../protocol/promises.ts";
 import type { Authentication } from "../core/auth.ts";
-import { readCapabilities } from "../core/capabilities.ts";
+import { readCapabilities } from "../core/call/capabilities.ts";
 import type { Core } from "../core/core.ts";
-import type { Filters } from "../core/guards.ts";
-import { readLimits } from "../core/limits.ts";
-import { seesLists } from "../core/middleware.ts";
-import { combineObservers } from "../core/combined_observer.ts";
+import type { Filters } from "../core/visibility/guards.ts";
+import { readLimits } from "../core/capacity/limits.ts";
+import { seesLists } from "../core/call/middleware.ts";
+import { combineObservers } from "../core/call/combined_observer.ts";
 import type { SharedState } from "../core/store.ts";
 import type { ServerOptions } from "./options.ts";
 

@@ -3,12 +3,12 @@
  *
  * @module
  */
-import type { HandlerSet } from "../core/context.ts";
+import type { HandlerSet } from "../core/call/context.ts";
 import type { Engine } from "../core/era.ts";
-import type { Handler } from "../core/feature.ts";
-import { INTERNALS } from "../core/internals.ts";
-import { toSelectionKey } from "../core/registry.ts";
-import type { Toggle, Visibility } from "../core/visibility.ts";
+import type { Handler } from "../core/visibility/feature.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+import { toSelectionKey } from "../core/visibility/registry.ts";
+import type { Toggle, Visibility } from "../core/visibility/visibility.ts";
 import { prepareWith } from "./core.ts";
 
 /** The servers of concrete paths, which follow the changes of the server with the parameters. */
@@ -50,7 +50,7 @@ export function createHandlerSet(
     }
     if (visibility) return visibility.toggle(toggled);
     prepareWith(core, async () => {
-      const { Visibility } = await import("../core/visibility.ts");
+      const { Visibility } = await import("../core/visibility/visibility.ts");
       visibility ??= new Visibility(registry, changes);
       visibility.toggle(toggled);
     });

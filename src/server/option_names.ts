@@ -4,12 +4,12 @@
  * @module
  */
 import type { Authentication } from "../core/auth.ts";
-import { CAPABILITIES } from "../core/capabilities.ts";
+import { CAPABILITIES } from "../core/call/capabilities.ts";
 import { ICONS, WEB_PAGE } from "../core/icons.ts";
-import type { ListChangedOptions } from "../core/context.ts";
-import { ENCODERS, GUARDS } from "../core/guards.ts";
-import type { KnownOptions, OptionRule } from "../core/known_options.ts";
-import type { ServerLogOptions } from "../core/log.ts";
+import type { ListChangedOptions } from "../core/call/context.ts";
+import { ENCODERS, GUARDS } from "../core/visibility/guards.ts";
+import type { KnownOptions, OptionRule } from "../core/call/known_options.ts";
+import type { ServerLogOptions } from "../core/call/log.ts";
 import type { Schema } from "../schema/schema.ts";
 import type { CorsOptions } from "../transports/http/cors.ts";
 import type { RouteServerOptions } from "./options.ts";

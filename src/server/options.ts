@@ -7,16 +7,16 @@ import type { Icon } from "../protocol/types.ts";
 import type { Infer, Schema, StandardSchema } from "../schema/schema.ts";
 import type { Admit } from "../core/admission.ts";
 import type { Authenticate, Authentication } from "../core/auth.ts";
-import type { CapabilityOptions } from "../core/capabilities.ts";
-import type { Context } from "../core/context.ts";
-import type { DescribeError, PublishSchema } from "../core/core.ts";
-import type { Handler } from "../core/feature.ts";
-import type { Encoder, Guards } from "../core/guards.ts";
-import type { LimitOptions } from "../core/limits.ts";
-import type { Middleware } from "../core/middleware.ts";
-import type { Observer } from "../core/observer.ts";
+import type { CapabilityOptions } from "../core/call/capabilities.ts";
+import type { Context } from "../core/call/context.ts";
+import type { DescribeError, PublishSchema } from "../core/visibility/feature_parts.ts";
+import type { Handler } from "../core/visibility/feature.ts";
+import type { Encoder, Guards } from "../core/visibility/guards.ts";
+import type { LimitOptions } from "../core/capacity/limits.ts";
+import type { Middleware } from "../core/call/middleware.ts";
+import type { Observer } from "../core/call/observer.ts";
 import type { Store } from "../core/store.ts";
-import type { Clock } from "../core/timers.ts";
+import type { Clock } from "../core/capacity/timers.ts";
 import type { Cors } from "../transports/http/cors.ts";
 
 /** Schema of path parameters that are not checked further. */

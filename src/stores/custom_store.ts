@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { INTERNALS } from "../core/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type {
   AppendOptions,
   DeleteOptions,
@@ -21,8 +21,8 @@ import type {
   SubscribeOptions,
   TopicListener,
 } from "../core/store.ts";
-import { systemClock } from "../core/timers.ts";
-import { readSyncVerdict } from "../core/verdict.ts";
+import { systemClock } from "../core/capacity/timers.ts";
+import { readSyncVerdict } from "../core/call/verdict.ts";
 import { isWithin } from "../protocol/weight.ts";
 import { InstanceState } from "./instance_state.ts";
 import { SessionRecord } from "./session_record.ts";

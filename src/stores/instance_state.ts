@@ -5,9 +5,9 @@
  */
 import { toBase64Url } from "../protocol/base64_url.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import type { Account, Accounts, Pot } from "../core/account.ts";
-import type { Change } from "../core/changes.ts";
-import type { Limits } from "../core/limits.ts";
+import type { Account, Accounts, Pot } from "../core/capacity/account.ts";
+import type { Change } from "../core/visibility/changes.ts";
+import type { Limits } from "../core/capacity/limits.ts";
 import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
 import { type MarkPlace, markStored, toMarkTtl } from "../core/marking.ts";
 import type {
@@ -21,7 +21,7 @@ import type {
   SharingHost,
   Store,
 } from "../core/store.ts";
-import { systemClock } from "../core/timers.ts";
+import { systemClock } from "../core/capacity/timers.ts";
 import { PendingEnds } from "./pending_ends.ts";
 import { WrittenBytes } from "./written_bytes.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 import type { AppendOptions, DeleteOptions, LogPage, ReadOptions, SetOptions, StoredValue } from "../core/store.ts";
-import type { Clock } from "../core/timers.ts";
+import type { Clock } from "../core/capacity/timers.ts";
 import { toBytes } from "../protocol/weight.ts";
 
 interface Value extends StoredValue {

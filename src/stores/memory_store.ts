@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { Store } from "../core/store.ts";
-import { type Clock, systemClock } from "../core/timers.ts";
+import { type Clock, systemClock } from "../core/capacity/timers.ts";
 import { CustomStore } from "./custom_store.ts";
 import { MemoryEngine } from "./memory_engine.ts";
 

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { Account, Pot } from "../core/account.ts";
-import { systemClock } from "../core/timers.ts";
+import type { Account, Pot } from "../core/capacity/account.ts";
+import { systemClock } from "../core/capacity/timers.ts";
 
 /** An end that takes a place. */
 interface PendingEnd {

@@ -5,7 +5,7 @@
  */
 import { toBusy } from "../protocol/errors.ts";
 import { isObject, type Notification, type Response } from "../protocol/jsonrpc.ts";
-import type { Account } from "../core/account.ts";
+import type { Account } from "../core/capacity/account.ts";
 import type { Mark } from "../core/marked_ids.ts";
 import { findStored, markStored } from "../core/marking.ts";
 import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../core/store.ts";

@@ -31,4 +31,4 @@ export type {
   SubscribeOptions,
   TopicListener,
 } from "../core/store.ts";
-export type { Clock } from "../core/timers.ts";
+export type { Clock } from "../core/capacity/timers.ts";

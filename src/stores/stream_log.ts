@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Account } from "../core/account.ts";
+import type { Account } from "../core/capacity/account.ts";
 import type { FoundStream, WrittenStream } from "../core/store.ts";
 import { toBytes } from "../protocol/weight.ts";
 import type { InstanceState } from "./instance_state.ts";

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import type { Account, Accounts, Pot } from "../core/account.ts";
-import type { Limits } from "../core/limits.ts";
-import { type Clock, systemClock } from "../core/timers.ts";
+import type { Account, Accounts, Pot } from "../core/capacity/account.ts";
+import type { Limits } from "../core/capacity/limits.ts";
+import { type Clock, systemClock } from "../core/capacity/timers.ts";
 
 /** Something in a store that counts for a client. */
 interface Written {

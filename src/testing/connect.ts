@@ -5,9 +5,9 @@
  */
 import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
-import type { Principal } from "../core/context.ts";
-import { INTERNALS } from "../core/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { Principal } from "../core/call/context.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { enterServer } from "../transports/channel.ts";
 import { PathTemplate } from "../transports/http/path_template.ts";
 import { type Client, toClient } from "../client/calls.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Clock } from "../core/timers.ts";
+import type { Clock } from "../core/capacity/timers.ts";
 
 /** A clock that stands still until a test advances it. */
 export interface FakeClock extends Clock {

@@ -6,19 +6,19 @@
 import { McpError, quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { LogLevel, Meta, ResourceContents } from "../protocol/types.ts";
-import { Accounts } from "../core/account.ts";
-import { Call, type Carrier } from "../core/call.ts";
-import { InFlight } from "../core/in_flight.ts";
-import { LIMITS } from "../core/limits.ts";
-import type { Link } from "../core/link.ts";
-import { OnceValues } from "../core/once.ts";
-import type { Question } from "../core/question.ts";
-import type { RerunWatch } from "../core/rerun_watch.ts";
-import type { ClientFacts, Context, ListChangedOptions, ListName, Principal } from "../core/context.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
-import { readPrincipal } from "../core/principal.ts";
-import { isGranted } from "../core/scopes.ts";
-import type { Service, ServiceEnd } from "../core/service.ts";
+import { Accounts } from "../core/capacity/account.ts";
+import { Call, type Carrier } from "../core/call/call.ts";
+import { InFlight } from "../core/call/in_flight.ts";
+import { LIMITS } from "../core/capacity/limits.ts";
+import type { Link } from "../core/call/link.ts";
+import { OnceValues } from "../core/call/once.ts";
+import type { Question } from "../core/call/question.ts";
+import type { RerunWatch } from "../core/call/rerun_watch.ts";
+import type { ClientFacts, Context, ListChangedOptions, ListName, Principal } from "../core/call/context.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { readPrincipal } from "../core/call/principal.ts";
+import { isGranted } from "../core/call/scopes.ts";
+import type { Service, ServiceEnd } from "../core/call/service.ts";
 
 /** The options of {@linkcode fakeContext}. */
 export interface FakeContextOptions {

@@ -5,9 +5,9 @@
  * @module
  */
 import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
-import type { Context } from "../core/context.ts";
-import type { Question } from "../core/question.ts";
-import { RerunWatch } from "../core/rerun_watch.ts";
+import type { Context } from "../core/call/context.ts";
+import type { Question } from "../core/call/question.ts";
+import { RerunWatch } from "../core/call/rerun_watch.ts";
 import { type FakeContext, type FakeContextOptions, makeContext, Rounds } from "./fake_context.ts";
 
 /** A handler that can be run again: a tool, a prompt or a resource. */

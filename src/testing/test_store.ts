@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { INTERNALS } from "../core/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { Maybe, Store, StoreEngine } from "../core/store.ts";
 import { customStore, type StoreOptions } from "../stores/custom_store.ts";
 

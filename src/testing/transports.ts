@@ -3,9 +3,9 @@
  *
  * @module
  */
-import type { Principal } from "../core/context.ts";
+import type { Principal } from "../core/call/context.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
-import type { INTERNALS } from "../core/internals.ts";
+import type { INTERNALS } from "../core/call/internals.ts";
 import type { PipeServer } from "../transports/channel.ts";
 import type { Channel } from "../client/channel.ts";
 import type { Child } from "../client/child_process.ts";

@@ -6,16 +6,16 @@
  */
 import { INVALID_REQUEST, UNAUTHENTICATED } from "../protocol/errors.ts";
 import { type Broken, type Incoming, NOT_UTF8, parseMessage, toFailure } from "../protocol/jsonrpc.ts";
-import type { Account } from "../core/account.ts";
-import type { ContainerHost } from "../core/container.ts";
-import type { Principal } from "../core/context.ts";
+import type { Account } from "../core/capacity/account.ts";
+import type { ContainerHost } from "../core/call/container.ts";
+import type { Principal } from "../core/call/context.ts";
 import type { Engine, Era } from "../core/era.ts";
-import { InFlight } from "../core/in_flight.ts";
-import { INTERNALS } from "../core/internals.ts";
-import type { Link, LinkEvents, Reply } from "../core/link.ts";
-import type { TransportName } from "../core/observer.ts";
-import { readPrincipal } from "../core/principal.ts";
-import type { Ticker } from "../core/timers.ts";
+import { InFlight } from "../core/call/in_flight.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+import type { Link, LinkEvents, Reply } from "../core/call/link.ts";
+import type { TransportName } from "../core/call/observer.ts";
+import { readPrincipal } from "../core/call/principal.ts";
+import type { Ticker } from "../core/capacity/timers.ts";
 
 /** Writes a message. Returns a promise if the writer should wait for room. */
 export type Write = (text: string) => Promise<void> | undefined;

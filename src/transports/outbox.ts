@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Account } from "../core/account.ts";
+import type { Account } from "../core/capacity/account.ts";
 
 /** Limits of a queue, above which the producer should wait. */
 export interface OutboxOptions {

@@ -15,11 +15,11 @@
 import { toBusy } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
-import { type Account, type Drop, Holding } from "../core/account.ts";
-import { INTERNALS } from "../core/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
-import { type Recheck, watchCaller } from "../core/caller_watch.ts";
-import type { Principal } from "../core/context.ts";
+import { type Account, type Drop, Holding } from "../core/capacity/account.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { type Recheck, watchCaller } from "../core/call/caller_watch.ts";
+import type { Principal } from "../core/call/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import type { ConnectionInfo } from "./http/access.ts";
 import { readPath } from "./http/access_options.ts";

@@ -5,10 +5,10 @@
  */
 import { quote } from "../protocol/errors.ts";
 import { LOG_LEVELS } from "../protocol/types.ts";
-import type { Context, ElicitOptions, Principal } from "../core/context.ts";
-import { checkOptions } from "../core/known_options.ts";
-import { createLog } from "../core/log.ts";
-import { ELICIT } from "../core/question_kinds.ts";
+import type { Context, ElicitOptions, Principal } from "../core/call/context.ts";
+import { checkOptions } from "../core/call/known_options.ts";
+import { createLog } from "../core/call/log.ts";
+import { ELICIT } from "../core/call/question_kinds.ts";
 import { toForm } from "../schema/form.ts";
 import { deno, findThread, findThreadLocks, type ThreadGlobal } from "../runtime.ts";
 import { guardConsole } from "../transports/stdio/stdout_guard.ts";

@@ -5,7 +5,7 @@
  */
 import { isMcpError, isToolError, McpError, ToolError } from "../protocol/errors.ts";
 import type { Content, Meta } from "../protocol/types.ts";
-import type { Context, Principal } from "../core/context.ts";
+import type { Context, Principal } from "../core/call/context.ts";
 
 /** Facts about a call that a thread receives. */
 export interface ThreadFacts {

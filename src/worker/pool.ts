@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { Context, Principal } from "../core/context.ts";
-import { FairQueue } from "../core/fair_queue.ts";
+import type { Context, Principal } from "../core/call/context.ts";
+import { FairQueue } from "../core/capacity/fair_queue.ts";
 import { toBusy } from "../protocol/errors.ts";
 import { bun, findThreadLocks, startBackgroundTimer } from "../runtime.ts";
 import {

@@ -16,8 +16,8 @@
  *
  * @module
  */
-import type { Context } from "../core/context.ts";
-import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { Context } from "../core/call/context.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { WorkerHandler } from "./expose.ts";
 import { findProcess, isCompiled } from "../runtime.ts";
 import { Pool, type WorkerPoolOptions } from "./pool.ts";

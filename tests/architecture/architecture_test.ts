@@ -11,7 +11,10 @@ Deno.test({
   ignore,
   async fn() {
     const paths = [...await listSources("src/"), "mod.ts"];
-    assert(paths.includes("src/core/call.ts") && paths.includes("src/server/server.ts"), "the library was not found");
+    assert(
+      paths.includes("src/core/call/call.ts") && paths.includes("src/server/server.ts"),
+      "the library was not found",
+    );
     const violations: string[] = [];
     for (const path of paths) violations.push(...findViolations(path, await Deno.readTextFile(new URL(path, root))));
     assertEquals(violations, []);
@@ -29,8 +32,8 @@ interface Sample {
 const samples: readonly Sample[] = [
   // import direction
   { path: "src/protocol/a.ts", source: `import { b } from "./b.ts";` },
-  { path: "src/protocol/a.ts", source: `import type { b } from "../core/call.ts";`, rule: "import-direction" },
-  { path: "src/schema/a.ts", source: `export { b } from "../core/call.ts";`, rule: "import-direction" },
+  { path: "src/protocol/a.ts", source: `import type { b } from "../core/call/call.ts";`, rule: "import-direction" },
+  { path: "src/schema/a.ts", source: `export { b } from "../core/call/call.ts";`, rule: "import-direction" },
   { path: "src/core/a.ts", source: `export * from "../handlers/tool.ts";`, rule: "import-direction" },
   { path: "src/core/a.ts", source: `const a = await import("../handlers/tool.ts");`, rule: "import-direction" },
   { path: "src/core/a.ts", source: `const a = await import(name);`, rule: "computed-import" },
@@ -38,11 +41,16 @@ const samples: readonly Sample[] = [
   { path: "src/cli/a.ts", source: "await import(`../eras/era.ts`);", rule: "import-direction" },
   { path: "src/core/a.ts", source: `let a: import("../handlers/tool.ts").Tool;`, rule: "import-direction" },
   { path: "src/core/a.ts", source: `import "../../mod.ts";`, rule: "import-direction" },
+  { path: "src/core/a.ts", source: `import "./visibility/feature.ts";` },
+  { path: "src/core/visibility/a.ts", source: `import "../call/call.ts";` },
+  { path: "src/core/visibility/a.ts", source: `import type { Core } from "../core.ts";`, rule: "import-direction" },
+  { path: "src/core/call/a.ts", source: `import "../services/lazy_container.ts";`, rule: "import-direction" },
+  { path: "src/core/capacity/a.ts", source: `import "../call/call.ts";`, rule: "import-direction" },
   { path: "src/core/a.ts", source: `// import "../../mod.ts";\nconst a = 'import "../../mod.ts"';` },
-  { path: "src/handlers/a.ts", source: `import "../core/call.ts";` },
+  { path: "src/handlers/a.ts", source: `import "../core/call/call.ts";` },
   { path: "src/handlers/a.ts", source: `import "../transports/http.ts";`, rule: "import-direction" },
   { path: "src/eras/a.ts", source: `import "../handlers/tool.ts";`, rule: "import-direction" },
-  { path: "src/eras/modern/a.ts", source: `import "../era.ts";\nimport "../../core/call.ts";` },
+  { path: "src/eras/modern/a.ts", source: `import "../era.ts";\nimport "../../core/call/call.ts";` },
   { path: "src/eras/modern/a.ts", source: `import "../../transports/http.ts";`, rule: "import-direction" },
   { path: "src/eras/modern/a.ts", source: `import "../legacy/session.ts";`, rule: "import-direction" },
   { path: "src/eras/legacy/a.ts", source: `import "../modern/stamp.ts";`, rule: "import-direction" },
@@ -51,7 +59,7 @@ const samples: readonly Sample[] = [
   { path: "src/server/server.ts", source: `import "../eras/era.ts";\nimport "../transports/http.ts";` },
   { path: "src/modern.ts", source: `import "./eras/modern/modern.ts";\nimport "./server/server.ts";` },
   { path: "src/modern.ts", source: `import "./eras/legacy/session.ts";`, rule: "import-direction" },
-  { path: "src/auth/a.ts", source: `import "../core/call.ts";` },
+  { path: "src/auth/a.ts", source: `import "../core/call/call.ts";` },
   { path: "src/auth/a.ts", source: `import "../stores/kv.ts";`, rule: "import-direction" },
   { path: "src/auth/a.ts", source: `import "./oauth/oauth.ts";`, rule: "import-direction" },
   { path: "src/auth/a.ts", source: `import { jwtVerify } from "jose";`, rule: "import-direction" },
@@ -70,7 +78,7 @@ const samples: readonly Sample[] = [
   { path: "src/hand_over.ts", source: `import(name);` },
   { path: "src/hand_over.ts", source: `import("./cli/main.ts");`, rule: "import-direction" },
   { path: "src/client/a.ts", source: `import "../eras/era.ts";`, rule: "import-direction" },
-  { path: "src/new_room/a.ts", source: `import "../core/call.ts";`, rule: "import-direction" },
+  { path: "src/new_room/a.ts", source: `import "../core/call/call.ts";`, rule: "import-direction" },
   { path: "mod.ts", source: `import "./src/hand_over.ts";\nimport "./src/library.ts";` },
   { path: "mod.ts", source: `import("./src/cli/main.ts");`, rule: "import-direction" },
   { path: "mod.ts", source: `import(name);`, rule: "computed-import" },

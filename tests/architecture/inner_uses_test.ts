@@ -18,9 +18,9 @@ const INNER_IMPORTS: Readonly<Record<string, number>> = {
   "src/client/event_stream.ts": 2,
   "src/client/form_answer.ts": 1,
   "src/client/message.ts": 1,
-  "src/core/internals.ts": 1,
-  "src/core/limits.ts": 1,
-  "src/core/suggestions.ts": 7,
+  "src/core/call/internals.ts": 1,
+  "src/core/capacity/limits.ts": 1,
+  "src/core/call/suggestions.ts": 7,
   "src/discovery/exported_handlers.ts": 2,
   "src/discovery/handler_file.ts": 1,
   "src/protocol/base64.ts": 3,
@@ -61,11 +61,17 @@ Deno.test({
 });
 
 const samples: readonly (readonly [source: string, imports: readonly string[], keys: number])[] = [
-  [`import { a } from "../core/call.ts";\nimport type { b } from "../core/call.ts";`, ["src/core/call.ts"], 0],
+  [`import { a } from "../core/call/call.ts";\nimport type { b } from "../core/call/call.ts";`, [
+    "src/core/call/call.ts",
+  ], 0],
   [`export * from "../client/calls.ts";\nexport { a } from "./args.ts";`, ["src/client/calls.ts"], 0],
-  [`let a: import("../core/call.ts").Call;\nawait import("../host.ts");`, ["src/core/call.ts", "src/host.ts"], 0],
+  [
+    `let a: import("../core/call/call.ts").Call;\nawait import("../host.ts");`,
+    ["src/core/call/call.ts", "src/host.ts"],
+    0,
+  ],
   [`import { z } from "zod";\nawait import(name);`, [], 0],
-  [`import { INTERNALS } from "../core/internals.ts";\na[INTERNALS].b;`, ["src/core/internals.ts"], 1],
+  [`import { INTERNALS } from "../core/call/internals.ts";\na[INTERNALS].b;`, ["src/core/call/internals.ts"], 1],
   [`const { [INTERNALS]: a } = b;\nc[Symbol.for("mcp.internals")]; // INTERNALS`, [], 2],
 ];
 

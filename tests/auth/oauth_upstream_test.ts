@@ -7,7 +7,7 @@ import { connect, fakeContext } from "../../src/testing/testing.ts";
 import { RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { MemoryEngine } from "../../src/stores/memory_engine.ts";
 import { customStore } from "../../src/stores/stores.ts";
-import { systemClock } from "../../src/core/timers.ts";
+import { systemClock } from "../../src/core/capacity/timers.ts";
 import { callWith, protect } from "../support/protected.ts";
 import { toRequest } from "../support/requests.ts";
 

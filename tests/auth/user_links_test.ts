@@ -1,7 +1,7 @@
 // Links of users open at their page only, for their user and server, and once with `singleUse`.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { userLinks, type UserLinksOptions } from "../../src/auth/auth.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { fakeContext } from "../../src/testing/testing.ts";
 

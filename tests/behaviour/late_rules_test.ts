@@ -1,7 +1,7 @@
 // Rules that are added while something is on its way to a handler. The code of the first rule has to be loaded.
 import { assertEquals, assertRejects } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { RpcError } from "../../src/testing/testing.ts";
 import { prepareWith } from "../../src/server/core.ts";
 import { behaviour, FENCE, fence, fenced, gate, started, turn, until, withoutFences } from "../support/behaviour.ts";

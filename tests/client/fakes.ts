@@ -1,8 +1,8 @@
 // Servers that behave as one test requires, over web requests and over a pipe.
-import { Accounts } from "../../src/core/account.ts";
-import { LIMITS } from "../../src/core/limits.ts";
-import { systemClock, Ticker } from "../../src/core/timers.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { Accounts } from "../../src/core/capacity/account.ts";
+import { LIMITS } from "../../src/core/capacity/limits.ts";
+import { systemClock, Ticker } from "../../src/core/capacity/timers.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 
 /** A message as a test reads it. */
 export interface Message {

@@ -1,7 +1,7 @@
 // Setting limits, and their page in the docs. Their enforcement is in hostile/life_limits_test.ts.
 import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { type LimitOptions, LIMITS, readLimits } from "../../src/core/limits.ts";
+import { type LimitOptions, LIMITS, readLimits } from "../../src/core/capacity/limits.ts";
 import { isWithin } from "../../src/protocol/weight.ts";
 import { behaviour, gate, until } from "../support/behaviour.ts";
 import { pageFile, readPage, toTable, withTable } from "../release/limits_page.ts";

@@ -11,7 +11,7 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
-import { EVENTS } from "../../src/core/combined_observer.ts";
+import { EVENTS } from "../../src/core/call/combined_observer.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 import { pageFile, toTable } from "../release/events_page.ts";

@@ -1,11 +1,11 @@
 // Which calls are weighed, and when a connection has nothing left to wait for.
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { tool } from "../../mod.ts";
-import { Call } from "../../src/core/call.ts";
+import { Call } from "../../src/core/call/call.ts";
 import type { Engine } from "../../src/core/era.ts";
-import { InFlight } from "../../src/core/in_flight.ts";
-import type { Link } from "../../src/core/link.ts";
-import { LIMITS } from "../../src/core/limits.ts";
+import { InFlight } from "../../src/core/call/in_flight.ts";
+import type { Link } from "../../src/core/call/link.ts";
+import { LIMITS } from "../../src/core/capacity/limits.ts";
 import { modernEra } from "../../src/eras/modern/lazy_modern.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { buildServer } from "../../src/server/server.ts";

@@ -1,6 +1,6 @@
 // A sealed value opens unchanged under the same secret and purpose, and under no other.
 import { assert, assertEquals, assertMatch, assertNotEquals, assertThrows } from "@std/assert";
-import { Sealer } from "../../src/core/sealer.ts";
+import { Sealer } from "../../src/core/call/sealer.ts";
 
 const old = "an old secret of thirty-two chars";
 const young = "a new secret of thirty-two chars!";

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, type Server, type ServerOptions, service, tool } from "../../mod.ts";
 import { connect, fakeClock, fakeContext, replay } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
 import { gate, textOf, turn, until } from "../support/behaviour.ts";
 import { ask, call } from "../support/requests.ts";

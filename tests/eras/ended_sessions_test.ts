@@ -1,9 +1,9 @@
 // What a server remembers of sessions that have ended cannot fill up, and no ended session lives again.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
-import type { StoreEvent } from "../../src/core/observer.ts";
-import { Sealer } from "../../src/core/sealer.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import type { StoreEvent } from "../../src/core/call/observer.ts";
+import { Sealer } from "../../src/core/call/sealer.ts";
 import { customStore, memoryStore, type StoreEngine } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";

@@ -1,7 +1,7 @@
 // An era that loads with its first message: loads that fail, and code that throws.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import type { Era } from "../../src/core/era.ts";
-import type { Link } from "../../src/core/link.ts";
+import type { Link } from "../../src/core/call/link.ts";
 import type { Incoming } from "../../src/protocol/jsonrpc.ts";
 import { LazyEra, LazySessionEra } from "../../src/eras/lazy.ts";
 import { buildServer } from "../../src/server/server.ts";

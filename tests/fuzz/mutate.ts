@@ -46,7 +46,7 @@ const subjects: readonly Subject[] = [
     path: "src/eras/modern/request_headers.ts",
     tests: ["schema/header_params_test.ts", "transports/http_test.ts", "hostile/http_envelope_test.ts"],
   },
-  { path: "src/core/sealer.ts", tests: ["core/sealer_test.ts"] },
+  { path: "src/core/call/sealer.ts", tests: ["core/sealer_test.ts"] },
   { path: "src/eras/modern/input_requests.ts", tests: ["eras/question_state_test.ts", "behaviour/asking_test.ts"] },
   {
     path: "src/eras/legacy/session.ts",
@@ -58,9 +58,9 @@ const subjects: readonly Subject[] = [
       "hostile/life_limits_test.ts",
     ],
   },
-  { path: "src/core/scopes.ts", tests: ["behaviour/scopes_test.ts", "auth/principals_test.ts"] },
-  { path: "src/core/principal.ts", tests: ["auth/principals_test.ts"] },
-  { path: "src/core/account.ts", tests: ["core/pots_test.ts", "hostile/attack_accounts_test.ts"] },
+  { path: "src/core/call/scopes.ts", tests: ["behaviour/scopes_test.ts", "auth/principals_test.ts"] },
+  { path: "src/core/call/principal.ts", tests: ["auth/principals_test.ts"] },
+  { path: "src/core/capacity/account.ts", tests: ["core/pots_test.ts", "hostile/attack_accounts_test.ts"] },
   { path: "src/auth/secrets.ts", tests: ["auth/schemes_test.ts"] },
   { path: "src/transports/http/canonical_params.ts", tests: ["hostile/tenant_spellings_test.ts"] },
 ];

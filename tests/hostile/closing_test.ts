@@ -1,7 +1,7 @@
 // A server that closes answers every request that it has accepted, whatever that request waits for.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type RouteServerOptions, type Server, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 import { z } from "zod";
 import { turn, until } from "../support/behaviour.ts";

@@ -1,7 +1,7 @@
 // Work that handlers defer is work of the client that called them.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { any, toCall } from "./attack.ts";
 

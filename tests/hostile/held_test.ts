@@ -1,10 +1,10 @@
 // Memory that the shape of a message costs the server, and messages that must not be charged for it.
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { LIMITS } from "../../src/core/limits.ts";
+import { LIMITS } from "../../src/core/capacity/limits.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../../src/protocol/weight.ts";
-import { Accounts } from "../../src/core/account.ts";
+import { Accounts } from "../../src/core/capacity/account.ts";
 import { Outbox } from "../../src/transports/outbox.ts";
 
 const toCall = (args: unknown) =>

@@ -3,7 +3,7 @@ import { fakeClock } from "../../src/testing/testing.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, tool } from "../../mod.ts";
 import type { Authentication } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { soon, start } from "./attack.ts";

@@ -1,7 +1,7 @@
 // JSON text in arguments and in responses that handlers return: it may cost no more than what it is part of.
 import { createServer, tool } from "../../mod.ts";
 import { adaptInput } from "../../src/schema/adapt_input.ts";
-import { LIMITS } from "../../src/core/limits.ts";
+import { LIMITS } from "../../src/core/capacity/limits.ts";
 import { encode } from "../../src/handlers/encoders.ts";
 import { assertEquals, assertLess } from "../support/std.ts";
 import { toRequest } from "../support/requests.ts";

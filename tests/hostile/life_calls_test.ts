@@ -6,7 +6,7 @@ import { behaviour, gate, started, textOf, turn, until } from "../support/behavi
 import { random } from "../support/random.ts";
 import { ask, toRequest } from "../support/requests.ts";
 import { readData } from "./unread.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { openPipe } from "../../src/transports/channel.ts";
 
 const any = { type: "object" } as const;

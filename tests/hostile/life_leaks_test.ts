@@ -1,7 +1,7 @@
 // Resources held for clients that come and go: a short version of `deno task soak`.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { until } from "../support/behaviour.ts";
 import { startSession, toCall } from "./unread.ts";
 

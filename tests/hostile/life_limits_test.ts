@@ -1,8 +1,8 @@
 // Every limit is enforced, and its error names it.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { createServer, type Observer, resource, type ServerOptions, tool } from "../../mod.ts";
-import { type LimitOptions, LIMITS, type Limits } from "../../src/core/limits.ts";
+import { type LimitOptions, LIMITS, type Limits } from "../../src/core/capacity/limits.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { gate, started, turn, until } from "../support/behaviour.ts";

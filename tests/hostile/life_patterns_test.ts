@@ -2,7 +2,7 @@
 // it looks for, and the parsers that a client reaches get the worst known input.
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { createServer, resource, tool } from "../../mod.ts";
-import { LIMITS } from "../../src/core/limits.ts";
+import { LIMITS } from "../../src/core/capacity/limits.ts";
 import { decodeHeaderValue } from "../../src/protocol/header_value.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { isJsonType, readAccept } from "../../src/transports/http/accept.ts";

@@ -1,7 +1,7 @@
 // Clients that send, stop, read and leave at random moments: afterwards the server holds nothing for them.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { type Random, random } from "../support/random.ts";

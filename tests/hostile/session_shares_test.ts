@@ -1,8 +1,8 @@
 // Sessions of one client are not lost to others, however many addresses those have.
 import { assertEquals } from "@std/assert";
 import { createServer, type Server } from "../../mod.ts";
-import type { SessionEvent } from "../../src/core/observer.ts";
-import type { Limits } from "../../src/core/limits.ts";
+import type { SessionEvent } from "../../src/core/call/observer.ts";
+import type { Limits } from "../../src/core/capacity/limits.ts";
 
 const URL = "http://localhost/mcp";
 const hello = {

@@ -1,7 +1,7 @@
 // Clients with many addresses cannot keep others out of the queues of a server.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type HandlerLimits, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { limits } from "../../src/limits/limits.ts";
 import { until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";

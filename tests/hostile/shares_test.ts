@@ -3,7 +3,7 @@
 import { assertEquals } from "@std/assert";
 import { attack } from "../load/shares/attack.ts";
 import { ORIGINS, PHASES } from "../load/shares/attackers.ts";
-import type { PotName } from "../../src/core/account.ts";
+import type { PotName } from "../../src/core/capacity/account.ts";
 import { POTS } from "../load/pots.ts";
 
 /** Tests whether a client has at most a part of a pot, which has a total. */

@@ -1,7 +1,7 @@
 // What one client makes a server write to a store leaves room for all others.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
-import type { StoreEvent } from "../../src/core/observer.ts";
+import type { StoreEvent } from "../../src/core/call/observer.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { toGet, toInitialize, toLegacy } from "./attack.ts";
 

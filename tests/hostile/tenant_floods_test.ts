@@ -1,7 +1,7 @@
 // Clients that use many paths of a server, or paths whose handlers are slow, wrong or missing.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, type RouteServerOptions, type Server, service, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { openPipe } from "../../src/transports/channel.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";

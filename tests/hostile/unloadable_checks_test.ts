@@ -1,7 +1,7 @@
 // A check that cannot be loaded or throws refuses the request, on every way in. It never counts as passed.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, extension, type ServerOptions, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { prepareWith } from "../../src/server/core.ts";
 import { type Connection, RpcError } from "../../src/testing/testing.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";

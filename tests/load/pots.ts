@@ -1,6 +1,6 @@
-// Everything that clients make a server hold, by the name of its pot in src/core/account.ts. A test compares the names
+// Everything that clients make a server hold, by the name of its pot in src/core/capacity/account.ts. A test compares the names
 // with the pots that a server with every feature makes.
-import type { PotName } from "../../src/core/account.ts";
+import type { PotName } from "../../src/core/capacity/account.ts";
 
 /** Who pays for a pot, and what happens when it is full. */
 export interface PotRow {

@@ -1,8 +1,8 @@
 // A server for load, on either runtime: its tools hold, flood, throw and echo, and `/_load/…` reports its state. The
 // first argument is the options as JSON.
 import { createServer, resource, type Server, tool } from "../../mod.ts";
-import type { LimitOptions } from "../../src/core/limits.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import type { LimitOptions } from "../../src/core/capacity/limits.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { worker } from "../../src/worker/worker.ts";
 import type heavy from "./heavy.ts";
 

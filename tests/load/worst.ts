@@ -1,5 +1,5 @@
 // The worst inputs of 100 KB for each parser that a client reaches. Runs on either runtime, and prints the slowest.
-import { LIMITS } from "../../src/core/limits.ts";
+import { LIMITS } from "../../src/core/capacity/limits.ts";
 import { decodeHeaderValue } from "../../src/protocol/header_value.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { createServer, resource } from "../../mod.ts";

@@ -1,6 +1,6 @@
 // The number of values in a message, counted exactly on the text before it is parsed.
 import { createServer } from "../../mod.ts";
-import { LIMITS } from "../../src/core/limits.ts";
+import { LIMITS } from "../../src/core/capacity/limits.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { openPipe } from "../../src/transports/channel.ts";
 import { type Random, random } from "../support/random.ts";

@@ -1,9 +1,9 @@
-// Writes the table of docs/observing.md from the types in src/core/observer.ts.
+// Writes the table of docs/observing.md from the types in src/core/call/observer.ts.
 
 /** The URL of the page. */
 export const pageFile: URL = new URL("../../docs/observing.md", import.meta.url);
 
-const sourceFile = new URL("../../src/core/observer.ts", import.meta.url);
+const sourceFile = new URL("../../src/core/call/observer.ts", import.meta.url);
 
 /** The table: each event, when it happens, and its fields. Throws if an event or its type is not found. */
 export async function toTable(): Promise<string> {

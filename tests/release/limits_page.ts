@@ -1,10 +1,10 @@
-// Writes the table of docs/limits.md from the comments and the defaults in src/core/limits.ts.
-import { LIMITS } from "../../src/core/limits.ts";
+// Writes the table of docs/limits.md from the comments and the defaults in src/core/capacity/limits.ts.
+import { LIMITS } from "../../src/core/capacity/limits.ts";
 
 /** The URL of the page. */
 export const pageFile: URL = new URL("../../docs/limits.md", import.meta.url);
 
-const sourceFile = new URL("../../src/core/limits.ts", import.meta.url);
+const sourceFile = new URL("../../src/core/capacity/limits.ts", import.meta.url);
 const [begin, end] = ["<!-- deno-fmt-ignore-start -->", "<!-- deno-fmt-ignore-end -->"];
 
 /** The parts of one limit's comment. */

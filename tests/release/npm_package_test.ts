@@ -143,7 +143,7 @@ async function checkChunks(installed: string): Promise<void> {
   assertEquals(all.filter((path, at) => all.indexOf(path) !== at), [], "modules that are in two files have two states");
   assertEquals(all.filter((path) => !/^src\/.*\.ts$|^mod\.ts$/.test(path)), []);
   assertEquals(all.filter((path) => path.startsWith("src/cli/")), []);
-  assert(all.includes("src/eras/legacy/legacy.ts") && all.includes("src/core/call.ts"), all.join(", "));
+  assert(all.includes("src/eras/legacy/legacy.ts") && all.includes("src/core/call/call.ts"), all.join(", "));
   const common = ["mod.ts", "src/transports/stdio/stdio.ts", "src/eras/legacy/legacy.ts"];
   const shared = new Set((await Promise.all(common.map(listModules))).flat());
   for (const [key, source] of Object.entries(config.exports)) {

@@ -1,5 +1,5 @@
 // The steps to adapt arguments: in proportion to what there is to change, and never a copy of a parsed text.
-import { LIMITS } from "../../src/core/limits.ts";
+import { LIMITS } from "../../src/core/capacity/limits.ts";
 import { adaptInput as readAdapted } from "../../src/schema/adapt_input.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
 import { assert, assertEquals } from "../support/std.ts";

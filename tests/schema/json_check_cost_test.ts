@@ -1,6 +1,6 @@
 // The cost of validation in steps: each keyword takes steps in proportion to the message, and a short message few of
 // them. How long steps take is measured by tests/load.
-import { LIMITS } from "../../src/core/limits.ts";
+import { LIMITS } from "../../src/core/capacity/limits.ts";
 import { compileJsonSchema, countLatestSteps } from "../../src/schema/json_check.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
 import { assert, assertEquals, assertLess } from "../support/std.ts";

@@ -2,7 +2,7 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import type { StoreEngine } from "../../src/core/store.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 

@@ -1,8 +1,8 @@
 // Two instances of a server that share a store and a secret behave as one.
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
-import type { StoreEvent } from "../../src/core/observer.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import type { StoreEvent } from "../../src/core/call/observer.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";

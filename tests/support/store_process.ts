@@ -1,6 +1,6 @@
 // A store in a process of its own, which tests start: an engine in memory behind HTTP, with faults on request. It prints
 // its origin, and ends with its input.
-import { systemClock } from "../../src/core/timers.ts";
+import { systemClock } from "../../src/core/capacity/timers.ts";
 import { MemoryEngine } from "../../src/stores/memory_engine.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import type { Faults } from "./store_client.ts";

@@ -2,7 +2,7 @@
 import process from "node:process";
 import type { Authentication, Principal, Server } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import type { Pipe } from "../../src/transports/channel.ts";
 import { httpSse, type SseServer } from "../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/transports/websocket.ts";

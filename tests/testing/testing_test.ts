@@ -4,7 +4,7 @@ import { z } from "zod";
 import { createServer, tool, ToolError } from "../../mod.ts";
 import { connect, fakeClock, fakeContext, RpcError, type TestServer } from "../../src/testing/testing.ts";
 import { Transcript } from "../../src/testing/transcript.ts";
-import { INTERNALS } from "../../src/core/internals.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
 import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
 
 Deno.test("a fake clock runs timers in order, each at its own time", async () => {

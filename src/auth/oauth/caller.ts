@@ -3,9 +3,9 @@
  *
  * @module
  */
-import type { Principal } from "../../core/context.ts";
-import { readPrincipal } from "../../core/principal.ts";
-import { isAllScopes } from "../../core/scopes.ts";
+import type { Principal } from "../../core/call/context.ts";
+import { readPrincipal } from "../../core/call/principal.ts";
+import { isAllScopes } from "../../core/call/scopes.ts";
 
 /** Claims about a token: the payload of a JWT, or what its issuer says about it. */
 export type Claims = Readonly<Record<string, unknown>>;

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/authorization (Token Handling)
  * @module
  */
-import { isScope } from "../../core/scopes.ts";
+import { isScope } from "../../core/call/scopes.ts";
 import type { Claims } from "./caller.ts";
 
 /** A token that is refused. The message is fixed text for the client and has no part of the token. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import type { Send } from "./http.ts";
 import { Issuer } from "./issuer.ts";
 import { type AccessToken, checkClient, CLIENT, type OAuthClient, requestToken, ReusedToken } from "./oauth_client.ts";

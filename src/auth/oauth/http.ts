@@ -4,7 +4,7 @@
  * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
-import { untilAborted } from "../../core/until_aborted.ts";
+import { untilAborted } from "../../core/call/until_aborted.ts";
 
 /** Sends a request, like the global `fetch`. */
 export type Send = (url: string, init: RequestInit) => Promise<Response>;

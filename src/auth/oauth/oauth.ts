@@ -33,4 +33,4 @@ export type {
   Challenge,
   PathFacts,
 } from "../../core/auth.ts";
-export type { Principal } from "../../core/context.ts";
+export type { Principal } from "../../core/call/context.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { importJWK, SignJWT } from "jose";
-import type { KnownOptions } from "../../core/known_options.ts";
+import type { KnownOptions } from "../../core/call/known_options.ts";
 import { readSecureUrl, type Send, sendJson } from "./http.ts";
 import type { Issuer } from "./issuer.ts";
 

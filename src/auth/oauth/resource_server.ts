@@ -16,11 +16,11 @@ import {
   refuse,
 } from "../../core/auth.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
-import type { Principal } from "../../core/context.ts";
-import { withExpiry } from "../../core/principal.ts";
-import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
-import { readScopes as checkScopes } from "../../core/scopes.ts";
-import { CHECK_PATH } from "../../core/internals.ts";
+import type { Principal } from "../../core/call/context.ts";
+import { withExpiry } from "../../core/call/principal.ts";
+import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import { readScopes as checkScopes } from "../../core/call/scopes.ts";
+import { CHECK_PATH } from "../../core/call/internals.ts";
 import { type Bearer, PREFIX, QUERY, readBearer } from "./bearer.ts";
 import { type Claims, type OAuthPrincipal, type ReadScopes, toOAuthPrincipal } from "./caller.ts";
 import { checkClaims, InvalidToken, readGranted } from "./claims.ts";

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { Context, Principal } from "../../core/context.ts";
-import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
+import type { Context, Principal } from "../../core/call/context.ts";
+import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import type { Send } from "./http.ts";
 import type { Issuer } from "./issuer.ts";
 import { type AccessToken, checkClient, type OAuthClient, requestToken, ReusedToken } from "./oauth_client.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { z } from "zod";
-import { LIMITS } from "../../core/limits.ts";
+import { LIMITS } from "../../core/capacity/limits.ts";
 
 const text = z.string().min(1);
 const path = text.describe("A path relative to the folder of this file, or an absolute path");

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { INTERNALS } from "../../core/internals.ts";
+import { INTERNALS } from "../../core/call/internals.ts";
 import { createServer, type Handler, type Server } from "../../library.ts";
 import type { ImportGraph } from "../import_graph.ts";
 import { platform } from "../platform.ts";

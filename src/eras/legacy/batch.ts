@@ -7,7 +7,7 @@
 import { INVALID_REQUEST, McpError, toBusy } from "../../protocol/errors.ts";
 import { type Batch, type Broken, type Incoming, toFailure, toMessage } from "../../protocol/jsonrpc.ts";
 import type { Core } from "../../core/core.ts";
-import type { Link, Reply } from "../../core/link.ts";
+import type { Link, Reply } from "../../core/call/link.ts";
 import { refuse, refuseBusy, toFacts } from "./error_replies.ts";
 import type { Session } from "./session_state.ts";
 import { hasBatches } from "./versions.ts";

@@ -6,8 +6,8 @@
  */
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, MISSING_CAPABILITY } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
-import type { ClientFacts } from "../../core/context.ts";
-import type { Question } from "../../core/question.ts";
+import type { ClientFacts } from "../../core/call/context.ts";
+import type { Question } from "../../core/call/question.ts";
 import type { Version } from "./versions.ts";
 
 /** Error code "Resource not found" of the revisions up to 2025-11-25. */

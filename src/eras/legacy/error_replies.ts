@@ -7,8 +7,8 @@
 import { BUSY, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
 import { type Id, type Incoming, toFailure } from "../../protocol/jsonrpc.ts";
 import type { Core } from "../../core/core.ts";
-import { type Link, type Reply, REPLY_HEADERS, RETRY_AFTER, toHints } from "../../core/link.ts";
-import type { RefusalReason, RequestReport } from "../../core/observer.ts";
+import { type Link, type Reply, REPLY_HEADERS, RETRY_AFTER, toHints } from "../../core/call/link.ts";
+import type { RefusalReason, RequestReport } from "../../core/call/observer.ts";
 import { downgradeError } from "./downgrade.ts";
 import { toNoId } from "./versions.ts";
 

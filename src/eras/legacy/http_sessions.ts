@@ -6,9 +6,9 @@
  */
 import { isMcpError, toBusy } from "../../protocol/errors.ts";
 import { type Batch, type Id, isId, isObject, type Request, toFailure } from "../../protocol/jsonrpc.ts";
-import { watchCaller } from "../../core/caller_watch.ts";
-import type { Call } from "../../core/call.ts";
-import type { Link, Reply } from "../../core/link.ts";
+import { watchCaller } from "../../core/call/caller_watch.ts";
+import type { Call } from "../../core/call/call.ts";
+import type { Link, Reply } from "../../core/call/link.ts";
 import { countSubscriber } from "../../core/watching.ts";
 import { refuse, refuseBusy, toFacts, UNKNOWN_SESSION } from "./error_replies.ts";
 import { initialize } from "./initialize.ts";

@@ -6,11 +6,11 @@
  */
 import { INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
 import { type Request, toFailure, toSuccess } from "../../protocol/jsonrpc.ts";
-import { Call } from "../../core/call.ts";
-import type { Outcome } from "../../core/feature.ts";
-import { type Link, type Reply, toHints } from "../../core/link.ts";
-import type { RequestReport } from "../../core/observer.ts";
-import { readSessionData } from "../../core/session_data.ts";
+import { Call } from "../../core/call/call.ts";
+import type { Outcome } from "../../core/visibility/feature.ts";
+import { type Link, type Reply, toHints } from "../../core/call/link.ts";
+import type { RequestReport } from "../../core/call/observer.ts";
+import { readSessionData } from "../../core/call/session_data.ts";
 import { toErrorReply } from "./error_replies.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import { type DialectParts, SessionCarrier } from "./session_dialect.ts";

@@ -5,10 +5,10 @@
  * @module
  */
 import { type Incoming, toFailure, toNotification } from "../../protocol/jsonrpc.ts";
-import type { Change } from "../../core/changes.ts";
+import type { Change } from "../../core/visibility/changes.ts";
 import type { Engine, Era } from "../../core/era.ts";
-import type { Link, Reply } from "../../core/link.ts";
-import { wantsLevel } from "../../core/log.ts";
+import type { Link, Reply } from "../../core/call/link.ts";
+import { wantsLevel } from "../../core/call/log.ts";
 import { Pipeline } from "../../core/pipeline.ts";
 import { mayNotify } from "../../core/watching.ts";
 import { refuse, toFacts } from "./error_replies.ts";

@@ -5,8 +5,8 @@
  */
 import { toBusy } from "../../protocol/errors.ts";
 import type { Batch, Broken, Incoming, Notification, Request, Response } from "../../protocol/jsonrpc.ts";
-import { Call } from "../../core/call.ts";
-import type { Link, Reply } from "../../core/link.ts";
+import { Call } from "../../core/call/call.ts";
+import type { Link, Reply } from "../../core/call/link.ts";
 import type { Dialect } from "../../core/pipeline.ts";
 import { refuseBusy } from "./error_replies.ts";
 import { type DialectParts, SessionDialect } from "./session_dialect.ts";

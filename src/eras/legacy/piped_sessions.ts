@@ -7,8 +7,8 @@
 import { toBusy } from "../../protocol/errors.ts";
 import type { Incoming, Notification, Request } from "../../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../../protocol/weight.ts";
-import type { InFlight } from "../../core/in_flight.ts";
-import type { Link, Reply } from "../../core/link.ts";
+import type { InFlight } from "../../core/call/in_flight.ts";
+import type { Link, Reply } from "../../core/call/link.ts";
 import { createNotifier } from "../../core/watching.ts";
 import { refuse, refuseBusy } from "./error_replies.ts";
 import { initialize, toKnown } from "./initialize.ts";

@@ -6,9 +6,9 @@
  */
 import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
 import { toBytes } from "../../protocol/weight.ts";
-import type { Account, Holding } from "../../core/account.ts";
+import type { Account, Holding } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
-import type { EventFields, Link } from "../../core/link.ts";
+import type { EventFields, Link } from "../../core/call/link.ts";
 import type { SharedSession, WrittenStream } from "../../core/store.ts";
 import { createNotifier } from "../../core/watching.ts";
 import { readEventId, STREAM_NAME_LENGTH, toEventId } from "./event_ids.ts";

@@ -6,11 +6,11 @@
  */
 import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
 import { type Id, toFailure } from "../../protocol/jsonrpc.ts";
-import type { Account } from "../../core/account.ts";
-import type { Principal } from "../../core/context.ts";
-import type { InFlight } from "../../core/in_flight.ts";
-import type { EventFields, HeaderReader, Link, LinkEvents, Reply } from "../../core/link.ts";
-import type { TransportName } from "../../core/observer.ts";
+import type { Account } from "../../core/capacity/account.ts";
+import type { Principal } from "../../core/call/context.ts";
+import type { InFlight } from "../../core/call/in_flight.ts";
+import type { EventFields, HeaderReader, Link, LinkEvents, Reply } from "../../core/call/link.ts";
+import type { TransportName } from "../../core/call/observer.ts";
 import { toEventId } from "./event_ids.ts";
 import type { Stream, Streams } from "./replay.ts";
 

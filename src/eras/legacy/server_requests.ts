@@ -6,9 +6,9 @@
  */
 import { INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
 import { type Response, toNotification } from "../../protocol/jsonrpc.ts";
-import type { Call } from "../../core/call.ts";
+import type { Call } from "../../core/call/call.ts";
 import type { Core } from "../../core/core.ts";
-import type { Question } from "../../core/question.ts";
+import type { Question } from "../../core/call/question.ts";
 import type { SharedSession } from "../../core/store.ts";
 import { downgradeQuestion } from "./downgrade.ts";
 

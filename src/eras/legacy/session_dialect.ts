@@ -6,15 +6,15 @@
  */
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, type Request, type Result, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
-import type { Call, CallHost, Carrier } from "../../core/call.ts";
-import type { ClientFacts, ReadSession } from "../../core/context.ts";
+import type { Call, CallHost, Carrier } from "../../core/call/call.ts";
+import type { ClientFacts, ReadSession } from "../../core/call/context.ts";
 import type { Engine } from "../../core/era.ts";
-import { type Method, toMethod } from "../../core/feature.ts";
-import type { InFlight } from "../../core/in_flight.ts";
-import type { Reply } from "../../core/link.ts";
+import { type Method, toMethod } from "../../core/visibility/feature.ts";
+import type { InFlight } from "../../core/call/in_flight.ts";
+import type { Reply } from "../../core/call/link.ts";
 import type { Answered, Dialect, Pipeline } from "../../core/pipeline.ts";
-import type { Question } from "../../core/question.ts";
-import { createSessionReader, readSessionData } from "../../core/session_data.ts";
+import type { Question } from "../../core/call/question.ts";
+import { createSessionReader, readSessionData } from "../../core/call/session_data.ts";
 import { downgradeResult } from "./downgrade.ts";
 import { toErrorReply } from "./error_replies.ts";
 import { SessionInputs } from "./session_inputs.ts";

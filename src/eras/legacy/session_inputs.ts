@@ -3,9 +3,9 @@
  *
  * @module
  */
-import type { Inputs } from "../../core/call.ts";
+import type { Inputs } from "../../core/call/call.ts";
 import type { Core } from "../../core/core.ts";
-import type { OnceValues } from "../../core/once.ts";
+import type { OnceValues } from "../../core/call/once.ts";
 
 /** The questions and the values of one call. */
 export class SessionInputs implements Inputs {
@@ -39,7 +39,7 @@ export class SessionInputs implements Inputs {
 
   // Loaded on demand, because few handlers keep values.
   async #load(): Promise<OnceValues> {
-    const { OnceValues } = await import("../../core/once.ts");
+    const { OnceValues } = await import("../../core/call/once.ts");
     return new OnceValues({ limits: this.#core.limits.calls });
   }
 }

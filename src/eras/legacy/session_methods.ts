@@ -10,9 +10,9 @@ import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote, toBusy } from "../../
 import type { Result } from "../../protocol/jsonrpc.ts";
 import { LOG_LEVELS } from "../../protocol/types.ts";
 import { toBytes } from "../../protocol/weight.ts";
-import type { Call } from "../../core/call.ts";
+import type { Call } from "../../core/call/call.ts";
 import type { Engine } from "../../core/era.ts";
-import type { Runner } from "../../core/feature.ts";
+import type { Runner } from "../../core/visibility/feature.ts";
 import type { Core } from "../../core/core.ts";
 import type { SessionState } from "../../core/store.ts";
 import { countSubscriber, isWatchable } from "../../core/watching.ts";

@@ -4,12 +4,12 @@
  * @module
  */
 import type { LogLevel } from "../../protocol/types.ts";
-import type { Account } from "../../core/account.ts";
-import type { Call } from "../../core/call.ts";
-import type { ClientFacts, Principal } from "../../core/context.ts";
+import type { Account } from "../../core/capacity/account.ts";
+import type { Call } from "../../core/call/call.ts";
+import type { ClientFacts, Principal } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
-import { InFlight } from "../../core/in_flight.ts";
-import type { CancelReason, Observer, SessionEvent, TransportName } from "../../core/observer.ts";
+import { InFlight } from "../../core/call/in_flight.ts";
+import type { CancelReason, Observer, SessionEvent, TransportName } from "../../core/call/observer.ts";
 import type { Dialect } from "../../core/pipeline.ts";
 import type { SharedSession } from "../../core/store.ts";
 import type { Streams } from "./replay.ts";

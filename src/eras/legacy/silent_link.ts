@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Link } from "../../core/link.ts";
+import type { Link } from "../../core/call/link.ts";
 
 /** A link to the same client over which nothing is sent. */
 export function toSilent(

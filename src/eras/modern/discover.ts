@@ -5,7 +5,7 @@
  * @module
  */
 import type { Engine } from "../../core/era.ts";
-import { type Method, toMethod } from "../../core/feature.ts";
+import { type Method, toMethod } from "../../core/visibility/feature.ts";
 import { META_SERVER, VERSION } from "./meta_keys.ts";
 
 /** Creates the method `server/discover`. */

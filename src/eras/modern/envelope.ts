@@ -8,11 +8,11 @@
 import { INVALID_PARAMS, McpError, quote, UNSUPPORTED_VERSION } from "../../protocol/errors.ts";
 import { isObject, type Request } from "../../protocol/jsonrpc.ts";
 import { type Implementation, LOG_LEVELS } from "../../protocol/types.ts";
-import { isProgressToken } from "../../core/call.ts";
-import type { ClientFacts } from "../../core/context.ts";
+import { isProgressToken } from "../../core/call/call.ts";
+import type { ClientFacts } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
-import type { Method } from "../../core/feature.ts";
-import type { Link } from "../../core/link.ts";
+import type { Method } from "../../core/visibility/feature.ts";
+import type { Link } from "../../core/call/link.ts";
 import { META_CAPABILITIES, META_CLIENT, META_LEVEL, META_VERSION, VERSION } from "./meta_keys.ts";
 import { checkHeaders, toMismatch } from "./request_headers.ts";
 

@@ -6,11 +6,11 @@
  */
 import { INTERNAL_ERROR, INVALID_PARAMS, McpError, quote, toBusy } from "../../protocol/errors.ts";
 import { type Params, type Result, toTypedResult } from "../../protocol/jsonrpc.ts";
-import type { Call, Inputs } from "../../core/call.ts";
+import type { Call, Inputs } from "../../core/call/call.ts";
 import type { Engine } from "../../core/era.ts";
-import { OnceValues } from "../../core/once.ts";
-import type { Question } from "../../core/question.ts";
-import type { Accounts } from "../../core/account.ts";
+import { OnceValues } from "../../core/call/once.ts";
+import type { Question } from "../../core/call/question.ts";
+import type { Accounts } from "../../core/capacity/account.ts";
 import { toMarkTtl } from "../../core/marking.ts";
 import { type SingleUse, type Spending, SpentIds } from "../../core/single_use.ts";
 import { openState, refuse, sealState } from "./request_state.ts";

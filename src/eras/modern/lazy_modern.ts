@@ -6,7 +6,7 @@
  */
 import type { Incoming } from "../../protocol/jsonrpc.ts";
 import type { Engine } from "../../core/era.ts";
-import type { Link } from "../../core/link.ts";
+import type { Link } from "../../core/call/link.ts";
 import type { SelectiveEra } from "../choose.ts";
 import { LazyEra } from "../lazy.ts";
 import { META_VERSION, VERSION } from "./meta_keys.ts";

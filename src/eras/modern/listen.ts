@@ -7,15 +7,15 @@
 import { INVALID_PARAMS, McpError, toBusy } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
-import { watchCaller } from "../../core/caller_watch.ts";
-import type { Call } from "../../core/call.ts";
-import type { Change } from "../../core/changes.ts";
+import { watchCaller } from "../../core/call/caller_watch.ts";
+import type { Call } from "../../core/call/call.ts";
+import type { Change } from "../../core/visibility/changes.ts";
 import type { Engine } from "../../core/era.ts";
-import type { ListenKey, Published, Runner } from "../../core/feature.ts";
+import type { ListenKey, Published, Runner } from "../../core/visibility/feature.ts";
 import { countSubscriber, createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
-import type { Reply } from "../../core/link.ts";
-import { SHUTDOWN } from "../../core/in_flight.ts";
-import type { CancelReason } from "../../core/observer.ts";
+import type { Reply } from "../../core/call/link.ts";
+import { SHUTDOWN } from "../../core/call/in_flight.ts";
+import type { CancelReason } from "../../core/call/observer.ts";
 import { META, META_SERVER } from "./meta_keys.ts";
 
 /** Key of the subscription that a notification belongs to. */

@@ -14,16 +14,16 @@ import {
   toFailure,
   toNotification,
 } from "../../protocol/jsonrpc.ts";
-import { isScopeError } from "../../core/scopes.ts";
-import type { Call, Carrier } from "../../core/call.ts";
+import { isScopeError } from "../../core/call/scopes.ts";
+import type { Call, Carrier } from "../../core/call/call.ts";
 import type { Engine, Era } from "../../core/era.ts";
-import type { ClientFacts } from "../../core/context.ts";
-import type { Method } from "../../core/feature.ts";
-import { SHUTDOWN } from "../../core/in_flight.ts";
-import { type HeaderReader, type Link, type Reply, toHints } from "../../core/link.ts";
-import type { RefusalReason } from "../../core/observer.ts";
+import type { ClientFacts } from "../../core/call/context.ts";
+import type { Method } from "../../core/visibility/feature.ts";
+import { SHUTDOWN } from "../../core/call/in_flight.ts";
+import { type HeaderReader, type Link, type Reply, toHints } from "../../core/call/link.ts";
+import type { RefusalReason } from "../../core/call/observer.ts";
 import { type Answered, type Dialect, type Found, Pipeline } from "../../core/pipeline.ts";
-import { createSessionReader, readSessionData } from "../../core/session_data.ts";
+import { createSessionReader, readSessionData } from "../../core/call/session_data.ts";
 import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";

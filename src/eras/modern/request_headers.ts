@@ -7,7 +7,7 @@
 import { HEADER_MISMATCH, McpError, quote } from "../../protocol/errors.ts";
 import type { Request } from "../../protocol/jsonrpc.ts";
 import { decodeHeaderValue } from "../../protocol/header_value.ts";
-import type { HeaderReader } from "../../core/link.ts";
+import type { HeaderReader } from "../../core/call/link.ts";
 
 // Text that needs no encoding in a header. Bytes beyond ASCII are decoded differently by different programs.
 const PLAIN = /^(?!=\?)[ -~]*$/;

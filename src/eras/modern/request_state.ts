@@ -7,10 +7,10 @@
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { toBase64Url } from "../../protocol/base64_url.ts";
-import type { Call } from "../../core/call.ts";
+import type { Call } from "../../core/call/call.ts";
 import type { Core } from "../../core/core.ts";
 import type { SingleUse } from "../../core/single_use.ts";
-import { openVersioned, sealVersioned } from "../../core/versioned_seal.ts";
+import { openVersioned, sealVersioned } from "../../core/call/versioned_seal.ts";
 
 /** The state of a call after a round. */
 export interface Round {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Account, Accounts, Pot, PotName, PotOptions } from "../../core/account.ts";
+import type { Account, Accounts, Pot, PotName, PotOptions } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
 
 /** A request whose caller is not known yet. */

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import type { ReadRoute } from "../../core/context.ts";
-import type { Accounts } from "../../core/account.ts";
+import type { ReadRoute } from "../../core/call/context.ts";
+import type { Accounts } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
-import type { TransportName } from "../../core/observer.ts";
+import type { TransportName } from "../../core/call/observer.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { Caller, Place } from "./caller.ts";
 import type { PathValues } from "./path_template.ts";

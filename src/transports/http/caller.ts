@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { Principal, ReadRoute } from "../../core/context.ts";
-import type { SeenRequest } from "../../core/link.ts";
+import type { Principal, ReadRoute } from "../../core/call/context.ts";
+import type { SeenRequest } from "../../core/call/link.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { PathValues } from "./path_template.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Core } from "../../core/core.ts";
-import type { TransportName } from "../../core/observer.ts";
+import type { TransportName } from "../../core/call/observer.ts";
 import { type AccessOptions, type CallerOptions, checkCaller, type ConnectionInfo, isKnownHost } from "./access.ts";
 import type { Authenticator, LoadAuthenticator, OpenRoute } from "./authenticator.ts";
 import { Caller, type Place } from "./caller.ts";

@@ -4,12 +4,12 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Receiving Messages)
  * @module
  */
-import type { Account } from "../../core/account.ts";
+import type { Account } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
-import type { Limits } from "../../core/limits.ts";
-import type { EventFields } from "../../core/link.ts";
-import type { StreamEvent, TransportName } from "../../core/observer.ts";
-import type { Sweep, Ticker } from "../../core/timers.ts";
+import type { Limits } from "../../core/capacity/limits.ts";
+import type { EventFields } from "../../core/call/link.ts";
+import type { StreamEvent, TransportName } from "../../core/call/observer.ts";
+import type { Sweep, Ticker } from "../../core/capacity/timers.ts";
 import { Outbox } from "../outbox.ts";
 
 const encoder = new TextEncoder();

@@ -4,10 +4,10 @@
  * @module
  */
 import { INTERNAL_ERROR } from "../../protocol/errors.ts";
-import type { Account } from "../../core/account.ts";
+import type { Account } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
-import type { Principal } from "../../core/context.ts";
-import { InFlight } from "../../core/in_flight.ts";
+import type { Principal } from "../../core/call/context.ts";
+import { InFlight } from "../../core/call/in_flight.ts";
 import {
   type EventFields,
   type HeaderReader,
@@ -16,8 +16,8 @@ import {
   type Reply,
   RETRY_AFTER,
   type SeenRequest,
-} from "../../core/link.ts";
-import type { Aging } from "../../core/aging.ts";
+} from "../../core/call/link.ts";
+import type { Aging } from "../../core/capacity/aging.ts";
 import type { Accepts } from "./accept.ts";
 import { Caller } from "./caller.ts";
 import type { Receiver } from "./request_body.ts";

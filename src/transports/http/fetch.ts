@@ -5,10 +5,10 @@
  * @module
  */
 import { type Incoming, NOT_UTF8, parseMessage } from "../../protocol/jsonrpc.ts";
-import type { Account } from "../../core/account.ts";
-import { Aging } from "../../core/aging.ts";
+import type { Account } from "../../core/capacity/account.ts";
+import { Aging } from "../../core/capacity/aging.ts";
 import type { Engine, Era } from "../../core/era.ts";
-import type { Reply } from "../../core/link.ts";
+import type { Reply } from "../../core/call/link.ts";
 import { type Accepts, isJsonType, readAccept } from "./accept.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
 import { Caller } from "./caller.ts";

@@ -5,9 +5,9 @@
  */
 import type { Core } from "../../core/core.ts";
 import { EXPIRED, toChallengeHeaders } from "../../core/auth.ts";
-import type { Principal } from "../../core/context.ts";
-import type { TransportName } from "../../core/observer.ts";
-import { readPrincipal } from "../../core/principal.ts";
+import type { Principal } from "../../core/call/context.ts";
+import type { TransportName } from "../../core/call/observer.ts";
+import { readPrincipal } from "../../core/call/principal.ts";
 import type { ConnectionInfo } from "./access.ts";
 import { refuse, toFault, toMessage } from "./refusals.ts";
 

@@ -26,12 +26,12 @@ import {
   refuse,
   toChallengeHeaders,
 } from "../../core/auth.ts";
-import type { Recheck } from "../../core/caller_watch.ts";
-import type { Principal, ReadRoute } from "../../core/context.ts";
+import type { Recheck } from "../../core/call/caller_watch.ts";
+import type { Principal, ReadRoute } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
-import { RETRY_AFTER, type SeenRequest } from "../../core/link.ts";
-import type { TransportName } from "../../core/observer.ts";
-import { readPrincipal } from "../../core/principal.ts";
+import { RETRY_AFTER, type SeenRequest } from "../../core/call/link.ts";
+import type { TransportName } from "../../core/call/observer.ts";
+import { readPrincipal } from "../../core/call/principal.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
 import type { Authenticator, AuthenticatorParts, EnterOptions, OpenRoute } from "./authenticator.ts";
 import { AuthenticationLimits, CLOSED, toAuthPot, TOO_SLOW } from "./authentication_limits.ts";

@@ -5,10 +5,10 @@
  */
 import { BUSY, INVALID_REQUEST, isMcpError } from "../../protocol/errors.ts";
 import { toFailure } from "../../protocol/jsonrpc.ts";
-import type { Principal } from "../../core/context.ts";
+import type { Principal } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
-import { type Reply, RETRY_AFTER } from "../../core/link.ts";
-import type { RefusalReason, TransportName } from "../../core/observer.ts";
+import { type Reply, RETRY_AFTER } from "../../core/call/link.ts";
+import type { RefusalReason, TransportName } from "../../core/call/observer.ts";
 
 /** Why a request is refused, and the parts of the response. */
 export interface Refusal {

@@ -3,11 +3,11 @@
  *
  * @module
  */
-import type { Account, Holding } from "../../core/account.ts";
+import type { Account, Holding } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
-import type { Limits } from "../../core/limits.ts";
-import { Aging } from "../../core/aging.ts";
-import type { Ticker, Timeout } from "../../core/timers.ts";
+import type { Limits } from "../../core/capacity/limits.ts";
+import { Aging } from "../../core/capacity/aging.ts";
+import type { Ticker, Timeout } from "../../core/capacity/timers.ts";
 import { LargeBodies, SLOW_MS, SMALL } from "./large_body.ts";
 import { HEAVY, type Turn, Turns } from "./turns.ts";
 import { type Refusal, TOO_MUCH_ARRIVING, tooSlow } from "./refusals.ts";

@@ -13,10 +13,10 @@
  * @module
  */
 import { toBusy } from "../../protocol/errors.ts";
-import { INTERNALS } from "../../core/internals.ts";
-import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
-import { watchCaller } from "../../core/caller_watch.ts";
-import type { Principal } from "../../core/context.ts";
+import { INTERNALS } from "../../core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import { watchCaller } from "../../core/call/caller_watch.ts";
+import type { Principal } from "../../core/call/context.ts";
 import { isJsonType } from "./accept.ts";
 import type { ConnectionInfo } from "./access.ts";
 import { readPath } from "./access_options.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { FairQueue } from "../../core/fair_queue.ts";
+import { FairQueue } from "../../core/capacity/fair_queue.ts";
 import { bun, deno } from "../../runtime.ts";
 
 /** Bytes above which a body waits for its turn, because parsing and validating it may take milliseconds. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Account } from "../../core/account.ts";
+import type { Account } from "../../core/capacity/account.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { Caller, Place } from "./caller.ts";
 import type { Callers } from "./callers.ts";

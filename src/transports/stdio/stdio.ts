@@ -14,11 +14,11 @@
 import { bun, deno } from "../../runtime.ts";
 import { guardConsole } from "./stdout_guard.ts";
 import { LineSplitter } from "./line_splitter.ts";
-import type { Account } from "../../core/account.ts";
-import type { Principal } from "../../core/context.ts";
-import { findRoot } from "../../core/container.ts";
-import { INTERNALS } from "../../core/internals.ts";
-import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
+import type { Account } from "../../core/capacity/account.ts";
+import type { Principal } from "../../core/call/context.ts";
+import { findRoot } from "../../core/call/container.ts";
+import { INTERNALS } from "../../core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import { enterServer, openPipe, type Pipe, type PipeServer, type Write } from "../channel.ts";
 import { Outbox } from "../outbox.ts";
 

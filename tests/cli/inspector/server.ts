@@ -1,6 +1,6 @@
 // A server that shows all that the inspector page can do, and tries to break out of it.
 import { createServer, type Handler, media, prompt, resource, resourceLink, tool, ToolError } from "@x/mcp";
-import { INTERNALS } from "../../../src/core/internals.ts";
+import { INTERNALS } from "../../../src/core/call/internals.ts";
 
 /** Markup that must stay text wherever the page shows it. */
 const markup = `<img src=x onerror="document.title='broken'"><script>document.title='broken'</script>`;

@@ -1,6 +1,6 @@
 // An attack on every pot of three servers, while other clients use them.
-import type { PotName } from "../../../src/core/account.ts";
-import { INTERNALS } from "../../../src/core/internals.ts";
+import type { PotName } from "../../../src/core/capacity/account.ts";
+import { INTERNALS } from "../../../src/core/call/internals.ts";
 import { Attackers, type Origin } from "./attackers.ts";
 import { Others } from "./others.ts";
 import { type Site, startOpen, startProtected, startTenants } from "./sites.ts";

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { createServer, extension, resource, type Server, tool } from "../../../mod.ts";
 import { custom } from "../../../src/auth/auth.ts";
-import { INTERNALS } from "../../../src/core/internals.ts";
-import type { LimitOptions } from "../../../src/core/limits.ts";
+import { INTERNALS } from "../../../src/core/call/internals.ts";
+import type { LimitOptions } from "../../../src/core/capacity/limits.ts";
 import { limits } from "../../../src/limits/limits.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../../src/stores/stores.ts";
 import { any } from "../../hostile/attack.ts";

@@ -1,0 +1,473 @@
+/**
+ * A request in progress, the same in every protocol revision and on every transport.
+ *
+ * @module
+ */
+import { INTERNAL_ERROR, INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
+import { type Id, isObject, type Params, type Request as Message, type Result } from "../../protocol/jsonrpc.ts";
+import { countIndexes, toWeight } from "../../protocol/weight.ts";
+import type { Meta, ResourceContents } from "../../protocol/types.ts";
+import type { Account } from "../capacity/account.ts";
+import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
+import type { ClientFacts, Context, Log, Principal, ReadRoute, ReadSession, RunningServer } from "./context.ts";
+import type { Cancellable, CancelOptions, InFlight } from "./in_flight.ts";
+import type { Link } from "./link.ts";
+import { createLog, toLoggable, wantsLevel } from "./log.ts";
+import type { RequestReport } from "./observer.ts";
+import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
+import type { RerunWatch } from "./rerun_watch.ts";
+import { HAS_SCOPES } from "./internals.ts";
+import type { Service, ServiceEnd } from "./service.ts";
+
+/** Work after a call. */
+export type Deferred = (end: ServiceEnd) => unknown;
+
+/** State that all calls of one server share. */
+export interface CallHost extends ContainerHost {
+  readonly server: RunningServer;
+  /** Returns the parameters of the path, if it has any. */
+  readonly route?: ReadRoute;
+  /** Set in development. */
+  reruns?: RerunWatch;
+  /** Runs a function after a call. */
+  defer(call: Call, run: Deferred): void;
+  /** Reads a resource for a handler. */
+  readResource(call: Call, uri: string): Promise<readonly ResourceContents[]>;
+  /**
+   * Returns the check for a call that starts to wait: whether its handler still exists for its caller. The check throws
+   * the error for the client. Returns `undefined` for a method without handlers.
+   */
+  recheck(call: Call): (() => Promise<void>) | undefined;
+  /** Tests whether the caller has scopes. */
+  isGranted(link: Link, scopes: readonly string[]): boolean;
+  /** The call whose handler reads a resource by this one. */
+  readonly outer?: Call;
+  /** Number of resources that wait for this read. */
+  readonly readDepth?: number;
+}
+
+/** Sends what a call sends before its result. Each era implements it. */
+export interface Carrier {
+  readonly host: CallHost;
+  notify(call: Call, method: string, params: Params): Promise<void> | undefined;
+  ask(call: Call, key: string, question: Question): Promise<unknown>;
+  /** Loads what `ask` needs. Returns `undefined` once it is loaded. */
+  loadAsk?(): Promise<unknown> | undefined;
+  once(call: Call, key: string, make: () => unknown): Promise<unknown>;
+  /** Whether results may have a type of their own, which an extension defines. */
+  readonly hasResultTypes?: boolean;
+  /** Whether progress is sent without a token too. */
+  readonly takesAllProgress?: boolean;
+  /** Closes the connection but not the call, if the client can resume the stream later. */
+  release?(call: Call, retryMs: number | undefined): void;
+  /** Whether a question is open that ends this run of the handler. */
+  isAsking?(call: Call): boolean;
+  /** Returns the function that reads what the server knows of the client's session. */
+  readonly session: (call: Call) => ReadSession;
+  /** Returns the name or the URI that the call is about. */
+  readonly subject?: (call: Call) => string | undefined;
+}
+
+/** The questions that a call asks, and what it keeps between them. */
+export interface Inputs {
+  /** Whether a question is open that ends this run of the handler. */
+  readonly isOpen: boolean;
+  /** Returns the result that asks the client. */
+  toResult?(): Promise<Result>;
+}
+
+/** The timeout of a call, which stands still while the client is asked. */
+export interface Deadline {
+  stop(): void;
+  start(): void;
+}
+
+/** One request. Handlers see it as their {@linkcode Context}. */
+export class Call implements ServiceCall, Cancellable {
+  // Never runs. It keeps the hidden class of calls in memory while no call runs. Otherwise a full garbage collection
+  // would discard that class, and with it the compiled code that handles calls.
+  static readonly #model: Call = new Call(
+    { host: {} } as Carrier, // Only its host is read.
+    {} as Link, // Not read.
+    { kind: "request", id: 0, method: "", weight: 0 },
+    { version: "", capabilities: {} },
+  );
+  readonly id: Id;
+  readonly method: string;
+  readonly client: ClientFacts;
+  readonly link: Link;
+  /** The calls of the connection, where this one can be found by its id. */
+  readonly inFlight: InFlight;
+  /** Upper bound of the bytes that the parameters take. */
+  weight: number;
+  /** The client that is charged with the call. `undefined` while the server holds too little to charge anybody. */
+  account?: Account;
+  /** Why the call was cancelled, if it was. */
+  reason?: unknown;
+  /** The response to a cancelled call, if it gets one. */
+  error?: McpError;
+  /** Parameters of the request. A subscription drops them. */
+  params: Params;
+  /** Whether the call can no longer send anything. */
+  ended = false;
+  /** Whether the handler may send requests to the client. `false` during lookup, and for methods that cannot wait. */
+  asks = false;
+  /** Whether this is a subscription, which holds no slot. */
+  isSubscription = false;
+  /** Called once if the call is cancelled. */
+  onCancel?: () => void;
+  /** Work after the call. */
+  declare deferred?: Deferred[];
+  /** Settles when the first question is open. Its outcome depends on it. Only declared, because few calls ask. */
+  declare opening?: Promise<unknown>;
+  /**
+   * Reports the call. Not only declared: observed calls would have a hidden class of their own, which a full garbage
+   * collection discards with the compiled code. That made an observer cost a fifth of a call.
+   */
+  observed?: RequestReport;
+  /** Called when the input is valid and the handler starts. Declared only, because few calls have it. */
+  declare onRun?: () => void;
+  /** Milliseconds that the handler may take, if it has a limit of its own. */
+  declare timeoutMs?: number;
+  /** The questions of the call. Its era sets it. */
+  declare inputs?: Inputs;
+  /** What the server knows of the session, if this call has read it. */
+  declare data?: readonly [unknown];
+  /** Number of questions that the client has not answered. */
+  declare asking?: number;
+  /** Stops and restarts the timeout, if it is exact. */
+  declare deadline?: Deadline;
+  /** Whether an answer has arrived since the time of the call was counted. */
+  declare hasAsked?: boolean;
+  /** Milliseconds that the call has run, if it takes long. */
+  declare ranMs?: number;
+  /** Whether the call waits for a slot. */
+  declare isQueued?: boolean;
+  /** Sends what the call sends. */
+  readonly carrier: Carrier;
+  /** Text of the request, until it is weighed. */
+  #text?: string;
+  #controller?: AbortController;
+  #progress = -Infinity;
+  #waiting?: Promise<void>;
+  #merged?: Params;
+  #queuedLogs = 0;
+  /** The questions so far, by key. */
+  #asked?: Map<string, string>;
+
+  /** Creates a call that arrived over `link` and sends through `carrier`. */
+  constructor(
+    carrier: Carrier,
+    link: Link,
+    request: Message,
+    client: ClientFacts,
+    inFlight: InFlight = link.inFlight,
+  ) {
+    this.carrier = carrier;
+    this.link = link;
+    this.inFlight = inFlight;
+    this.id = request.id;
+    this.method = request.method;
+    this.weight = request.weight;
+    this.#text = request.text;
+    this.client = client;
+    this.params = request.params ?? {};
+    carrier.host.reruns?.begin(this);
+  }
+
+  get principal(): Principal | undefined {
+    return this.link.principal;
+  }
+
+  get [HAS_SCOPES](): (scopes: readonly string[]) => boolean {
+    return (scopes) => this.host.isGranted(this.link, scopes);
+  }
+
+  get http(): Request | undefined {
+    return this.link.http?.request;
+  }
+
+  get server(): RunningServer {
+    const { server, reruns } = this.carrier.host;
+    return reruns ? reruns.watchServer(this, server) : server;
+  }
+
+  get host(): CallHost {
+    return this.carrier.host;
+  }
+
+  // Handlers that declare services get a context of their own. The type lets a call stand for any context.
+  get services(): never {
+    return NONE;
+  }
+
+  get session(): ReadSession {
+    return this.carrier.session(this);
+  }
+
+  get route(): ReadRoute {
+    return this.host.route ?? refuseRoute;
+  }
+
+  /** The name of the tool or prompt, or the URI of the resource, if the call is about one. */
+  get subject(): string | undefined {
+    return this.carrier.subject?.(this);
+  }
+
+  get isAsking(): boolean {
+    return !!this.carrier.isAsking?.(this);
+  }
+
+  get meta(): Meta {
+    const meta = this.params._meta;
+    return isObject(meta) ? meta : {};
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.reason !== undefined) this.#controller.abort(this.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  // Handlers destructure these methods: `run: (input, { log }) => …`. They are getters, so that each is bound to its
+  // call and costs nothing until a handler reads it.
+
+  get progress(): Context["progress"] {
+    return (progress, { total, message } = {}) => {
+      const { progressToken: token }: Meta = Object(this.params._meta);
+      if (!(isProgressToken(token) || this.carrier.takesAllProgress) || !(progress > this.#progress)) return done;
+      this.#progress = progress;
+      const params = { progressToken: token, progress, total, message };
+      if (!this.#waiting) return this.#send("notifications/progress", params);
+      // The client reads more slowly than the handler works, so only the newest value is kept.
+      this.#merged = params;
+      return this.#waiting;
+    };
+  }
+
+  get log(): Log {
+    return createLog((level, data, logger) => {
+      if (!wantsLevel(this.client, level)) return done;
+      // A handler that does not wait gets ahead of its client. Beyond this limit, its messages are dropped.
+      if (this.#waiting && this.#queuedLogs++ >= MAX_QUEUED_LOGS) return this.#waiting;
+      return this.#send("notifications/message", { level, logger, data: toLoggable(data) });
+    });
+  }
+
+  get elicit(): Context["elicit"] {
+    return (key, options) => this.#ask((kinds) => kinds.elicitation(key, options));
+  }
+
+  get elicitUrl(): Context["elicitUrl"] {
+    return (key, options) => this.#ask((kinds) => kinds.urlElicitation(key, options));
+  }
+
+  get sample(): Context["sample"] {
+    return (key, request) => this.#ask((kinds) => kinds.sampling(key, request));
+  }
+
+  get roots(): Context["roots"] {
+    return () => this.#ask((kinds) => kinds.ROOTS);
+  }
+
+  get once(): Context["once"] {
+    // The value has the type of `make`, apart from its conversion to JSON and back.
+    return <T>(key: string, make: () => T | Promise<T>) => {
+      const { host: { reruns } } = this.carrier;
+      const run = () => this.carrier.once(this, key, make) as Promise<T>; // As in `once` above.
+      return quiet(reruns ? reruns.once(this, run) : run());
+    };
+  }
+
+  get get(): Context["get"] {
+    // The value has the type of its service.
+    return async <T>(service: Service<T>) => await findInternals(service)?.get(this, service) as T;
+  }
+
+  get readResource(): Context["readResource"] {
+    return (uri) => quiet(this.carrier.host.readResource(this, uri));
+  }
+
+  get defer(): Context["defer"] {
+    return (run) => this.carrier.host.defer(this, run);
+  }
+
+  get closeStream(): Context["closeStream"] {
+    return (retryMs) => {
+      if (!this.ended) this.carrier.release?.(this, retryMs);
+    };
+  }
+
+  /** Reports the call. `subject` is the parameter that names what it is about. */
+  observe(report: RequestReport, subject: string | undefined): void {
+    report.identify(this.client, subject && this.params[subject]);
+    this.observed = report;
+  }
+
+  /** From here on, the handler may ask the client. */
+  allowQuestions(): void {
+    this.asks = true;
+  }
+
+  /** Turns the call into a subscription, which holds no slot and no longer needs its parameters. */
+  subscribe(): void {
+    this.isSubscription = true;
+    this.params = {};
+  }
+
+  /** Measures the bytes that the parameters take. */
+  weigh(): number {
+    if (this.#text !== undefined) {
+      this.weight = toWeight(this.#text, { max: 0, indexes: countIndexes(this.#text) });
+      this.#text = undefined;
+    }
+    return this.weight;
+  }
+
+  /** Charges the client with this running call, unless it is charged already. */
+  charge(): void {
+    if (this.account || this.isSubscription) return;
+    this.account = this.link.account;
+    this.account.start();
+    this.account.charge(this.weigh());
+  }
+
+  /**
+   * Waits for something that is no work of the handler, such as an answer. Meanwhile its time stands still, and that of a
+   * handler that reads a resource by this call.
+   */
+  async untilAnswered<T>(answer: Promise<T>): Promise<T> {
+    const { outer } = this.host;
+    this.asking = (this.asking ?? 0) + 1;
+    this.deadline?.stop();
+    try {
+      return await (outer ? outer.untilAnswered(answer) : answer);
+    } finally {
+      this.hasAsked = true;
+      if (!--this.asking) this.deadline?.start();
+    }
+  }
+
+  /**
+   * Adds a period to the time of the call, and cancels it at the limit. Periods in which the client was asked do not
+   * count.
+   */
+  age(periodMs: number, maxMs: number): void {
+    if (this.isSubscription || this.isQueued || this.deadline || this.timeoutMs === Infinity) return;
+    if (this.asking || this.hasAsked) this.hasAsked = false;
+    // The first period is partial.
+    else if (this.ranMs === undefined) this.ranMs = 0;
+    else if ((this.ranMs += periodMs) >= maxMs) this.timeOut(maxMs, "calls.timeoutMs");
+  }
+
+  /** Cancels the call because it took too long. */
+  timeOut(ms: number, limit: string): void {
+    const text = `Cannot finish the call: it took longer than ${ms} ms (${limit})`;
+    this.cancel(new DOMException(text, "TimeoutError"), { error: new McpError(INTERNAL_ERROR, text), why: "timeout" });
+  }
+
+  /** Cancels the call. It gets a response only if `error` is set. */
+  cancel(reason?: unknown, { error, why = "disconnected" }: CancelOptions = {}): void {
+    if (this.ended) return;
+    if (this.observed) this.observed.why = why;
+    this.ended = true;
+    this.reason = reason ?? new DOMException("Cannot go on: the call was cancelled", "AbortError");
+    this.error = error;
+    this.#controller?.abort(this.reason);
+    this.onCancel?.();
+  }
+
+  #ask<T>(prepare: Prepare): Promise<T> {
+    // The question's `read` returns only values of type T.
+    return quiet(this.#put(prepare) as Promise<T>);
+  }
+
+  // Reaches the carrier synchronously once its code is loaded, so that questions asked together are sent together.
+  async #put(prepare: Prepare): Promise<unknown> {
+    if (!this.asks) {
+      throw new TypeError(`Cannot ask the client in ${this.method}: ask in a tool, a prompt or a resource`);
+    }
+    const loading = this.carrier.loadAsk?.();
+    if (!kinds || loading) await (this.opening ??= Promise.all([loadKinds(), loading]));
+    const { key, needs, make } = prepare(kinds ?? await loadKinds());
+    requireCapabilities(this.client.capabilities, needs, "ask the client");
+    if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
+    const { host: { reruns } } = this.carrier;
+    const question = make(this.client.capabilities);
+    const text = JSON.stringify([question.method, question.params]);
+    const before = this.#asked?.get(key);
+    if (before !== undefined && before !== text) {
+      throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each a key of its own`);
+    }
+    (this.#asked ??= new Map()).set(key, text);
+    const ask = () => this.untilAnswered(this.carrier.ask(this, key, question));
+    return await (reruns ? reruns.ask(this, key, ask) : ask());
+  }
+
+  #send(method: string, params: Params): Promise<void> {
+    if (this.ended) return done;
+    this.carrier.host.reruns?.note(this, SENT[method]);
+    let room;
+    try {
+      room = this.carrier.notify(this, method, params);
+    } catch {
+      // A value that JSON cannot represent must not fail the handler that sends it.
+      if ("data" in params) return this.#send(method, { level: params.level, data: "[a value that JSON cannot hold]" });
+    }
+    if (!room || this.#waiting) return this.#waiting ?? done;
+    this.#waiting = room.then(() => {
+      const merged = this.#merged;
+      this.#waiting = this.#merged = undefined;
+      this.#queuedLogs = 0;
+      if (merged) return this.#send("notifications/progress", merged);
+    });
+    return this.#waiting;
+  }
+}
+
+function refuseRoute(): never {
+  throw new TypeError("Cannot read path parameters: the path of the server has none");
+}
+
+/** Creates the error for a result that is too long. */
+export function toTooLong({ method, params: { name = "", uri = name } }: Call, bytes: number): Error {
+  return new Error(
+    `Cannot send the result of ${method} ${quote(uri)}: it is longer than ${bytes} bytes (calls.resultBytes)`,
+  );
+}
+
+/** Prepares one kind of question. */
+type Prepare = (kinds: QuestionKinds) => PreparedQuestion;
+
+/** The kinds of questions, loaded with the first one because most servers never ask. */
+let kinds: QuestionKinds | undefined;
+type QuestionKinds = typeof import("./question_kinds.ts");
+
+async function loadKinds(): Promise<QuestionKinds> {
+  return kinds = await import("./question_kinds.ts");
+}
+
+const done = Promise.resolve();
+const NONE = Object.freeze({}) as never; // As `services` above says.
+
+/** Work that a handler does by sending a notification, for warnings in development. */
+const SENT: Readonly<Record<string, string>> = {
+  "notifications/progress": "reports progress",
+  "notifications/message": "logs a message",
+};
+
+/** Number of log messages that may wait after one that found no room. */
+const MAX_QUEUED_LOGS = 256;
+
+// A question may fail before the handler awaits it. Without a handler, that rejection would end the process.
+function quiet<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}
+
+/** Whether a value can be a progress token. */
+export function isProgressToken(value: unknown): value is string | number {
+  return typeof value === "string" || Number.isInteger(value);
+}

@@ -1,0 +1,138 @@
+/**
+ * The contract of a container, which makes, keeps and disposes the services of a server.
+ *
+ * @module
+ */
+import type { McpError } from "../../protocol/errors.ts";
+import type { Context } from "./context.ts";
+import { INTERNALS } from "./internals.ts";
+import type { Observer } from "./observer.ts";
+import type { Lifetime, Service, ServiceEnd, Services } from "./service.ts";
+import type { Ticker } from "../capacity/timers.ts";
+
+/** The parts of a server that a container uses. */
+export interface ContainerParts {
+  readonly ticker: Ticker;
+  readonly observer?: Observer;
+  /** Reports an unexpected error, and returns what the client may know of it. */
+  report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
+}
+
+/** State that all calls of one server share, with the place of its container. */
+export interface ContainerHost {
+  /** The container. It is opened with the first handler that has services. */
+  container?: Container;
+  /** Has the container instead, if several endpoints share it. */
+  root?: ContainerHost;
+  /** Path of the endpoint. Each endpoint has its own values of services by key. */
+  readonly endpoint?: string;
+  /** Set where containers can be opened. */
+  readonly parts?: ContainerParts;
+}
+
+/** Returns the host that has the container of an endpoint. */
+export function findRoot(host: ContainerHost): ContainerHost {
+  return host.root ? findRoot(host.root) : host;
+}
+
+/** A call, as a container sees it. */
+export interface ServiceCall extends Context<never> {
+  readonly host: ContainerHost;
+  /** Whether the call can no longer send anything. */
+  readonly ended: boolean;
+  /** Whether a handler runs. `false` during lookup and for lists. */
+  readonly asks: boolean;
+  /** Why the call was cancelled, if it was. */
+  readonly reason?: unknown;
+  /** Whether a question is open, so that the handler runs again when the client has answered. */
+  readonly isAsking: boolean;
+}
+
+/**
+ * A function of a handler. Its context defaults to the call. It is the second argument, because passing arguments on in
+ * front of another one takes longer than the rest of the injection.
+ */
+export type Injectable<C, A extends readonly unknown[], R> = (
+  call: C,
+  ctx: Context<never> | undefined,
+  ...rest: A
+) => R;
+
+/** The same function. It finds the context by itself. */
+export type Injected<C, A extends readonly unknown[], R> = (
+  call: C,
+  ctx?: undefined,
+  ...rest: A
+) => R | Promise<Awaited<R>>;
+
+/** The services of one handler. */
+export interface Binding {
+  /** Opens the container of a server, and names the services of this handler to it. */
+  open(host: ContainerHost): void;
+  /** Wraps a function that runs within a call. Its context has all services. */
+  inject<C extends ServiceCall, A extends readonly unknown[], R>(run: Injectable<C, A, R>): Injected<C, A, R>;
+  /** Wraps `allow` or `list`. Its context has the services that do not live for one call. */
+  share<C extends ServiceCall, A extends readonly unknown[], R>(run: Injectable<C, A, R>): Injected<C, A, R>;
+}
+
+/** The services of one server. */
+export interface Container {
+  /** Makes all services that live as long as the server. Rejects if one fails. */
+  ready(): Promise<void>;
+  /** Makes the services at the first request. From then on, `rest` does nothing. */
+  start(): void;
+  /** Disposes all services, unless a request has started them. A later call makes them again. */
+  rest(): Promise<void>;
+  /** Disposes all services permanently. It takes a limited time. */
+  close(): Promise<void>;
+}
+
+/**
+ * Internal state of a service.
+ *
+ * @internal
+ */
+export interface ServiceInternals {
+  /** Binds services to a handler. It leads to the container, which is not loaded otherwise. */
+  readonly bind: (services: Services, place: string) => Binding;
+  /** Returns the value of a service for `ctx.get`. */
+  readonly get: (call: ServiceCall, service: Service) => Promise<unknown>;
+}
+
+/** A service as its container needs it. */
+export interface Definition extends ServiceInternals {
+  readonly lifetime: Lifetime;
+  /** Returns the key of a call, for a service by key. */
+  readonly key?: (ctx: Context) => string | undefined;
+  readonly make: (scope: never) => unknown;
+  readonly dispose?: (value: unknown, end: ServiceEnd) => unknown;
+  readonly idleMs: number;
+  readonly max: number;
+}
+
+/** Returns what a service was made of. */
+export function toDefinition(service: Service): Definition {
+  return service[INTERNALS] as unknown as Definition; // `service()` made it.
+}
+
+/** Returns the internal state of a service. Returns `undefined` if it is not a service. */
+export function findInternals(service: Service | undefined): ServiceInternals | undefined {
+  // `service()` made it, perhaps that of another copy of the library. Handlers and servers have no `bind`.
+  const internals = service?.[INTERNALS] as ServiceInternals | undefined;
+  return internals?.bind && internals;
+}
+
+/**
+ * Binds the services of a handler.
+ *
+ * @throws {TypeError} if one is not a service, or a handler's function cannot use it.
+ */
+export function bindServices(services: Services | undefined, place: string): Binding | undefined {
+  if (services === undefined) return;
+  let internals;
+  for (const [name, service] of Object.entries(services)) {
+    internals = findInternals(service);
+    if (!internals) throw new TypeError(`Cannot make ${place}: services.${name} is not a service; use service()`);
+  }
+  return internals?.bind(services, place);
+}

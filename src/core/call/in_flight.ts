@@ -1,0 +1,106 @@
+/**
+ * The running calls of one connection.
+ *
+ * @module
+ */
+import type { McpError } from "../../protocol/errors.ts";
+import type { CancelReason } from "./observer.ts";
+import type { Id, Notification } from "../../protocol/jsonrpc.ts";
+
+/** How a call is cancelled. */
+export interface CancelOptions {
+  /** The response to the call. */
+  readonly error?: McpError;
+  /** For the observer. Defaults to `disconnected`. */
+  readonly why?: CancelReason;
+}
+
+/** A call that can be cancelled. */
+export interface Cancellable {
+  readonly id: Id;
+  /** Identifies the endpoint of the call. */
+  readonly host: { readonly server: object };
+  /** Whether this is a subscription, which does not keep the connection busy. */
+  readonly isSubscription: boolean;
+  /** Cancels the call. It gets a response only if `error` is set. `why` defaults to a disconnected client. */
+  cancel(reason?: unknown, options?: CancelOptions): void;
+  /** Charges the client with this running call, unless it is charged already. */
+  charge(): void;
+  /** Adds a period to the time of the call, and cancels it at the limit. */
+  age(periodMs: number, maxMs: number): void;
+}
+
+/** The running calls of one connection or exchange. */
+export class InFlight {
+  // Usually holds one call at most, and the limits bound it. An array is cheaper than a map.
+  #calls?: Cancellable[];
+
+  /** Number of calls. */
+  get size(): number {
+    return this.#calls?.length ?? 0;
+  }
+
+  /** Adds a call. Two calls may have the same id, because some clients use the id 1 for every request. */
+  add(call: Cancellable): void {
+    if (this.#calls) this.#calls.push(call);
+    else this.#calls = [call];
+  }
+
+  /** Removes a call that has ended. Returns whether others are left that are not subscriptions. */
+  remove(call: Cancellable): boolean {
+    const calls = this.#calls;
+    if (!calls) return false;
+    const at = calls.lastIndexOf(call);
+    if (at === calls.length - 1) calls.pop();
+    else if (at >= 0) calls.splice(at, 1);
+    return calls.length > 0 && !calls.every(isSubscription);
+  }
+
+  /**
+   * Handles a notification of the client, which may cancel the newest call with an id. Returns `false` if there is no call
+   * to cancel.
+   */
+  notify({ method, params }: Notification): boolean {
+    if (method !== "notifications/cancelled") return true;
+    const found = this.#calls?.findLast(({ id }) => id === params?.requestId);
+    const reason = params?.reason;
+    // Handlers and limits read the reason, so it is no value that looks like a timeout, or that has no text.
+    found?.cancel(typeof reason === "string" && reason ? reason : undefined, BY_CLIENT);
+    return !!found;
+  }
+
+  /** Adds the endpoints of the calls to a set. The host of a call may be derived from that of its endpoint. */
+  addServers(servers: Set<object>): void {
+    for (const { host } of this.#calls ?? []) servers.add(host.server);
+  }
+
+  /** Charges clients with all calls that are not charged yet. */
+  charge(): void {
+    for (const call of this.#calls ?? []) call.charge();
+  }
+
+  /** Adds a period to the time of all calls, and cancels those at the limit. */
+  age(periodMs: number, maxMs: number): void {
+    for (const call of [...this.#calls ?? []]) call.age(periodMs, maxMs);
+  }
+
+  /** Cancels all calls. They get a response only if `error` is set. */
+  cancelAll(reason?: unknown, options?: CancelOptions): void {
+    for (const call of [...this.#calls ?? []]) call.cancel(reason, options);
+  }
+
+  /** Ends the subscriptions, and notifies their clients. */
+  endSubscriptions(): void {
+    for (const call of [...this.#calls ?? []]) if (call.isSubscription) call.cancel(SHUTDOWN, CLOSING);
+  }
+}
+
+const BY_CLIENT: CancelOptions = { why: "client" };
+const CLOSING: CancelOptions = { why: "closing" };
+
+/** Reason for ending a subscription: its connection is about to close. */
+export const SHUTDOWN: unique symbol = Symbol();
+
+function isSubscription(call: Cancellable): boolean {
+  return call.isSubscription;
+}

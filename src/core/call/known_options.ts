@@ -1,0 +1,145 @@
+/**
+ * Checks the names and the types of options. Programs may run without a check of their types, and an option that is
+ * ignored because of its name, or because of its value, may leave open what it should close.
+ *
+ * @module
+ */
+import { isObject } from "../../protocol/jsonrpc.ts";
+import { findSuggestion } from "./suggestions.ts";
+
+/**
+ * What an option may be: anything, because its reader checks it, a type, one of several texts, an object with options of
+ * its own, an object or a list of such objects, or what a function has nothing to say against.
+ */
+export type OptionRule =
+  | true
+  | "function"
+  | "boolean"
+  | keyof typeof LISTS
+  | readonly string[]
+  | KnownOptions
+  | { readonly each: KnownOptions }
+  | { readonly findProblem: (value: unknown) => string | undefined };
+
+/** The options of one kind. `K` are their names. */
+export interface KnownOptions<K extends string = string> {
+  /** All names. */
+  readonly names: Readonly<Record<K, OptionRule>>;
+  /** Names that other libraries use, and the options that mean the same. */
+  readonly hints?: Readonly<Record<string, K | `${K}.${string}`>>;
+  /** Other names, such as options of related kinds, and the remedies. */
+  readonly elsewhere?: Readonly<Record<string, string>>;
+  /** Whether the option may also be something else, which its reader checks. */
+  readonly hasOtherForms?: boolean;
+  /**
+   * Whether instances of classes are not checked, because they may have fields of their own. Set it for objects that an
+   * author implements, such as an authentication.
+   */
+  readonly isPlain?: boolean;
+}
+
+/**
+ * Checks the options of a factory: each must be known and have the right type. Options that are `undefined` count as
+ * absent.
+ *
+ * @param action what cannot be done, such as `make tool "add"`
+ * @throws {TypeError} with the option, and the name to write instead.
+ */
+export function checkOptions(action: string, given: unknown, known: KnownOptions): void {
+  if (!isObject(given)) {
+    const [first] = Object.keys(known.names);
+    throw new TypeError(`Cannot ${action}: its options are ${show(given)}; write an object such as { ${first}: … }`);
+  }
+  // Copies, such as those of groups, would lose what the object inherits.
+  if (!isPlain(given)) throw new TypeError(`Cannot ${action}: its options have a prototype; write a plain object`);
+  checkNames(action, given, known, "");
+}
+
+/** Names what a factory makes, such as `tool "add"`, by one of its options. */
+export function toPlace(kind: string, given: unknown, name = "name"): string {
+  const named = isObject(given) ? given[name] : undefined;
+  return typeof named === "string" ? `${kind} ${JSON.stringify(named.slice(0, 200))}` : `a ${kind}`;
+}
+
+function checkNames(action: string, given: object, known: KnownOptions, path: string): void {
+  for (const [name, value] of Object.entries(given)) {
+    // An option that was computed, and is not set.
+    if (value === undefined) continue;
+    if (!Object.hasOwn(known.names, name)) {
+      throw new TypeError(`Cannot ${action}: unknown option ${path}${name}; ${toRemedy(name, known, path)}`);
+    }
+    checkValue(action, value, known.names[name], path + name);
+  }
+}
+
+function checkValue(action: string, value: unknown, rule: OptionRule, path: string): void {
+  if (rule === true) return;
+  const refuse = (state: string) => new TypeError(`Cannot ${action}: ${path} ${state}`);
+  if (rule === "function" || rule === "boolean") {
+    if (toType(value) !== rule) throw refuse(`is ${show(value)}; it must be ${EXPECTED[rule]}`);
+  } else if (typeof rule === "string") {
+    const { type, state } = LISTS[rule];
+    if (!Array.isArray(value)) throw refuse(`is ${show(value)}; ${state}`);
+    const odd = type ? value.findIndex((each) => toType(each) !== type) : -1;
+    if (odd >= 0) throw refuse(`holds ${show(value[odd])}; ${state}`);
+  } else if (isList(rule)) {
+    if (typeof value === "string" && rule.includes(value)) return;
+    const texts = rule.map((each) => JSON.stringify(each));
+    const last = texts.pop();
+    throw refuse(`is ${show(value)}; it must be ${texts.length ? `${texts.join(", ")} or ${last}` : last}`);
+  } else if ("findProblem" in rule) {
+    const problem = rule.findProblem(value);
+    if (problem !== undefined) throw refuse(problem);
+  } else if ("each" in rule) {
+    if (typeof value !== "object" || !value) throw refuse(`is ${show(value)}; it must hold objects`);
+    for (const [name, item] of Object.entries(value)) checkValue(action, item, rule.each, `${path}.${name}`);
+  } else if (!isObject(value)) {
+    if (!rule.hasOtherForms) throw refuse(`is ${show(value)}; it must be an object`);
+  } else if (!rule.isPlain || isPlain(value)) {
+    checkNames(action, value, rule, `${path}.`);
+  }
+}
+
+/** Tests for an object without a class of its own, from any realm. */
+export function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+const EXPECTED = { function: "a function", boolean: "true or false" } as const;
+
+/** The types of options that are lists. */
+const LISTS = {
+  list: { type: undefined, state: "it must be a list; write it in brackets" },
+  functions: { type: "function", state: "it must be a list of functions" },
+  texts: { type: "string", state: "it must be a list of strings" },
+} as const;
+
+function toType(value: unknown): string {
+  return typeof value;
+}
+
+// `Array.isArray` does not narrow a readonly list.
+function isList(rule: OptionRule): rule is readonly string[] {
+  return Array.isArray(rule);
+}
+
+function toRemedy(name: string, { names, hints = {}, elsewhere = {} }: KnownOptions, path: string): string {
+  if (Object.hasOwn(elsewhere, name)) return elsewhere[name];
+  const meant = Object.hasOwn(hints, name) ? hints[name] : findMeant(name, Object.keys(names));
+  return meant === undefined ? "remove it" : `did you mean ${path}${meant}?`;
+}
+
+/** Finds the most similar name, or else the one with which a longer name begins or ends, as `requiredScopes` does. */
+function findMeant(name: string, names: readonly string[]): string | undefined {
+  const lower = name.toLowerCase();
+  const isPart = (each: string) => lower.startsWith(each.toLowerCase()) || lower.endsWith(each.toLowerCase());
+  return findSuggestion(name, names) ?? names.find((each) => each.length > 3 && isPart(each));
+}
+
+/** Shows a value for a message, without what it contains. */
+export function show(value: unknown): string {
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "string") return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}…` : value);
+  return typeof value === "object" && value ? "an object" : typeof value === "function" ? "a function" : String(value);
+}

@@ -1,0 +1,96 @@
+/**
+ * Middleware: functions that wrap calls.
+ *
+ * @module
+ */
+import type { Result } from "../../protocol/jsonrpc.ts";
+import type { Call } from "./call.ts";
+import type { Context } from "./context.ts";
+
+/**
+ * Wraps a call. It calls `next` for the result, and returns that result or another one, or throws.
+ *
+ * ```ts
+ * import type { Middleware } from "@x/mcp";
+ *
+ * const timing: Middleware = async (call, next) => {
+ *   const start = performance.now();
+ *   const result = await next();
+ *   console.error(call.method, performance.now() - start);
+ *   return result;
+ * };
+ * ```
+ */
+export type Middleware = (call: Context, next: () => Promise<Result>) => Promise<Result>;
+
+/** The methods of middleware that runs for some only. Copies of the library share it. */
+const METHODS: unique symbol = Symbol.for("mcp.methods");
+
+/**
+ * Limits middleware to some methods. Lists stay public if no middleware of the server sees them.
+ *
+ * ```ts
+ * import { createServer, type Middleware, only, tool } from "@x/mcp";
+ *
+ * const audit: Middleware = async (call, next) => {
+ *   console.error(call.principal?.id, call.params.name);
+ *   return await next();
+ * };
+ * const hello = tool({ name: "hello", run: () => "Hello!" });
+ * export default createServer({ name: "s", version: "1.0.0", handlers: [hello], use: [only(["tools/call"], audit)] });
+ * ```
+ *
+ * @throws {TypeError} if the methods are not a list of names of methods, or the middleware is not a function.
+ */
+export function only(methods: readonly string[], middleware: Middleware): Middleware {
+  const refuse = (state: string) => new TypeError(`Cannot limit middleware to methods: ${state}`);
+  if (!Array.isArray(methods) || !methods.every((method) => typeof method === "string")) {
+    throw refuse('they must be a list such as ["tools/call"]');
+  }
+  if (!methods.length) {
+    throw refuse("there are none, so it would never run; name a method, or leave the middleware out");
+  }
+  if (typeof middleware !== "function") throw refuse("it is not a function");
+  const known = listMethods();
+  for (const method of methods) {
+    if (known.includes(method)) continue;
+    // What the middleware checks would be open for a misspelt method.
+    const meant = known.find((each) => toLetters(each) === toLetters(method));
+    if (meant === undefined && /^[\w.$-]+(\/[\w.$-]+)+$/.test(method)) continue;
+    const remedy = meant === undefined ? "use names such as tools/call" : `did you mean ${meant}?`;
+    throw refuse(`${JSON.stringify(method)} is not a method; ${remedy}`);
+  }
+  const limited: Middleware = async (call, next) =>
+    methods.includes(call.method) ? await middleware(call, next) : await next();
+  return Object.assign(limited, { [METHODS]: methods });
+}
+
+/** Returns the methods of the protocol that middleware sees. A function, so that bundles without `only` have no list. */
+function listMethods(): readonly string[] {
+  return [
+    ...["initialize", "ping", "server/discover", "subscriptions/listen", "tools/list", "tools/call", "resources/list"],
+    ...["resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe", "prompts/list"],
+    ...["prompts/get", "completion/complete", "logging/setLevel"],
+  ];
+}
+
+/** Returns what distinguishes a name from misspelt ones: its letters without case, punctuation and plurals. */
+function toLetters(name: string): string {
+  return name.toLowerCase().replace(/[^a-z]|s/g, "");
+}
+
+/** Whether middleware may change what a list contains. */
+export function seesLists(middleware: Middleware & { readonly [METHODS]?: readonly string[] }): boolean {
+  return middleware[METHODS]?.some((method) => method.endsWith("/list")) ?? true;
+}
+
+/** Composes middleware around a function. The first one is the outermost. */
+export function compose<A extends readonly unknown[]>(
+  middleware: readonly Middleware[],
+  last: (call: Call, ...rest: A) => Result | Promise<Result>,
+): (call: Call, ...rest: A) => Result | Promise<Result> {
+  return middleware.reduceRight<(call: Call, ...rest: A) => Result | Promise<Result>>(
+    (next, use) => (call, ...rest) => use(call, async () => await next(call, ...rest)),
+    last,
+  );
+}

@@ -1,0 +1,365 @@
+/**
+ * The contract of observers: objects with a method for each event of a server that they need.
+ *
+ * @module
+ */
+import type { McpError } from "../../protocol/errors.ts";
+import type { Request as Message, Result } from "../../protocol/jsonrpc.ts";
+import type { Implementation } from "../../protocol/types.ts";
+import type { ClientFacts, Principal } from "./context.ts";
+
+/** The transport of a message. `memory` is a client in the same process, such as a test. */
+export type TransportName = "http" | "stdio" | "websocket" | "http-sse" | "memory";
+
+/** The source of an event. */
+export interface EventSource {
+  /** The transport. */
+  readonly transport: TransportName;
+  /** Id of the authenticated caller, if any. */
+  readonly principal?: string;
+}
+
+/** A message that was received or sent. It may contain personal data and secrets of tools. */
+export interface MessageEvent extends EventSource {
+  /** Whether the server received or sent the message. */
+  readonly direction: "in" | "out";
+  /** The message as JSON. A received text may be invalid. */
+  readonly text: string;
+}
+
+/** The start of a call. Each call that starts also ends, with one `call` event. */
+export interface StartEvent extends EventSource {
+  /** Number of the call, unique within this server. Its `call` event has the same one. */
+  readonly id: number;
+  /** Method of the request, such as `tools/call`. */
+  readonly method: string;
+  /** Name of the tool or prompt, or URI of the resource, in at most 200 characters. */
+  readonly subject?: string;
+  /** Protocol revision of the call. */
+  readonly revision: string;
+  /** Name and version of the client, if it sent them. They are not verified. */
+  readonly client?: Implementation;
+  /** W3C trace context from the request's `_meta`. It is not verified. */
+  readonly traceparent?: string;
+  /** W3C trace state from the request's `_meta`. It is not verified. */
+  readonly tracestate?: string;
+  /** W3C baggage from the request's `_meta`. It is not verified. */
+  readonly baggage?: string;
+  /**
+   * Milliseconds from the receipt of the request to the start, if the call waited in the queue of the server. Otherwise 0.
+   * A `call` event adds the time in the queue of the handler.
+   */
+  readonly waitedMs: number;
+}
+
+/** The end of a call. */
+export interface CallEvent extends StartEvent {
+  /**
+   * How the call ended: with a result, with a result whose `isError` is `true`, with questions for the client, with an
+   * error, or by cancellation.
+   */
+  readonly outcome: "result" | "tool_error" | "input_required" | "error" | "cancelled";
+  /** Code of the JSON-RPC error, if the client got one. */
+  readonly code?: number;
+  /** Why the call was cancelled. Set if `outcome` is `cancelled`. */
+  readonly why?: CancelReason;
+  /** Milliseconds from the receipt of the request to the end. */
+  readonly durationMs: number;
+}
+
+/** Why a call was cancelled. `session` means that its session has ended. */
+export type CancelReason = "client" | "timeout" | "disconnected" | "session" | "closing";
+
+/** A request that was rejected before it became a call. */
+export interface RefusedEvent extends EventSource {
+  /** HTTP status. `undefined` on other transports. */
+  readonly status?: number;
+  /** Why the request was rejected. */
+  readonly reason: RefusalReason;
+  /** The message that the client got. */
+  readonly message: string;
+  /** Code of the JSON-RPC error, if the client got one. */
+  readonly code?: number;
+  /** The limit that was reached, such as `calls.waiting`. Set if `reason` is `limit`. */
+  readonly limit?: string;
+  /** Method of the request if it could be read, in at most 200 characters. Clients choose it freely. */
+  readonly method?: string;
+}
+
+/**
+ * Why a request was rejected before it became a call.
+ *
+ * - Over HTTP: `host`, `origin`, `path`, `verb` (the HTTP method), `accept`, `content_type`, `content_encoding`,
+ *   `body` (incomplete or unreadable), `upgrade` and `authentication`.
+ * - On every transport: `message` (not a valid message), `batch`, `revision`, `session` (unknown, ended or missing),
+ *   `header` (does not match the body), `method`, `params` (invalid, or an unknown name), `capability`, `scope`,
+ *   `limit`, `admission`, `closing` and `fault` (an unexpected error).
+ */
+export type RefusalReason =
+  | "host"
+  | "origin"
+  | "path"
+  | "verb"
+  | "accept"
+  | "content_type"
+  | "content_encoding"
+  | "body"
+  | "upgrade"
+  | "authentication"
+  | "message"
+  | "batch"
+  | "revision"
+  | "session"
+  | "header"
+  | "method"
+  | "params"
+  | "capability"
+  | "scope"
+  | "limit"
+  | "admission"
+  | "closing"
+  | "fault";
+
+/** A limit that was reached. */
+export interface LimitEvent {
+  /** Path of the limit in `limits`, such as `calls.running`. Limits of handlers begin with `handler.`. */
+  readonly limit: string;
+  /** The handler, such as `tool "search"`. Set for limits of handlers. */
+  readonly handler?: string;
+  /** The client: `principal` and its id, or `peer` and its address. `undefined` if unknown, or if all share the limit. */
+  readonly client?: string;
+}
+
+/** An unexpected error. */
+export interface FaultEvent {
+  /** Id of the error. The client receives the same id. */
+  readonly id: string;
+  /** The error as it was thrown. */
+  readonly error: unknown;
+  /** Name of the server. */
+  readonly server: string;
+  /** Method of the request, if the error belongs to one. */
+  readonly method?: string;
+  /** Name of the tool or prompt, or URI of the resource, if the error belongs to one. `service "db"` for a service. */
+  readonly subject?: string;
+}
+
+/** A session that was created, resumed or ended. */
+export interface SessionEvent extends EventSource {
+  /**
+   * What happened. Over HTTP, `created` comes with the first request after `initialize`. `resumed` means that this
+   * process holds no state of the session yet, for example after a restart.
+   */
+  readonly state: "created" | "resumed" | "ended";
+  /** Part of the session id that identifies it but cannot be used in its place. `undefined` except over HTTP. */
+  readonly id?: string;
+  /** Protocol revision of the session. */
+  readonly revision: string;
+  /** Name and version of the client, if it sent them. They are not verified. */
+  readonly client?: Implementation;
+  /** Why the session ended. An `evicted` session can be resumed. */
+  readonly why?: "client" | "idle" | "expired" | "evicted" | "disconnected" | "closing";
+}
+
+/** A notification of a client. */
+export interface NotificationEvent extends EventSource {
+  /** Method, such as `notifications/initialized`, in at most 200 characters. Clients choose it freely. */
+  readonly method: string;
+  /** Protocol revision, if known. */
+  readonly revision?: string;
+  /** Name and version of the client, if it sent them. They are not verified. */
+  readonly client?: Implementation;
+  /** Id of the session, as in its {@linkcode SessionEvent}. */
+  readonly session?: string;
+}
+
+/** A subscription that was opened or has ended. */
+export interface SubscriptionEvent extends EventSource {
+  /** What happened. */
+  readonly state: "opened" | "ended";
+  /** Protocol revision of the subscription. */
+  readonly revision: string;
+  /** The lists whose changes it includes. */
+  readonly lists: readonly string[];
+  /** The resources whose changes it includes. */
+  readonly uris: readonly string[];
+  /** Why it ended. */
+  readonly why?: CancelReason;
+}
+
+/** An event stream over HTTP or a connection that was opened or has ended. */
+export interface StreamEvent {
+  /** What happened. */
+  readonly state: "opened" | "ended";
+  /** The transport. */
+  readonly transport: TransportName;
+  /** Why it ended. `done` means that the server had nothing more to send. */
+  readonly why?: "done" | "disconnected" | "stalled" | "memory" | "closing";
+  /** Milliseconds for which it was open. */
+  readonly durationMs?: number;
+}
+
+/** A service that was made or disposed, or that failed. */
+export interface ServiceEvent {
+  /** Name of the service. */
+  readonly name: string;
+  /** What happened. `failed` means that making or disposing it threw. */
+  readonly state: "made" | "disposed" | "failed";
+  /** The error, if it failed. */
+  readonly error?: unknown;
+  /** Milliseconds that it took. */
+  readonly durationMs?: number;
+}
+
+/** A store that stopped working or works again. */
+export interface StoreEvent {
+  /** What happened. */
+  readonly state: "degraded" | "recovered";
+  /** The operation that failed, such as `get`. */
+  readonly operation?: string;
+  /** The error, if there is one. */
+  readonly error?: unknown;
+}
+
+/** A decision about the caller of a request. */
+export interface AuthEvent extends EventSource {
+  /** What happened. */
+  readonly state: "accepted" | "refused";
+  /** Why the caller was refused, such as `invalid_token`. Never contains a token. */
+  readonly reason?: string;
+  /** HTTP status of the refusal, if there is one. */
+  readonly status?: number;
+}
+
+/** Handlers that were added or removed after the start. */
+export interface HandlersEvent {
+  /** The added handlers, such as `tool "add"`. */
+  readonly added: readonly string[];
+  /** The removed handlers, such as `tool "add"`. */
+  readonly removed: readonly string[];
+}
+
+/** The end of a server. */
+export interface CloseEvent {
+  /** Milliseconds that closing took. */
+  readonly durationMs: number;
+}
+
+/**
+ * Receives the events of a server. Each method is optional, and an event without a method costs nothing.
+ *
+ * An observer cannot harm a server: calls do not wait for it, and an error that it throws is only printed. No event
+ * contains credentials, and only `message` contains arguments and results.
+ *
+ * ```ts
+ * import { createServer, type Observer } from "@x/mcp";
+ *
+ * const observer: Observer = {
+ *   call: ({ method, subject, outcome, durationMs }) => console.error(method, subject, outcome, durationMs),
+ * };
+ * export default createServer({ name: "calc", version: "1.0.0", observer });
+ * ```
+ */
+export interface Observer {
+  /** Called for each message that is received or sent. */
+  message?(event: MessageEvent): unknown;
+  /** Called when a call starts. */
+  start?(event: StartEvent): unknown;
+  /** Called when a call has ended. */
+  call?(event: CallEvent): unknown;
+  /** Called for each request that was rejected before it became a call. */
+  refused?(event: RefusedEvent): unknown;
+  /** Called when a limit is reached. */
+  limit?(event: LimitEvent): unknown;
+  /** Called for each unexpected error. If no observer has this method, {@linkcode consoleObserver} prints errors. */
+  fault?(event: FaultEvent): unknown;
+  /** Called when a session is created, resumed or has ended. */
+  session?(event: SessionEvent): unknown;
+  /** Called for each notification of a client, such as changed roots. */
+  notification?(event: NotificationEvent): unknown;
+  /** Called when a subscription is opened or has ended. */
+  subscription?(event: SubscriptionEvent): unknown;
+  /** Called when an event stream or a connection is opened or has ended. */
+  stream?(event: StreamEvent): unknown;
+  /** Called when a service is made or disposed, or fails. */
+  service?(event: ServiceEvent): unknown;
+  /** Called when a store stops working or works again. */
+  store?(event: StoreEvent): unknown;
+  /** Called for decisions about callers. */
+  auth?(event: AuthEvent): unknown;
+  /** Called when handlers are added or removed after the start. */
+  handlers?(event: HandlersEvent): unknown;
+  /** Called when the server has closed. */
+  close?(event: CloseEvent): unknown;
+}
+
+/** Reports one request to the observer: that it was refused, or the start and the end of its call. */
+export interface RequestReport {
+  /** Why the call was cancelled. */
+  why?: CancelReason;
+  /** Why the request is refused, if its error does not tell. */
+  reason?: RefusalReason;
+  /** Adds what is known once the request is read. */
+  identify(client: ClientFacts, subject?: unknown): void;
+  /** Reports that the call waits in a queue: that of the server, or then that of its handler. */
+  wait(): void;
+  /** Reports that the call starts, or goes on. Its start is reported once. */
+  start(): void;
+  /** Reports the result of the call. */
+  succeed(result: Result): void;
+  /** Reports the error of the call. Reports a refusal if the call has not started. */
+  fail(error: { readonly code: number; readonly message: string }, status?: number): void;
+  /** Reports a call that was cancelled and gets no response. */
+  cancel(): void;
+}
+
+/** Where a message came from, such as its link. */
+export interface Origin {
+  readonly transport: TransportName;
+  readonly principal?: Principal;
+  /** The HTTP request that carried it, if any. Only its presence counts. */
+  readonly http?: unknown;
+}
+
+/** Facts about the client that sent a notification. */
+export interface KnownClient {
+  readonly version?: string;
+  readonly info?: Implementation;
+  readonly session?: string;
+}
+
+/** What a server reports to. */
+export interface Reporter {
+  /** Receives events. It has a method only for events that an observer handles, so write `observer.call?.({ … })`. */
+  readonly observer: Observer;
+  /** Builds events. `undefined` until it is loaded, and without an observer. */
+  observing?: Observing;
+  /** Passes an unexpected error to the observer, and returns what the client may know of it. */
+  report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
+}
+
+/** A rejection without the source of its request. */
+export type Rejected = Omit<RefusedEvent, keyof EventSource | "limit">;
+
+/** Builds the events of an observed server. */
+export interface Observing {
+  /** Creates the report of a request that has just been received. Returns `undefined` if no observer handles it. */
+  observe(message: Message, origin: Origin): RequestReport | undefined;
+  /** Reports a message. */
+  message(direction: "in" | "out", origin: Origin, text: string): void;
+  /** Reports that a stream is open. Returns the function that reports its end. */
+  openStream(transport: TransportName): (why: StreamEvent["why"]) => void;
+  /** Reports a request or a message that was rejected before it became a call. */
+  refuse(origin: Origin, rejected: Rejected): void;
+  /** Reports a notification of a client. */
+  notify(method: string, origin: Origin, known: KnownClient): void;
+  /** Reports that a limit was reached. `client` is the key of the client that reached it. */
+  reach(limit: string, client?: string, handler?: string): void;
+  /**
+   * Reports the limit that an error message names in parentheses, and returns its path. If the message names several,
+   * the code that found one has reported it already.
+   */
+  reachNamed(message: string): string | undefined;
+  /** Reports the limit that the message of an unexpected error names. */
+  reachError(error: unknown): void;
+}

@@ -1,0 +1,129 @@
+/**
+ * Reads principals: what the author's code says about a caller, by any way in.
+ *
+ * @module
+ */
+import { quote } from "../../protocol/errors.ts";
+import { isObject } from "../../protocol/jsonrpc.ts";
+import { isPromiseLike, isStrayPromise } from "../../protocol/promises.ts";
+import type { Principal } from "./context.ts";
+import { allScopes, isAllScopes, isScope } from "./scopes.ts";
+
+/** Principals that were read. Each is frozen, so it need not be read again. */
+const known = new WeakSet<object>();
+
+/**
+ * Reads a principal, and returns a deeply frozen copy of it. Objects of other classes are not copied, except dates, and
+ * a `Map` or a `Set` is refused, because nothing can freeze it. Returns the same object for a principal that this function
+ * has made.
+ *
+ * @throws {TypeError} if the value is not a principal. `place` names where it comes from, such as `authenticate()`.
+ */
+export function readPrincipal(given: unknown, place: string): Principal {
+  // Only this module adds objects to the set.
+  if (known.has(given as object)) return given as Principal;
+  const refuse = (state: string, options?: ErrorOptions) =>
+    new TypeError(`Cannot use the principal of ${place}: ${state}`, options);
+  let fields: Fields | undefined;
+  try {
+    fields = toFields(given);
+  } catch (cause) {
+    const state = cause instanceof Container ? cause.message : "it cannot be read; use an object of plain data";
+    throw refuse(state, { cause });
+  }
+  if (!fields) throw refuse(`it is ${toKind(given)}; use an object like { id: "ada", scopes: ["notes:read"] }`);
+  const { id, scopes, expiresAt, facts } = fields;
+  if (typeof id !== "string" || !id) throw refuse("its id is not a text; give each caller a stable, unique id");
+  const problem = findProblem(fields);
+  if (problem) throw refuse(`${problem} (id ${quote(id)})`);
+  const named = isList(scopes) && { scopes: isAllScopes(scopes) ? allScopes : Object.freeze(scopes) };
+  const read = Object.freeze({ ...facts, id, ...named, ...typeof expiresAt === "number" && { expiresAt } });
+  known.add(read);
+  return read;
+}
+
+/** The parts of a principal, each read once. */
+interface Fields {
+  readonly id: unknown;
+  /** A copy, if it is a list. */
+  readonly scopes: unknown;
+  readonly expiresAt: unknown;
+  readonly facts: Readonly<Record<string, unknown>>;
+}
+
+function toFields(given: unknown): Fields | undefined {
+  if (!isObject(given) || isPromiseLike(given)) return;
+  const { id, scopes, expiresAt, ...facts } = given;
+  return { id, scopes: Array.isArray(scopes) ? toList(scopes) : scopes, expiresAt, facts: toFrozen(facts) };
+}
+
+// Ends at the first entry that is not a text, so that a list of a billion holes is not copied.
+function toList(scopes: readonly unknown[]): readonly unknown[] {
+  const list: unknown[] = [];
+  for (let at = 0; at < scopes.length; at++) {
+    list.push(scopes[at]);
+    if (typeof list[at] !== "string") break;
+  }
+  return list;
+}
+
+function findProblem({ scopes, expiresAt }: Fields): string | undefined {
+  const remedy = 'use names like ["notes:read"], or allScopes for a caller that may do everything';
+  if (isStrayPromise(scopes)) return `its scopes are a promise; ${remedy}`;
+  if (scopes !== undefined && !isList(scopes)) return `its scopes are not a list of names without spaces; ${remedy}`;
+  if (expiresAt === undefined || typeof expiresAt === "number" && Number.isFinite(expiresAt)) return;
+  return "its expiresAt is not a finite number; use milliseconds since 1970, or leave it out";
+}
+
+function isList(scopes: unknown): scopes is readonly string[] {
+  return Array.isArray(scopes) && (isAllScopes(scopes) || scopes.every(isScope));
+}
+
+function toKind(value: unknown): string {
+  if (isStrayPromise(value)) return "a promise";
+  return value === null ? "null" : Array.isArray(value) ? "a list" : `of type ${typeof value}`;
+}
+
+/** Returns a principal with another time of expiry. */
+export function withExpiry<P extends Principal>(principal: P, expiresAt: number): P {
+  const copy = Object.freeze({ ...principal, expiresAt });
+  known.add(copy);
+  return copy;
+}
+
+/** Copies plain objects and arrays at all depths, and freezes the copies. Not recursive, because claims may be deep. */
+function toFrozen(value: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const copies = new Map<object, Record<string, unknown> | unknown[]>();
+  const toCopy = (from: unknown): unknown => {
+    if (typeof from !== "object" || from === null) return from;
+    if (from instanceof Date) return new Date(from);
+    if (from instanceof Map || from instanceof Set) throw new Container();
+    if (!isPlain(from)) return from;
+    const copied = copies.get(from);
+    if (copied) return copied;
+    const copy = Array.isArray(from) ? [] : {};
+    copies.set(from, copy);
+    return copy;
+  };
+  const root = toCopy(value);
+  // The map grows while it is visited.
+  for (const [from, copy] of copies) {
+    for (const [name, each] of Object.entries(from)) {
+      // An assignment to `__proto__` would replace the prototype.
+      Object.defineProperty(copy, name, { value: toCopy(each), enumerable: true, configurable: true, writable: true });
+    }
+    if (Array.isArray(from) && Array.isArray(copy)) copy.length = from.length;
+  }
+  for (const copy of copies.values()) Object.freeze(copy);
+  return root as Readonly<Record<string, unknown>>; // The copy of an object.
+}
+
+/** What a handler could change for all later requests of the caller. */
+class Container extends Error {
+  override readonly message = "a Map or a Set in it could be changed by handlers; use a list or an object";
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return Array.isArray(value) || prototype === Object.prototype || prototype === null;
+}

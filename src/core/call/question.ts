@@ -1,0 +1,82 @@
+/**
+ * The contract of requests to the client, and the capabilities that these and handlers need.
+ *
+ * @module
+ */
+import { McpError, MISSING_CAPABILITY, quote } from "../../protocol/errors.ts";
+import { isObject, type Params } from "../../protocol/jsonrpc.ts";
+import type { ClientCapabilities } from "../../protocol/types.ts";
+import type { Checked } from "../../schema/schema.ts";
+
+/** A request to the client. */
+export interface Question {
+  readonly method: "elicitation/create" | "sampling/createMessage" | "roots/list";
+  readonly params: Params;
+  /** Whether each answer of the call counts once from this question on. */
+  readonly isSingleUse?: boolean;
+  /** Checks the client's answer. */
+  read(answer: unknown): Checked | Promise<Checked>;
+}
+
+/** A request that is built once the client is known to have the capabilities it needs. */
+export interface PreparedQuestion {
+  readonly key: string;
+  /** Dotted names of the modes of capabilities that the client must have declared. */
+  readonly needs: readonly string[];
+  /** Builds the request, without fields that need other capabilities. Throws if the request is invalid. */
+  make(has: ClientCapabilities): Question;
+}
+
+/**
+ * A capability that a handler needs from its client.
+ *
+ * - `elicitation`: forms.
+ * - `elicitation.url`: web pages.
+ * - `sampling`: requests to a model.
+ * - `sampling.tools`: requests to a model that can use tools.
+ * - `sampling.context`: requests to a model with context from MCP servers.
+ * - `roots`: the directories and files that the client offers.
+ */
+export type Need = "elicitation" | "elicitation.url" | "sampling" | "sampling.tools" | "sampling.context" | "roots";
+
+const NEEDS: readonly Need[] = [
+  "elicitation",
+  "elicitation.url",
+  "sampling",
+  "sampling.tools",
+  "sampling.context",
+  "roots",
+];
+
+/** Converts needs to dotted names of capabilities and their modes. Throws if a need is unknown. */
+export function readNeeds(needs: readonly Need[] | undefined, place: string): readonly string[] | undefined {
+  return needs?.map((need) => {
+    if (NEEDS.includes(need)) return need === "elicitation" ? FORM : need;
+    throw new TypeError(`Cannot make ${place}: it needs ${quote(need)}; use ${NEEDS.join(", ")}`);
+  });
+}
+
+/** The default mode of elicitation, for clients that declare no mode. */
+export const FORM = "elicitation.form";
+
+/**
+ * Checks that a client declared all needed capabilities. Throws an error that lists the missing ones. `action` completes
+ * the message "Cannot …".
+ */
+export function requireCapabilities(has: ClientCapabilities, needs: readonly string[], action: string): void {
+  const missing: Record<string, Params> = {};
+  for (const need of needs) {
+    // The id of an extension has dots of its own.
+    const [name, ...rest] = need.split(".");
+    const mode = rest.join(".");
+    const offered = has[name];
+    if (isObject(offered) && (!mode || isObject(offered[mode]) || need === FORM && offered.url === undefined)) continue;
+    missing[name] = { ...missing[name], ...mode && { [mode]: {} } };
+  }
+  if (!Object.keys(missing).length) return;
+  throw new McpError(
+    MISSING_CAPABILITY,
+    `Cannot ${action}: the client did not declare ${JSON.stringify(missing)}`,
+    { requiredCapabilities: missing },
+  );
+}

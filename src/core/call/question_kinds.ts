@@ -1,0 +1,137 @@
+/**
+ * Builds requests to the client: elicitation, sampling and roots, with the checks of their answers.
+ *
+ * @module
+ */
+import { quote } from "../../protocol/errors.ts";
+import { isObject } from "../../protocol/jsonrpc.ts";
+import type { SamplingContent, SamplingMessage, SamplingRequest } from "../../protocol/types.ts";
+import { toForm } from "../../schema/form.ts";
+import type { Checked } from "../../schema/schema.ts";
+import type { ElicitOptions, ElicitUrlOptions } from "./context.ts";
+import { checkOptions, type KnownOptions } from "./known_options.ts";
+import { FORM, type PreparedQuestion } from "./question.ts";
+
+/** The names of {@linkcode ElicitOptions}. */
+export const ELICIT: KnownOptions<keyof ElicitOptions> = {
+  names: { message: true, schema: true, singleUse: "boolean" },
+  hints: { requestedSchema: "schema", once: "singleUse" },
+};
+
+const ELICIT_URL: KnownOptions<keyof ElicitUrlOptions> = {
+  names: { message: true, url: true, singleUse: "boolean" },
+  hints: { once: "singleUse" },
+};
+
+/** Creates an elicitation with a form. */
+export function elicitation(key: string, options: ElicitOptions): PreparedQuestion {
+  checkOptions(`ask ${quote(key)}`, options, ELICIT);
+  const { message, schema, singleUse = false } = options;
+  return {
+    key,
+    needs: [FORM],
+    make() {
+      const form = toForm(schema, `the question ${JSON.stringify(key)}`);
+      return {
+        method: "elicitation/create",
+        params: { message, requestedSchema: form.requestedSchema },
+        isSingleUse: singleUse,
+        read(given) {
+          const answer = readAction(given);
+          if (answer.problem !== undefined || !isObject(given) || given.action !== "accept") return answer;
+          const checked = form.check(given.content);
+          return checked instanceof Promise ? checked.then(toAccepted) : toAccepted(checked);
+        },
+      };
+    },
+  };
+}
+
+/** Creates an elicitation with a web page. */
+export function urlElicitation(key: string, options: ElicitUrlOptions): PreparedQuestion {
+  checkOptions(`ask ${quote(key)}`, options, ELICIT_URL);
+  const { message, url, singleUse = false } = options;
+  return {
+    key,
+    needs: ["elicitation.url"],
+    make() {
+      // A browser repairs white space and missing slashes, so it would open another URL than the user sees.
+      if (!/^https?:\/\/\S+$/i.test(url) || !URL.canParse(url)) {
+        throw new TypeError(`Cannot ask for a visit to ${quote(url)}: use an http or https URL`);
+      }
+      const params = { mode: "url", message, url };
+      return { method: "elicitation/create", params, isSingleUse: singleUse, read: readAction };
+    },
+  };
+}
+
+/** Creates a sampling request. */
+export function sampling(key: string, request: SamplingRequest): PreparedQuestion {
+  const { messages, tools, toolChoice, includeContext } = request;
+  const wrong = findUnbalanced(messages);
+  return {
+    key,
+    needs: [tools ?? toolChoice ?? wrong ? "sampling.tools" : "sampling"],
+    make({ sampling }) {
+      if (wrong && wrong.at >= 0) {
+        throw new TypeError(
+          `Cannot sample ${quote(key)}: messages[${wrong.at}] must hold just the results of the tools used before`,
+        );
+      }
+      const isKept = includeContext === "none" || isObject(sampling?.context);
+      const params = { ...request, includeContext: isKept ? includeContext : undefined };
+      return { method: "sampling/createMessage", params, read: readSample };
+    },
+  };
+}
+
+/**
+ * Returns the index of the first message that does not contain exactly the results of the tool uses before it, or that
+ * uses tools out of turn. Returns -1 if all are valid, and `undefined` if no message is about tools.
+ */
+function findUnbalanced(messages: readonly SamplingMessage[]): { readonly at: number } | undefined {
+  let hasTools = false;
+  let open = "[]";
+  // The last message must not leave a tool use without a result.
+  const at = [...messages, { role: "user", content: [] }].findIndex(({ role, content }) => {
+    const blocks: readonly SamplingContent[] = [content].flat();
+    const uses = blocks.flatMap((block) => block.type === "tool_use" ? block.id : []);
+    const results = blocks.flatMap((block) => block.type === "tool_result" ? block.toolUseId : []);
+    const asked = open;
+    open = JSON.stringify(uses.sort());
+    hasTools ||= uses.length + results.length > 0;
+    return JSON.stringify(results.sort()) !== asked || new Set(uses).size < uses.length ||
+      (results.length ? role !== "user" || results.length < blocks.length : uses.length && role === "user");
+  });
+  return hasTools ? { at } : undefined;
+}
+
+/** The request for the client's roots. */
+export const ROOTS: PreparedQuestion = {
+  key: "roots",
+  needs: ["roots"],
+  make: () => ({ method: "roots/list", params: {}, read: readRoots }),
+};
+
+function readAction(given: unknown): Checked {
+  const action = isObject(given) ? given.action : undefined;
+  return action === "accept" || action === "decline" || action === "cancel"
+    ? { value: { action } }
+    : { problem: "action: expected accept, decline or cancel" };
+}
+
+function readSample(given: unknown): Checked {
+  return isObject(given) && typeof given.role === "string" && typeof given.content === "object" && given.content
+    ? { value: given }
+    : { problem: "role, content: required" };
+}
+
+function readRoots(given: unknown): Checked {
+  return isObject(given) && Array.isArray(given.roots)
+    ? { value: given.roots }
+    : { problem: "roots: expected an array" };
+}
+
+function toAccepted(checked: Checked): Checked {
+  return checked.problem === undefined ? { value: { action: "accept", content: checked.value } } : checked;
+}

@@ -1,0 +1,126 @@
+/**
+ * Scopes: what the principal of a caller may do.
+ *
+ * @module
+ */
+import { INSUFFICIENT_SCOPE, McpError, quote } from "../../protocol/errors.ts";
+import type { Call } from "./call.ts";
+import type { Context, Principal } from "./context.ts";
+import { HAS_SCOPES } from "./internals.ts";
+import { type Link, REPLY_HEADERS } from "./link.ts";
+import type { Reporter } from "./observer.ts";
+import { readSyncVerdict } from "./verdict.ts";
+
+/**
+ * The `scopes` of a caller that may do everything. Recognised by its value, so that it survives clones and JSON. Its text
+ * has a space, so no claim that is split at spaces contains it.
+ *
+ * ```ts
+ * import { allScopes, apiKey } from "@x/mcp/auth";
+ *
+ * const auth = apiKey({ keys: { ada: { key: "ada-2f6c1e0b9d4a7853", scopes: allScopes } } });
+ * ```
+ */
+export const allScopes: readonly string[] = Object.freeze(["all scopes"]);
+
+/** How a server compares scopes. */
+export interface ScopeRules {
+  readonly auth?: ScopeComparison;
+}
+
+/** Compares scopes in another way than by their names, as an authentication may. */
+export interface ScopeComparison {
+  satisfies?(granted: readonly string[], needed: readonly string[]): boolean;
+}
+
+/** Tests for the value of {@linkcode allScopes}. */
+export function isAllScopes(scopes: readonly unknown[]): boolean {
+  return scopes.length === 1 && scopes[0] === allScopes[0];
+}
+
+/** Tests for a scope token of RFC 6749. */
+export function isScope(value: unknown): value is string {
+  return typeof value === "string" && /^[!#-[\]-~]+$/.test(value);
+}
+
+/** Validates the scopes of a handler. Returns `undefined` if it needs none. */
+export function readScopes(scopes: readonly string[] = [], place: string): readonly string[] | undefined {
+  if (Array.isArray(scopes) && Array.from(scopes).every(isScope)) {
+    return scopes.length ? Object.freeze([...scopes]) : undefined;
+  }
+  throw new TypeError(`Cannot make ${place}: scopes must be a list of names like ["notes:read"]`);
+}
+
+/**
+ * Tests whether a caller has all needed scopes. A caller without a principal has all if it runs the server as its own
+ * process, and else none.
+ */
+export function isGranted(
+  { auth }: ScopeRules,
+  { principal, transport }: Pick<Link, "principal" | "transport">,
+  needed: readonly string[],
+): boolean {
+  if (principal) return covers(auth, principal, needed);
+  return transport === "stdio" || transport === "memory";
+}
+
+/** Tests whether a principal has all needed scopes. A principal without `scopes` has none. */
+export function covers(
+  auth: ScopeComparison | undefined,
+  { scopes = [] }: Principal,
+  needed: readonly string[],
+): boolean {
+  if (isAllScopes(scopes)) return true;
+  if (auth?.satisfies === undefined) return needed.every((scope) => scopes.includes(scope));
+  return readSyncVerdict(auth.satisfies(scopes, needed), "satisfies");
+}
+
+/**
+ * Tests whether the caller has all of these scopes, by the rules that apply to `scopes` of handlers.
+ *
+ * ```ts
+ * import { tool } from "@x/mcp";
+ * import { hasScopes } from "@x/mcp/auth";
+ *
+ * const list = tool({ name: "list", run: (_, ctx) => hasScopes(ctx, "notes:private") ? ["a", "b"] : ["a"] });
+ * ```
+ *
+ * @throws {TypeError} if a name is not a scope, there is no name, or `ctx` is not the context of a call.
+ */
+export function hasScopes(ctx: Pick<Context, "principal" | "client">, ...names: readonly string[]): boolean {
+  if (!names.length || !names.every(isScope)) {
+    const state = names.length ? `${names.map(quote).join(", ")} are not all scopes` : "none is named";
+    throw new TypeError(`Cannot test scopes: ${state}; use names without spaces like "notes:read"`);
+  }
+  const test: unknown = Reflect.get(ctx, HAS_SCOPES);
+  if (typeof test === "function") return test.call(ctx, names) === true;
+  throw new TypeError(
+    "Cannot test scopes: this is not the context of a call; pass that of a handler, not of a worker thread",
+  );
+}
+
+/** Tests for the error of a caller that lacks scopes. A request that was not admitted may have the same code. */
+export function isScopeError(error: McpError): boolean {
+  return error.code === INSUFFICIENT_SCOPE && !(REPLY_HEADERS in error);
+}
+
+/** Checks that a caller has all needed scopes. Throws an error that lists the needed ones. */
+export function requireScopes(core: ScopeRules & Reporter, call: Call, needed: readonly string[]): void {
+  if (isGranted(core, call.link, needed)) return;
+  const { principal } = call;
+  if (principal && !principal.scopes) reportMissing(core, call, needed);
+  const message = `Cannot run the call: it needs the scopes ${needed.join(" ")}`;
+  throw new McpError(INSUFFICIENT_SCOPE, message, { scopes: needed });
+}
+
+// Usually a mistake of the author, which the client cannot understand.
+async function reportMissing(
+  ...missing: readonly [core: Reporter, call: Call, needed: readonly string[]]
+): Promise<void> {
+  try {
+    const { reportOnce } = await import("./missing_scopes.ts");
+    reportOnce(...missing);
+  } catch (error) {
+    missing[0].report(error);
+  }
+}

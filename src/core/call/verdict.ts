@@ -1,0 +1,36 @@
+/**
+ * Reads what a function of the author decided. Only `true` grants something, because a value that merely counts as true,
+ * such as a promise or a text, is a mistake of the author.
+ *
+ * @module
+ */
+import { quote } from "../../protocol/errors.ts";
+import { isPromiseLike, isStrayPromise } from "../../protocol/promises.ts";
+
+/**
+ * Returns a decision, or a promise of it. `asked` names the function, such as `allow`.
+ *
+ * @throws {TypeError} if it is neither `true` nor `false`. The promise rejects with the same error.
+ */
+export function readVerdict(decided: unknown, asked: string): boolean | Promise<boolean> {
+  if (typeof decided === "boolean") return decided;
+  return isPromiseLike(decided)
+    ? Promise.resolve(decided).then((decided) => readSyncVerdict(decided, asked))
+    : readSyncVerdict(decided, asked);
+}
+
+/**
+ * Returns a decision of a function that cannot be asynchronous.
+ *
+ * @throws {TypeError} if it is neither `true` nor `false`.
+ */
+export function readSyncVerdict(decided: unknown, asked: string): boolean {
+  if (typeof decided === "boolean") return decided;
+  throw new TypeError(`Cannot decide by ${asked}: it returned ${toKind(decided)}; return true or false`);
+}
+
+function toKind(value: unknown): string {
+  if (isStrayPromise(value)) return "a promise";
+  if (value === undefined || value === null) return String(value);
+  return typeof value === "string" ? `the text ${quote(value)}` : `a value of type ${typeof value}`;
+}

@@ -1,0 +1,638 @@
+/**
+ * Counts what the server holds for its clients: per client, per network, per tenant and in total.
+ *
+ * Whatever grows with what callers send is taken from a {@linkcode Pot}, which has a name and a total. To make a pot:
+ *
+ * 1. Add its name to {@linkcode PotName}, and a row to `tests/load/pots.ts`: who pays, its share, what happens when it
+ *    is full. Both are compared with the pots that a server really makes.
+ * 2. `const pot = accounts.pot({ name: "things.open", total: 1000, share: 100 })`. The same name is the same pot.
+ *    `account.pot` does the same.
+ * 3. For something that a client cannot lose, such as a running call: `pot.take(account, amount)`, which returns whether
+ *    there is room, and `pot.give(account, amount)`.
+ * 4. For something that a client can lose: `const holding = pot.keep(account, amount, drop)`, which returns `undefined`
+ *    if there is no room. `holding.touch()` marks it as used, and `holding.end()` gives it back.
+ *
+ * Rules of every pot:
+ *
+ * - A client has at most `share`. An IPv6 /64 network is a client, and its /56 network has at most twice the share.
+ * - The last quarter of a total is a reserve. Only clients that hold little may use it: at most 256 KiB of memory, one
+ *   stream and one call, see {@linkcode PotOptions.small}. If it is full, the idlest of them loses something.
+ * - In a cache, the client that holds most loses what it used least recently. No client loses anything to one that holds
+ *   more.
+ * - Clients without a principal or a known address share one place in the reserve.
+ *
+ * @module
+ */
+import type { Limits } from "./limits.ts";
+
+/** The name of a pot. Most are those of the limits on their totals. */
+export type PotName =
+  | "memory.bytes"
+  | "streams.open"
+  | "calls.running"
+  | "calls.waiting"
+  | "calls.afterResponse"
+  | "perTenant.running"
+  | "request.allBodiesBytes"
+  | "replay.bytes"
+  | "endpoints.open"
+  | "endpoints.making"
+  | "endpoints.checked"
+  | "auth.running"
+  | "auth.refused"
+  | "handler.keepBytes"
+  | "handler.waiting"
+  | "sessions.open"
+  | "sessions.ending"
+  | "store.bytes"
+  | "store.operations"
+  | "store.relays";
+
+/** Options of a pot. */
+export interface PotOptions {
+  readonly name: PotName;
+  /** Tells apart several pots of one name, such as those of single tools. */
+  readonly of?: string;
+  /** The most that all clients hold together. */
+  readonly total: number;
+  /** The most that one client holds. Defaults to what others leave. */
+  readonly share?: number;
+  /** Name of the limit on the total, for the observer. Defaults to the name of the pot. */
+  readonly limitName?: string;
+  /** Name of the limit on the share, for the observer. Defaults to the name of the pot. */
+  readonly shareName?: string;
+  /** The most that the clients of one tenant hold together, and the name of this limit for the observer. */
+  readonly perTenant?: number;
+  readonly tenantName?: string;
+  /** The most that a client holds of this pot if it may use the reserve of any pot. */
+  readonly small?: number;
+  /**
+   * Whether clients lose what they hold as soon as the pot or a share is full, as in a cache. Otherwise only a client
+   * that takes from the reserve can make another one lose something.
+   */
+  readonly isCache?: boolean;
+  /** Whether a client loses its largest holding first, and not what it used least recently. */
+  readonly losesLargest?: boolean;
+}
+
+/** Starts a call that waited for a slot. */
+export type Start = () => void;
+
+/** Gives up something that a client can lose. Returns `false` if it is in use. */
+export type Drop = () => boolean;
+
+/** A total that clients share. */
+export class Pot {
+  readonly name: PotName;
+  readonly total: number;
+  readonly share: number;
+  readonly small?: number;
+  readonly perTenant: number;
+  /** Position of the amounts of this pot in each account. */
+  readonly index: number;
+  /** What all clients hold. */
+  used = 0;
+  /** The part of the total that every client may use. */
+  readonly common: number;
+  readonly #accounts: Accounts;
+  readonly #limitName: string;
+  readonly #shareName: string;
+  readonly #tenantName: string;
+  readonly #isCache: boolean;
+  readonly #losesLargest: boolean;
+  /** What clients can lose, by root. In both, what was used least recently is first. */
+  readonly #losable = new Map<Account, Set<Holding>>();
+
+  /** Creates an empty pot. Use {@linkcode Accounts.pot}. */
+  constructor(accounts: Accounts, index: number, { name, total, small, isCache = false, ...options }: PotOptions) {
+    this.name = name;
+    this.total = total;
+    this.small = small;
+    this.share = options.share ?? total;
+    this.perTenant = options.perTenant ?? Infinity;
+    this.index = index;
+    this.common = isCache ? total : Math.ceil(total * 0.75);
+    this.#accounts = accounts;
+    this.#limitName = options.limitName ?? name;
+    this.#shareName = options.shareName ?? this.#limitName;
+    this.#tenantName = options.tenantName ?? this.#limitName;
+    this.#isCache = isCache;
+    this.#losesLargest = options.losesLargest ?? false;
+  }
+
+  /** Takes an amount and returns `true`. Returns `false` if there is no room. */
+  take(account: Account, amount = 1): boolean {
+    if (!this.makeRoom(account, amount)) return false;
+    this.add(account, amount);
+    return true;
+  }
+
+  /** Takes an amount that the client may lose by `drop`. Returns `undefined` if there is no room. */
+  keep(account: Account, amount: number, drop: Drop): Holding | undefined {
+    if (!this.take(account, amount)) return;
+    return new Holding(this, account, { amount, drop });
+  }
+
+  /** Takes an amount without a check, because it is in use already. */
+  add(account: Account, amount = 1): void {
+    this.used += amount;
+    account.change(this, amount);
+  }
+
+  /** Gives an amount back. */
+  give(account: Account, amount = 1): void {
+    this.used -= amount;
+    account.change(this, -amount);
+  }
+
+  /** Tests whether the shares of the client, its network and its tenant have room. */
+  hasShare(account: Account, amount = 1): boolean {
+    return !account.findExceeded(this, amount);
+  }
+
+  /** Tests whether the total has room for a client that takes this amount. */
+  hasRoom(account: Account, amount = 1, used: number = this.used + amount): boolean {
+    return used <= this.common || used <= this.total && account.isSmall(this, amount);
+  }
+
+  /** Makes room for an amount. Returns `false` if that is impossible, which it reports to the observer. */
+  makeRoom(account: Account, amount: number): boolean {
+    for (let isFirst = true;; isFirst = false) {
+      const exceeded = account.findExceeded(this, amount);
+      if (!exceeded && this.hasRoom(account, amount)) return true;
+      if (this.#isCache && isFirst) this.reach(account, exceeded && this.#shareName);
+      if (exceeded ? this.#isCache && this.#dropOf(account.root, exceeded) : this.#dropFor(account, amount)) continue;
+      if (this.#isCache) return false;
+      const limit = !exceeded ? this.#limitName : exceeded.isTenant ? this.#tenantName : this.#shareName;
+      this.#accounts.server.observing?.reach(limit, (exceeded ?? account).key);
+      return false;
+    }
+  }
+
+  /** Informs the observer that this pot or a share is full. */
+  reach(account: Account, limitName: string = this.#limitName): void {
+    this.#accounts.server.observing?.reach(limitName, account.key);
+  }
+
+  /** Adds something that can be lost, as the most recently used. */
+  insert(holding: Holding): void {
+    const { root } = holding;
+    const own = this.#losable.get(root) ?? new Set();
+    this.#losable.delete(root);
+    this.#losable.set(root, own.add(holding));
+  }
+
+  /** Removes something that can be lost. */
+  remove(holding: Holding): void {
+    const own = this.#losable.get(holding.root);
+    if (own?.delete(holding) && !own.size) this.#losable.delete(holding.root);
+  }
+
+  // Drops something for a client that takes an amount.
+  #dropFor(account: Account, amount: number): boolean {
+    const { root } = account;
+    const wanted = root.amount(this) + amount;
+    const isFair = (other: Account) => this.#isCache ? other.amount(this) >= wanted : other.isSmall(this, 0);
+    if (!this.#isCache && !account.isSmall(this, amount)) return false;
+    const tried = new Set([root]);
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      let found: Account | undefined;
+      for (const other of this.#losable.keys()) {
+        if (tried.has(other) || !isFair(other)) continue;
+        if (found && other.amount(this) <= found.amount(this)) continue;
+        found = other;
+        if (!this.#isCache) break;
+      }
+      if (!found) break;
+      if (this.#dropOf(found)) return true;
+      tried.add(found);
+    }
+    return this.#dropOf(root);
+  }
+
+  // A client that exceeds its own share loses nothing of others in its network.
+  #dropOf(root: Account, part: Account = root): boolean {
+    const own = this.#losable.get(root) ?? new Set();
+    let left = Math.min(own.size, MAX_HOLDINGS);
+    let largest: Holding | undefined;
+    for (const holding of own) {
+      if (part !== root && !holding.account.isPartOf(part)) continue;
+      if (this.#losesLargest) {
+        if (!largest || holding.amount > largest.amount) largest = holding;
+        continue;
+      }
+      if (!left--) break;
+      if (holding.lose()) return true;
+      // What is in use is not tried again soon.
+      holding.touch();
+    }
+    return largest?.lose() ?? false;
+  }
+}
+
+/** Something that a client holds and may lose. */
+export class Holding {
+  /** The client, or its network. */
+  root: Account;
+  account: Account;
+  #amount: number;
+  readonly #pot: Pot;
+  readonly #drop: Drop;
+  #isOpen = true;
+
+  /** Use {@linkcode Pot.keep}. */
+  constructor(pot: Pot, account: Account, { amount, drop }: { readonly amount: number; readonly drop: Drop }) {
+    this.#pot = pot;
+    this.account = account;
+    this.root = account.root;
+    this.#amount = amount;
+    this.#drop = drop;
+    pot.insert(this);
+  }
+
+  /** What it takes of its pot. */
+  get amount(): number {
+    return this.#amount;
+  }
+
+  /** Marks it as used now. */
+  touch(): void {
+    if (!this.#isOpen) return;
+    this.#pot.remove(this);
+    this.#pot.insert(this);
+  }
+
+  /** Marks it as used now by a client. Of all its clients, it counts for the one that held least when it used it. */
+  use(account: Account): void {
+    const { root } = account;
+    if (!this.#isOpen || root === this.root || root.amount(this.#pot) >= this.root.amount(this.#pot)) {
+      return this.touch();
+    }
+    this.#pot.remove(this);
+    this.#pot.give(this.account, this.#amount);
+    this.account = account;
+    this.root = root;
+    this.#pot.add(account, this.#amount);
+    this.#pot.insert(this);
+  }
+
+  /** Takes more for it. Returns `false` if there is no room, or if it was lost meanwhile. */
+  grow(amount: number): boolean {
+    if (!this.#isOpen || !this.#pot.makeRoom(this.account, amount) || !this.#isOpen) return false;
+    this.add(amount);
+    return true;
+  }
+
+  /** Takes more for it, or gives back some of it, without a check. */
+  add(amount: number): void {
+    if (!this.#isOpen) return;
+    this.#amount += amount;
+    this.#pot.add(this.account, amount);
+  }
+
+  /** Gives it back. */
+  end(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#pot.remove(this);
+    this.#pot.give(this.account, this.#amount);
+  }
+
+  /** Gives it up, or some of it, for others. Returns `false` if it is in use. */
+  lose(): boolean {
+    const before = this.#amount;
+    if (!this.#drop()) return false;
+    if (this.#amount >= before) this.end();
+    return true;
+  }
+}
+
+/** Everything that one client holds. A client is a principal, else a peer address, else a connection. */
+export class Account {
+  /** Key of the client, such as its principal. `undefined` for a connection without a known client. */
+  readonly key?: string;
+  /** Where the client is counted too: at its tenant, for a server whose path has parameters. */
+  readonly tenant?: string;
+  readonly #all: Accounts;
+  readonly #limit: Limit;
+  #waiting?: Map<Start, Account>;
+  #amounts?: number[];
+  /** The sum of all amounts. */
+  #sum = 0;
+  /** This account and those of which it is a part, while it holds something. */
+  #nodes?: readonly Account[];
+  #room?: PromiseWithResolvers<void>;
+
+  /** Use {@linkcode Accounts.find}. */
+  constructor(all: Accounts, key?: string, { tenant, limit = ofClient }: AccountOptions = {}) {
+    this.#all = all;
+    this.key = key;
+    this.tenant = tenant;
+    this.#limit = limit;
+  }
+
+  /** Whether this is the account of a tenant. */
+  get isTenant(): boolean {
+    return this.#limit === ofTenant;
+  }
+
+  /** The account that is compared with others: that of the network, of the client, or of all unknown clients. */
+  get root(): Account {
+    return this.#all.toRoot(this.#listNodes());
+  }
+
+  /** Identifies the client, or its network, in a queue in which clients take turns. */
+  get turnKey(): unknown {
+    const { root } = this;
+    return root.key ?? root;
+  }
+
+  /** Calls that wait for a slot of this client, oldest first, and the account of each at its tenant. */
+  get waiting(): Map<Start, Account> {
+    return this.#toClient().#waiting ??= new Map();
+  }
+
+  /** Whether all slots of this client are in use. */
+  get isFull(): boolean {
+    return !this.#all.running.hasShare(this);
+  }
+
+  /** Takes a slot. */
+  start(): void {
+    this.#all.running.add(this);
+  }
+
+  /** Releases a slot. */
+  finish(): void {
+    this.#all.running.give(this);
+    this.settle();
+  }
+
+  /** Charges a new call and returns `true`. Returns `false` if there is no room for it, at its tenant or in memory. */
+  enter(bytes: number): boolean {
+    const { ofTenants } = this.#all;
+    if (this.tenant !== undefined && !ofTenants.take(this)) return false;
+    if (this.hold(bytes)) return true;
+    if (this.tenant !== undefined) ofTenants.give(this);
+    return false;
+  }
+
+  /** Charges a call that is running already, without checking the limits. */
+  charge(bytes: number): void {
+    if (this.tenant !== undefined) this.#all.ofTenants.add(this);
+    this.#all.memory.add(this, bytes);
+  }
+
+  /** Releases what was charged for a call. */
+  leave(bytes: number): void {
+    if (this.tenant !== undefined) this.#all.ofTenants.give(this);
+    this.free(bytes);
+  }
+
+  /** Charges bytes and returns `true`. Returns `false` if there is no room for them. */
+  hold(bytes: number): boolean {
+    return this.#all.memory.take(this, bytes);
+  }
+
+  /** Charges bytes that the client may lose by `drop`. Returns `undefined` if there is no room for them. */
+  keep(bytes: number, drop: Drop): Holding | undefined {
+    return this.#all.memory.keep(this, bytes, drop);
+  }
+
+  /** Returns the pot with this name, see {@linkcode Accounts.pot}. */
+  pot(options: PotOptions): Pot {
+    return this.#all.pot(options);
+  }
+
+  /** Charges bytes that are already in memory, without checking the limits. */
+  add(bytes: number): void {
+    this.#all.memory.add(this, bytes);
+  }
+
+  /** Releases bytes that were charged. */
+  free(bytes: number): void {
+    this.#all.memory.give(this, bytes);
+    this.settle();
+  }
+
+  /** Counts a new stream, socket or subscription until the holding ends. Returns `undefined` at the limit. */
+  openStream(drop: Drop): Holding | undefined {
+    return this.#all.streams.keep(this, 1, drop);
+  }
+
+  /** Returns a promise that settles once fewer calls of this client wait. */
+  untilRoom(): Promise<void> {
+    return (this.#toClient().#room ??= Promise.withResolvers<void>()).promise;
+  }
+
+  /** Wakes callers of {@linkcode untilRoom}. Call it when something of this client has ended. */
+  settle(): void {
+    const client = this.#toClient();
+    client.#room?.resolve();
+    client.#room = undefined;
+  }
+
+  /** Returns what this account holds of a pot. */
+  amount(pot: Pot): number {
+    return this.#counting().#amounts?.[pot.index] ?? 0;
+  }
+
+  /** Returns the account whose share would be exceeded: this one, or one of which it is a part. */
+  findExceeded(pot: Pot, amount: number): Account | undefined {
+    for (const node of this.#listNodes()) if (node.amount(pot) + amount > node.#limit(pot)) return node;
+  }
+
+  /** Tests whether the client, with its network, holds so little that it may use the reserve of a pot. */
+  isSmall(pot: Pot, amount: number): boolean {
+    const { root } = this;
+    if (root.amount(pot) + amount > (pot.small ?? 1)) return false;
+    const { memory, streams, running } = this.#all;
+    return [memory, streams, running].every((each) => root.amount(each) <= (each.small ?? 1));
+  }
+
+  /** Whether this is an account, or is counted for it too. */
+  isPartOf(account: Account): boolean {
+    return this.#listNodes().includes(account);
+  }
+
+  /** Changes what this account holds of a pot, and those of which it is a part. */
+  change(pot: Pot, amount: number): void {
+    for (const node of this.#listNodes(true)) node.#add(pot.index, amount);
+  }
+
+  #add(index: number, amount: number): void {
+    const amounts = this.#amounts ??= [];
+    while (amounts.length <= index) amounts.push(0);
+    amounts[index] += amount;
+    this.#sum += amount;
+    if (this.#sum) return;
+    this.#nodes = undefined;
+    this.#all.forget(this);
+  }
+
+  // A part of an account that held nothing may be another object later, so the list is kept while it holds something.
+  #listNodes(isKept = false): readonly Account[] {
+    const own = this.#counting();
+    if (own.#nodes) return own.#nodes;
+    const nodes = this.#all.listNodes(own);
+    if (!isKept) return nodes;
+    for (const node of nodes) this.#all.remember(node);
+    return own.#nodes = nodes;
+  }
+
+  #toClient(): Account {
+    return this.tenant === undefined || this.key === undefined
+      ? this.#counting()
+      : this.#all.find(this.key).#counting();
+  }
+
+  // Several accounts of a client that held nothing may exist: the one that is stored counts for all of them.
+  #counting(): Account {
+    return this.key === undefined ? this : this.#all.findStored(this);
+  }
+}
+
+/** The most that an account may hold of a pot. */
+type Limit = (pot: Pot) => number;
+
+const ofClient: Limit = (pot) => pot.share;
+const ofNetwork: Limit = (pot) => 2 * pot.share;
+const ofTenant: Limit = (pot) => pot.perTenant;
+const unlimited: Limit = () => Infinity;
+
+interface AccountOptions {
+  readonly tenant?: string;
+  readonly limit?: Limit;
+}
+
+/** The parts of a server that accounts use. */
+export interface AccountHost {
+  readonly limits: Limits;
+  /** Reports that a client has reached a limit. */
+  readonly observing?: { reach(limit: string, client?: string): void };
+}
+
+/** All accounts and pots of a server. */
+export class Accounts {
+  readonly server: AccountHost;
+  /** The pots by name, and by what they are for. */
+  readonly pots: Map<string, Pot> = new Map();
+  /** Bytes that the server holds. */
+  readonly memory: Pot;
+  /** Open streams, sockets and subscriptions. */
+  readonly streams: Pot;
+  /** Running calls, and those that have a slot of their client and wait for one of the process. */
+  readonly running: Pot;
+  /** Calls that run or wait, counted for tenants only. */
+  readonly ofTenants: Pot;
+  readonly #unknown: Account;
+  readonly #known = new Map<string, Account>();
+
+  /** Creates an empty set of accounts. */
+  constructor(server: AccountHost) {
+    const { memory, streams, calls, perTenant } = server.limits;
+    this.server = server;
+    this.#unknown = new Account(this, undefined, { limit: unlimited });
+    this.memory = this.pot({
+      name: "memory.bytes",
+      total: memory.bytes,
+      share: memory.bytesPerClient,
+      shareName: "memory.bytesPerClient",
+      perTenant: perTenant.bytes,
+      tenantName: "perTenant.bytes",
+      small: 262_144,
+    });
+    this.streams = this.pot({
+      name: "streams.open",
+      total: streams.open,
+      share: streams.openPerClient,
+      shareName: "streams.openPerClient",
+      small: 1,
+    });
+    this.running = this.pot({
+      name: "calls.running",
+      total: calls.running,
+      share: calls.runningPerClient,
+      shareName: "calls.runningPerClient",
+      small: 1,
+    });
+    this.ofTenants = this.pot({ name: "perTenant.running", total: Infinity, perTenant: perTenant.running });
+  }
+
+  /** Number of accounts that hold something, for tests. */
+  get size(): number {
+    return this.#known.size;
+  }
+
+  /** Returns the pot with this name. Creates it first if necessary. */
+  pot(options: PotOptions): Pot {
+    const { name, of } = options;
+    const key = of === undefined ? name : `${name} ${of}`;
+    const known = this.pots.get(key);
+    if (known) return known;
+    const pot = new Pot(this, this.pots.size, options);
+    this.pots.set(key, pot);
+    return pot;
+  }
+
+  /**
+   * Finds the account of a client by its key, at a tenant if there is one. Returns a new one for an unknown client or a
+   * connection without a key. An account that holds nothing is not stored.
+   */
+  find(key?: string, tenant?: string): Account {
+    const known = key === undefined ? undefined : this.#known.get(toId(key, tenant));
+    return known ?? new Account(this, key, { tenant, limit: tenant === undefined ? ofClient : unlimited });
+  }
+
+  /** Returns the stored account for one that may be another object for the same client. */
+  findStored(account: Account): Account {
+    return this.#known.get(toId(account.key ?? "", account.tenant)) ?? account;
+  }
+
+  /** Lists an account and those of which it is a part. The last but the tenant is its root. */
+  listNodes(account: Account): readonly Account[] {
+    const { key, tenant } = account;
+    const nodes = [account];
+    if (key === undefined) nodes.push(this.#unknown);
+    else {
+      if (tenant !== undefined) nodes.push(this.find(key));
+      const network = toNetwork(key);
+      if (network !== undefined) nodes.push(this.#findGroup(network, ofNetwork));
+    }
+    if (tenant !== undefined) nodes.push(this.#findGroup(`tenant ${tenant}`, ofTenant));
+    return nodes;
+  }
+
+  /** Returns the root in the list of an account and those of which it is a part. */
+  toRoot(nodes: readonly Account[]): Account {
+    return nodes[nodes.length - (nodes[0].tenant === undefined ? 1 : 2)];
+  }
+
+  /** Stores an account that holds something. */
+  remember(account: Account): void {
+    if (account.key !== undefined) this.#known.set(toId(account.key, account.tenant), account);
+  }
+
+  /** Removes an account that holds nothing. */
+  forget({ key, tenant }: Account): void {
+    if (key !== undefined) this.#known.delete(toId(key, tenant));
+  }
+
+  #findGroup(key: string, limit: Limit): Account {
+    return this.#known.get(key) ?? new Account(this, key, { limit });
+  }
+}
+
+/** Number of clients, and of the holdings of each, that are tried to find something that is not in use. */
+const MAX_TRIES = 64;
+const MAX_HOLDINGS = 256;
+
+function toId(key: string, tenant: string | undefined): string {
+  return tenant === undefined ? key : `at ${tenant} ${key}`;
+}
+
+/** Returns the key of the /56 network of an IPv6 peer, whose key has its /64 network. */
+function toNetwork(key: string): string | undefined {
+  const [, start, last] = /^peer ((?:[0-9a-f]+:){3})([0-9a-f]+)$/.exec(key) ?? [];
+  return start && `network ${start}${(parseInt(last, 16) >> 8).toString(16)}00`;
+}

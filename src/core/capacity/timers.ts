@@ -1,0 +1,155 @@
+/**
+ * Time, and the single timer of a server.
+ *
+ * @module
+ */
+import { startBackgroundTimer } from "../../runtime.ts";
+
+/** The source of time. Tests pass a clock that they control. */
+export interface Clock {
+  /** Returns a monotonic time in milliseconds. */
+  now(): number;
+  /** Returns the wall-clock time in milliseconds since 1970. */
+  date(): number;
+  /**
+   * Runs `job` once after `ms` milliseconds. Returns a function that cancels it. With `background`, the timer does not
+   * keep the process alive.
+   */
+  start(job: () => void, ms: number, options?: { readonly background?: boolean }): () => void;
+}
+
+/** The system's clock. */
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  date: () => Date.now(),
+  start: (job, ms, options) => {
+    if (options?.background) return startBackgroundTimer(job, ms);
+    const timer = setTimeout(job, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+const BACKGROUND = { background: true };
+
+/** Checks many items at once. Returns the milliseconds until the next check, or `undefined` if none is needed. */
+export type Sweep = (now: number) => number | undefined;
+
+/** A job that runs at a given time unless it is dropped before. */
+export interface Timeout {
+  readonly due: number;
+  readonly onTimeout: () => void;
+}
+
+/**
+ * One timer for all timeouts of a server. A timer per request would take a third of the request's time. Thousands of
+ * idle streams with a timer each would keep the process awake.
+ *
+ * The timer keeps the process alive only while a timeout or an awaited sweep is set. A promise that somebody awaits may
+ * depend on those, such as the result of a call with a timeout. Other sweeps only tidy up.
+ */
+export class Ticker {
+  readonly clock: Clock;
+  readonly #sweeps = new Map<Sweep, number>();
+  readonly #awaited = new Set<Sweep>();
+  readonly #timeouts = new Set<Timeout>();
+  readonly #runTimeouts: Sweep = (now) => {
+    let next = Infinity;
+    for (const timeout of this.#timeouts) {
+      if (timeout.due > now) next = Math.min(next, timeout.due - now);
+      else if (this.#timeouts.delete(timeout)) timeout.onTimeout();
+    }
+    return next === Infinity ? undefined : next;
+  };
+  #stop = () => {};
+  #at = Infinity;
+  /** Whether the current timer lets the process exit. */
+  #isBackground = false;
+  #closed = false;
+
+  /** Creates a ticker. It starts no timer until something waits. */
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /** Number of waiting jobs. */
+  get size(): number {
+    return this.#sweeps.size + this.#timeouts.size;
+  }
+
+  /**
+   * Schedules `sweep` to run within `ms` milliseconds. An awaited sweep keeps the process alive until it needs no more
+   * checks.
+   */
+  schedule(sweep: Sweep, ms: number, options?: { readonly isAwaited?: boolean }): void {
+    const due = this.clock.now() + ms;
+    if (this.#closed || (this.#sweeps.get(sweep) ?? Infinity) <= due) return;
+    this.#sweeps.set(sweep, due);
+    if (options?.isAwaited) this.#awaited.add(sweep);
+    this.#arm(due);
+  }
+
+  /** Schedules `onTimeout` to run once after `ms` milliseconds. `Infinity` means never. */
+  startTimeout(ms: number, onTimeout: () => void): Timeout {
+    const timeout = { due: this.clock.now() + ms, onTimeout };
+    if (ms === Infinity) return timeout;
+    this.#timeouts.add(timeout);
+    this.schedule(this.#runTimeouts, ms);
+    if (this.#isBackground && !this.#closed) this.#arm(this.#at);
+    return timeout;
+  }
+
+  /**
+   * Schedules `end` for the time at which credentials expire, in milliseconds since 1970. `undefined` means never. Returns
+   * a function that cancels it.
+   */
+  startExpiry(expiresAt: number | undefined, end: () => void): () => void {
+    if (expiresAt === undefined) return () => {};
+    const timeout = this.startTimeout(expiresAt - this.clock.date(), end);
+    return () => this.cancel(timeout);
+  }
+
+  /** Cancels a timeout. */
+  cancel(timeout: Timeout): void {
+    this.#timeouts.delete(timeout);
+    // A timer for dropped timeouts would keep an otherwise idle process alive. It is moved and not stopped, because the
+    // next timeout often follows at once. So the timer is replaced at most once per DROPPED_MS.
+    if (!this.#timeouts.size && this.#sweeps.has(this.#runTimeouts)) this.schedule(this.#runTimeouts, DROPPED_MS);
+  }
+
+  /** Stops the timer permanently. */
+  close(): void {
+    this.#closed = true;
+    this.#stop();
+    this.#sweeps.clear();
+    this.#awaited.clear();
+    this.#timeouts.clear();
+  }
+
+  #arm(at: number): void {
+    const isBackground = !this.#timeouts.size && !this.#awaited.size;
+    if (at >= this.#at && (isBackground || !this.#isBackground)) return;
+    this.#stop();
+    this.#at = Math.min(at, this.#at);
+    this.#isBackground = isBackground;
+    // setTimeout() fires at once for a delay of 2^31 or more.
+    const ms = Math.min(Math.max(1, this.#at - this.clock.now()), 2 ** 31 - 1);
+    this.#stop = this.clock.start(() => this.#tick(), ms, isBackground ? BACKGROUND : undefined);
+  }
+
+  #tick(): void {
+    this.#at = Infinity;
+    this.#isBackground = false;
+    const now = this.clock.now();
+    for (const [sweep, due] of this.#sweeps) {
+      if (due > now) continue;
+      this.#sweeps.delete(sweep);
+      const next = sweep(now);
+      if (next !== undefined) this.#sweeps.set(sweep, Math.min(this.#sweeps.get(sweep) ?? Infinity, now + next));
+      else if (!this.#sweeps.has(sweep)) this.#awaited.delete(sweep);
+    }
+    if (!this.#closed && this.#sweeps.size) this.#arm(Math.min(...this.#sweeps.values()));
+  }
+}
+
+/** Milliseconds for which the timer may outlast the last timeout. */
+const DROPPED_MS = 100;

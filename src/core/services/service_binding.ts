@@ -1,0 +1,58 @@
+/**
+ * Binds services to handlers: gives each run of a handler a context with the values that it declares.
+ *
+ * @module
+ */
+import {
+  type Binding,
+  type ContainerHost,
+  findRoot,
+  type Injectable,
+  type Injected,
+  type ServiceCall,
+  toDefinition,
+} from "../call/container.ts";
+import { LazyContainer } from "./lazy_container.ts";
+import type { Service, Services } from "../call/service.ts";
+import type { Needs } from "./service_container.ts";
+
+/** Binds services to a handler. See {@linkcode Binding}. */
+export function bind(services: Services): Binding {
+  const toNeeds = (list: Needs["list"]): Needs => ({
+    list,
+    isLasting: list.every(([, service]) => toDefinition(service).lifetime === "server"),
+  });
+  const all = toNeeds(Object.entries(services));
+  const shared = toNeeds(all.list.filter(([, service]) => toDefinition(service).lifetime !== "call"));
+  return {
+    open: (host) => openContainer(host).add(all.list.map(([, service]) => service)),
+    inject: (run) => inject(run, all, false),
+    share: (run) => inject(run, shared, true),
+  };
+}
+
+function inject<C extends ServiceCall, A extends readonly unknown[], R>(
+  run: Injectable<C, A, R>,
+  needs: Needs,
+  isShared: boolean,
+): Injected<C, A, R> {
+  const injection = { run, needs, isShared };
+  return (call, _, ...rest) => {
+    const { host } = call;
+    // A fake context has its services already.
+    return host.parts ? openContainer(host).run(call, injection, rest) : run(call, call, ...rest);
+  };
+}
+
+/** Returns the value of a service for `ctx.get` of a handler that declares no services. */
+export async function getService(call: ServiceCall, service: Service): Promise<unknown> {
+  return await openContainer(call.host).get(call, service);
+}
+
+function openContainer(host: ContainerHost): LazyContainer {
+  const root = findRoot(host);
+  const { parts } = root;
+  if (!parts) throw new TypeError("Cannot get a service: the context is a fake; add it to services of fakeContext");
+  // Only this function opens containers, perhaps the one of another copy of the library.
+  return (root.container ??= new LazyContainer(parts)) as LazyContainer;
+}

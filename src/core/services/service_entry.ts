@@ -1,0 +1,86 @@
+/**
+ * One value of a service, with what its container knows about it.
+ *
+ * @module
+ */
+import { quote } from "../../protocol/errors.ts";
+import { isStrayPromise } from "../../protocol/promises.ts";
+import { type Definition, type ServiceCall, toDefinition } from "../call/container.ts";
+import type { Lifetime, Service } from "../call/service.ts";
+
+/** The key of a value. */
+export interface EntryKey {
+  readonly key?: string;
+  readonly fullKey?: string;
+}
+
+/** One value of a service. */
+export class Entry {
+  readonly name: string;
+  readonly definition: Definition;
+  readonly lifetime: Lifetime;
+  readonly key?: string;
+  /** Key among all values of the service: the path of its endpoint with `key`. */
+  readonly fullKey?: string;
+  state: "making" | "made" | "gone" = "making";
+  value: unknown;
+  /** Runs `make`, once. */
+  start?: () => void;
+  /** Settles with the value. */
+  readonly settled: PromiseWithResolvers<unknown> = Promise.withResolvers();
+  /** Entries that `make` waits for. */
+  readonly waitsFor: Set<Entry> = new Set();
+  /** Entries by key that this one uses. */
+  readonly holds: Set<Entry> = new Set();
+  /** Number of calls and entries that use a value by key. */
+  users = 0;
+  /** Time of the last use, in milliseconds of the monotonic clock. */
+  usedAt = 0;
+  /** Whether a call waits for the value, and reports it if `make` fails. */
+  isAwaited = false;
+  readonly controller: AbortController = new AbortController();
+  /** Settles when `make` has ended, and a value that nobody needs any more is disposed. */
+  readonly over: PromiseWithResolvers<void> = Promise.withResolvers();
+
+  constructor(service: Service, lifetime: Lifetime, { key, fullKey }: EntryKey = {}) {
+    this.name = service.name;
+    this.definition = toDefinition(service);
+    this.lifetime = lifetime;
+    this.key = key;
+    this.fullKey = fullKey;
+    // Nobody may be waiting.
+    this.settled.promise.catch(() => {});
+  }
+
+  get place(): string {
+    return `service ${quote(this.name)}`;
+  }
+}
+
+/** The entries from `from` to `to` that wait for each other. */
+export function findPath(from: Entry, to: Entry): readonly Entry[] | undefined {
+  if (from === to) return [from];
+  for (const next of from.waitsFor) {
+    const path = findPath(next, to);
+    if (path) return [from, ...path];
+  }
+}
+
+/** Returns the method of a value that disposes it. */
+export function findDisposer(value: unknown): (() => unknown) | undefined {
+  const { [Symbol.asyncDispose]: later, [Symbol.dispose]: now }: Partial<AsyncDisposable & Disposable> = Object(value);
+  return later ?? now;
+}
+
+/** Returns the key of a service for a call. Returns `undefined` if the value lives for one call. */
+export function readKey(name: string, { key }: Definition, call: ServiceCall): EntryKey | undefined {
+  const found: unknown = key?.(call);
+  if (found === undefined) return;
+  // Endpoints may know different callers by the same id, and no tenant may get the value of another one.
+  if (typeof found === "string" && found) return { key: found, fullKey: `${call.host.endpoint} ${found}` };
+  const state = found === ""
+    // All callers without an id would share the value.
+    ? "an empty text; return a key, or undefined for a value that lives for one call"
+    : `${isStrayPromise(found) ? "a promise" : quote(found)}; return a string`;
+  throw new TypeError(`Cannot find the key of service ${quote(name)}: per returned ${state}`);
+}

@@ -1,0 +1,151 @@
+/**
+ * Creates services.
+ *
+ * @module
+ */
+import { quote } from "../../protocol/errors.ts";
+import type { Definition } from "../call/container.ts";
+import type { Context } from "../call/context.ts";
+import { INTERNALS } from "../call/internals.ts";
+import { checkOptions, type KnownOptions } from "../call/known_options.ts";
+import type { Lifetime, Service, ServiceEnd } from "../call/service.ts";
+import { bind, getService } from "./service_binding.ts";
+
+/** Parameter of `make`. Works when destructured. */
+export interface ServiceScope {
+  /**
+   * Returns the value of another service, which is disposed after this one. It must live at least as long.
+   */
+  readonly get: <T>(service: Service<T>) => Promise<T>;
+  /** Aborts when the lifetime of this value ends, even while it is being made. */
+  readonly signal: AbortSignal;
+}
+
+/** Parameter of `make` of a service for one call. */
+export interface CallServiceScope extends ServiceScope {
+  /** The context of the call. */
+  readonly ctx: Context;
+}
+
+/** Parameter of `make` of a service by key. */
+export interface KeyedServiceScope extends ServiceScope {
+  /** The key for which the value is made. `undefined` for a value that lives for one call. */
+  readonly key: string | undefined;
+}
+
+/** Options of all services. */
+export interface ServiceOptions<T> {
+  /** How long a value lives. Defaults to `"server"`. */
+  readonly per?: "server";
+  /**
+   * Disposes a value. `end` says how the call ended. Defaults to the value's `Symbol.asyncDispose` or `Symbol.dispose`.
+   */
+  readonly dispose?: (value: T, end: ServiceEnd) => unknown;
+}
+
+/** Options of a service that lives for one call. */
+export interface CallServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
+  /** Makes one value for each call that uses the service. */
+  readonly per: "call";
+}
+
+/** Options of a service with a value for each key. */
+export interface KeyedServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
+  /** Returns the key of a call, such as the id of its caller. With `undefined`, the value lives for one call. */
+  readonly per: (ctx: Context) => string | undefined;
+  /** Milliseconds after which a value that no call uses is disposed. Defaults to 600,000. */
+  readonly idleMs?: number;
+  /**
+   * Maximum number of values. At the limit, the value that was idle for longest is disposed. If calls use all of them,
+   * the call that needs another one fails. Defaults to 1000.
+   */
+  readonly max?: number;
+}
+
+const HINTS = { scope: "per", lifetime: "per", close: "dispose", destroy: "dispose" } as const;
+
+const PER_CALL = 'write per: "call" instead';
+
+const PER_KEY = "set per to a function that returns a key";
+
+const KEYED: KnownOptions<keyof KeyedServiceOptions<unknown>> = {
+  names: { per: true, dispose: "function", idleMs: true, max: true },
+  hints: HINTS,
+  elsewhere: { perCall: PER_CALL },
+};
+
+const UNKEYED: KnownOptions<keyof ServiceOptions<unknown>> = {
+  names: { per: true, dispose: "function" },
+  hints: HINTS,
+  elsewhere: { perCall: PER_CALL, key: PER_KEY, idleMs: PER_KEY, max: PER_KEY },
+};
+
+/**
+ * Creates a service: a value that is made on first use, shared by handlers, and disposed at its end.
+ *
+ * ```ts
+ * import { createServer, service, tool } from "@x/mcp";
+ *
+ * const visits = service("visits", () => new Map<string, number>());
+ *
+ * const visit = tool({
+ *   name: "visit",
+ *   services: { visits },
+ *   run: (_, { services: { visits } }) => {
+ *     visits.set("total", (visits.get("total") ?? 0) + 1);
+ *     return visits.get("total");
+ *   },
+ * });
+ *
+ * export default createServer({ name: "counter", version: "1.0.0", handlers: [visit] });
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown or invalid.
+ */
+export function service<T>(
+  name: string,
+  make: (scope: CallServiceScope) => T | Promise<T>,
+  options: CallServiceOptions<T>,
+): Service<T, "call">;
+/** Creates a service with a value for each key, such as a caller or a tenant. */
+export function service<T>(
+  name: string,
+  make: (scope: KeyedServiceScope) => T | Promise<T>,
+  options: KeyedServiceOptions<T>,
+): Service<T, "key">;
+/** Creates a service with one value for the whole server. */
+export function service<T>(
+  name: string,
+  make: (scope: ServiceScope) => T | Promise<T>,
+  options?: ServiceOptions<T>,
+): Service<T, "server">;
+export function service<T>(
+  name: string,
+  make: (scope: never) => T | Promise<T>,
+  options: Partial<Omit<KeyedServiceOptions<T>, "per">> & { readonly per?: Lifetime | KeyedServiceOptions<T>["per"] } =
+    {},
+): Service<T, never> {
+  checkOptions(`make service ${quote(name)}`, options, typeof Object(options).per === "function" ? KEYED : UNKEYED);
+  const { per = "server", dispose, idleMs = 600_000, max = 1000 } = options;
+  const refuse = (state: string) => new TypeError(`Cannot make service ${quote(name)}: ${state}`);
+  if (typeof name !== "string" || !name) throw refuse("it has no name");
+  if (typeof make !== "function") throw refuse("make is not a function");
+  if (per !== "server" && per !== "call" && typeof per !== "function") {
+    throw refuse(`per is ${quote(per)}; it must be "server", "call" or a function that returns a key`);
+  }
+  // A time plus a text would be a text, and the value would never be disposed.
+  if (!(typeof idleMs === "number" && idleMs >= 0)) throw refuse("idleMs is not a number of milliseconds");
+  if (!(typeof max === "number" && max >= 1)) throw refuse("max is not a number of 1 or more");
+  const definition: Definition = {
+    lifetime: typeof per === "function" ? "key" : per,
+    key: typeof per === "function" ? per : undefined,
+    make,
+    // `make` made the value.
+    dispose: dispose && ((value, end) => dispose(value as T, end)),
+    idleMs,
+    max,
+    bind,
+    get: getService,
+  };
+  return { name, [INTERNALS]: definition as Definition & { readonly lifetime: never } }; // The overloads name it.
+}

@@ -1,0 +1,107 @@
+/**
+ * Collects changes of lists and resources, and passes them to subscriptions.
+ *
+ * @module
+ */
+import { type Params, toNotification } from "../../protocol/jsonrpc.ts";
+import type { LogLevel } from "../../protocol/types.ts";
+import type { Allow } from "../call/context.ts";
+import type { LogFilter } from "../call/log.ts";
+import type { Ticker } from "../capacity/timers.ts";
+
+/** A change that clients can subscribe to, or the end of the server. */
+export type Change =
+  | {
+    readonly kind: "list";
+    readonly feature: string;
+    /** The handlers that were added or removed, or what selects callers. A caller that all reject is not notified. */
+    readonly handlers?: readonly { readonly allow?: Allow }[];
+    /** Handlers that were enabled or disabled: what allowed them before and after. */
+    readonly toggled?: ReadonlyMap<string, Toggled>;
+  }
+  | { readonly kind: "resource"; readonly uri: string }
+  | {
+    readonly kind: "log";
+    readonly level: LogLevel;
+    /** The notification as JSON. */
+    readonly text: string;
+    /** Decides which clients get it. */
+    readonly to: LogFilter;
+  }
+  | { readonly kind: "close" };
+
+/** The `allow` of a handler before and after a change. */
+export type Toggled = readonly [before: Allow | undefined, after: Allow | undefined];
+
+/** Called for each change. */
+export type Listener = (change: Change) => void;
+
+/** The listeners of a server. Changes in quick succession are announced once. */
+export class Changes {
+  readonly listeners: Set<Listener> = new Set();
+  /** Tells other instances of a change. */
+  publish?: (change: Change) => void;
+  /** Connects to other instances, whose changes arrive once the promise settles. Called before a listener is added. */
+  connect?: () => Promise<void> | undefined;
+  readonly #ticker: Ticker;
+  readonly #burst = new Map<string, Change>();
+
+  /** Creates an empty set of listeners. */
+  constructor(ticker: Ticker) {
+    this.#ticker = ticker;
+  }
+
+  /** Announces a change within {@linkcode BURST_MS}. */
+  emit(change: Change): void {
+    this.publish?.(change);
+    if (!this.listeners.size) return;
+    if (!this.#burst.size) this.#ticker.startTimeout(BURST_MS, () => this.flush());
+    const key = toKey(change);
+    this.#burst.set(key, merge(this.#burst.get(key), change));
+  }
+
+  /** Announces pending changes at once. */
+  flush(): void {
+    const changes = [...this.#burst.values()];
+    this.#burst.clear();
+    for (const change of changes) this.#announce(change);
+  }
+
+  /** Announces pending changes, and then that the server closes. */
+  close(): void {
+    this.flush();
+    this.#announce({ kind: "close" });
+  }
+
+  /** Announces a log message at once, to clients of this process. */
+  log(params: Params & { readonly level: LogLevel }, to: LogFilter): void {
+    if (!this.listeners.size) return;
+    const method = "notifications/message";
+    let text;
+    try {
+      text = toNotification(method, params);
+    } catch {
+      text = toNotification(method, { level: params.level, data: "[a value that JSON cannot hold]" });
+    }
+    this.#announce({ kind: "log", level: params.level, text, to });
+  }
+
+  #announce(change: Change): void {
+    for (const listener of [...this.listeners]) listener(change);
+  }
+}
+
+/** Milliseconds for which changes are collected before they are announced. */
+const BURST_MS = 10;
+
+function toKey(change: Change): string {
+  return change.kind === "list" ? change.feature : change.kind === "resource" ? `uri ${change.uri}` : "";
+}
+
+// A caller is notified if it may see any of the changed handlers, or is selected by any of the changes.
+function merge(before: Change | undefined, change: Change): Change {
+  if (before?.kind !== "list" || change.kind !== "list" || !change.handlers) return change;
+  const toggled = new Map(before.toggled);
+  for (const [name, [was, is]] of change.toggled ?? []) toggled.set(name, [(toggled.get(name) ?? [was])[0], is]);
+  return { ...change, handlers: before.handlers && [...before.handlers, ...change.handlers], toggled };
+}

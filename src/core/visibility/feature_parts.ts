@@ -1,0 +1,65 @@
+/**
+ * What a server gives to the features that it compiles.
+ *
+ * @module
+ */
+import type { McpError, ToolError } from "../../protocol/errors.ts";
+import type { Implementation } from "../../protocol/types.ts";
+import type { JsonSchema } from "../../schema/schema.ts";
+import type { ReadCapabilities } from "../call/capabilities.ts";
+import type { Context } from "../call/context.ts";
+import type { Reporter } from "../call/observer.ts";
+import type { ScopeRules } from "../call/scopes.ts";
+import type { Sealer } from "../call/sealer.ts";
+import type { NoServices } from "../call/service.ts";
+import type { Limits } from "../capacity/limits.ts";
+import type { Ticker } from "../capacity/timers.ts";
+import type { Filters } from "./guards.ts";
+
+/**
+ * Describes an unexpected error. The model or the client gets the text, the content of a `ToolError`, or the protocol
+ * error. Returns `undefined` for "Internal error" and an id.
+ */
+export type DescribeError<S = NoServices> = (
+  error: unknown,
+  ctx: Context<S>,
+) => string | ToolError | McpError | undefined;
+
+/** Returns the JSON Schema that clients see of a tool. It gets a copy of the schema, which it may change. */
+export type PublishSchema = (schema: PublishedSchema, about: PublishedTool) => JsonSchema;
+
+/** A copy of a JSON Schema. */
+export type PublishedSchema = { [key: string]: unknown };
+
+/** The tool whose schema is published. */
+export interface PublishedTool {
+  /** Name of the tool. */
+  readonly tool: string;
+  /** Whether it is the schema of the input or of the output. */
+  readonly use: "input" | "output";
+}
+
+/** Options and services of a server that its features use. */
+export interface FeatureParts extends Reporter, ScopeRules {
+  /** Name and version of the server, which every result may carry. */
+  readonly info: Implementation;
+  readonly limits: Limits;
+  readonly ticker: Ticker;
+  readonly sealer: Sealer;
+  /** Milliseconds for which clients may cache results without a `ttlMs` of their own. */
+  readonly ttlMs: number;
+  /** Cache scope of lists that are the same for every caller. */
+  readonly cacheScope: "public" | "private" | "anonymous";
+  /** Whether middleware runs around every call, and may change results. */
+  readonly hasMiddleware: boolean;
+  /** Describes an unexpected error of a handler. */
+  readonly describeError?: DescribeError;
+  /** Guards and encoders of all handlers. */
+  readonly filters?: Filters;
+  /** Changes the JSON Schema that clients see. */
+  readonly publishSchema?: PublishSchema;
+  /** Whether arguments may be JSON text where their schema expects another type. */
+  readonly lenientArguments?: boolean;
+  /** The optional capabilities of the server. */
+  readonly can: ReadCapabilities;
+}

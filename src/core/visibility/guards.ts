@@ -1,0 +1,88 @@
+/**
+ * Guards of the input and output of handlers, and encoders of the server's own types: the contract between handlers and
+ * what runs them.
+ *
+ * @module
+ */
+import type { Context } from "../call/context.ts";
+import type { KnownOptions, OptionRule } from "../call/known_options.ts";
+import type { NoServices } from "../call/service.ts";
+
+/**
+ * Checks a validated input. Returns a changed input, or `undefined` to keep it. Throws a `ToolError` to refuse the call
+ * with words that the model reads.
+ */
+export type InputGuard<I = unknown, S = NoServices> = (input: I, ctx: Context<S>) => I | void | Promise<I | void>;
+
+/**
+ * Checks the value that a handler returned, before it is encoded. Returns a changed value, or `undefined` to keep it.
+ * Throws a `ToolError` to refuse the call with words that the model reads.
+ */
+export type OutputGuard<O = unknown, S = NoServices> = (output: O, ctx: Context<S>) => unknown;
+
+/** Guards, which run in order. */
+export interface Guards<I = unknown, O = unknown, SI = NoServices, SO = NoServices> {
+  /** Guards of the input, after its schema and before the services. They cannot use services that live for one call. */
+  readonly input?: readonly InputGuard<I, SI>[];
+  /**
+   * Guards of the output, before encoders, the output schema and the text copy. The content of a `ToolError` that the
+   * handler throws is guarded as `{ content, isError: true }`.
+   */
+  readonly output?: readonly OutputGuard<O, SO>[];
+}
+
+/**
+ * Converts a type of your own before the built-in conversions, wherever it occurs in a result.
+ *
+ * ```ts
+ * import { createServer, type Encoder } from "@x/mcp";
+ *
+ * class Money {
+ *   constructor(readonly cents: number, readonly currency: string) {}
+ * }
+ * const money: Encoder = {
+ *   test: (value) => value instanceof Money,
+ *   encode: ({ cents, currency }: Money) => `${(cents / 100).toFixed(2)} ${currency}`,
+ * };
+ * export default createServer({ name: "shop", version: "1.0.0", encoders: [money] });
+ * ```
+ */
+export interface Encoder {
+  /** Tests whether this encoder converts a value. It gets no strings, numbers, booleans, `null` and `undefined`. */
+  readonly test: (value: unknown) => boolean;
+  /** Converts a value that passed the test to any value that a handler may return. It is synchronous. */
+  readonly encode: (value: never) => unknown;
+}
+
+/** Guards and encoders of all handlers of a server. */
+export interface Filters {
+  readonly guards?: HandlerGuards;
+  readonly encoders?: readonly Encoder[];
+}
+
+/** Runs a handler, and returns its value as the guards and encoders leave it. */
+export type Filter = (run: () => unknown, ctx: Context<never>) => Promise<unknown>;
+
+/** Guards, without type parameters. */
+export interface HandlerGuards {
+  readonly input?: readonly ((input: never, ctx: Context<never>) => unknown)[];
+  readonly output?: readonly ((output: never, ctx: Context<never>) => unknown)[];
+}
+
+/** The names of {@linkcode Guards}. */
+export const GUARDS: KnownOptions<keyof Guards> = {
+  names: { input: "functions", output: "functions" },
+  hints: { before: "input", after: "output" },
+};
+
+/** The rule of the option `encoders`. */
+export const ENCODERS: OptionRule = {
+  findProblem(value) {
+    const isEncoder = (each: unknown) =>
+      [Object(each).test, Object(each).encode].every((part) => typeof part === "function");
+    if (!Array.isArray(value)) return "is not a list; it must be a list of encoders";
+    if (!Array.from(value).every(isEncoder)) {
+      return "holds something without test() and encode(); each encoder needs both";
+    }
+  },
+};

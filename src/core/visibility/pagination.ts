@@ -1,0 +1,108 @@
+/**
+ * Serves lists page by page.
+ *
+ * @see specification/2026-07-28/server/utilities/pagination
+ * @module
+ */
+import type { Result } from "../../protocol/jsonrpc.ts";
+import { lazy } from "../../protocol/promises.ts";
+import type { Call } from "../call/call.ts";
+import type { FeatureParts } from "./feature_parts.ts";
+import type { Cursors } from "./cursors.ts";
+import { isAllowed, type Runner } from "./feature.ts";
+import type { Allow } from "../call/context.ts";
+
+/** An entry of a list. */
+export interface Entry {
+  /** Key of the entry, unique within the list. */
+  readonly key: string;
+  /** Returns the entry as clients see it. */
+  readonly wire: (core: FeatureParts) => object;
+  readonly allow?: Allow;
+  /** Returns the entry for one caller. Returns `undefined` if this caller may not see it. */
+  readonly vary?: (call: Call, core: FeatureParts) => Promise<Entry | undefined>;
+}
+
+/** Number of different selections of one list that are kept. */
+const MAX_SELECTIONS = 16;
+
+/**
+ * Creates the method of a list. Each page is built once, and is the same object until handlers change, so that it is
+ * encoded once. Callers who may see the same entries of a list on one page get the same object too.
+ */
+export function createList(
+  name: string,
+  entries: readonly Entry[],
+  core: FeatureParts,
+  hasPrivateCursors: boolean = isPrivate(entries),
+): Runner {
+  const cursors = openCursors(core, name, hasPrivateCursors);
+  const places = new Map(entries.map(({ key }, place) => [key, place]));
+  const pages = new Map<number, Result | Promise<Result>>();
+  /** Whole lists by the entries on them, the least recently requested first. */
+  const selections = new Map<string, Result>();
+  const isPublic = !isPrivate(entries);
+  const scope = isPublic ? core.cacheScope : "private";
+
+  function toPage(from: number, visible: readonly Entry[], call: Call): Result | Promise<Result> {
+    const items = visible.slice(from, from + core.limits.calls.pageItems);
+    const page = { [name]: items.map(({ wire }) => wire(core)) };
+    const last = from + items.length < visible.length ? items.at(-1) : undefined;
+    if (!last) return page;
+    return cursors().then(async (cursors) => ({ ...page, nextCursor: await cursors.write(last.key, call) }));
+  }
+
+  // Cursors hold a position in the full list, so that pages do not shift with the visible entries.
+  async function toVisiblePage(from: number, call: Call): Promise<Result> {
+    const shown = await Promise.all(
+      entries.slice(from).map(async (entry) => {
+        const { allow, vary } = entry;
+        if (await isAllowed(allow, call, core)) return vary ? await vary(call, core) : entry;
+      }),
+    );
+    const visible = shown.filter((entry) => entry !== undefined);
+    // A page with a cursor belongs to one caller, a varied entry may differ each time, and middleware changes pages.
+    const isSingle = from > 0 || visible.length > core.limits.calls.pageItems || core.hasMiddleware;
+    if (isSingle || entries.some(({ vary }) => vary)) return toPage(0, visible, call);
+    const key = shown.map((entry) => entry ? "1" : "0").join("");
+    const page = selections.get(key) ?? await toPage(0, visible, call);
+    selections.delete(key);
+    selections.set(key, page);
+    const [oldest] = selections.size > MAX_SELECTIONS ? selections.keys() : [];
+    if (oldest !== undefined) selections.delete(oldest);
+    return page;
+  }
+
+  function toPublicPage(from: number, call: Call): Result | Promise<Result> {
+    const known = pages.get(from);
+    if (known) return known;
+    const page = toPage(from, entries, call);
+    // Middleware may change the page, so it is not shared.
+    if (core.hasMiddleware) return page;
+    pages.set(from, page);
+    if (page instanceof Promise) page.then((page) => pages.set(from, page));
+    return page;
+  }
+
+  const toPageFrom = isPublic ? toPublicPage : toVisiblePage;
+
+  async function toNextPage(call: Call): Promise<Result> {
+    const loaded = await cursors();
+    const place = places.get(await loaded.read(call) ?? "");
+    if (place === undefined) throw loaded.refuse(call);
+    return await toPageFrom(place + 1, call);
+  }
+
+  const run = (call: Call) => call.params.cursor === undefined ? toPageFrom(0, call) : toNextPage(call);
+
+  return { run, cache: { ttlMs: core.ttlMs, scope } };
+}
+
+function isPrivate(entries: readonly Entry[]): boolean {
+  return entries.some(({ allow, vary }) => allow || vary);
+}
+
+/** Creates a function that loads the cursors of a list on first use. Most lists have one page and need none. */
+export function openCursors(core: FeatureParts, list: string, isPrivate: boolean): () => Promise<Cursors> {
+  return lazy(async () => new (await import("./cursors.ts")).Cursors(core, list, isPrivate));
+}

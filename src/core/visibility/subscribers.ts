@@ -1,0 +1,70 @@
+/**
+ * Counts the subscribers of each URI, and calls the provider of the URI for the first and the last one.
+ *
+ * @module
+ */
+import type { ChangeNotifier } from "../call/context.ts";
+import type { Reporter } from "../call/observer.ts";
+
+/** Functions of a provider that are called when a URI gets its first subscriber and when it loses its last one. */
+export interface SubscriptionHooks {
+  /** Called for the first subscriber of a URI. */
+  readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
+  /** Called when the last subscriber of a URI has left. */
+  readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
+}
+
+/** A URI that has, or had, a subscriber. */
+interface Entry {
+  readonly hooks: SubscriptionHooks;
+  count: number;
+  /** Whether `subscribe` was called last. */
+  isOn: boolean;
+  /** Whether a function of the provider runs. */
+  isBusy: boolean;
+}
+
+/** The subscribers of a server whose URIs have a provider with hooks. */
+export class Subscribers {
+  readonly #core: Reporter;
+  readonly #server: ChangeNotifier;
+  readonly #entries = new Map<string, Entry>();
+
+  /** Creates an empty set of subscribers. */
+  constructor(core: Reporter, server: ChangeNotifier) {
+    this.#core = core;
+    this.#server = server;
+  }
+
+  /** Adds a subscriber of a URI. Returns the function that removes it, which must be called once. */
+  add(uri: string, hooks: SubscriptionHooks): () => void {
+    const known = this.#entries.get(uri);
+    // A provider may have been replaced while its URI has subscribers.
+    const entry = known?.hooks === hooks ? known : { hooks, count: 0, isOn: false, isBusy: false };
+    this.#entries.set(uri, entry);
+    entry.count++;
+    this.#settle(uri, entry);
+    return () => {
+      entry.count--;
+      this.#settle(uri, entry);
+    };
+  }
+
+  // One call at a time, so that `unsubscribe` never overtakes a `subscribe` that takes time. Subscribers that come and
+  // go meanwhile cause no calls.
+  async #settle(uri: string, entry: Entry): Promise<void> {
+    if (entry.isBusy) return;
+    entry.isBusy = true;
+    while (entry.isOn !== entry.count > 0) {
+      entry.isOn = !entry.isOn;
+      const { hooks } = entry;
+      try {
+        await (entry.isOn ? hooks.subscribe?.(uri, this.#server) : hooks.unsubscribe?.(uri, this.#server));
+      } catch (error) {
+        this.#core.report(error, { subject: uri });
+      }
+    }
+    entry.isBusy = false;
+    if (!entry.count && this.#entries.get(uri) === entry) this.#entries.delete(uri);
+  }
+}

@@ -7,7 +7,7 @@ import { McpError, quote } from "../protocol/errors.ts";
 import type { ResourceContents } from "../protocol/types.ts";
 import { Call, type CallHost, type Carrier, type Deferred } from "./call/call.ts";
 import type { Core } from "./core.ts";
-import { ExactDeadline } from "./call/deadline.ts";
+import { startDeadline } from "./call/deadline.ts";
 import type { Method } from "./visibility/feature.ts";
 import { InFlight } from "./call/in_flight.ts";
 import { requireCapabilities } from "./call/question.ts";
@@ -42,10 +42,10 @@ export async function readInner(
   if (!method) throw McpError.resourceNotFound(uri);
   const request = { kind: "request" as const, id, method: "resources/read", params: { uri }, weight: 0 };
   const call = new Call(toCarrier(outer, uri, depth), link, request, client, new InFlight());
-  call.asks = outer.asks;
+  call.inheritQuestions(outer);
   const { promise: cancelled, reject } = Promise.withResolvers<never>();
   cancelled.catch(() => {});
-  call.onCancel = () => reject(call.error ?? call.reason);
+  call.whenCancelled(() => reject(call.error ?? call.reason));
   const onAbort = () => call.cancel(outer.reason);
   outer.signal.addEventListener("abort", onAbort);
   if (outer.signal.aborted) onAbort();
@@ -62,7 +62,7 @@ export async function readInner(
       : runner.run(call);
     // The limits of the resource set it when they start to run.
     const { timeoutMs = Infinity } = call;
-    if (timeoutMs !== Infinity) call.deadline = new ExactDeadline(call, core.ticker, timeoutMs);
+    if (timeoutMs !== Infinity) startDeadline(call, core.ticker, timeoutMs);
     return await result;
   };
   try {
@@ -72,7 +72,7 @@ export async function readInner(
   } finally {
     outer.signal.removeEventListener("abort", onAbort);
     call.deadline?.stop();
-    call.ended = true;
+    call.end();
   }
 }
 

@@ -19,11 +19,8 @@ export async function recheck(call: Call, core: Core, registry: Registry): Promi
   if (core.prepare) await core.prepare();
   const method = registry.methods.get(call.method);
   if (!method) throw toUnknownMethod(call.method);
-  const { asks } = call;
   // As in the first lookup, `allow` cannot ask the client.
-  call.asks = false;
-  const { scopes, needs } = await find(call, method, core);
-  call.asks = asks;
+  const { scopes, needs } = await call.withoutQuestions(() => find(call, method, core));
   if (scopes) requireScopes(core, call, scopes);
   if (needs) requireCapabilities(call.client.capabilities, needs, "run the call");
 }

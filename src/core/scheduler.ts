@@ -13,7 +13,7 @@ import { compose, type Middleware } from "./call/middleware.ts";
 import type { InFlight } from "./call/in_flight.ts";
 import type { Limits } from "./capacity/limits.ts";
 import { LIMITS } from "./capacity/limits.ts";
-import { ExactDeadline } from "./call/deadline.ts";
+import { startDeadline } from "./call/deadline.ts";
 import type { Sweep } from "./capacity/timers.ts";
 
 /**
@@ -311,7 +311,7 @@ export class Scheduler implements Executor {
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
     // Fast path: one sweep finds the calls that exceed the default, which are rare. A timeout per call takes a clock.
-    if (timeoutMs !== DEFAULT_MS) { if (timeoutMs !== Infinity) this.#startTimeout(call, timeoutMs); }
+    if (timeoutMs !== DEFAULT_MS) { if (timeoutMs !== Infinity) startDeadline(call, this.#core.ticker, timeoutMs); }
     else if (!this.#isAging) this.#startAging();
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     let isOpen = true;
@@ -362,10 +362,6 @@ export class Scheduler implements Executor {
     account.leave(call.weight);
     account.finish();
     this.#next(account);
-  }
-
-  #startTimeout(call: Call, timeoutMs: number): void {
-    call.deadline = new ExactDeadline(call, this.#core.ticker, timeoutMs);
   }
 
   #startAging(): void {

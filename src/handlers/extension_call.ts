@@ -85,19 +85,19 @@ class Layer {
       request,
       client,
     );
-    this.#inner.asks = outer.asks;
-    this.#inner.timeoutMs = outer.timeoutMs;
+    this.#inner.inheritQuestions(outer);
+    this.#inner.limitTime(outer.timeoutMs);
     const { id, options: { required } } = attribute;
     const settings = client.capabilities.extensions?.[id];
     if (isObject(settings) && (carrier.hasResultTypes || !attribute.hasMethods)) this.#declared = settings;
     else if (required) requireCapabilities({}, [`extensions.${id}`], "run the call");
     // Not `outer` itself, which would stay in memory as long as the handler runs.
     const { onRun } = outer;
-    this.#inner.onRun = () => {
+    this.#inner.whenRun(() => {
       this.#started.resolve();
       onRun?.();
-    };
-    this.#inner.onCancel = () => this.#ended.reject(this.#inner.reason);
+    });
+    this.#inner.whenCancelled(() => this.#ended.reject(this.#inner.reason));
     this.#ended.promise.catch(() => {});
     this.#running.promise.catch(() => {});
   }
@@ -124,7 +124,7 @@ class Layer {
         if (this.#isPending) {
           inner.cancel(new DOMException("Cannot go on: the response was sent; call detach() before", "AbortError"));
         }
-        inner.ended = true;
+        inner.end();
       }
     }
   }

@@ -148,7 +148,7 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
     }
     : (call) => runner.run(call);
   const within: RunWithin = (call, runner, executor) => {
-    call.timeoutMs = options.timeoutMs;
+    call.limitTime(options.timeoutMs);
     const begin = (runner: Runner) =>
       extensions?.run
         ? extensions.run(call, runner, executor)

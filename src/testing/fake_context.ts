@@ -134,7 +134,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   const meta = { progressToken: "fake", ...isObject(params._meta) ? params._meta : {} };
   const request = { kind: "request" as const, id: 1, method, params: { ...params, _meta: meta }, weight: 0 };
   const call = new Call(makeCarrier(options, rounds, records), makeLink(options), request, { ...CLIENT, ...client });
-  call.asks = /^(tools\/call|prompts\/get|resources\/read)$/.test(method);
+  if (/^(tools\/call|prompts\/get|resources\/read)$/.test(method)) call.allowQuestions();
   if (signal?.aborted) call.cancel(signal.reason);
   else signal?.addEventListener("abort", () => call.cancel(signal.reason), { once: true });
   // Works when destructured.

@@ -153,6 +153,17 @@ const samples: readonly Sample[] = [
   { path: "src/core/a.ts", source: `// @ts-ignore\nconst a = b as string;`, rule: "cast-reason", line: 2 },
   { path: "src/core/a.ts", source: `const a = <string> b;`, rule: "cast-reason" },
   { path: "src/core/a.ts", source: `import { a as b } from "./b.ts";` },
+  // fields of calls
+  { path: "src/limits/a.ts", source: `call.timeoutMs = 1;`, rule: "call-field" },
+  { path: "src/core/recheck.ts", source: `call.asks ??= true;`, rule: "call-field" },
+  { path: "src/handlers/a.ts", source: `this.#inner.onRun = () => {};`, rule: "call-field" },
+  { path: "src/worker/a.ts", source: `outer.weight++;`, rule: "call-field" },
+  { path: "src/worker/a.ts", source: `delete this.#call.inputs;`, rule: "call-field" },
+  { path: "src/testing/a.ts", source: `sessionCall["asks"] = true;`, rule: "call-field" },
+  { path: "src/core/scheduler.ts", source: `call.onCancel = () => {};` },
+  { path: "src/core/call/deadline.ts", source: `call.deadline = undefined;` },
+  { path: "src/eras/legacy/a.ts", source: `session.call = call.id;` },
+  { path: "src/eras/legacy/a.ts", source: `call.whenCancelled(() => {});` },
 ];
 
 for (const { path, source, rule, line = 1 } of samples) {

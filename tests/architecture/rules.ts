@@ -198,6 +198,28 @@ const castReason = rule((context) => {
   };
 });
 
+/** The files that are the core of a call, and its eras. They alone write its fields. */
+const callFiles = ["src/core/call/", "src/eras/", "src/core/pipeline.ts", "src/core/scheduler.ts"];
+
+/** Other files ask a call by its methods, whose names state why it changes. A call is known by its name. */
+const callField = rule((context) => {
+  if (!context.filename.startsWith("src/") || callFiles.some((start) => context.filename.startsWith(start))) return {};
+  const check = (node: Deno.lint.Node) => {
+    if (node.type !== "MemberExpression") return;
+    const { object } = node;
+    const named = object.type === "MemberExpression" ? object.property : object;
+    const name = named.type === "Identifier" || named.type === "PrivateIdentifier" ? named.name : "";
+    if (/(call|^inner|^outer)$/i.test(name)) context.report({ node, message: `writes a field of ${name}` });
+  };
+  return {
+    AssignmentExpression: ({ left }) => check(left),
+    UpdateExpression: ({ argument }) => check(argument),
+    UnaryExpression({ operator, argument }) {
+      if (operator === "delete") check(argument);
+    },
+  };
+});
+
 const plugin: Deno.lint.Plugin = {
   name: "rooms",
   rules: {
@@ -208,6 +230,7 @@ const plugin: Deno.lint.Plugin = {
     "runtime-global": runtimeGlobal,
     "any-type": anyType,
     "cast-reason": castReason,
+    "call-field": callField,
   },
 };
 

@@ -311,6 +311,42 @@ export class Call implements ServiceCall, Cancellable {
     this.asks = true;
   }
 
+  /** The handler may ask the client if that of `outer` may, whose client it asks. */
+  inheritQuestions({ asks }: Call): void {
+    this.asks = asks;
+  }
+
+  /** Runs something that cannot ask the client, such as `allow`. */
+  async withoutQuestions<T>(run: () => Promise<T>): Promise<T> {
+    const { asks } = this;
+    this.asks = false;
+    try {
+      return await run();
+    } finally {
+      this.asks = asks;
+    }
+  }
+
+  /** Limits the time of the handler to `ms`, or to the default of the server. */
+  limitTime(ms: number | undefined): void {
+    this.timeoutMs = ms;
+  }
+
+  /** Calls `run` when the input is valid and the handler starts. */
+  whenRun(run: () => void): void {
+    this.onRun = run;
+  }
+
+  /** Calls `run` once if the call is cancelled. */
+  whenCancelled(run: () => void): void {
+    this.onCancel = run;
+  }
+
+  /** Ends a call that the scheduler does not end, such as a subscription. From here on, it sends nothing. */
+  end(): void {
+    this.ended = true;
+  }
+
   /** Turns the call into a subscription, which holds no slot and no longer needs its parameters. */
   subscribe(): void {
     this.isSubscription = true;

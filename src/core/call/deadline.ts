@@ -6,15 +6,18 @@
 import type { Call, Deadline } from "./call.ts";
 import type { Ticker, Timeout } from "../capacity/timers.ts";
 
-/** The timeout of a call, which stands still while the client is asked. */
-export class ExactDeadline implements Deadline {
+/** Cancels a call after `ms`. The time stands still while the client is asked. */
+export function startDeadline(call: Call, ticker: Ticker, ms: number): void {
+  call.deadline = new ExactDeadline(call, ticker, ms);
+}
+
+class ExactDeadline implements Deadline {
   readonly #call: Call;
   readonly #ticker: Ticker;
   readonly #ms: number;
   #left: number;
   #timeout?: Timeout;
 
-  /** Starts the timeout of a call. */
   constructor(call: Call, ticker: Ticker, ms: number) {
     this.#call = call;
     this.#ticker = ticker;

@@ -183,7 +183,7 @@ class Subscription {
   open(granted: Params, ended: (result: Result | undefined) => void): void {
     const { id, inFlight, link } = this.#call;
     this.#ended = ended;
-    this.#call.onCancel = () => this.#end(this.#call.reason === SHUTDOWN ? {} : undefined);
+    this.#call.whenCancelled(() => this.#end(this.#call.reason === SHUTDOWN ? {} : undefined));
     inFlight.add(this.#call);
     this.#announce("opened");
     const { principal, http } = link;
@@ -246,7 +246,7 @@ class Subscription {
     this.#announce("ended", isByServer ? "closing" : observed?.why ?? "disconnected");
     this.#engine.changes.listeners.delete(this.#onChange);
     this.#call.inFlight.remove(this.#call);
-    this.#call.ended = true;
+    this.#call.end();
     this.#ended?.(result);
     this.#ended = undefined;
   }

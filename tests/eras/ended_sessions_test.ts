@@ -40,7 +40,7 @@ function open(options: Partial<ServerOptions> = {}): Server {
 
 async function send(
   { server, address, principal }: Client,
-  message: Json | undefined,
+  message: Json | readonly Json[] | undefined,
   id?: string,
   method = message ? "POST" : "DELETE",
 ): Promise<Response> {
@@ -49,15 +49,15 @@ async function send(
     accept: "application/json, text/event-stream",
     ...id === undefined ? {} : { "mcp-session-id": id },
   };
-  const body = message && JSON.stringify({ jsonrpc: "2.0", ...message });
+  const body = message && JSON.stringify(Array.isArray(message) ? message : { jsonrpc: "2.0", ...message });
   return await server.fetch(new Request("http://localhost/mcp", { method, headers, body }), {
     ...address === undefined ? {} : { remoteAddr: { hostname: address } },
     ...principal === undefined ? {} : { principal: { id: principal } },
   });
 }
 
-async function begin(client: Client): Promise<string> {
-  const response = await send(client, hello);
+async function begin(client: Client, message: Json = hello): Promise<string> {
+  const response = await send(client, message);
   assertEquals(response.status, 200, await response.text());
   return response.headers.get("mcp-session-id") ?? "";
 }
@@ -157,7 +157,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     const server = start({ clock });
     const address = "192.0.2.1";
     const clients = [{ server, address }, { server, address, principal: "ada" }, { server, address, principal: "bob" }];
-    const ids = await Promise.all(clients.map(begin));
+    const ids = await Promise.all(clients.map((client) => begin(client)));
     await clock.advance(120_000);
     await flood(clients[2], 300);
     assertEquals(await Promise.all(clients.map((client, i) => use(client, ids[i]))), [200, 200, 404]);
@@ -181,6 +181,39 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     }
     assertEquals([await use(nat, used), await use(ada, idle)], [200, 200]);
     for (const [client, id] of ended) assertEquals(await use(client, id), 404);
+    await server.close();
+  });
+
+  Deno.test(`a stream of a batch whose session ends carries the replies of the batch before it ends (${title})`, async () => {
+    let isEnding: Promise<number> | undefined;
+    const held = tool({
+      name: "held",
+      async run(_input, { log, signal }) {
+        log.info("starts");
+        await until(() => signal.aborted, "the call is aborted");
+      },
+    });
+    // A batch gives other requests a turn after 20 ms. The session ends in it, before the last message of the batch runs.
+    const last = tool({
+      name: "last",
+      run() {
+        isEnding = end(client, id);
+        for (const since = performance.now(); performance.now() - since < 25;);
+        return "";
+      },
+    });
+    const server = start({ handlers: [held, last] });
+    const client = { server };
+    const id = await begin(client, { ...hello, params: { ...hello.params, protocolVersion: "2025-03-26" } });
+    const call = (id: number, name: string) => ({ jsonrpc: "2.0", id, method: "tools/call", params: { name } });
+    const batch = [call(1, "held"), call(2, "last"), { jsonrpc: "2.0", ...ping, id: 3 }];
+    const response = await send(client, batch, id);
+    assertEquals(response.headers.get("content-type"), "text/event-stream");
+    const text = await response.text();
+    assertEquals(await isEnding, 204);
+    assertStringIncludes(text, "starts");
+    assertStringIncludes(text, "Cannot finish the call: the session has ended");
+    for (const id of [1, 2, 3]) assertStringIncludes(text, `"id":${id},`);
     await server.close();
   });
 

@@ -16,6 +16,8 @@ import { readEventId, STREAM_NAME_LENGTH, toEventId } from "./event_ids.ts";
 /** Delay in milliseconds before a client should reconnect. */
 const RETRY_MS = 1000;
 
+const ENDED = "Cannot open the stream: the session has ended";
+
 function toUnknown(): McpError {
   return new McpError(INVALID_REQUEST, "Cannot resume the stream: events after Last-Event-ID are no longer kept");
 }
@@ -67,6 +69,11 @@ export class Stream implements WrittenStream {
 
   get last(): number {
     return this.first + this.events.length - 1;
+  }
+
+  /** Whether the reply that ends the stream is still to come. */
+  get isReplying(): boolean {
+    return !this.isOver && !this.isOwn && !this.isForeign;
   }
 
   /** Returns the texts of the events after a place. */
@@ -177,7 +184,8 @@ export class Streams {
    * keeps most drops its oldest events, so one busy session cannot evict those of another client.
    */
   keep(stream: Stream, text: string): void {
-    if (this.#isOver) return;
+    // The connection of a stream that was dropped may still be open.
+    if (!this.#streams.has(stream.name)) return;
     const { limits: { replay }, observer, ticker } = this.#core;
     const isKept = this.#hold(toBytes(text));
     // No event can be resumed from across a gap.
@@ -206,6 +214,7 @@ export class Streams {
 
   /** Serves a GET request: resumes a stream, or opens the session's own. Settles when the connection should close. */
   attach(link: Link, lastEvent: string | null): Promise<void> {
+    if (this.#isOver) throw new McpError(INVALID_REQUEST, ENDED);
     if (lastEvent !== null) return this.#resume(link, lastEvent);
     const own = this.#toOwn();
     return this.#open(own, link, Math.max(own.written, own.first - 1));
@@ -226,9 +235,13 @@ export class Streams {
     if (this.#events < before) this.#core.observing?.reach("replay.ms");
   }
 
-  /** Removes a stream that has ended and keeps no events. */
+  /** Removes a stream that has ended and keeps no events, or whose session has ended. */
   tidy(stream: Stream): void {
-    if (!stream.events.length && stream.isOver) this.#streams.delete(stream.name);
+    if (!stream.isOver || stream.events.length && !this.#isOver) return;
+    this.#streams.delete(stream.name);
+    if (!this.#isOver) return;
+    stream.disconnect();
+    if (!this.#streams.size) this.#held?.end();
   }
 
   /** Closes the connection of the session's own stream. */
@@ -236,16 +249,12 @@ export class Streams {
     this.#own?.disconnect();
   }
 
-  /** Closes all connections and drops all events. */
+  /** Closes all connections and drops all events. The stream of a call ends with the reply of the call. */
   end(): void {
     this.#isOver = true;
-    for (const stream of this.#streams.values()) {
-      if (this.#shared) stream.end();
-      stream.disconnect();
-    }
-    this.#streams.clear();
     this.#own = undefined;
-    this.#held?.end();
+    for (const stream of [...this.#streams.values()]) if (!stream.isReplying) stream.end();
+    if (!this.#streams.size) this.#held?.end();
   }
 
   #resume(link: Link, lastEvent: string): Promise<void> {

@@ -369,13 +369,7 @@ export class Sessions {
     const text = "Cannot finish the call: the session has ended";
     const error = new McpError(INVALID_REQUEST, text);
     session.inFlight.cancelAll(new DOMException(text, "AbortError"), { error, why: "session" });
-    this.#endStreams(session);
-  }
-
-  // The responses of cancelled calls arrive some microtasks later.
-  async #endStreams({ streams }: HttpSession): Promise<void> {
-    for (let turns = 32; turns; turns--) await undefined;
-    streams.end();
+    session.streams.end();
   }
 
   // Several processes behind one address reject each other's sessions, which is an easy mistake to make.

@@ -43,9 +43,11 @@ export interface Pipe {
    * @internal
    */
   readonly ticker: Ticker;
-  /** Whether any call is running. */
-  readonly isBusy: boolean;
-  /** Ends subscriptions. Settles when no call is running. */
+  /** Number of messages whose reply is not written yet. */
+  readonly unanswered: number;
+  /** Settles when at most `count` messages are unanswered. */
+  untilAnswered(count: number): Promise<void>;
+  /** Ends subscriptions. Settles when every message is answered. */
   idle(): Promise<void>;
   /** Cancels all calls. Nothing is written from now on. */
   close(): void;
@@ -128,6 +130,12 @@ export function openPipe(server: PipeServer, options: PipeOptions): Pipe {
   throw new TypeError("Cannot open a channel: this is not a server; use what createServer() returns");
 }
 
+/** Something that waits until at most `count` messages are unanswered. */
+interface Waiting {
+  readonly count: number;
+  readonly resolve: () => void;
+}
+
 /** An open channel, which is the link of all its messages. */
 class Channel implements Pipe, Link {
   readonly transport: TransportName;
@@ -141,11 +149,11 @@ class Channel implements Pipe, Link {
   #reportEnd?: (why: "disconnected") => void;
   /** The account of a client that is not known otherwise. */
   readonly #own: Account;
-  readonly #idlers: (() => void)[] = [];
+  /** What waits for a number of unanswered messages. There are fewer of them than unanswered messages. */
+  #waiting: Waiting[] = [];
   readonly #losers: (() => void)[] = [];
-  isBusy = false;
+  unanswered = 0;
   #isOpen = true;
-  #busy = 0;
   #room?: Promise<void>;
 
   constructor({ engine, era }: Served, { write, principal, account, transport = "memory" }: PipeOptions) {
@@ -195,7 +203,12 @@ class Channel implements Pipe, Link {
 
   idle(): Promise<void> {
     this.inFlight.endSubscriptions();
-    return this.#busy ? new Promise((resolve) => this.#idlers.push(resolve)) : Promise.resolve();
+    return this.untilAnswered(0);
+  }
+
+  untilAnswered(count: number): Promise<void> {
+    if (this.unanswered <= count) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push({ count, resolve }));
   }
 
   close(): void {
@@ -250,8 +263,7 @@ class Channel implements Pipe, Link {
       return this.#answer(fail(error));
     }
     if (!(reply instanceof Promise)) return this.#finish(reply);
-    this.#busy++;
-    this.isBusy = true;
+    this.unanswered++;
     reply.then((reply) => this.#end(reply), (error) => this.#end({ text: fail(error) }));
   }
 
@@ -262,9 +274,14 @@ class Channel implements Pipe, Link {
 
   #end(reply: Reply): void {
     this.#finish(reply);
-    if (--this.#busy) return;
-    this.isBusy = false;
-    if (this.#idlers.length) this.#idlers.splice(0).forEach((idle) => idle());
+    this.unanswered--;
+    if (this.#waiting.length) this.#resume();
+  }
+
+  #resume(): void {
+    const isDone = ({ count }: Waiting) => this.unanswered <= count;
+    for (const { resolve } of this.#waiting.filter(isDone)) resolve();
+    this.#waiting = this.#waiting.filter((each) => !isDone(each));
   }
 
   #finish({ text, onWritten }: Reply): void {

@@ -343,7 +343,7 @@ class SocketConnection {
 
   /** Closes the socket for another client. Returns `false` if calls are running. */
   drop(): boolean {
-    if (this.#pipe.isBusy) return false;
+    if (this.#pipe.unanswered) return false;
     this.#socket.close(TRY_LATER, "other clients need the place");
     this.close();
     return true;

@@ -59,7 +59,7 @@ export async function enter(
 function toPipe(receive: Pipe["receive"], close: () => void): Pipe {
   const idle = () => Promise.resolve();
   // The test kit uses nothing else of a pipe.
-  return { receive, close, idle, reject: () => undefined, lineBytes: Infinity, isBusy: false } as unknown as Pipe;
+  return { receive, close, idle, reject: () => undefined, lineBytes: Infinity, unanswered: 0 } as unknown as Pipe;
 }
 
 function openSocket(server: SseServer, name: typeof CALLERS[number], write: (text: string) => unknown): Pipe {

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes 
 import { createServer, tool } from "../../mod.ts";
 import { connect } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
-import { textOf, turn, until } from "../support/behaviour.ts";
+import { gate, textOf, turn, until } from "../support/behaviour.ts";
 import { startTalk, toServer } from "../support/stdio_talk.ts";
 
 const file = new URL("../support/stdio_server.ts", import.meta.url);
@@ -146,9 +146,21 @@ Deno.test("the server stops reading from a client that does not read its respons
   assertEquals([asked, written > 200_000_000], [201, true]);
 });
 
-Deno.test("of many calls in one chunk only some run ahead of a reader that stalls", async () => {
+for (const turns of [0, 200]) {
+  Deno.test(`of many calls in one chunk only some run ahead of a reader that stalls, after ${turns} microtasks`, () =>
+    stall(turns));
+}
+
+async function stall(turns: number): Promise<void> {
   let runs = 0;
-  const big = tool({ name: "big", run: () => "x".repeat(1_000_000 + runs++) });
+  const big = tool({
+    name: "big",
+    run: async () => {
+      const text = "x".repeat(1_000_000 + runs++);
+      for (let i = 0; i < turns; i++) await undefined;
+      return text;
+    },
+  });
   const server = createServer({ name: "here", version: "1.0.0", handlers: [big] });
   const { promise: room, resolve: read } = Promise.withResolvers<void>();
   let size = 0;
@@ -164,6 +176,22 @@ Deno.test("of many calls in one chunk only some run ahead of a reader that stall
   await serving;
   assertEquals(runs, 60);
   assert(size > 60_000_000);
+  await server.close();
+}
+
+Deno.test("messages that wait for later ones do not stop the reader", async () => {
+  const { pass, open } = gate();
+  let running = 0;
+  const wait = tool({ name: "wait", run: () => pass.then(() => void running++) });
+  const go = tool({ name: "go", run: open });
+  const server = createServer({ name: "here", version: "1.0.0", handlers: [wait, go] });
+  const chunk = utf8.encode(
+    [...Array.from({ length: 100 }, (_, i) => call(i, "wait")), call(100, "go")].map((line) => line + "\n").join(""),
+  );
+  let written = "";
+  const output = (bytes: Uint8Array) => Promise.resolve(void (written += new TextDecoder().decode(bytes)));
+  await serveStdio(server, { input: new Blob([chunk]).stream(), output });
+  assertEquals([running, written.split("\n").length], [100, 102]);
   await server.close();
 });
 

@@ -184,7 +184,7 @@ class SseStreams {
     const account = parts.account(caller);
     const recheck = seen?.toRecheck?.(principal);
     const place = account.openStream(() => {
-      if (pipe.isBusy) return false;
+      if (pipe.unanswered) return false;
       end();
       return true;
     });

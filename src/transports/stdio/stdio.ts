@@ -89,12 +89,15 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
     if (container) await Promise.race(signal ? [container.ready(), aborted(signal)] : [container.ready()]);
     while (true) {
       const { done, value } = await reader.read();
-      let count = 0;
+      let slow = pipe.unanswered;
       for (const line of done ? lines.end() : lines.push(value)) {
         const wait = "problem" in line ? pipe.reject(line.problem) : pipe.receive(line.text);
         if (wait) await wait;
         // Messages from one chunk must not all start before the first response shows whether the client reads.
-        else if (pipe.isBusy && ++count % 4 === 0) await rest();
+        else if (pipe.unanswered >= slow + Math.max(AHEAD, slow / 4)) {
+          await untilAnswered(pipe, slow);
+          slow = pipe.unanswered;
+        }
       }
       if (done) break;
     }
@@ -120,9 +123,21 @@ function aborted(signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 }
 
-/** Waits long enough for calls that need no I/O to end. */
-async function rest(): Promise<void> {
-  for (let turns = 32; turns; turns--) await undefined;
+/**
+ * Number of messages that start before the reader waits for their replies. If many wait for I/O, it is a quarter of them,
+ * because turns of the event loop cost a third of such a call.
+ */
+const AHEAD = 4;
+
+/**
+ * Waits until at most `count` messages are unanswered, or until the event loop has turned. A message without a reply then
+ * waits for I/O, perhaps for the next message.
+ */
+async function untilAnswered(pipe: Pipe, count: number): Promise<void> {
+  const { promise: turned, resolve } = Promise.withResolvers<void>();
+  const turn = setImmediate(resolve);
+  await Promise.race([pipe.untilAnswered(count), turned]);
+  clearImmediate(turn);
 }
 
 /** Number of unwritten characters above which calls wait. */

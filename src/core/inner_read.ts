@@ -4,13 +4,14 @@
  * @module
  */
 import { McpError, quote } from "../protocol/errors.ts";
+import type { Params } from "../protocol/jsonrpc.ts";
 import type { ResourceContents } from "../protocol/types.ts";
-import { Call, type CallHost, type Carrier, type Deferred } from "./call/call.ts";
+import { Call, type CallHome, type CallHost, type Deferred } from "./call/call.ts";
 import type { Core } from "./core.ts";
 import { startDeadline } from "./call/deadline.ts";
 import type { Method } from "./visibility/feature.ts";
 import { InFlight } from "./call/in_flight.ts";
-import { requireCapabilities } from "./call/question.ts";
+import { type Question, requireCapabilities } from "./call/question.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { requireScopes } from "./call/scopes.ts";
 
@@ -34,15 +35,13 @@ export async function readInner(
   uri: string,
   { core, scheduler, method }: ReadParts,
 ): Promise<readonly ResourceContents[]> {
-  const { client, id, link } = outer;
+  const { client } = outer;
   const depth = (outer.host.readDepth ?? 0) + 1;
   if (depth > MAX_DEPTH) {
     throw new Error(`Cannot read ${quote(uri)}: resources read each other more than ${MAX_DEPTH} levels deep`);
   }
   if (!method) throw McpError.resourceNotFound(uri);
-  const request = { kind: "request" as const, id, method: "resources/read", params: { uri }, weight: 0 };
-  const call = new Call(toCarrier(outer, uri, depth), link, request, client, new InFlight());
-  call.inheritQuestions(outer);
+  const call = new InnerRead(outer, uri, depth);
   const { promise: cancelled, reject } = Promise.withResolvers<never>();
   cancelled.catch(() => {});
   call.whenCancelled(() => reject(call.error ?? call.reason));
@@ -76,9 +75,39 @@ export async function readInner(
   }
 }
 
-/** Messages of the read go to the client of the outer call. Its progress is dropped, because it has no token. */
-function toCarrier(outer: Call, uri: string, depth: number): Carrier {
-  const { carrier } = outer;
+/** A read by a handler. Its messages go to the client of the outer call. Its progress is dropped, because it has no token. */
+class InnerRead extends Call {
+  readonly #outer: Call;
+  readonly #uri: string;
+
+  constructor(outer: Call, uri: string, depth: number) {
+    const { client, id, link } = outer;
+    const request = { kind: "request" as const, id, method: "resources/read", params: { uri }, weight: 0 };
+    super(toHome(outer, uri, depth), link, request, client, new InFlight());
+    this.#outer = outer;
+    this.#uri = uri;
+    this.inheritQuestions(outer);
+  }
+
+  override get isAsking(): boolean {
+    return this.#outer.isAsking;
+  }
+
+  notify(method: string, params: Params): Promise<void> | undefined {
+    return this.#outer.notify(method, params);
+  }
+
+  // Several resources may ask under the same key.
+  askClient(key: string, question: Question): Promise<unknown> {
+    return this.#outer.askClient(`${this.#uri} ${key}`, question);
+  }
+
+  makeOnce(key: string, make: () => unknown): Promise<unknown> {
+    return this.#outer.makeOnce(`${this.#uri} ${key}`, make);
+  }
+}
+
+function toHome(outer: Call, uri: string, depth: number): CallHome {
   const host: CallHost = Object.create(outer.host, {
     // Deferred work belongs to the call that the scheduler ends.
     defer: { value: (_inner: Call, run: Deferred) => outer.host.defer(outer, run) },
@@ -86,14 +115,5 @@ function toCarrier(outer: Call, uri: string, depth: number): Carrier {
     readDepth: { value: depth },
     reruns: { value: undefined },
   });
-  return {
-    host,
-    notify: (_inner, method, params) => carrier.notify(outer, method, params),
-    // Several resources may ask under the same key.
-    ask: (_inner, key, question) => carrier.ask(outer, `${uri} ${key}`, question),
-    once: (_inner, key, make) => carrier.once(outer, `${uri} ${key}`, make),
-    isAsking: () => outer.isAsking,
-    session: () => outer.session,
-    subject: () => uri,
-  };
+  return { host, session: () => outer.session, subject: () => uri };
 }

@@ -8,11 +8,10 @@ import { isMcpError, type McpError } from "../protocol/errors.ts";
 import { type Id, type Request, type Result, toSuccess } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { HeaderParam } from "../schema/header_params.ts";
-import { Call, type Carrier, toTooLong } from "./call/call.ts";
+import { type Call, toTooLong } from "./call/call.ts";
 import type { ClientFacts } from "./call/context.ts";
 import type { Engine } from "./era.ts";
 import type { Method, Outcome, Runner } from "./visibility/feature.ts";
-import type { InFlight } from "./call/in_flight.ts";
 import type { HeaderReader, Link, Reply } from "./call/link.ts";
 import type { RequestReport } from "./call/observer.ts";
 import { requireCapabilities } from "./call/question.ts";
@@ -36,20 +35,16 @@ export interface Answered {
 
 /** What differs between the eras. */
 export interface Dialect {
-  /** Sends what the calls send. */
-  readonly carrier: Carrier;
-  /** The calls among which ids are unique. Defaults to those of the link. */
-  readonly inFlight?: InFlight;
   /** Finds a method that every handler has. */
   find(name: string): Method | undefined;
   /** Reads the facts about the client. Throws the error for the client. */
   read(message: Request, link: Link, method: Method | undefined): ClientFacts;
+  /** Creates the call of a request. */
+  open(message: Request, link: Link, client: ClientFacts): Call;
   /** Serves a method that no handler has, such as a subscription. Returns `undefined` if it does not know it either. */
   serve(call: Call): Reply | Promise<Reply> | undefined;
   /** Checks the parameters that clients repeat in HTTP headers. */
   checkParams?(call: Call, wanted: readonly HeaderParam[], headers: HeaderReader): Promise<void>;
-  /** Restores the answers that a call brings. Returns `undefined` if it brings none. */
-  restore?(call: Call): Promise<void> | undefined;
   /** Returns the name of the texts that calls like this one share. `undefined` if its text is its own. */
   toTextName(call: Call): string | undefined;
   /** Converts a result to the revision of the client. */
@@ -79,7 +74,7 @@ export class Pipeline {
     let call: Call | undefined;
     try {
       const client = dialect.read(message, link, method);
-      call = new Call(dialect.carrier, link, message, client, dialect.inFlight);
+      call = dialect.open(message, link, client);
       if (observed) call.observe(observed, method?.subject);
       const reply = core.admit
         ? this.#admit(dialect, call, method, core.admit(call))
@@ -129,7 +124,7 @@ export class Pipeline {
     if (runner.scopes) requireScopes(this.#engine.core, call, runner.scopes);
     if (runner.needs) requireCapabilities(call.client.capabilities, runner.needs, "run the call");
     runner.check?.(call);
-    const restoring = method.asks ? dialect.restore?.(call) : undefined;
+    const restoring = method.asks ? call.restore() : undefined;
     return restoring ? restoring.then(() => this.#schedule(dialect, found)) : this.#schedule(dialect, found);
   }
 
@@ -149,10 +144,8 @@ export class Pipeline {
       call.observed?.cancel();
       return {};
     }
-    const { inputs } = call;
-    if (inputs?.isOpen && inputs.toResult) {
-      return inputs.toResult().then((result) => this.#succeed(call, result, this.#write(dialect, found, result)));
-    }
+    const asking = call.toQuestions();
+    if (asking) return asking.then((result) => this.#succeed(call, result, this.#write(dialect, found, result)));
     const { result, error } = outcome;
     if (error) throw error;
     // Middleware may change the result.

@@ -9,7 +9,7 @@ import { isObject, type Notification, type Params, type Result } from "../protoc
 import type { CompiledSchema, Infer, Schema } from "../schema/schema.ts";
 import { compileSchema } from "../schema/schema_compiler.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
-import { Call } from "../core/call/call.ts";
+import type { Call } from "../core/call/call.ts";
 import type { Context } from "../core/call/context.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import {
@@ -422,7 +422,7 @@ const extensions: Feature = {
 async function takeNotification(
   { method: name, params = {} }: Notification,
   { extension = "", find }: Method,
-  { link, carrier, client: { version, capabilities }, executor }: NotificationSource,
+  { open, client: { version, capabilities }, executor }: NotificationSource,
 ): Promise<Reply> {
   const text = JSON.stringify(params);
   const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
@@ -430,7 +430,7 @@ async function takeNotification(
   const declared = isObject(capabilities) ? capabilities : { extensions: { [extension]: {} } };
   // No client can cancel a notification, so its id equals no other one.
   const request = { kind: "request" as const, id: NaN, method: name, params, weight };
-  const call = new Call(carrier, link, request, { version, capabilities: declared });
+  const call = open(request, { version, capabilities: declared });
   try {
     await executor.run(call, await find(call));
   } catch (error) {

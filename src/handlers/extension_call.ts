@@ -7,7 +7,7 @@ import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote, toBusy } from "../pro
 import { isObject, type Params, type Result, toTypedResult } from "../protocol/jsonrpc.ts";
 import type { LogLevel } from "../protocol/types.ts";
 import type { Account } from "../core/capacity/account.ts";
-import { Call, type CallHost, type Carrier, type Deferred } from "../core/call/call.ts";
+import { Call, type CallHome, type CallHost, type Deferred } from "../core/call/call.ts";
 import type { ProgressOptions } from "../core/call/context.ts";
 import type { AttributeInternals, DetachOptions, Redirect, Wrap, WrappedCall } from "../core/extension.ts";
 import type { Executor } from "../core/visibility/feature.ts";
@@ -46,6 +46,56 @@ function takePlace(executor: Executor, account: Account): () => void {
   return () => places.give(account);
 }
 
+/** What a layer does with what its handler says. */
+interface Says {
+  notify(method: string, params: Params): Promise<void> | undefined;
+  ask(key: string, question: Question): Promise<unknown>;
+  once(key: string, make: () => unknown): Promise<unknown>;
+  release(retryMs: number | undefined): void;
+  isAsking(): boolean;
+  takesAllProgress(): boolean;
+}
+
+/** The call of a handler within an attribute. Its link sends nothing, and holds nothing of the connection. */
+class LayerCall extends Call {
+  readonly #says: Says;
+
+  constructor(outer: Call, home: CallHome, says: Says) {
+    const { id, method, params, client, link } = outer;
+    const { account, http, headers, version, principal, transport } = link;
+    const known = { account, http, headers, version, principal, transport, inFlight: new InFlight(), streams: false };
+    const silent = { ...known, send: () => undefined, wait() {}, open() {}, release() {} };
+    super(home, silent, { kind: "request", id, method, params, weight: outer.weigh() }, client);
+    this.#says = says;
+    this.inheritQuestions(outer);
+    this.limitTime(outer.timeoutMs);
+  }
+
+  override get isAsking(): boolean {
+    return this.#says.isAsking();
+  }
+
+  override get takesAllProgress(): boolean {
+    return this.#says.takesAllProgress();
+  }
+
+  notify(method: string, params: Params): Promise<void> | undefined {
+    return this.#says.notify(method, params);
+  }
+
+  askClient(key: string, question: Question): Promise<unknown> {
+    return this.#says.ask(key, question);
+  }
+
+  makeOnce(key: string, make: () => unknown): Promise<unknown> {
+    return this.#says.once(key, make);
+  }
+
+  override release(retryMs: number | undefined): void {
+    this.#says.release(retryMs);
+  }
+}
+
 /** One attribute around a call. The handler runs with a call of its own, which can outlive the request. */
 class Layer {
   /** The call that arrived. Dropped when the handler goes on without it. */
@@ -72,24 +122,24 @@ class Layer {
     this.#attribute = attribute;
     this.#next = next;
     this.#executor = executor;
-    const { carrier, id: requestId, method, params, client } = outer;
-    const { account, http, headers, version, principal, transport } = outer.link;
-    const send = () => undefined;
-    const inFlight = new InFlight();
-    const link = { inFlight, account, http, headers, version, principal, transport, streams: false };
-    const request = { kind: "request" as const, id: requestId, method, params, weight: outer.weigh() };
-    // The link sends nothing, because all goes through the carrier. It holds nothing of the connection.
-    this.#inner = new Call(
-      this.#toCarrier(carrier),
-      { ...link, send, wait() {}, open() {}, release() {} },
-      request,
-      client,
-    );
-    this.#inner.inheritQuestions(outer);
-    this.#inner.limitTime(outer.timeoutMs);
+    const { home, client } = outer;
+    this.#inner = new LayerCall(outer, this.#toHome(home), {
+      notify: (method, params) => {
+        const call = this.#direct;
+        return call ? call.notify(method, params) : this.#receive(method, params);
+      },
+      ask: (key, question) => {
+        const call = this.#direct;
+        return call ? call.untilAnswered(call.askClient(key, question)) : this.#ask(key, question);
+      },
+      once: (key, make) => this.#direct?.makeOnce(key, make) ?? this.#once(key, make),
+      release: (retryMs) => this.#direct?.release(retryMs),
+      isAsking: () => !!this.#direct?.isAsking,
+      takesAllProgress: () => this.#redirect?.progress !== undefined,
+    });
     const { id, options: { required } } = attribute;
     const settings = client.capabilities.extensions?.[id];
-    if (isObject(settings) && (carrier.hasResultTypes || !attribute.hasMethods)) this.#declared = settings;
+    if (isObject(settings) && (home.hasResultTypes || !attribute.hasMethods)) this.#declared = settings;
     else if (required) requireCapabilities({}, [`extensions.${id}`], "run the call");
     // Not `outer` itself, which would stay in memory as long as the handler runs.
     const { onRun } = outer;
@@ -193,50 +243,26 @@ class Layer {
     });
   }
 
-  /** The call whose carrier sends what the handler says. `undefined` if the extension receives it instead. */
+  /** The call that sends what the handler says. `undefined` if the extension receives it instead. */
   get #direct(): Call | undefined {
     return this.#redirect ? undefined : this.#outer;
   }
 
-  get #takesAllProgress(): boolean {
-    return this.#redirect?.progress !== undefined;
-  }
-
-  #toCarrier(carrier: Carrier): Carrier {
+  #toHome(home: CallHome): CallHome {
+    const { host: shared, hasResultTypes, session } = home;
     // Deferred work belongs to the call that the scheduler ends.
-    const defer = { value: (_inner: Call, run: Deferred) => carrier.host.defer(this.#outer ?? this.#inner, run) };
-    const host: CallHost = Object.create(carrier.host, { defer });
+    const defer = { value: (_inner: Call, run: Deferred) => shared.defer(this.#outer ?? this.#inner, run) };
+    const host: CallHost = Object.create(shared, { defer });
     const alone: CallHost = Object.create(host, { reruns: { value: undefined } });
     const toHost = () => this.#direct ? host : alone;
-    const takesAllProgress = () => this.#takesAllProgress;
     return {
       // In development, work before a question is only repeated as long as the client asks again.
       get host() {
         return toHost();
       },
-      get takesAllProgress() {
-        return takesAllProgress();
-      },
-      hasResultTypes: carrier.hasResultTypes,
-      isAsking: () => !!this.#direct?.isAsking,
-      session: carrier.session,
-      subject: (inner) => carrier.subject?.(inner),
-      notify: (_inner, method, params) => {
-        const call = this.#direct;
-        return call ? carrier.notify(call, method, params) : this.#receive(method, params);
-      },
-      ask: (_inner, key, question) => {
-        const call = this.#direct;
-        return call ? call.untilAnswered(carrier.ask(call, key, question)) : this.#ask(key, question);
-      },
-      once: (_inner, key, make) => {
-        const call = this.#direct;
-        return call ? carrier.once(call, key, make) : this.#once(key, make);
-      },
-      release: (_inner, retryMs) => {
-        const call = this.#direct;
-        if (call) carrier.release?.(call, retryMs);
-      },
+      hasResultTypes,
+      session,
+      subject: (inner) => home.subject?.(inner),
     };
   }
 

@@ -4,10 +4,10 @@
  * @module
  */
 import { McpError, quote } from "../protocol/errors.ts";
-import { isObject } from "../protocol/jsonrpc.ts";
+import { isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
 import type { LogLevel, Meta, ResourceContents } from "../protocol/types.ts";
 import { Accounts } from "../core/capacity/account.ts";
-import { Call, type Carrier } from "../core/call/call.ts";
+import { Call, type CallHost } from "../core/call/call.ts";
 import { InFlight } from "../core/call/in_flight.ts";
 import { LIMITS } from "../core/capacity/limits.ts";
 import type { Link } from "../core/call/link.ts";
@@ -133,7 +133,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   const records: Records = { progressed: [], logged: [], announced: [], asked: [], deferred: [] };
   const meta = { progressToken: "fake", ...isObject(params._meta) ? params._meta : {} };
   const request = { kind: "request" as const, id: 1, method, params: { ...params, _meta: meta }, weight: 0 };
-  const call = new Call(makeCarrier(options, rounds, records), makeLink(options), request, { ...CLIENT, ...client });
+  const call = new FakeCall({ options, rounds, records }, request, { ...CLIENT, ...client });
   if (/^(tools\/call|prompts\/get|resources\/read)$/.test(method)) call.allowQuestions();
   if (signal?.aborted) call.cancel(signal.reason);
   else signal?.addEventListener("abort", () => call.cancel(signal.reason), { once: true });
@@ -152,34 +152,51 @@ type Records = {
   readonly [Name in "progressed" | "logged" | "announced" | "asked" | "deferred"]: FakeContext[Name][number][];
 };
 
-function makeCarrier(options: FakeContextOptions, rounds: Rounds, records: Records): Carrier {
-  const { answers = {}, session } = options;
-  return {
-    host: makeHost(options, rounds, records),
-    // The value has the type that the test gave it.
-    session: () => () => session as never,
-    notify(_call, name, { progressToken: _token, ...rest }) {
-      const sent = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
-      // Made by Call, so it has the shape that the method stands for.
-      if (name === "notifications/progress") records.progressed.push(sent as FakeContext["progressed"][number]);
-      else records.logged.push(sent as FakeContext["logged"][number]); // As above.
-      return undefined;
-    },
-    async ask(_call, key, question: Question) {
-      records.asked.push({ key, method: question.method, params: question.params });
-      rounds.ask(key, question);
-      if (!Object.hasOwn(answers, key)) {
-        throw new TypeError(`Cannot answer ${JSON.stringify(key)}: there is no such answer; add it to answers`);
-      }
-      const checked = await question.read(answers[key]);
-      if (checked.problem === undefined) return checked.value;
-      throw new TypeError(`Cannot answer ${JSON.stringify(key)}: ${checked.problem}; correct it in answers`);
-    },
-    once: (_call, key, make) => rounds.once(key, make),
-  };
+/** What a fake context is made of. */
+interface FakeParts {
+  readonly options: FakeContextOptions;
+  readonly rounds: Rounds;
+  readonly records: Records;
 }
 
-function makeHost({ route, resources = {} }: FakeContextOptions, rounds: Rounds, records: Records): Carrier["host"] {
+/** A call that records what its handler does. */
+class FakeCall extends Call {
+  readonly #parts: FakeParts;
+
+  constructor(parts: FakeParts, request: Message, client: ClientFacts) {
+    const { options, rounds, records } = parts;
+    // The value has the type that the test gave it.
+    const session = () => () => options.session as never;
+    super({ host: makeHost(options, rounds, records), session }, makeLink(options), request, client);
+    this.#parts = parts;
+  }
+
+  notify(name: string, { progressToken: _token, ...rest }: Params): undefined {
+    const { progressed, logged } = this.#parts.records;
+    const sent = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
+    // Made by Call, so it has the shape that the method stands for.
+    if (name === "notifications/progress") progressed.push(sent as FakeContext["progressed"][number]);
+    else logged.push(sent as FakeContext["logged"][number]); // As above.
+  }
+
+  async askClient(key: string, question: Question): Promise<unknown> {
+    const { records, rounds, options: { answers = {} } } = this.#parts;
+    records.asked.push({ key, method: question.method, params: question.params });
+    rounds.ask(key, question);
+    if (!Object.hasOwn(answers, key)) {
+      throw new TypeError(`Cannot answer ${JSON.stringify(key)}: there is no such answer; add it to answers`);
+    }
+    const checked = await question.read(answers[key]);
+    if (checked.problem === undefined) return checked.value;
+    throw new TypeError(`Cannot answer ${JSON.stringify(key)}: ${checked.problem}; correct it in answers`);
+  }
+
+  makeOnce(key: string, make: () => unknown): Promise<unknown> {
+    return this.#parts.rounds.once(key, make);
+  }
+}
+
+function makeHost({ route, resources = {} }: FakeContextOptions, rounds: Rounds, records: Records): CallHost {
   // The fake has the type that the test gave it.
   const readFake = () => route as never;
   return {

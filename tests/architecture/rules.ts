@@ -198,8 +198,8 @@ const castReason = rule((context) => {
   };
 });
 
-/** The files that are the core of a call, and its eras. They alone write its fields. */
-const callFiles = ["src/core/call/", "src/eras/", "src/core/pipeline.ts", "src/core/scheduler.ts"];
+/** The files that are the core of a call, which alone write its fields. An era writes those of its class by `this`. */
+const callFiles = ["src/core/call/", "src/core/pipeline.ts", "src/core/scheduler.ts"];
 
 /** Other files ask a call by its methods, whose names state why it changes. A call is known by its name. */
 const callField = rule((context) => {

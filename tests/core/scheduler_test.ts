@@ -24,6 +24,17 @@ function start(options: Partial<ServerOptions> = {}) {
   return { server, engine: engines[0] };
 }
 
+/** A call that sends nothing. */
+class SilentCall extends Call {
+  notify(): undefined {}
+  askClient(): Promise<void> {
+    return Promise.resolve();
+  }
+  makeOnce(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
 /** A call over a connection of its own. */
 function createCall({ accounts, host }: Engine, id: number): Call {
   const text = JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "hold" } });
@@ -39,14 +50,8 @@ function createCall({ accounts, host }: Engine, id: number): Call {
     open() {},
     release() {},
   };
-  const carrier = {
-    host,
-    notify: () => undefined,
-    ask: () => Promise.resolve(),
-    session: () => () => undefined as never, // no test reads it
-    once: () => Promise.resolve(),
-  };
-  return new Call(carrier, link, message, { version: "2026-07-28", capabilities: {} });
+  const session = () => () => undefined as never; // no test reads it
+  return new SilentCall({ host, session }, link, message, { version: "2026-07-28", capabilities: {} });
 }
 
 Deno.test("at most 16 of the calls that run have not been weighed", async () => {

@@ -15,7 +15,7 @@ import type { Link } from "./link.ts";
 import { createLog, toLoggable, wantsLevel } from "./log.ts";
 import type { RequestReport } from "./observer.ts";
 import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
-import type { RerunWatch } from "./rerun_watch.ts";
+import type { RerunWatch, Stretch } from "./rerun_watch.ts";
 import { HAS_SCOPES } from "./internals.ts";
 import type { Service, ServiceEnd } from "./service.ts";
 
@@ -46,34 +46,15 @@ export interface CallHost extends ContainerHost {
   readonly readDepth?: number;
 }
 
-/** Sends what a call sends before its result. Each era implements it. */
-export interface Carrier {
+/** What the calls of one era share, or those of one session. */
+export interface CallHome {
   readonly host: CallHost;
-  notify(call: Call, method: string, params: Params): Promise<void> | undefined;
-  ask(call: Call, key: string, question: Question): Promise<unknown>;
-  /** Loads what `ask` needs. Returns `undefined` once it is loaded. */
-  loadAsk?(): Promise<unknown> | undefined;
-  once(call: Call, key: string, make: () => unknown): Promise<unknown>;
   /** Whether results may have a type of their own, which an extension defines. */
   readonly hasResultTypes?: boolean;
-  /** Whether progress is sent without a token too. */
-  readonly takesAllProgress?: boolean;
-  /** Closes the connection but not the call, if the client can resume the stream later. */
-  release?(call: Call, retryMs: number | undefined): void;
-  /** Whether a question is open that ends this run of the handler. */
-  isAsking?(call: Call): boolean;
   /** Returns the function that reads what the server knows of the client's session. */
   readonly session: (call: Call) => ReadSession;
   /** Returns the name or the URI that the call is about. */
   readonly subject?: (call: Call) => string | undefined;
-}
-
-/** The questions that a call asks, and what it keeps between them. */
-export interface Inputs {
-  /** Whether a question is open that ends this run of the handler. */
-  readonly isOpen: boolean;
-  /** Returns the result that asks the client. */
-  toResult?(): Promise<Result>;
 }
 
 /** The timeout of a call, which stands still while the client is asked. */
@@ -82,16 +63,14 @@ export interface Deadline {
   start(): void;
 }
 
-/** One request. Handlers see it as their {@linkcode Context}. */
-export class Call implements ServiceCall, Cancellable {
-  // Never runs. It keeps the hidden class of calls in memory while no call runs. Otherwise a full garbage collection
-  // would discard that class, and with it the compiled code that handles calls.
-  static readonly #model: Call = new Call(
-    { host: {} } as Carrier, // Only its host is read.
-    {} as Link, // Not read.
-    { kind: "request", id: 0, method: "", weight: 0 },
-    { version: "", capabilities: {} },
-  );
+/**
+ * One request. Handlers see it as their {@linkcode Context}. Each era has a class of its own, which sends what the call
+ * sends before its result, and owns what belongs to one call of that era.
+ *
+ * Such a class has a static `#model`, a call that never runs. It keeps the hidden class of calls in memory while no call
+ * runs. Otherwise a full garbage collection would discard that class, and with it the compiled code that handles calls.
+ */
+export abstract class Call implements ServiceCall, Cancellable {
   readonly id: Id;
   readonly method: string;
   readonly client: ClientFacts;
@@ -129,9 +108,7 @@ export class Call implements ServiceCall, Cancellable {
   declare onRun?: () => void;
   /** Milliseconds that the handler may take, if it has a limit of its own. */
   declare timeoutMs?: number;
-  /** The questions of the call. Its era sets it. */
-  declare inputs?: Inputs;
-  /** What the server knows of the session, if this call has read it. */
+  /** What the server knows of the session, if this call has read it without one. */
   declare data?: readonly [unknown];
   /** Number of questions that the client has not answered. */
   declare asking?: number;
@@ -143,8 +120,10 @@ export class Call implements ServiceCall, Cancellable {
   declare ranMs?: number;
   /** Whether the call waits for a slot. */
   declare isQueued?: boolean;
-  /** Sends what the call sends. */
-  readonly carrier: Carrier;
+  /** Work since the last question, which {@linkcode RerunWatch} counts in development. */
+  declare stretch?: Stretch;
+  /** What it shares with the other calls of its era or session. */
+  readonly home: CallHome;
   /** Text of the request, until it is weighed. */
   #text?: string;
   #controller?: AbortController;
@@ -155,15 +134,15 @@ export class Call implements ServiceCall, Cancellable {
   /** The questions so far, by key. */
   #asked?: Map<string, string>;
 
-  /** Creates a call that arrived over `link` and sends through `carrier`. */
+  /** Creates a call that arrived over `link`. */
   constructor(
-    carrier: Carrier,
+    home: CallHome,
     link: Link,
     request: Message,
     client: ClientFacts,
     inFlight: InFlight = link.inFlight,
   ) {
-    this.carrier = carrier;
+    this.home = home;
     this.link = link;
     this.inFlight = inFlight;
     this.id = request.id;
@@ -172,8 +151,45 @@ export class Call implements ServiceCall, Cancellable {
     this.#text = request.text;
     this.client = client;
     this.params = request.params ?? {};
-    carrier.host.reruns?.begin(this);
+    home.host.reruns?.begin(this);
   }
+
+  /** Sends a notification before the result. Returns a promise if the sender should wait for room. */
+  abstract notify(method: string, params: Params): Promise<void> | undefined;
+
+  /** Asks the client. */
+  abstract askClient(key: string, question: Question): Promise<unknown>;
+
+  /** Returns the value under a key, or makes it. */
+  abstract makeOnce(key: string, make: () => unknown): Promise<unknown>;
+
+  /** Loads what `askClient` needs. Returns `undefined` once it is loaded. */
+  loadAsking(): Promise<unknown> | undefined {
+    return undefined;
+  }
+
+  /** Restores the answers that the call brings. Returns `undefined` if it brings none. */
+  restore(): Promise<void> | undefined {
+    return undefined;
+  }
+
+  /** Whether a question is open that ends this run of the handler. */
+  get isAsking(): boolean {
+    return false;
+  }
+
+  /** Returns the result that asks the open questions. `undefined` if none ends this run of the handler. */
+  toQuestions(): Promise<Result> | undefined {
+    return undefined;
+  }
+
+  /** Whether progress is sent without a token too. */
+  get takesAllProgress(): boolean {
+    return false;
+  }
+
+  /** Closes the connection but not the call, if the client can resume the stream later. */
+  release(_retryMs: number | undefined): void {}
 
   get principal(): Principal | undefined {
     return this.link.principal;
@@ -188,12 +204,12 @@ export class Call implements ServiceCall, Cancellable {
   }
 
   get server(): RunningServer {
-    const { server, reruns } = this.carrier.host;
+    const { server, reruns } = this.home.host;
     return reruns ? reruns.watchServer(this, server) : server;
   }
 
   get host(): CallHost {
-    return this.carrier.host;
+    return this.home.host;
   }
 
   // Handlers that declare services get a context of their own. The type lets a call stand for any context.
@@ -202,7 +218,7 @@ export class Call implements ServiceCall, Cancellable {
   }
 
   get session(): ReadSession {
-    return this.carrier.session(this);
+    return this.home.session(this);
   }
 
   get route(): ReadRoute {
@@ -211,11 +227,7 @@ export class Call implements ServiceCall, Cancellable {
 
   /** The name of the tool or prompt, or the URI of the resource, if the call is about one. */
   get subject(): string | undefined {
-    return this.carrier.subject?.(this);
-  }
-
-  get isAsking(): boolean {
-    return !!this.carrier.isAsking?.(this);
+    return this.home.subject?.(this);
   }
 
   get meta(): Meta {
@@ -237,7 +249,7 @@ export class Call implements ServiceCall, Cancellable {
   get progress(): Context["progress"] {
     return (progress, { total, message } = {}) => {
       const { progressToken: token }: Meta = Object(this.params._meta);
-      if (!(isProgressToken(token) || this.carrier.takesAllProgress) || !(progress > this.#progress)) return done;
+      if (!(isProgressToken(token) || this.takesAllProgress) || !(progress > this.#progress)) return done;
       this.#progress = progress;
       const params = { progressToken: token, progress, total, message };
       if (!this.#waiting) return this.#send("notifications/progress", params);
@@ -275,8 +287,8 @@ export class Call implements ServiceCall, Cancellable {
   get once(): Context["once"] {
     // The value has the type of `make`, apart from its conversion to JSON and back.
     return <T>(key: string, make: () => T | Promise<T>) => {
-      const { host: { reruns } } = this.carrier;
-      const run = () => this.carrier.once(this, key, make) as Promise<T>; // As in `once` above.
+      const { reruns } = this.host;
+      const run = () => this.makeOnce(key, make) as Promise<T>; // As in `once` above.
       return quiet(reruns ? reruns.once(this, run) : run());
     };
   }
@@ -287,16 +299,16 @@ export class Call implements ServiceCall, Cancellable {
   }
 
   get readResource(): Context["readResource"] {
-    return (uri) => quiet(this.carrier.host.readResource(this, uri));
+    return (uri) => quiet(this.host.readResource(this, uri));
   }
 
   get defer(): Context["defer"] {
-    return (run) => this.carrier.host.defer(this, run);
+    return (run) => this.host.defer(this, run);
   }
 
   get closeStream(): Context["closeStream"] {
     return (retryMs) => {
-      if (!this.ended) this.carrier.release?.(this, retryMs);
+      if (!this.ended) this.release(retryMs);
     };
   }
 
@@ -420,17 +432,17 @@ export class Call implements ServiceCall, Cancellable {
     return quiet(this.#put(prepare) as Promise<T>);
   }
 
-  // Reaches the carrier synchronously once its code is loaded, so that questions asked together are sent together.
+  // Reaches the era synchronously once its code is loaded, so that questions asked together are sent together.
   async #put(prepare: Prepare): Promise<unknown> {
     if (!this.asks) {
       throw new TypeError(`Cannot ask the client in ${this.method}: ask in a tool, a prompt or a resource`);
     }
-    const loading = this.carrier.loadAsk?.();
+    const loading = this.loadAsking();
     if (!kinds || loading) await (this.opening ??= Promise.all([loadKinds(), loading]));
     const { key, needs, make } = prepare(kinds ?? await loadKinds());
     requireCapabilities(this.client.capabilities, needs, "ask the client");
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
-    const { host: { reruns } } = this.carrier;
+    const { reruns } = this.host;
     const question = make(this.client.capabilities);
     const text = JSON.stringify([question.method, question.params]);
     const before = this.#asked?.get(key);
@@ -438,16 +450,16 @@ export class Call implements ServiceCall, Cancellable {
       throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each a key of its own`);
     }
     (this.#asked ??= new Map()).set(key, text);
-    const ask = () => this.untilAnswered(this.carrier.ask(this, key, question));
+    const ask = () => this.untilAnswered(this.askClient(key, question));
     return await (reruns ? reruns.ask(this, key, ask) : ask());
   }
 
   #send(method: string, params: Params): Promise<void> {
     if (this.ended) return done;
-    this.carrier.host.reruns?.note(this, SENT[method]);
+    this.host.reruns?.note(this, SENT[method]);
     let room;
     try {
-      room = this.carrier.notify(this, method, params);
+      room = this.notify(method, params);
     } catch {
       // A value that JSON cannot represent must not fail the handler that sends it.
       if ("data" in params) return this.#send(method, { level: params.level, data: "[a value that JSON cannot hold]" });

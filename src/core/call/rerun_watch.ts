@@ -5,7 +5,8 @@
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
  */
-import type { Context, RunningServer } from "./context.ts";
+import type { RunningServer } from "./context.ts";
+import type { Params } from "../../protocol/jsonrpc.ts";
 import type { Clock } from "../capacity/timers.ts";
 
 /** Work that a handler does before a question, and repeats when the answer arrives. */
@@ -19,13 +20,20 @@ export interface RepeatedWork {
 }
 
 /** Work of a handler since it started, or since its last question was answered. */
-interface Stretch {
+export interface Stretch {
   /** Descriptions such as `logs a message`. */
   readonly work: Set<string>;
   /** Start time in milliseconds. Time spent in `ctx.once` moves it, because that work is not repeated. */
   since: number;
   /** Number of running `ctx.once`. */
   kept: number;
+}
+
+/** A call that is watched. */
+interface Watched {
+  stretch?: Stretch;
+  readonly method: string;
+  readonly params: Params;
 }
 
 /** Milliseconds of work above which repeating it is worth a warning. */
@@ -46,7 +54,6 @@ export function toWarning({ place, key, work }: RepeatedWork): string {
 export class RerunWatch {
   readonly #clock: Pick<Clock, "now">;
   readonly #onRepeat: (repeated: RepeatedWork) => void;
-  readonly #stretches = new WeakMap<Context, Stretch>();
   readonly #reported = new Set<string>();
 
   /** Creates a watch that calls `onRepeat` once for each kind of repeated work. */
@@ -56,18 +63,17 @@ export class RerunWatch {
   }
 
   /** Starts a stretch. */
-  begin(call: Context): void {
-    this.#stretches.set(call, { work: new Set(), since: this.#clock.now(), kept: 0 });
+  begin(call: Watched): void {
+    call.stretch = { work: new Set(), since: this.#clock.now(), kept: 0 };
   }
 
   /** Records work, such as `logs a message`. */
-  note(call: Context, work: string): void {
-    const stretch = this.#stretches.get(call);
+  note({ stretch }: Watched, work: string): void {
     if (stretch && !stretch.kept) stretch.work.add(work);
   }
 
   /** Returns the methods that announce changes. They record each call as work. */
-  watchServer(call: Context, { resourceUpdated, listChanged, handlers }: RunningServer): RunningServer {
+  watchServer(call: Watched, { resourceUpdated, listChanged, handlers }: RunningServer): RunningServer {
     const note = () => this.note(call, "announces a change");
     return {
       handlers,
@@ -83,7 +89,7 @@ export class RerunWatch {
   }
 
   /** Asks a question. The answer starts a new stretch. */
-  async ask<T>(call: Context, key: string, ask: () => Promise<T>): Promise<T> {
+  async ask<T>(call: Watched, key: string, ask: () => Promise<T>): Promise<T> {
     this.#report(call, key);
     try {
       return await ask();
@@ -93,8 +99,7 @@ export class RerunWatch {
   }
 
   /** Runs `ctx.once`, whose work is not repeated. */
-  async once<T>(call: Context, run: () => Promise<T>): Promise<T> {
-    const stretch = this.#stretches.get(call);
+  async once<T>({ stretch }: Watched, run: () => Promise<T>): Promise<T> {
     const began = this.#clock.now();
     if (stretch) stretch.kept++;
     try {
@@ -104,12 +109,10 @@ export class RerunWatch {
     }
   }
 
-  #report(call: Context, key: string): void {
-    const stretch = this.#stretches.get(call);
+  #report({ stretch, method, params: { name, uri } }: Watched, key: string): void {
     if (!stretch) return;
     const spent = Math.round(this.#clock.now() - stretch.since);
     const isSlow = spent >= SLOW_MS;
-    const { method, params: { name, uri } } = call;
     const place = `${method} ${JSON.stringify(name ?? uri ?? "")}`;
     const id = JSON.stringify([place, key, ...stretch.work, isSlow]);
     if (!stretch.work.size && !isSlow) return;

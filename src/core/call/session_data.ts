@@ -35,6 +35,11 @@ export function readSessionData({ session }: SessionOptions, call: Call): unknow
   throw refuse("a value that JSON cannot hold; use objects, arrays, strings, numbers and booleans");
 }
 
+/** Computes the data for a call without a session, once for the call. */
+export function readCallData(core: SessionOptions, call: Call): unknown {
+  return (call.data ??= [readSessionData(core, call)])[0];
+}
+
 /** Returns the function that reads the data of a call's session, given one that finds them. */
 export function createSessionReader(core: SessionOptions, find: (call: Call) => unknown): (call: Call) => ReadSession {
   return (call) => (given?: unknown) => {

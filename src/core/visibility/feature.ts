@@ -3,16 +3,16 @@
  *
  * @module
  */
-import type { Notification, Params, Result } from "../../protocol/jsonrpc.ts";
+import type { Notification, Params, Request, Result } from "../../protocol/jsonrpc.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
-import type { Call, Carrier } from "../call/call.ts";
+import type { Call } from "../call/call.ts";
 import type { Binding } from "../call/container.ts";
-import type { Allow, Context } from "../call/context.ts";
+import type { Allow, ClientFacts, Context } from "../call/context.ts";
 import type { FeatureParts } from "./feature_parts.ts";
 import type { McpError } from "../../protocol/errors.ts";
 import type { Meta } from "../../protocol/types.ts";
 import type { Limits } from "../capacity/limits.ts";
-import type { Link, Reply } from "../call/link.ts";
+import type { Reply } from "../call/link.ts";
 import { INTERNALS } from "../call/internals.ts";
 import type { Middleware } from "../call/middleware.ts";
 import type { SubscriptionHooks } from "./subscribers.ts";
@@ -163,8 +163,8 @@ export interface Compiled {
 
 /** Where a notification of a client comes from, and what runs its handler. */
 export interface NotificationSource {
-  readonly link: Link;
-  readonly carrier: Carrier;
+  /** Creates the call that handles the notification. */
+  open(message: Request, client: ClientFacts): Call;
   /** The client, as far as the notification describes it. */
   readonly client: { readonly version: string; readonly capabilities: unknown };
   readonly executor: Executor;

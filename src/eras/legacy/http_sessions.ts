@@ -14,7 +14,7 @@ import { refuse, refuseBusy, toFacts, UNKNOWN_SESSION } from "./error_replies.ts
 import { initialize } from "./initialize.ts";
 import type { MessageServer, Readable } from "./message_server.ts";
 import type { HttpSession, Sessions } from "./session.ts";
-import type { DialectParts } from "./session_dialect.ts";
+import type { DialectParts } from "./legacy_call.ts";
 import type { Session } from "./session_state.ts";
 import { toNoId } from "./versions.ts";
 

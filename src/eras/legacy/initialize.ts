@@ -6,14 +6,13 @@
  */
 import { INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
 import { type Request, toFailure, toSuccess } from "../../protocol/jsonrpc.ts";
-import { Call } from "../../core/call/call.ts";
 import type { Outcome } from "../../core/visibility/feature.ts";
 import { type Link, type Reply, toHints } from "../../core/call/link.ts";
 import type { RequestReport } from "../../core/call/observer.ts";
 import { readSessionData } from "../../core/call/session_data.ts";
 import { toErrorReply } from "./error_replies.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
-import { type DialectParts, SessionCarrier } from "./session_dialect.ts";
+import { type DialectParts, LegacyCall, SessionHome } from "./legacy_call.ts";
 import type { Session, SessionFacts } from "./session_state.ts";
 import { toSilent } from "./silent_link.ts";
 
@@ -89,8 +88,12 @@ async function agree(
 ): Promise<Outcome> {
   const { core, scheduler } = parts.engine;
   const { http, headers, version } = link;
-  const carrier = new SessionCarrier(parts, home);
-  const call = new Call(carrier, { ...toSilent(link), http, headers, version }, message, client);
+  const call = new LegacyCall(
+    new SessionHome(parts, home),
+    { ...toSilent(link), http, headers, version },
+    message,
+    client,
+  );
   if (observed) call.observe(observed, undefined);
   const run = () => {
     const data = readSessionData(core, call);

@@ -15,7 +15,7 @@ import { refuse, toFacts } from "./error_replies.ts";
 import { HttpSessions } from "./http_sessions.ts";
 import { MessageServer } from "./message_server.ts";
 import { PipedSessions } from "./piped_sessions.ts";
-import type { DialectParts } from "./session_dialect.ts";
+import type { DialectParts } from "./legacy_call.ts";
 import { announce, endSubscriptions, type Session } from "./session_state.ts";
 import { isVersion, toNoId, VERSIONS } from "./versions.ts";
 

@@ -5,11 +5,12 @@
  */
 import { toBusy } from "../../protocol/errors.ts";
 import type { Batch, Broken, Incoming, Notification, Request, Response } from "../../protocol/jsonrpc.ts";
-import { Call } from "../../core/call/call.ts";
+import type { Call } from "../../core/call/call.ts";
 import type { Link, Reply } from "../../core/call/link.ts";
 import type { Dialect } from "../../core/pipeline.ts";
 import { refuseBusy } from "./error_replies.ts";
-import { type DialectParts, SessionDialect } from "./session_dialect.ts";
+import type { DialectParts } from "./legacy_call.ts";
+import { SessionDialect } from "./session_dialect.ts";
 import { createSession, type Session, toShortId } from "./session_state.ts";
 import { toSilent } from "./silent_link.ts";
 import { isVersion, UNSTATED_VERSION } from "./versions.ts";
@@ -77,7 +78,7 @@ export class MessageServer {
     const { client, caller: principal, inFlight, account, transport } = session;
     const link = toSilent({ inFlight, account, principal, transport });
     const message: Request = { kind: "request", id: 0, method: "notifications", weight: 0 };
-    return new Call(this.#dialectOf(session).carrier, link, message, client);
+    return this.#dialectOf(session).open(message, link, client);
   }
   /** Creates a session that ends with its only request. */
   toBare({ inFlight, account, principal, version, transport }: Link): Session {

@@ -13,7 +13,7 @@ import { createNotifier } from "../../core/watching.ts";
 import { refuse, refuseBusy } from "./error_replies.ts";
 import { initialize, toKnown } from "./initialize.ts";
 import type { MessageServer, Readable } from "./message_server.ts";
-import type { DialectParts } from "./session_dialect.ts";
+import type { DialectParts } from "./legacy_call.ts";
 import { announce, createSession, endSubscriptions, type Session, type SessionFacts } from "./session_state.ts";
 
 /** A session that is being opened. */

@@ -5,78 +5,21 @@
  * @module
  */
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
-import { isObject, type Params, type Request, type Result, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
-import type { Call, CallHost, Carrier } from "../../core/call/call.ts";
-import type { ClientFacts, ReadSession } from "../../core/call/context.ts";
-import type { Engine } from "../../core/era.ts";
+import { isObject, type Request, type Result, toSuccess } from "../../protocol/jsonrpc.ts";
+import type { Call } from "../../core/call/call.ts";
+import type { ClientFacts } from "../../core/call/context.ts";
 import { type Method, toMethod } from "../../core/visibility/feature.ts";
-import type { InFlight } from "../../core/call/in_flight.ts";
-import type { Reply } from "../../core/call/link.ts";
-import type { Answered, Dialect, Pipeline } from "../../core/pipeline.ts";
-import type { Question } from "../../core/call/question.ts";
-import { createSessionReader, readSessionData } from "../../core/call/session_data.ts";
+import type { Link, Reply } from "../../core/call/link.ts";
+import type { Answered, Dialect } from "../../core/pipeline.ts";
 import { downgradeResult } from "./downgrade.ts";
 import { toErrorReply } from "./error_replies.ts";
-import { SessionInputs } from "./session_inputs.ts";
+import { type DialectParts, LegacyCall, SessionHome } from "./legacy_call.ts";
 import { findSessionMethod } from "./session_methods.ts";
 import type { Session } from "./session_state.ts";
 
-/** The parts of the era that its dialects share. */
-export interface DialectParts {
-  readonly engine: Engine;
-  readonly pipeline: Pipeline;
-  /** Closes the connection but not the call, if the client can resume the stream. */
-  release(call: Call, retryMs: number | undefined): void;
-}
-
-/** Sends what the calls of a client send. Its data are computed once. */
-export class SessionCarrier implements Carrier {
-  readonly host: CallHost;
-  readonly session: (call: Call) => ReadSession;
-  readonly #home: Partial<Pick<Session, "requests" | "data">>;
-  readonly #parts: DialectParts;
-
-  /** Creates the carrier of a session, or of a client that has none yet. */
-  constructor(parts: DialectParts, home: Partial<Pick<Session, "requests" | "data">>) {
-    const { core, host } = parts.engine;
-    this.#parts = parts;
-    this.#home = home;
-    this.host = host;
-    this.session = createSessionReader(core, (call) => (home.data ??= [readSessionData(core, call)])[0]);
-  }
-
-  notify({ link }: Call, method: string, params: Params): Promise<void> | undefined {
-    return link.send(toNotification(method, params));
-  }
-
-  ask(call: Call, key: string, question: Question): Promise<unknown> {
-    return this.#inputsOf(call).ask(key, () => this.#home.requests?.ask(call, question));
-  }
-
-  once(call: Call, key: string, make: () => unknown): Promise<unknown> {
-    return this.#inputsOf(call).once(key, make);
-  }
-
-  release(call: Call, retryMs: number | undefined): void {
-    this.#parts.release(call, retryMs);
-  }
-
-  subject(call: Call): string | undefined {
-    return this.#parts.engine.registry.findSubject(call);
-  }
-
-  #inputsOf(call: Call): SessionInputs {
-    if (call.inputs instanceof SessionInputs) return call.inputs;
-    const inputs = new SessionInputs(this.#parts.engine.core);
-    call.inputs = inputs;
-    return inputs;
-  }
-}
-
 /** The dialect of one session. */
 export class SessionDialect implements Dialect {
-  readonly carrier: Carrier;
-  readonly inFlight: InFlight;
+  readonly #home: SessionHome;
   readonly #session: Session;
   readonly #parts: DialectParts;
 
@@ -84,8 +27,7 @@ export class SessionDialect implements Dialect {
   constructor(parts: DialectParts, session: Session) {
     this.#parts = parts;
     this.#session = session;
-    this.carrier = new SessionCarrier(parts, session);
-    this.inFlight = session.inFlight;
+    this.#home = new SessionHome(parts, session);
   }
 
   find(name: string): Method | undefined {
@@ -104,6 +46,10 @@ export class SessionDialect implements Dialect {
       throw new McpError(INVALID_PARAMS, state);
     }
     return this.#session.client;
+  }
+
+  open(message: Request, link: Link, client: ClientFacts): LegacyCall {
+    return new LegacyCall(this.#home, link, message, client, this.#session.inFlight);
   }
 
   // Without middleware these methods take no slot, so the server responds to a ping even at its limits.

@@ -3,13 +3,11 @@
  *
  * @module
  */
-import type { Inputs } from "../../core/call/call.ts";
 import type { Core } from "../../core/core.ts";
 import type { OnceValues } from "../../core/call/once.ts";
 
 /** The questions and the values of one call. */
-export class SessionInputs implements Inputs {
-  readonly isOpen = false;
+export class SessionInputs {
   readonly #core: Core;
   readonly #answers = new Map<string, Promise<unknown>>();
   #made?: Promise<OnceValues>;

@@ -6,7 +6,7 @@
  */
 import { INTERNAL_ERROR, INVALID_PARAMS, McpError, quote, toBusy } from "../../protocol/errors.ts";
 import { type Params, type Result, toTypedResult } from "../../protocol/jsonrpc.ts";
-import type { Call, Inputs } from "../../core/call/call.ts";
+import type { Call } from "../../core/call/call.ts";
 import type { Engine } from "../../core/era.ts";
 import { OnceValues } from "../../core/call/once.ts";
 import type { Question } from "../../core/call/question.ts";
@@ -31,7 +31,7 @@ function findSpentIds({ accounts, core: { ticker, limits } }: Pick<Engine, "core
  * The questions and answers of one call. An answer counts only for the exact question. If the handler asks something
  * else under the same key when it runs again, the user is asked again.
  */
-export class InputRequests implements Inputs {
+export class InputRequests {
   readonly #engine: Pick<Engine, "core" | "accounts">;
   readonly #call: Call;
   readonly #open = new Map<string, Question>();

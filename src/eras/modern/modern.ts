@@ -12,10 +12,9 @@ import {
   type Request,
   type Result,
   toFailure,
-  toNotification,
 } from "../../protocol/jsonrpc.ts";
 import { isScopeError } from "../../core/call/scopes.ts";
-import type { Call, Carrier } from "../../core/call/call.ts";
+import type { Call } from "../../core/call/call.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import type { ClientFacts } from "../../core/call/context.ts";
 import type { Method } from "../../core/visibility/feature.ts";
@@ -23,12 +22,12 @@ import { SHUTDOWN } from "../../core/call/in_flight.ts";
 import { type HeaderReader, type Link, type Reply, toHints } from "../../core/call/link.ts";
 import type { RefusalReason } from "../../core/call/observer.ts";
 import { type Answered, type Dialect, type Found, Pipeline } from "../../core/pipeline.ts";
-import { createSessionReader, readSessionData } from "../../core/call/session_data.ts";
+import { createSessionReader, readCallData } from "../../core/call/session_data.ts";
 import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
-import type { InputRequests } from "./input_requests.ts";
 import { META_CAPABILITIES, META_SERVER, VERSION } from "./meta_keys.ts";
+import { isPlain, ModernCall, type ModernHome } from "./modern_call.ts";
 
 /** Creates the era of revision 2026-07-28, with its code. */
 export function loadedEra(engine: Engine): Era {
@@ -43,34 +42,22 @@ interface Refused {
   readonly reason: RefusalReason;
 }
 
-/** The code for questions. */
-type Asking = typeof import("./input_requests.ts");
-
 class ModernEra implements Era, Dialect {
-  readonly carrier: Carrier;
+  readonly #home: ModernHome;
   readonly #engine: Engine;
   readonly #pipeline: Pipeline;
   readonly #own: ReadonlyMap<string, Method>;
-  #asking?: Asking;
   /** Beginning of every result, with the fields that are always the same. */
   readonly #head: string;
 
   constructor(engine: Engine) {
     this.#engine = engine;
     this.#pipeline = new Pipeline(engine);
-    this.carrier = {
+    this.#home = {
+      engine,
       host: engine.host,
       hasResultTypes: true,
-      notify: ({ link }, method, params) => link.send(toNotification(method, params)),
-      loadAsk: () => this.#asking ? undefined : this.#loadAsking(),
-      // Synchronous, so that the question is open before the handler can go on.
-      ask: (call, key, question) =>
-        this.#asking
-          ? this.#inputsOf(call, this.#asking).ask(key, question)
-          : this.#openInputs(call).then((inputs) => inputs.ask(key, question)),
-      once: async (call, key, make) => await (await this.#openInputs(call)).once(key, make),
-      isAsking: ({ inputs }) => !!inputs?.isOpen,
-      session: createSessionReader(engine.core, (call) => (call.data ??= [readSessionData(engine.core, call)])[0]),
+      session: createSessionReader(engine.core, (call) => readCallData(engine.core, call)),
       subject: (call) => engine.registry.findSubject(call),
     };
     this.#own = new Map([["server/discover", discover(engine)]]);
@@ -85,8 +72,11 @@ class ModernEra implements Era, Dialect {
       core.observing?.notify(message.method, link, { version: VERSION });
       link.inFlight.notify(message);
       const { [META_CAPABILITIES]: capabilities } = Object(message.params?._meta);
-      const source = { link, carrier: this.carrier, client: { version: VERSION, capabilities }, executor: scheduler };
-      return registry.compiled("extensions")?.notify?.(message, source) ?? {};
+      return registry.compiled("extensions")?.notify?.(message, {
+        open: (request, client) => this.open(request, link, client),
+        client: { version: VERSION, capabilities },
+        executor: scheduler,
+      }) ?? {};
     }
     const state = `Cannot accept a ${message.kind}: send one request or notification`;
     return this.#refuse(link, { reason: "message", code: INVALID_REQUEST, message: state });
@@ -105,6 +95,10 @@ class ModernEra implements Era, Dialect {
     return readEnvelope(message, link, { method, core: this.#engine.core });
   }
 
+  open(message: Request, link: Link, client: ClientFacts): Call {
+    return new ModernCall(this.#home, link, message, client);
+  }
+
   serve(call: Call): Promise<Reply> | undefined {
     if (call.method === "subscriptions/listen") return this.#listen(call);
   }
@@ -121,33 +115,6 @@ class ModernEra implements Era, Dialect {
   async checkParams({ params }: Call, wanted: readonly HeaderParam[], headers: HeaderReader): Promise<void> {
     const { checkParamHeaders } = await import("./param_headers.ts");
     checkParamHeaders(wanted, headers, params.arguments);
-  }
-
-  restore(call: Call): Promise<void> | undefined {
-    return isPlain(call) ? undefined : this.#restore(call);
-  }
-
-  async #restore(call: Call): Promise<void> {
-    const inputs = await this.#openInputs(call);
-    await inputs.restore();
-    // With a slot, so that a busy server does not use up an answer.
-    if (inputs.isSingleUse) await this.#engine.scheduler.prepareWith(call, () => inputs.spend());
-  }
-
-  // Loaded on demand, because most servers never ask.
-  async #loadAsking(): Promise<Asking> {
-    return this.#asking = await import("./input_requests.ts");
-  }
-
-  async #openInputs(call: Call): Promise<InputRequests> {
-    return this.#inputsOf(call, this.#asking ?? await this.#loadAsking());
-  }
-
-  #inputsOf(call: Call, { InputRequests }: Asking): InputRequests {
-    if (call.inputs instanceof InputRequests) return call.inputs;
-    const inputs = new InputRequests(this.#engine, call);
-    call.inputs = inputs;
-    return inputs;
   }
 
   // Answers affect the hints of a result.
@@ -185,11 +152,6 @@ class ModernEra implements Era, Dialect {
     observed?.fail(error, isScopeError(error) ? 403 : reply.status);
     return reply;
   }
-}
-
-/** Tests whether a call brings no answers to questions. */
-function isPlain({ params }: Call): boolean {
-  return params.requestState === undefined && params.inputResponses === undefined;
 }
 
 function toErrorReply(id: Id, error: McpError): Reply {

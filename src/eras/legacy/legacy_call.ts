@@ -1,0 +1,77 @@
+/**
+ * One call of a session, with its questions and values.
+ *
+ * @module
+ */
+import { type Params, toNotification } from "../../protocol/jsonrpc.ts";
+import { Call, type CallHome, type CallHost } from "../../core/call/call.ts";
+import type { ReadSession } from "../../core/call/context.ts";
+import type { Link } from "../../core/call/link.ts";
+import type { Engine } from "../../core/era.ts";
+import type { Pipeline } from "../../core/pipeline.ts";
+import type { Question } from "../../core/call/question.ts";
+import { createSessionReader, readSessionData } from "../../core/call/session_data.ts";
+import { SessionInputs } from "./session_inputs.ts";
+import type { Session } from "./session_state.ts";
+
+/** The parts of the era that its dialects share. */
+export interface DialectParts {
+  readonly engine: Engine;
+  readonly pipeline: Pipeline;
+  /** Closes the connection but not the call, if the client can resume the stream. */
+  release(call: Call, retryMs: number | undefined): void;
+}
+
+/** What the calls of a session share, or those of a client that has none yet. The session's data are computed once. */
+export class SessionHome implements CallHome {
+  readonly host: CallHost;
+  readonly session: (call: Call) => ReadSession;
+  readonly parts: DialectParts;
+  readonly requests?: Session["requests"];
+
+  /** Creates what the calls of a session share. */
+  constructor(parts: DialectParts, session: Partial<Pick<Session, "requests" | "data">>) {
+    const { core, host } = parts.engine;
+    this.parts = parts;
+    this.requests = session.requests;
+    this.host = host;
+    this.session = createSessionReader(core, (call) => (session.data ??= [readSessionData(core, call)])[0]);
+  }
+
+  subject(call: Call): string | undefined {
+    return this.parts.engine.registry.findSubject(call);
+  }
+}
+
+/** One call of a session. */
+export class LegacyCall extends Call {
+  static readonly #model: LegacyCall = new LegacyCall(
+    { host: {} } as SessionHome, // Only its host is read.
+    {} as Link, // Not read.
+    { kind: "request", id: 0, method: "", weight: 0 },
+    { version: "", capabilities: {} },
+  );
+  declare readonly home: SessionHome;
+  /** The questions and values of the call. Only declared, because few calls ask. */
+  declare inputs?: SessionInputs;
+
+  notify(method: string, params: Params): Promise<void> | undefined {
+    return this.link.send(toNotification(method, params));
+  }
+
+  askClient(key: string, question: Question): Promise<unknown> {
+    return this.#toInputs().ask(key, () => this.home.requests?.ask(this, question));
+  }
+
+  makeOnce(key: string, make: () => unknown): Promise<unknown> {
+    return this.#toInputs().once(key, make);
+  }
+
+  override release(retryMs: number | undefined): void {
+    this.home.parts.release(this, retryMs);
+  }
+
+  #toInputs(): SessionInputs {
+    return this.inputs ??= new SessionInputs(this.home.parts.engine.core);
+  }
+}

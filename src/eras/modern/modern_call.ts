@@ -1,0 +1,88 @@
+/**
+ * One call of the modern era, with its questions and answers.
+ *
+ * @module
+ */
+import { type Params, type Result, toNotification } from "../../protocol/jsonrpc.ts";
+import { Call, type CallHome } from "../../core/call/call.ts";
+import type { Link } from "../../core/call/link.ts";
+import type { Question } from "../../core/call/question.ts";
+import type { Engine } from "../../core/era.ts";
+import type { InputRequests } from "./input_requests.ts";
+
+/** What the calls of the era share. */
+export interface ModernHome extends CallHome {
+  readonly engine: Engine;
+}
+
+/** One call of the modern era. */
+export class ModernCall extends Call {
+  static readonly #model: ModernCall = new ModernCall(
+    { host: {} } as ModernHome, // Only its host is read.
+    {} as Link, // Not read.
+    { kind: "request", id: 0, method: "", weight: 0 },
+    { version: "", capabilities: {} },
+  );
+  declare readonly home: ModernHome;
+  /** The questions and answers of the call. Only declared, because few calls ask. */
+  declare inputs?: InputRequests;
+
+  override get isAsking(): boolean {
+    return !!this.inputs?.isOpen;
+  }
+
+  override toQuestions(): Promise<Result> | undefined {
+    return this.inputs?.isOpen ? this.inputs.toResult() : undefined;
+  }
+
+  notify(method: string, params: Params): Promise<void> | undefined {
+    return this.link.send(toNotification(method, params));
+  }
+
+  override loadAsking(): Promise<unknown> | undefined {
+    return asking ? undefined : loadAsking();
+  }
+
+  // Synchronous once the code is loaded, so that the question is open before the handler can go on.
+  askClient(key: string, question: Question): Promise<unknown> {
+    return asking
+      ? this.#toInputs(asking).ask(key, question)
+      : this.#openInputs().then((inputs) => inputs.ask(key, question));
+  }
+
+  async makeOnce(key: string, make: () => unknown): Promise<unknown> {
+    return await (await this.#openInputs()).once(key, make);
+  }
+
+  override restore(): Promise<void> | undefined {
+    return isPlain(this) ? undefined : this.#restore();
+  }
+
+  async #restore(): Promise<void> {
+    const inputs = await this.#openInputs();
+    await inputs.restore();
+    // With a slot, so that a busy server does not use up an answer.
+    if (inputs.isSingleUse) await this.home.engine.scheduler.prepareWith(this, () => inputs.spend());
+  }
+
+  async #openInputs(): Promise<InputRequests> {
+    return this.#toInputs(asking ?? await loadAsking());
+  }
+
+  #toInputs({ InputRequests }: Asking): InputRequests {
+    return this.inputs ??= new InputRequests(this.home.engine, this);
+  }
+}
+
+/** Tests whether a call brings no answers to questions. */
+export function isPlain({ params }: Call): boolean {
+  return params.requestState === undefined && params.inputResponses === undefined;
+}
+
+/** The code for questions, loaded with the first one because most servers never ask. */
+let asking: Asking | undefined;
+type Asking = typeof import("./input_requests.ts");
+
+async function loadAsking(): Promise<Asking> {
+  return asking = await import("./input_requests.ts");
+}

@@ -1,12 +1,11 @@
 /**
- * Sessions: a sealed id with everything that was negotiated, and a little state in memory.
+ * Sessions over HTTP in the memory of a process, which are opened by their sealed ids.
  *
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
  */
-import { INVALID_PARAMS, INVALID_REQUEST, McpError, toBusy } from "../../protocol/errors.ts";
-import { isObject, type Notification, type Response } from "../../protocol/jsonrpc.ts";
-import type { ClientCapabilities, Implementation } from "../../protocol/types.ts";
+import { INVALID_REQUEST, McpError, toBusy } from "../../protocol/errors.ts";
+import type { Notification, Response } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account, Accounts, Holding, Pot } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
@@ -18,8 +17,8 @@ import type { SessionEvent } from "../../core/call/observer.ts";
 import type { SessionState, SharedSession } from "../../core/store.ts";
 import type { Sweep } from "../../core/capacity/timers.ts";
 import { freezeJson } from "../../core/call/session_data.ts";
-import { openVersioned, sealVersioned } from "../../core/call/versioned_seal.ts";
 import { RecentIds } from "./recent_ids.ts";
+import { type OpenedId, SessionIds } from "./session_ids.ts";
 import { applyState, type CountSubscriber } from "./session_methods.ts";
 import { Streams } from "./replay.ts";
 import { ReplayLink } from "./replay_link.ts";
@@ -31,7 +30,7 @@ import {
   type SessionFacts,
   toShortId,
 } from "./session_state.ts";
-import { hasPriming, isVersion, type Version } from "./versions.ts";
+import { hasPriming } from "./versions.ts";
 
 /** A session with an id and resumable streams. */
 export interface HttpSession extends Session {
@@ -44,33 +43,11 @@ export interface HttpSession extends Session {
   readonly home: Sessions;
 }
 
-/** Contents of an id. The names are short, because the id travels with every request. */
-interface Sealed {
-  /** Start of the session, in milliseconds since 1970. */
-  readonly t: number;
-  readonly v: Version;
-  readonly i?: Implementation;
-  readonly c: ClientCapabilities;
-  readonly p?: string;
-  /** Hash of the client that the session was made for. */
-  readonly a: string;
-  /** The value that the server's `session` returned. */
-  readonly d?: unknown;
-}
-
 /**
  * What became of a request to end a session: it has ended, its end waits for the store, too many ends wait already, or
  * there is no such session.
  */
 export type End = "ended" | "waiting" | "full" | "unknown";
-
-/** An id that was opened. */
-interface Unsealed {
-  readonly sealed: Sealed;
-  readonly mark: Mark;
-  /** Milliseconds until the session ends in any case. */
-  readonly leftMs: number;
-}
 
 /** The parts that sessions share with their era. */
 export interface SessionsParts extends Pick<Engine, "core" | "accounts"> {
@@ -123,7 +100,7 @@ export class Sessions {
   readonly #core: Core;
   readonly #accounts: Accounts;
   readonly #table: SessionTable;
-  #isForeignKnown = false;
+  readonly #ids: SessionIds;
   /** Ids that were created here and not used yet, so that the observer can distinguish them from resumed ones. */
   readonly #unused = new Set<string>();
   readonly #count: CountSubscriber;
@@ -131,6 +108,7 @@ export class Sessions {
   /** Creates an empty set of sessions. */
   constructor({ core, accounts, count }: SessionsParts) {
     this.#core = core;
+    this.#ids = new SessionIds(core);
     this.#accounts = accounts;
     this.#table = openTable(accounts, core);
     this.#table.sweep ??= (now) => this.#tidy(now);
@@ -148,25 +126,14 @@ export class Sessions {
   }
 
   /** Creates a session id. Throws if the facts are too long. */
-  async create(
-    { version, info, capabilities }: SessionFacts,
-    { principal, account }: Link,
-    data?: unknown,
-  ): Promise<string> {
-    const { sealer, ticker: { clock } } = this.#core;
+  async create(facts: SessionFacts, { principal, account }: Link, data?: unknown): Promise<string> {
     const client = await toClientHash(account.key);
     const start = this.#table.ended.toTime(client);
-    const small = info && { name: info.name.slice(0, 200), version: info.version.slice(0, 100) };
-    const facts = { v: version, i: small, c: capabilities, p: principal?.id };
-    const sealed: Sealed = { t: start, ...facts, a: client, d: data };
-    const id = await sealVersioned(sealer, PURPOSE, sealed);
-    if (id.length <= MAX_ID) {
-      this.#table.recent.add(client, toShortId(id), clock.now());
-      this.#scheduleSweep();
-      if (this.#core.observer.session) this.#remember(toShortId(id));
-      return id;
-    }
-    throw new McpError(INVALID_PARAMS, "Cannot initialize: capabilities are too long for a session id");
+    const id = await this.#ids.seal(facts, { client, start, principal: principal?.id, data });
+    this.#table.recent.add(client, toShortId(id), this.#core.ticker.clock.now());
+    this.#scheduleSweep();
+    if (this.#core.observer.session) this.#remember(toShortId(id));
+    return id;
   }
 
   #remember(id: string): void {
@@ -197,12 +164,12 @@ export class Sessions {
    */
   async open(id: string, link: Link, options?: { readonly isEnding?: boolean }): Promise<HttpSession | undefined> {
     const found = this.find(id, link);
-    if (found || id.length > MAX_ID) return found;
-    const unsealed = await this.#unseal(id, link);
-    if (!unsealed) return;
-    const { sealed, mark, leftMs } = unsealed;
+    if (found) return found;
+    const opened = await this.#ids.open(id, link);
+    if (!opened) return;
+    const { facts, mark, leftMs, data } = opened;
     if (options?.isEnding) this.#table.ending.add(id);
-    const shared = await this.#openShared(id, unsealed, link);
+    const shared = await this.#openShared(id, opened, link);
     if (shared?.isEnded) return void this.#table.ended.tell(mark.client, shared.cutoff);
     // Two requests may open the same session at once. Both get the one that was stored, or none if it has ended.
     const raced = this.find(id, link);
@@ -212,7 +179,6 @@ export class Sessions {
     const before = this.#table.known.get(id);
     if (before) before.home.#forget(before, "evicted");
     const { ticker } = this.#core;
-    const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     const { account } = link;
     const place = this.#charge(id, account);
     const streams = new Streams(this.#core, hasPriming(facts.version), account, shared);
@@ -232,7 +198,7 @@ export class Sessions {
       streams,
       home: this,
     };
-    if (sealed.d !== undefined) session.data = [freezeJson(sealed.d)];
+    if (data !== undefined) session.data = [freezeJson(data)];
     if (shared) this.#join(session, shared);
     if (!options?.isEnding) shared?.touch();
     this.#table.known.set(id, session);
@@ -242,18 +208,7 @@ export class Sessions {
     return session;
   }
 
-  async #unseal(id: string, { principal }: Link): Promise<Unsealed | undefined> {
-    const { limits, sealer, ticker } = this.#core;
-    const sealed = await openVersioned(sealer, PURPOSE, id);
-    if (!isSealed(sealed)) return this.#warnOfForeign(id);
-    if (sealed.p !== principal?.id) return;
-    // From here on, the monotonic clock counts. The system's clock may be changed during the session.
-    const leftMs = Math.min(sealed.t + limits.sessions.lifeMs - ticker.clock.date(), limits.sessions.lifeMs);
-    if (leftMs < 0) return;
-    return { sealed, leftMs, mark: { client: sealed.a, at: sealed.t, id: toShortId(id) } };
-  }
-
-  async #openShared(id: string, { mark, leftMs }: Unsealed, { account }: Link): Promise<SharedSession | undefined> {
+  async #openShared(id: string, { mark, leftMs }: OpenedId, { account }: Link): Promise<SharedSession | undefined> {
     if (!this.#core.shared) return;
     const shared = await this.#core.shared.openSession({ id, ms: leftMs, mark, account, accounts: this.#accounts });
     if (shared) return shared;
@@ -321,7 +276,7 @@ export class Sessions {
   // A client asks again if the store did not confirm the end.
   async #findEnd(id: string, link: Link): Promise<End> {
     const { shared } = this.#core;
-    if (!shared || id.length > MAX_ID || !await this.#unseal(id, link)) return "unknown";
+    if (!shared || !await this.#ids.open(id, link)) return "unknown";
     const end = await shared.findEnd(id);
     return end === "written" ? "ended" : end ?? "unknown";
   }
@@ -372,16 +327,6 @@ export class Sessions {
     session.streams.end();
   }
 
-  // Several processes behind one address reject each other's sessions, which is an easy mistake to make.
-  #warnOfForeign(id: string): undefined {
-    if (this.#isForeignKnown || this.#core.sealer.isShared || id.length < MIN_ID) return;
-    this.#isForeignKnown = true;
-    console.warn(
-      `${this.#core.identity.name}: a client sent a session id that this process did not make. If several processes ` +
-        "serve this address, or the server was restarted, give all of them the same `secret`.",
-    );
-  }
-
   #tidy(now: number): number | undefined {
     const { limits } = this.#core;
     for (const session of this.#table.known.values()) {
@@ -406,12 +351,7 @@ export class Sessions {
   }
 }
 
-const PURPOSE = "session";
 const SWEEP_MS = 60_000;
-
-/** Maximum and minimum characters of an id. */
-const MAX_ID = 16_384;
-const MIN_ID = 64;
 
 /** Bytes of a session's state without its id. Measured: 3,100 to 4,400. */
 const SESSION_BYTES = 4096;
@@ -422,9 +362,4 @@ function toHeld(id: string): number {
 
 function isBusy({ inFlight, streams }: HttpSession): boolean {
   return inFlight.size > 0 || streams.isOpen;
-}
-
-function isSealed(value: unknown): value is Sealed {
-  return isObject(value) && typeof value.t === "number" && isVersion(value.v) && isObject(value.c) &&
-    typeof value.a === "string";
 }

@@ -47,11 +47,17 @@ const subjects: readonly Subject[] = [
     tests: ["schema/header_params_test.ts", "transports/http_test.ts", "hostile/http_envelope_test.ts"],
   },
   { path: "src/core/call/sealer.ts", tests: ["core/sealer_test.ts"] },
+  { path: "src/eras/modern/modern_call.ts", tests: ["eras/question_state_test.ts", "behaviour/asking_test.ts"] },
   { path: "src/eras/modern/input_requests.ts", tests: ["eras/question_state_test.ts", "behaviour/asking_test.ts"] },
+  {
+    path: "src/eras/legacy/session_ids.ts",
+    tests: ["eras/session_test.ts", "behaviour/handshake_test.ts", "hostile/http_sessions_test.ts"],
+  },
   {
     path: "src/eras/legacy/session.ts",
     tests: [
       "eras/session_test.ts",
+      "eras/ended_sessions_test.ts",
       "transports/http_test.ts",
       "behaviour/handshake_test.ts",
       "hostile/http_sessions_test.ts",
@@ -99,8 +105,6 @@ const equivalent: Readonly<Record<string, string>> = {
   "for (let i = 0; i < text.length; i++) { : < → <=": "past the end is no bracket",
   "for (let at = text.indexOf(character); at >= 0 && found <= most; at = text.indexOf(character, at + 1)) found++; : && → ||":
     "the levels are only counted",
-  "if (known || id.length > MOST_ID) return known; : || → &&":
-    "a known session is found again after its id is opened, and an id that is too long was never sealed",
 };
 
 const swaps: readonly (readonly [pattern: RegExp, by: string])[] = [

@@ -200,7 +200,7 @@ function listRest(before: Sample, after: Sample): string[] {
     const more = size - (before.maps[place] ?? 0);
     // Pages of lists are built once; the server begins to watch changes with its first session, and to track ended ids
     // from then on. Sets of young exchanges are replaced, so those of the start are no longer in use.
-    const most = place === ended ? LIMITS.sessions.open : place.startsWith("core/pagination.ts") ? 10 : 1;
+    const most = place === ended ? LIMITS.sessions.open : place.startsWith("core/visibility/pagination.ts") ? 10 : 1;
     return more > most && !place.startsWith("transports/http/fetch.ts")
       ? [`${more} entries are left in the map of ${place}`]
       : [];

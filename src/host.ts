@@ -33,8 +33,8 @@ export interface Endpoint {
    * @throws {TypeError} if parameters are missing, do not fit, or are given to a path without any.
    */
   enter(params?: Readonly<Record<string, string>>): Promise<PipeServer>;
-  /** Turns `development` on, unless the options of the server set it to `false`. Settles when it is on. */
-  develop(): Promise<void>;
+  /** Turns `development` on, unless the options of the server set it to `false`. */
+  develop(): void;
   /** Loads the code of the first request. */
   load(): Promise<void>;
 }

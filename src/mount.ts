@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toRefusal } from "./transports/http/refusals.ts";
 import { createServerLog } from "./core/call/log.ts";
 import { type ContainerHost, type ContainerParts, findRoot } from "./core/call/container.ts";
 import type { Handler } from "./core/visibility/feature.ts";
@@ -141,8 +142,7 @@ function normalize(path: string): string {
   });
 }
 
-async function refusePath(): Promise<Response> {
-  const { toRefusal } = await import("./transports/http/refusals.ts");
+function refusePath(): Response {
   return toRefusal(NOT_FOUND);
 }
 
@@ -218,7 +218,7 @@ function toInternals(servers: readonly Server[]): ServerInternals {
       return refuse("serve this transport for");
     },
     load: async () => void await Promise.all(servers.map((server) => server[INTERNALS].load())),
-    develop: async () => void await Promise.all(servers.map((server) => server[INTERNALS].develop())),
+    develop: () => servers.forEach((server) => server[INTERNALS].develop()),
     servers,
   };
 }

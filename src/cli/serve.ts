@@ -92,7 +92,7 @@ async function serveTarget(args: Args): Promise<void> {
     checkParams(endpoint, params, choice);
   }
   // Warnings for development, because both options are for authors of servers.
-  if ("watch" in flags || "inspect" in flags) await Promise.all(listEndpoints(whole).map((each) => each.develop()));
+  if ("watch" in flags || "inspect" in flags) listEndpoints(whole).forEach((each) => each.develop());
   if ("watch" in flags) {
     (await importModule<typeof import("./target_watcher.ts")>("./target_watcher.ts")).watchTarget(target, loaded);
   }

@@ -32,11 +32,6 @@ export interface Core extends FeatureParts, SessionOptions {
   readonly requiresSession: boolean;
   /** Decides whether a request may enter. Throws the error for the client. */
   readonly admit?: (request: Entering) => Promise<void>;
-  /**
-   * Loads `observing` and the rules of `enable` and `disable`. Messages wait for it. If it rejects, they are refused.
-   * `undefined` once all is loaded, and if there is nothing to load.
-   */
-  prepare?: () => Promise<void>;
   /** State that all instances share, if the server has a store. */
   readonly shared?: SharedState;
 }

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { toScopeReply } from "./auth.ts";
 import { isMcpError, type McpError } from "../protocol/errors.ts";
 import { type Id, type Request, type Result, toSuccess } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
@@ -44,7 +45,7 @@ export interface Dialect {
   /** Serves a method that no handler has, such as a subscription. Returns `undefined` if it does not know it either. */
   serve(call: Call): Reply | Promise<Reply> | undefined;
   /** Checks the parameters that clients repeat in HTTP headers. */
-  checkParams?(call: Call, wanted: readonly HeaderParam[], headers: HeaderReader): Promise<void>;
+  checkParams?(call: Call, wanted: readonly HeaderParam[], headers: HeaderReader): void;
   /** Returns the name of the texts that calls like this one share. `undefined` if its text is its own. */
   toTextName(call: Call): string | undefined;
   /** Converts a result to the revision of the client. */
@@ -88,9 +89,7 @@ export class Pipeline {
   /** Runs a call whose runner is found. */
   run(dialect: Dialect, found: Found): Reply | Promise<Reply> {
     const { call, runner } = found;
-    if (runner.headers && dialect.checkParams && call.link.headers) {
-      return dialect.checkParams(call, runner.headers, call.link.headers).then(() => this.#check(dialect, found));
-    }
+    if (runner.headers && call.link.headers) dialect.checkParams?.(call, runner.headers, call.link.headers);
     return this.#check(dialect, found);
   }
 
@@ -178,12 +177,10 @@ export class Pipeline {
     return dialect.stamp ? dialect.stamp(found, result, text) : text;
   }
 
-  #fail(dialect: Dialect, request: Answered, error: unknown): Reply | Promise<Reply> {
+  #fail(dialect: Dialect, request: Answered, error: unknown): Reply {
     const { core } = this.#engine;
     const known = isMcpError(error) ? error : core.report(error, request);
     const reply = dialect.writeError(request, known);
-    return isScopeError(known)
-      ? import("./auth.ts").then(({ toScopeReply }) => toScopeReply(core, known, reply))
-      : reply;
+    return isScopeError(known) ? toScopeReply(core, known, reply) : reply;
   }
 }

@@ -15,8 +15,6 @@ import { requireScopes } from "./call/scopes.ts";
  * the caller. Throws the error for the client. The call is cancelled if this takes longer than a call may.
  */
 export async function recheck(call: Call, core: Core, registry: Registry): Promise<void> {
-  // Rules that were added while it waited, and are not loaded, may disable the handler.
-  if (core.prepare) await core.prepare();
   const method = registry.methods.get(call.method);
   if (!method) throw toUnknownMethod(call.method);
   // As in the first lookup, `allow` cannot ask the client.

@@ -6,6 +6,7 @@
 import { hasValidCode, INTERNAL_ERROR, isMcpError, McpError, toBusy } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Pot, Start } from "./capacity/account.ts";
+import { runDeferred } from "./deferred.ts";
 import type { Call, Deferred } from "./call/call.ts";
 import type { Core } from "./core.ts";
 import type { Executor, Method, Outcome, Runner } from "./visibility/feature.ts";
@@ -158,15 +159,13 @@ export class Scheduler implements Executor {
     }
   }
 
-  // Loaded on demand, because most handlers defer nothing. The work counts as a running call of the client, whose next
-  // calls wait if there is too much of it.
+  // The work counts as a running call of the client, whose next calls wait if there is too much of it.
   #runDeferred(call: Call, all: readonly Deferred[], outcome?: Outcome): void {
     const { account } = call.link;
     account.charge(call.weigh());
     account.start();
     this.#running++;
-    const running = import("./deferred.ts")
-      .then(({ runDeferred }) => runDeferred(this.#core, call, all, outcome))
+    const running = runDeferred(this.#core, call, all, outcome)
       .catch((error) => void this.#core.report(error, call))
       .finally(() => {
         this.#deferred.delete(running);
@@ -275,10 +274,8 @@ export class Scheduler implements Executor {
         ? this.invoke(call, runner)
         : runner.run(call);
     } catch (error) {
-      if (call.opening) return this.attend(call, Promise.reject(error));
       return this.#endAtOnce(call, { error: this.toError(error, call) });
     }
-    if (call.opening) return this.attend(call, Promise.resolve(result));
     return result instanceof Promise ? this.attend(call, result) : this.#endAtOnce(call, { result });
   }
 
@@ -335,14 +332,7 @@ export class Scheduler implements Executor {
     // keep everything of the request in memory until a full garbage collection.
     const onCancel = () => settle();
     call.onCancel = onCancel;
-    // A question that the handler does not wait for decides the outcome too. The first one has to load its code.
-    result.then(
-      (result) => call.opening ? call.opening.then(() => settle({ result })) : settle({ result }),
-      (error) => {
-        const outcome = { error: this.toError(error, call) };
-        return call.opening ? call.opening.then(() => settle(outcome)) : settle(outcome);
-      },
-    );
+    result.then((result) => settle({ result }), (error) => settle({ error: this.toError(error, call) }));
     if (call.ended) settle();
     return promise;
   }

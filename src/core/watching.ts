@@ -20,7 +20,6 @@ export function mayNotify(engine: Engine, change: Change, call: Call): boolean |
   const { core, registry } = engine;
   if (change.kind === "close" || change.kind === "log") return true;
   // Rules that are not loaded may disable the changed thing. Messages report why they cannot be loaded.
-  if (core.prepare) return core.prepare().then(() => mayNotify(engine, change, call), () => false);
   if (change.kind === "resource") return registry.compiled("resources")?.isVisible?.(change.uri, call) ?? true;
   const { handlers, toggled } = change;
   if (!handlers || handlers.some(({ allow }) => !allow)) return true;

@@ -4,33 +4,36 @@
  * @module
  */
 import type { Incoming } from "../protocol/jsonrpc.ts";
-import { lazy } from "../protocol/promises.ts";
+import { Room } from "../protocol/room.ts";
 import type { Era } from "../core/era.ts";
 import type { Link, Reply } from "../core/call/link.ts";
 
 /** An era that loads with its first message. */
 export class LazyEra implements Era {
-  /** Returns the era, and loads it if necessary. */
-  protected readonly open: () => Promise<Era>;
-  /** The era, once it is loaded and has accepted the messages that waited for it. */
-  #ready?: Era;
+  readonly #room: Room<Era>;
 
   /** Creates an era without loading it. */
   constructor(load: () => Promise<Era>) {
-    this.open = lazy(load);
+    this.#room = new Room(load);
   }
 
   // The messages that wait are accepted in order, and so are immediate responses to them.
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
-    return this.#ready?.accept(message, link) ?? this.open().then((era) => (this.#ready = era).accept(message, link));
+    const { loaded } = this.#room;
+    return loaded ? loaded.accept(message, link) : this.#room.open().then((era) => era.accept(message, link));
   }
 
   async load(): Promise<void> {
-    await this.open();
+    await this.#room.open();
   }
 
   rest(): void {
-    this.#ready?.rest?.();
+    this.#room.loaded?.rest?.();
+  }
+
+  /** Returns the era, and loads it if necessary. */
+  protected open(): Promise<Era> {
+    return this.#room.open();
   }
 }
 

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic (Extensions)
  * @module
  */
+import { runWrapped } from "./extension_call.ts";
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Notification, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { CompiledSchema, Infer, Schema } from "../schema/schema.ts";
@@ -465,11 +466,7 @@ function combine(all: readonly Attribute[], { place, needs = [], _meta }: Extens
     run: wrapping.length
       ? (call, runner, executor) =>
         wrapping.reduceRight<(call: Call) => Result | Promise<Result>>(
-          (next, attribute) => async (call) => {
-            // Loaded on demand, because most extensions wrap no call.
-            const { runWrapped } = await import("./extension_call.ts");
-            return await runWrapped(call, attribute, next, executor);
-          },
+          (next, attribute) => (call) => runWrapped(call, attribute, next, executor),
           (call) => executor.invoke ? executor.invoke(call, runner) : runner.run(call),
         )(call)
       : undefined,

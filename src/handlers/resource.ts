@@ -8,7 +8,7 @@ import type { DescribeError, FeatureParts } from "../core/visibility/feature_par
 import { McpError, quote } from "../protocol/errors.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
 import type { Infer, Schema } from "../schema/schema.ts";
-import { compileSchema } from "../schema/schema_compiler.ts";
+import { compileSchema, schemaRoom } from "../schema/schema_compiler.ts";
 import type { TextValues } from "../schema/text_values.ts";
 import { readScopes } from "../core/call/scopes.ts";
 import type { Call } from "../core/call/call.ts";
@@ -457,8 +457,7 @@ function checkForm<Input>({ scheme, name, read, ttlMs }: Form<Input>, key: strin
 function toConverter(params: Schema, place: string): Definition["convert"] {
   const schema = compileSchema(params, { use: "input", place });
   return async (uri, matched) => {
-    // Loaded on demand, because most templates have no schema.
-    const { readTextValues } = await import("../schema/text_values.ts");
+    const { readTextValues } = await schemaRoom.open();
     const checked = await readTextValues(schema, matched as TextValues); // what a template matches
     if (checked.problem !== undefined) throw McpError.resourceNotFound(uri);
     return checked.value;

@@ -25,7 +25,8 @@ import {
 } from "../core/visibility/feature.ts";
 import type { Allow } from "../core/call/context.ts";
 import type { Filter, HandlerGuards } from "../core/visibility/guards.ts";
-import { createList, type Entry, openCursors } from "../core/visibility/pagination.ts";
+import { Cursors } from "../core/visibility/cursors.ts";
+import { createList, type Entry } from "../core/visibility/pagination.ts";
 import type { SubscriptionHooks } from "../core/visibility/subscribers.ts";
 import { attempt } from "./attempt.ts";
 import { runGuarded } from "./guarded.ts";
@@ -163,11 +164,11 @@ function listResources(fixed: readonly Definition[], all: readonly Definition[],
   const sources = all.flatMap(({ key, allow, list, describeError }) => list ? { key, allow, list, describeError } : []);
   if (!sources.length) return toMethod(createList("resources", fixed, core), { stable: true });
   // These lists may depend on the caller.
-  const cursors = openCursors(core, "resources", true);
+  const cursors = new Cursors(core, "resources", true);
   const listFixed = createList("resources", fixed, core, true);
 
   async function run(call: Call): Promise<Result> {
-    const place = await (await cursors()).read(call);
+    const place = await cursors.read(call);
     return place?.startsWith("\n") ? await listFrom(place, [], call) : await listBoth(call);
   }
 
@@ -181,13 +182,13 @@ function listResources(fixed: readonly Definition[], all: readonly Definition[],
     const { pageItems: size } = core.limits.calls;
     const [, next, ...rest] = place.split("\n");
     const from = sources.findIndex(({ key }) => key === next);
-    if (from < 0) throw (await cursors()).refuse(call);
+    if (from < 0) throw cursors.refuse(call);
     let own = rest.length ? rest.join("\n") : undefined;
     let resources = first;
     for (const { key, allow, list, describeError } of sources.slice(from)) {
       if (!await isAllowed(allow, call, core)) continue;
       const toPage = async (own = "") => {
-        const nextCursor = await (await cursors()).write(`\n${key}${own}`, call);
+        const nextCursor = await cursors.write(`\n${key}${own}`, call);
         return { resources, nextCursor };
       };
       if (resources.length >= size) return await toPage();

@@ -4,13 +4,14 @@
  * @see specification/2026-07-28/server/tools
  * @module
  */
+import { toVariant } from "./variant.ts";
 import type { DescribeError, FeatureParts, PublishedTool, PublishSchema } from "../core/visibility/feature_parts.ts";
 import { INVALID_PARAMS, isMcpError, isResultError, isToolError, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { isStrayPromise } from "../protocol/promises.ts";
 import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
 import type { Checked, CompiledSchema, Infer, InferInput, Schema } from "../schema/schema.ts";
-import { compileSchema } from "../schema/schema_compiler.ts";
+import { compileSchema, schemaRoom } from "../schema/schema_compiler.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import { readScopes } from "../core/call/scopes.ts";
 import type { Call } from "../core/call/call.ts";
@@ -303,7 +304,6 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     services,
     describeError: options.describeError,
     vary: options.forCaller && (async (call, core) => {
-      const { toVariant } = await import("./variant.ts");
       const variant = await toVariant(options, { call, core, services, define });
       // All variants share the limits of the tool.
       return variant && { ...variant, limits };
@@ -438,7 +438,7 @@ function toUnknown(name: unknown): McpError {
 }
 
 async function readLeniently(input: CompiledSchema, given: Params, { limits }: FeatureParts): Promise<Checked> {
-  const { adaptInput } = await import("../schema/adapt_input.ts");
+  const { adaptInput } = await schemaRoom.open();
   const adapted = adaptInput(given, input.json(), { jsonText: limits.request });
   return adapted.problem === undefined ? await input.validate(adapted.value) : adapted;
 }

@@ -1,5 +1,5 @@
 /**
- * Recognizes promises, and loads parts on first use.
+ * Recognizes promises.
  *
  * @module
  */
@@ -17,14 +17,4 @@ export function isStrayPromise(value: unknown): boolean {
   const isStray = isPromiseLike(value);
   if (isStray) Promise.resolve(value).catch(() => {});
   return isStray;
-}
-
-/** Returns a function that loads something once. A failed load is tried again by the next caller. */
-export function lazy<T>(load: () => Promise<T>): () => Promise<T> {
-  let loading: Promise<T> | undefined;
-  return () =>
-    loading ??= load().catch((error) => {
-      loading = undefined;
-      throw error;
-    });
 }

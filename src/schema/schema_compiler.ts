@@ -3,7 +3,9 @@
  *
  * @module
  */
-import { isPromiseLike, lazy } from "../protocol/promises.ts";
+import { Room } from "../protocol/room.ts";
+import { validateShape } from "./shape.ts";
+import { isPromiseLike } from "../protocol/promises.ts";
 import { type Inspected, inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
 import type { Checked, CompiledSchema, Schema, Shape, StandardSchema } from "./schema.ts";
 import { checkResult, type StandardIssue, type StandardResult } from "./standard_result.ts";
@@ -138,19 +140,19 @@ function compileShape(
   };
   return {
     json: () => json,
-    validate: async (value) => toChecked(await (await import("./shape.ts")).validateShape(shape, value)),
+    validate: async (value) => toChecked(await validateShape(shape, value)),
   };
 }
 
+/** What few servers need of schemas. Most describe their input by a Standard Schema. */
+export const schemaRoom: Room<typeof import("./schema_room.ts")> = new Room(() => import("./schema_room.ts"));
+
 function compileJson(json: JsonSchema, inspected: Inspected): CompiledSchema {
-  let check: CompiledSchema["validate"] | undefined;
-  // Most servers describe their input in another way, and need none of this. Loaded once, because two imports of one
-  // file may end in any order, and so would the first calls.
-  const load = lazy(async () => check = (await import("./json_check.ts")).createReader(inspected, toProblem));
+  const room = new Room(async () => (await schemaRoom.open()).createReader(inspected, toProblem));
   return {
     isRaw: true,
     json: () => json,
-    validate: (value) => check ? check(value) : load().then((check) => check(value)),
+    validate: (value) => room.loaded ? room.loaded(value) : room.open().then((check) => check(value)),
   };
 }
 

@@ -4,9 +4,10 @@
  * @module
  */
 import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
-import { lazy } from "../protocol/promises.ts";
 import type { Authentication } from "../core/auth.ts";
 import { readCapabilities } from "../core/call/capabilities.ts";
+import { admit } from "../core/admission.ts";
+import { createObserving } from "../core/observing.ts";
 import type { Core } from "../core/core.ts";
 import type { Filters } from "../core/visibility/guards.ts";
 import { readLimits } from "../core/capacity/limits.ts";
@@ -49,15 +50,10 @@ export function createCore(
     observer,
     shared: share({ limits, observer }),
     can: readCapabilities(options.capabilities),
-    admit: decide && (async (request) => (await import("../core/admission.ts")).admit(core, decide, request)),
+    admit: decide && ((request) => admit(core, decide, request)),
     report: (error, about) => report(core, error, about),
   };
-  if (options.observer) {
-    prepareWith(core, async () => {
-      const { createObserving } = await import("../core/observing.ts");
-      core.observing = createObserving(core);
-    });
-  }
+  if (options.observer) core.observing = createObserving(core);
   return core;
 }
 
@@ -70,20 +66,6 @@ function readAuth({ auth }: CommonOptions): Authentication | undefined {
   const read = typeof auth === "function" ? { authenticate: auth } : auth;
   if (read === undefined || typeof read?.authenticate === "function") return read;
   throw new TypeError("Cannot create a server: auth has no authenticate(); use a function, apiKey() or such");
-}
-
-/**
- * Makes messages wait until something is loaded that decides about them or records them. While it cannot be loaded, every
- * message is refused as an unexpected error, and the next one tries again.
- */
-export function prepareWith(core: Core, load: () => Promise<void>): void {
-  const before = core.prepare;
-  const prepare = lazy(async () => {
-    await before?.();
-    await load();
-    if (core.prepare === prepare) core.prepare = undefined;
-  });
-  core.prepare = prepare;
 }
 
 /** Reports an unexpected error, and returns the error for the client. */

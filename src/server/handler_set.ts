@@ -8,8 +8,7 @@ import type { Engine } from "../core/era.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { toSelectionKey } from "../core/visibility/registry.ts";
-import type { Toggle, Visibility } from "../core/visibility/visibility.ts";
-import { prepareWith } from "./core.ts";
+import { type Toggle, Visibility } from "../core/visibility/visibility.ts";
 
 /** The servers of concrete paths, which follow the changes of the server with the parameters. */
 export interface Followers {
@@ -30,11 +29,10 @@ export interface HandlerPlace {
 
 /** Creates the handlers of a running server. Those of a path with parameters belong to all of its concrete paths. */
 export function createHandlerSet(
-  { core, registry, changes }: Omit<Engine, "host">,
+  { registry, changes }: Omit<Engine, "host">,
   site: HandlerPlace,
   open: (added: readonly Handler[]) => void,
 ): HandlerSet<Handler> {
-  // Loaded on demand. Messages wait for it, so that no caller sees what is disabled.
   let visibility: Visibility | undefined;
   function toggle(toggled: Toggle): void {
     const { callers } = toggled;
@@ -48,14 +46,8 @@ export function createHandlerSet(
       site.toggles.splice(0, site.toggles.length, ...rest, toggled);
       for (const { handlers } of site.router?.list() ?? []) applyToggle(handlers, toggled);
     }
-    if (visibility) return visibility.toggle(toggled);
-    prepareWith(core, async () => {
-      const { Visibility } = await import("../core/visibility/visibility.ts");
-      visibility ??= new Visibility(registry, changes);
-      visibility.toggle(toggled);
-    });
-    // Each message reports why it fails.
-    core.prepare?.().catch(() => {});
+    visibility ??= new Visibility(registry, changes);
+    visibility.toggle(toggled);
   }
   return {
     add(...added) {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { lazy } from "../protocol/promises.ts";
+import { Room } from "../protocol/room.ts";
 import type { Schema } from "../schema/schema.ts";
 import { compileSchema } from "../schema/schema_compiler.ts";
 import { Accounts } from "../core/capacity/account.ts";
@@ -11,7 +11,6 @@ import type { Authentication } from "../core/auth.ts";
 import { Changes } from "../core/visibility/changes.ts";
 import { type ContainerHost, findRoot } from "../core/call/container.ts";
 import type { CallHost } from "../core/call/call.ts";
-import type { Core } from "../core/core.ts";
 import type { ChangeNotifier, HandlerSet, RunningServer } from "../core/call/context.ts";
 import type { CreateEra, Engine } from "../core/era.ts";
 import type { Handler } from "../core/visibility/feature.ts";
@@ -22,12 +21,16 @@ import { Registry } from "../core/visibility/registry.ts";
 import { Scheduler } from "../core/scheduler.ts";
 import { Sealer } from "../core/call/sealer.ts";
 import { isGranted } from "../core/call/scopes.ts";
+import { recheck } from "../core/recheck.ts";
+import { readInner } from "../core/inner_read.ts";
+import { RerunWatch, toWarning } from "../core/call/rerun_watch.ts";
 import type { Toggle } from "../core/visibility/visibility.ts";
 import { systemClock, Ticker } from "../core/capacity/timers.ts";
 import type { OpenPipe, PipeServer, Served } from "../transports/channel.ts";
 import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "../transports/http/access_options.ts";
+import { withCors } from "../transports/http/cors_headers.ts";
 import { corsRule, type Grant } from "../transports/http/cors.ts";
-import type { LoadAuthenticator } from "../transports/http/authenticator.ts";
+import type { Authenticator } from "../transports/http/authenticator.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
 import { type HttpEntry, LazyEndpoint, serveBy } from "../transports/http/lazy_endpoint.ts";
 import type { Branch, PathRouter, RouteParams } from "../transports/http/path_router.ts";
@@ -98,8 +101,8 @@ export interface ServerInternals {
   end(): Promise<void>;
   /** Drops what is kept in memory for idle clients. */
   rest(): void;
-  /** Turns `development` on, unless the options set it to `false`. Settles when it is on. */
-  develop(): Promise<void>;
+  /** Turns `development` on, unless the options set it to `false`. */
+  develop(): void;
   /** Loads the code of the first request. */
   load(): Promise<void>;
 }
@@ -146,22 +149,21 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const era = createEra(engine);
   const allows = corsRule(cors, core.report);
   const endpoint = createEndpoint({ engine, era, allows }, options, site);
-  const openRouter = routerOpener({ engine, endpoint, createEra }, options, site);
+  const routers = createRouters({ engine, endpoint, createEra }, options, site);
   branch?.toggles?.forEach((toggled) => applyToggle(set, toggled));
-  const develop = async () => {
+  const develop = () => {
     if (options.development === false || host.reruns) return;
-    const { RerunWatch, toWarning } = await import("../core/call/rerun_watch.ts");
     host.reruns ??= new RerunWatch(core.ticker.clock, (repeated) => console.warn(toWarning(repeated)));
   };
   if (options.development && !branch) develop();
   const ending = createEnding({ engine, endpoint }, site);
-  const routed = serveBy(core, async () => (site.router ?? await openRouter()).fetch);
+  const routed = serveBy(core, async () => (await routers.open()).fetch);
   const serve = hasParams ? routed : endpoint.fetch;
   const refuse = (): never => {
     throw new TypeError(`Cannot open ${path}: it has parameters; give params, as in serveStdio(server, { params })`);
   };
   return {
-    fetch: withServices(host, cors && !branch ? withCors(allows, core, serve) : serve),
+    fetch: withServices(host, cors && !branch ? withCors(allows, serve) : serve),
     ...host.server,
     handlers: set,
     log: createServerLog((level, data, options) => {
@@ -171,7 +173,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       changes.log({ level, logger, data: toLoggable(data) }, toSafeFilter(to, core.report));
     }),
     ready: async () => {
-      await endpoint.options.loadAuth?.();
+      await endpoint.options.authenticator?.open();
       await findRoot(host).container?.ready();
     },
     close: () => site.closed ??= closeServer(engine, ending),
@@ -179,8 +181,8 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       openPipe: hasParams ? refuse : undefined,
       served: { engine, era },
       http: { path, core, endpoint, ended: ending.ended },
-      enter: hasParams ? async (params = refuse()) => await (await openRouter()).enter(params) : undefined,
-      find: hasParams ? async (wanted) => await (await openRouter()).find(wanted) : undefined,
+      enter: hasParams ? async (params = refuse()) => await (await routers.open()).enter(params) : undefined,
+      find: hasParams ? async (wanted) => await (await routers.open()).find(wanted) : undefined,
       name,
       engine,
       auth: core.auth,
@@ -242,12 +244,9 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
     isGranted: (link, scopes) => isGranted(core, link, scopes),
     recheck(call) {
       if (!registry.methods.has(call.method)) return;
-      return async () => (await import("../core/recheck.ts")).recheck(call, core, registry);
+      return () => recheck(call, core, registry);
     },
     async readResource(call, uri) {
-      // Rules that are not loaded may disable the resource.
-      if (core.prepare) await core.prepare();
-      const { readInner } = await import("../core/inner_read.ts");
       return await readInner(call, uri, { core, scheduler, method: registry.methods.get("resources/read") });
     },
   };
@@ -270,8 +269,8 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
   const { path, hasParams, branch } = site;
   const proxies = readProxies(options.proxies);
   const { auth } = core;
-  const authenticatorOf = (auth: Authentication): LoadAuthenticator =>
-    lazy(async () => {
+  const toRoom = (auth: Authentication) =>
+    new Room<Authenticator>(async () => {
       const { HttpAuthenticator } = await import("../transports/http/http_authenticator.ts");
       return new HttpAuthenticator(auth, { core, accounts: engine.accounts, path, proxies });
     });
@@ -283,7 +282,7 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
     proxies,
     allows,
     // The router identifies the callers of concrete paths.
-    loadAuth: branch || !auth ? undefined : authenticatorOf(auth),
+    authenticator: branch || !auth ? undefined : toRoom(auth),
   });
 }
 
@@ -294,18 +293,18 @@ interface TrunkParts {
   readonly createEra: CreateEra;
 }
 
-/** Returns a function that loads the servers of the concrete paths, once. */
-function routerOpener<P extends Schema>(
+/** Returns the servers of the concrete paths. */
+function createRouters<P extends Schema>(
   { engine, endpoint, createEra }: TrunkParts,
   options: RouteServerOptions<P>,
   site: Site,
-): () => Promise<PathRouter> {
+): Room<PathRouter> {
   const { path, toggles } = site;
   const { params, handlers, secret } = options;
   const schema = params === undefined ? undefined : compileSchema(params, { use: "input", place: `path ${path}` });
   const makeHandlers = typeof handlers === "function" ? handlers : undefined;
   const grow = (branch: Branch) => growServer(options, createEra, { ...branch, toggles });
-  return lazy(async () => {
+  return new Room(async () => {
     const { PathRouter } = await import("../transports/http/path_router.ts");
     const { proxies } = endpoint.options;
     const parts = { engine, endpoint: await endpoint.load(), proxies };
@@ -375,11 +374,6 @@ function withServices(host: CallHost, fetch: Fetch): Fetch {
     findRoot(host).container?.start();
     return fetch(request, info);
   };
-}
-
-/** Loads CORS support with the first request, because most servers do not need it. */
-function withCors(allows: (origin: string) => Grant | undefined, core: Core, fetch: Fetch): Fetch {
-  return serveBy(core, lazy(async () => (await import("../transports/http/cors_headers.ts")).withCors(allows, fetch)));
 }
 
 function checkServerOptions<P extends Schema>(options: RouteServerOptions<P>): void {

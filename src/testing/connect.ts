@@ -158,7 +158,7 @@ export async function connect(server: TestServer | string | URL, options: Connec
   const protocolOptions = toProtocolOptions(options);
   if (typeof server === "object" && INTERNALS in server) {
     const { develop, load } = server[INTERNALS];
-    await develop?.();
+    develop?.();
     // So that the first call starts as soon as any other, for tests that advance a clock.
     await load?.();
   }

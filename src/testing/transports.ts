@@ -26,7 +26,7 @@ export interface TestServer extends PipeServer {
    * @ignore
    */
   readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
-    develop?(): Promise<void>;
+    develop?(): void;
     load?(): Promise<void>;
     readonly http?: { readonly path: string };
   };

@@ -162,7 +162,7 @@ class Channel implements Pipe, Link {
     this.#era = era;
     this.#write = write;
     this.principal = principal;
-    this.#open();
+    this.#reportEnd = engine.core.observing?.openStream(transport);
     const key = account ? account.key : principal && `principal ${principal.id}`;
     const isOwn = account && (key !== undefined || engine.tenant === undefined);
     this.#own = isOwn ? account : engine.accounts.find(key, engine.tenant);
@@ -183,8 +183,7 @@ class Channel implements Pipe, Link {
 
   receive(text: string, principal = this.principal): Promise<void> | undefined {
     if (!this.#isOpen) return;
-    const { limits, observing, prepare } = this.#engine.core;
-    if (prepare) return prepare().then(() => this.receive(text, principal), (error) => this.#refuse(error, text));
+    const { limits, observing } = this.#engine.core;
     observing?.message("in", this, text);
     const link = principal === this.principal ? this : new MessageLink(this, principal);
     this.#accept(parseMessage(text, limits.request), link);
@@ -195,8 +194,6 @@ class Channel implements Pipe, Link {
   }
 
   reject(problem: "long" | "encoding"): Promise<void> | undefined {
-    const { prepare } = this.#engine.core;
-    if (prepare) return prepare().then(() => this.reject(problem), (error) => this.#refuse(error));
     this.#accept(problem === "long" ? tooLong(this.lineBytes) : NOT_UTF8);
     return this.#room;
   }
@@ -233,22 +230,6 @@ class Channel implements Pipe, Link {
   open(): void {}
 
   release(): void {}
-
-  // An observed channel counts as open once its observer is loaded.
-  #open(): void {
-    const { core } = this.#engine;
-    if (core.prepare) core.prepare().then(() => this.#isOpen && this.#open(), () => {});
-    else this.#reportEnd = core.observing?.openStream(this.transport);
-  }
-
-  /** Refuses a message because of an unexpected error. A notification gets no response. */
-  #refuse(error: unknown, text?: string): Promise<void> | undefined {
-    const { limits, report } = this.#engine.core;
-    const message = text === undefined ? undefined : parseMessage(text, limits.request);
-    const failure = toFailure(message?.kind === "request" ? message.id : undefined, report(error));
-    if (message?.kind !== "notification" && message?.kind !== "response") this.#answer(failure);
-    return this.#room;
-  }
 
   #accept(message: Incoming, link: Link = this): void {
     const fail = (error: unknown) =>

@@ -85,7 +85,7 @@ Deno.test("develop() turns warnings on, and `development: false` keeps them off"
       return await collectWarnings(() => client.callTool("noisy", {}, { onProgress: () => {} }));
     };
     assertEquals((await warn()).length, 0);
-    await endpoint.develop();
+    endpoint.develop();
     assertEquals((await warn()).length, count);
     await server.close();
   }

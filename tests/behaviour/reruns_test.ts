@@ -120,7 +120,7 @@ behaviour("prompts and resources are reported like tools", async (join) => {
 Deno.test("development: true warns without a test kit, and false silences the test kit", async () => {
   const warnOf = async (development: boolean) => {
     const server = createServer({ name: "s", version: "1.0.0", handlers: [noisy], development });
-    if (development) await listEndpoints(server)[0].develop();
+    if (development) listEndpoints(server)[0].develop();
     return await collectWarnings(async () => {
       await using connected = await connect(server, client);
       await connected.callTool("noisy");

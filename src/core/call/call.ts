@@ -15,6 +15,7 @@ import type { Link } from "./link.ts";
 import { createLog, toLoggable, wantsLevel } from "./log.ts";
 import type { RequestReport } from "./observer.ts";
 import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
+import { elicitation, ROOTS, sampling, urlElicitation } from "./question_kinds.ts";
 import type { RerunWatch, Stretch } from "./rerun_watch.ts";
 import { HAS_SCOPES } from "./internals.ts";
 import type { Service, ServiceEnd } from "./service.ts";
@@ -97,8 +98,6 @@ export abstract class Call implements ServiceCall, Cancellable {
   onCancel?: () => void;
   /** Work after the call. */
   declare deferred?: Deferred[];
-  /** Settles when the first question is open. Its outcome depends on it. Only declared, because few calls ask. */
-  declare opening?: Promise<unknown>;
   /**
    * Reports the call. Not only declared: observed calls would have a hidden class of their own, which a full garbage
    * collection discards with the compiled code. That made an observer cost a fifth of a call.
@@ -269,19 +268,19 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   get elicit(): Context["elicit"] {
-    return (key, options) => this.#ask((kinds) => kinds.elicitation(key, options));
+    return (key, options) => this.#ask(() => elicitation(key, options));
   }
 
   get elicitUrl(): Context["elicitUrl"] {
-    return (key, options) => this.#ask((kinds) => kinds.urlElicitation(key, options));
+    return (key, options) => this.#ask(() => urlElicitation(key, options));
   }
 
   get sample(): Context["sample"] {
-    return (key, request) => this.#ask((kinds) => kinds.sampling(key, request));
+    return (key, request) => this.#ask(() => sampling(key, request));
   }
 
   get roots(): Context["roots"] {
-    return () => this.#ask((kinds) => kinds.ROOTS);
+    return () => this.#ask(() => ROOTS);
   }
 
   get once(): Context["once"] {
@@ -427,19 +426,17 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.onCancel?.();
   }
 
-  #ask<T>(prepare: Prepare): Promise<T> {
+  #ask<T>(prepare: () => PreparedQuestion): Promise<T> {
     // The question's `read` returns only values of type T.
     return quiet(this.#put(prepare) as Promise<T>);
   }
 
-  // Reaches the era synchronously once its code is loaded, so that questions asked together are sent together.
-  async #put(prepare: Prepare): Promise<unknown> {
+  // Reaches the carrier synchronously, so that questions asked together are sent together.
+  async #put(prepare: () => PreparedQuestion): Promise<unknown> {
     if (!this.asks) {
       throw new TypeError(`Cannot ask the client in ${this.method}: ask in a tool, a prompt or a resource`);
     }
-    const loading = this.loadAsking();
-    if (!kinds || loading) await (this.opening ??= Promise.all([loadKinds(), loading]));
-    const { key, needs, make } = prepare(kinds ?? await loadKinds());
+    const { key, needs, make } = prepare();
     requireCapabilities(this.client.capabilities, needs, "ask the client");
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
     const { reruns } = this.host;
@@ -484,17 +481,6 @@ export function toTooLong({ method, params: { name = "", uri = name } }: Call, b
   return new Error(
     `Cannot send the result of ${method} ${quote(uri)}: it is longer than ${bytes} bytes (calls.resultBytes)`,
   );
-}
-
-/** Prepares one kind of question. */
-type Prepare = (kinds: QuestionKinds) => PreparedQuestion;
-
-/** The kinds of questions, loaded with the first one because most servers never ask. */
-let kinds: QuestionKinds | undefined;
-type QuestionKinds = typeof import("./question_kinds.ts");
-
-async function loadKinds(): Promise<QuestionKinds> {
-  return kinds = await import("./question_kinds.ts");
 }
 
 const done = Promise.resolve();

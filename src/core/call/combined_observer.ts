@@ -4,6 +4,7 @@
  * @module
  */
 import type { FaultEvent, Observer } from "./observer.ts";
+import { printEvent, reportObserver } from "./observer_faults.ts";
 
 /** The names of all events. */
 export const EVENTS: readonly (keyof Observer)[] = [
@@ -25,12 +26,8 @@ export const EVENTS: readonly (keyof Observer)[] = [
 ];
 
 /** Creates the observer that prints unexpected errors with `console.error`. It is the default for `fault`. */
-export function consoleObserver(): Pick<Observer, "fault"> & { fault(event: FaultEvent): Promise<void> } {
-  return {
-    async fault(event) {
-      (await loadFaults()).printEvent(event);
-    },
-  };
+export function consoleObserver(): Pick<Observer, "fault"> & { fault(event: FaultEvent): void } {
+  return { fault: printEvent };
 }
 
 /**
@@ -62,14 +59,9 @@ function notify(observer: Observer, name: keyof Observer, event: never): void {
   }
 }
 
-// Loaded on demand, because most servers never print an error.
-function loadFaults() {
-  return import("./observer_faults.ts");
-}
-
-async function report(...fault: readonly [observer: Observer, name: string, error: unknown]): Promise<void> {
+function report(observer: Observer, name: string, error: unknown): void {
   try {
-    (await loadFaults()).reportObserver(...fault);
+    reportObserver(observer, name, error);
   } catch {
     // An error that cannot be printed must not cause another one.
   }

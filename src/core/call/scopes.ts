@@ -8,7 +8,7 @@ import type { Call } from "./call.ts";
 import type { Context, Principal } from "./context.ts";
 import { HAS_SCOPES } from "./internals.ts";
 import { type Link, REPLY_HEADERS } from "./link.ts";
-import type { Reporter } from "./observer.ts";
+import type { Observer, Reporter } from "./observer.ts";
 import { readSyncVerdict } from "./verdict.ts";
 
 /**
@@ -113,14 +113,14 @@ export function requireScopes(core: ScopeRules & Reporter, call: Call, needed: r
   throw new McpError(INSUFFICIENT_SCOPE, message, { scopes: needed });
 }
 
-// Usually a mistake of the author, which the client cannot understand.
-async function reportMissing(
-  ...missing: readonly [core: Reporter, call: Call, needed: readonly string[]]
-): Promise<void> {
-  try {
-    const { reportOnce } = await import("./missing_scopes.ts");
-    reportOnce(...missing);
-  } catch (error) {
-    missing[0].report(error);
-  }
+/** The observers that have the report. The servers of concrete paths share that of their server. */
+const told = new WeakSet<Observer>();
+
+// Once per server. It is usually a mistake of the author, which the client cannot understand.
+function reportMissing({ observer, report }: Reporter, call: Call, needed: readonly string[]): void {
+  if (told.has(observer)) return;
+  told.add(observer);
+  const state = `the principal ${quote(call.principal?.id)} has no scopes, and it needs ${needed.join(" ")}`;
+  const remedy = "return a list of names or allScopes as scopes of the principal";
+  report(new TypeError(`Cannot run a call: ${state}; ${remedy}`), call);
 }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Cipher } from "./cipher.ts";
+import { Cipher } from "./cipher.ts";
 
 /** The identity of a sealer. Values sealed by one server cannot be opened by another server with the same secret. */
 export interface SealerOptions {
@@ -22,8 +22,7 @@ export class Sealer {
   readonly isShared: boolean;
   /** Identity of the server among those that share a secret. */
   readonly realm: string;
-  readonly #secrets: readonly string[];
-  #cipher?: Promise<Cipher>;
+  readonly #cipher: Cipher;
 
   /**
    * Creates the sealer of one server.
@@ -32,30 +31,26 @@ export class Sealer {
    */
   constructor({ secret, realm }: SealerOptions) {
     this.realm = realm;
-    this.#secrets = secret === undefined ? [] : readSecrets(secret);
-    this.isShared = this.#secrets.length > 0;
-    const short = this.#secrets.find((text) => text.length < 32);
+    const secrets = secret === undefined ? [] : readSecrets(secret);
+    this.isShared = secrets.length > 0;
+    const short = secrets.find((text) => text.length < 32);
     if (short !== undefined) {
       const state = short ? "it has fewer than 32 characters" : "it is empty";
       throw new TypeError(`Cannot use the secret: ${state}; \`openssl rand -hex 32\` makes a good one`);
     }
+    this.#cipher = new Cipher(realm, secrets);
   }
 
   /** Seals a JSON value into an opaque text of letters, digits, `-` and `_`. Opening it needs the same `purpose`. */
-  async seal(purpose: string, value: unknown): Promise<string> {
-    return await (await this.#load()).seal(purpose, value);
+  seal(purpose: string, value: unknown): Promise<string> {
+    return this.#cipher.seal(purpose, value);
   }
 
   /**
    * Opens a sealed value. Returns `undefined` if it was changed, or sealed by another server or for another purpose.
    */
-  async open(purpose: string, text: string): Promise<unknown> {
-    return await (await this.#load()).open(purpose, text);
-  }
-
-  // Loaded on first use, because many servers never seal anything.
-  #load(): Promise<Cipher> {
-    return this.#cipher ??= import("./cipher.ts").then(({ Cipher }) => new Cipher(this.realm, this.#secrets));
+  open(purpose: string, text: string): Promise<unknown> {
+    return this.#cipher.open(purpose, text);
   }
 }
 

@@ -5,10 +5,9 @@
  * @module
  */
 import type { Result } from "../../protocol/jsonrpc.ts";
-import { lazy } from "../../protocol/promises.ts";
 import type { Call } from "../call/call.ts";
 import type { FeatureParts } from "./feature_parts.ts";
-import type { Cursors } from "./cursors.ts";
+import { Cursors } from "./cursors.ts";
 import { isAllowed, type Runner } from "./feature.ts";
 import type { Allow } from "../call/context.ts";
 
@@ -36,7 +35,7 @@ export function createList(
   core: FeatureParts,
   hasPrivateCursors: boolean = isPrivate(entries),
 ): Runner {
-  const cursors = openCursors(core, name, hasPrivateCursors);
+  const cursors = new Cursors(core, name, hasPrivateCursors);
   const places = new Map(entries.map(({ key }, place) => [key, place]));
   const pages = new Map<number, Result | Promise<Result>>();
   /** Whole lists by the entries on them, the least recently requested first. */
@@ -49,7 +48,7 @@ export function createList(
     const page = { [name]: items.map(({ wire }) => wire(core)) };
     const last = from + items.length < visible.length ? items.at(-1) : undefined;
     if (!last) return page;
-    return cursors().then(async (cursors) => ({ ...page, nextCursor: await cursors.write(last.key, call) }));
+    return cursors.write(last.key, call).then((nextCursor) => ({ ...page, nextCursor }));
   }
 
   // Cursors hold a position in the full list, so that pages do not shift with the visible entries.
@@ -87,9 +86,8 @@ export function createList(
   const toPageFrom = isPublic ? toPublicPage : toVisiblePage;
 
   async function toNextPage(call: Call): Promise<Result> {
-    const loaded = await cursors();
-    const place = places.get(await loaded.read(call) ?? "");
-    if (place === undefined) throw loaded.refuse(call);
+    const place = places.get(await cursors.read(call) ?? "");
+    if (place === undefined) throw cursors.refuse(call);
     return await toPageFrom(place + 1, call);
   }
 
@@ -100,9 +98,4 @@ export function createList(
 
 function isPrivate(entries: readonly Entry[]): boolean {
   return entries.some(({ allow, vary }) => allow || vary);
-}
-
-/** Creates a function that loads the cursors of a list on first use. Most lists have one page and need none. */
-export function openCursors(core: FeatureParts, list: string, isPrivate: boolean): () => Promise<Cursors> {
-  return lazy(async () => new (await import("./cursors.ts")).Cursors(core, list, isPrivate));
 }

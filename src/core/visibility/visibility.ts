@@ -42,7 +42,7 @@ export class Visibility {
   /**
    * Enables or disables handlers, and notifies the clients of which a list has changed.
    *
-   * @throws {TypeError} if the selection is wrong.
+   * @throws {TypeError} if the selection is wrong. Nothing has changed then.
    */
   toggle({ selected, isShown, callers }: Toggle): void {
     const registry = this.#registry;
@@ -50,13 +50,19 @@ export class Visibility {
     let changed: readonly Handler[] = [];
     const before = new Map<Handler, Allow | undefined>();
     // A new rule of the same handlers and callers replaces the older one.
-    const rest = this.#rules.filter((rule) => rule.key !== key || callers && rule.callers !== callers);
+    const rules = this.#rules;
+    const rest = rules.filter((rule) => rule.key !== key || callers && rule.callers !== callers);
     this.#rules = [...rest, { key, isShown, callers }];
-    registry.toggle((handlers) => {
-      changed = select(handlers, key);
-      for (const handler of changed) before.set(handler, registry.toRuled(handler).allow);
-      return changed;
-    });
+    try {
+      registry.toggle((handlers) => {
+        changed = select(handlers, key);
+        for (const handler of changed) before.set(handler, registry.toRuled(handler).allow);
+        return changed;
+      });
+    } catch (error) {
+      this.#rules = rules;
+      throw error;
+    }
     for (const feature of new Set(changed.map((handler) => handler[INTERNALS].feature.name))) {
       if (!registry.compiled(feature)?.capabilities[feature]?.listChanged) continue;
       const ofList = changed.filter((handler) => handler[INTERNALS].feature.name === feature);

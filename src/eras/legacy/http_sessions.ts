@@ -6,6 +6,7 @@
  */
 import { isMcpError, toBusy } from "../../protocol/errors.ts";
 import { type Batch, type Id, isId, isObject, type Request, toFailure } from "../../protocol/jsonrpc.ts";
+import { Room } from "../../protocol/room.ts";
 import { watchCaller } from "../../core/call/caller_watch.ts";
 import type { Call } from "../../core/call/call.ts";
 import type { Link, Reply } from "../../core/call/link.ts";
@@ -36,35 +37,38 @@ export class HttpSessions {
   /** Subscribes to changes. */
   readonly #watch: () => void;
   /** Loaded with the first request that needs them. Without them, stdio starts in two thirds of the time. */
-  #sessions?: Sessions;
-  #loading?: Promise<Sessions>;
+  readonly #sessions: Room<Sessions>;
 
   /** Creates an empty set of sessions. */
   constructor(parts: DialectParts, server: MessageServer, watch: () => void) {
     this.#parts = parts;
     this.#server = server;
     this.#watch = watch;
+    const { engine } = parts;
+    const { core, accounts } = engine;
+    const count = (session: Session, uri: string) => countSubscriber(engine, uri, server.callOf(session));
+    this.#sessions = new Room(async () => new (await import("./session.ts")).Sessions({ core, accounts, count }));
   }
 
   /** Every session of this endpoint that the process knows. */
   get known(): Iterable<Session> {
-    return this.#sessions?.known ?? [];
+    return this.#sessions.loaded?.known ?? [];
   }
 
   /** Returns the session of a request if it is in memory. */
   find(link: Link): Session | undefined {
     const id = link.headers?.get("mcp-session-id");
-    return id ? this.#sessions?.find(id, link) : undefined;
+    return id ? this.#sessions.loaded?.find(id, link) : undefined;
   }
 
   /** Drops the state of idle sessions. Their ids stay valid. */
   rest(): void {
-    this.#sessions?.rest();
+    this.#sessions.loaded?.rest();
   }
 
   /** Closes the connection of a call but not the call, if the client can resume the stream. */
   release({ link }: Call, retryMs: number | undefined): void {
-    if (this.#sessions?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
+    if (this.#sessions.loaded?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
   }
 
   /** Opens a standalone stream. */
@@ -104,7 +108,7 @@ export class HttpSessions {
     if (typeof id !== "string") return this.#refuseBare(link);
     const { core } = this.#parts.engine;
     try {
-      switch (await (await this.#open()).close(id, link)) {
+      switch (await (await this.#sessions.open()).close(id, link)) {
         case "ended":
           return { status: 204 };
         case "waiting":
@@ -123,9 +127,9 @@ export class HttpSessions {
   initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
     this.#watch();
     return initialize(this.#parts, { message, link }, {
-      prepare: async () => typeof id === "string" && !!await (await this.#open()).open(id, link),
+      prepare: async () => typeof id === "string" && !!await (await this.#sessions.open()).open(id, link),
       open: async (client, { data }) => {
-        const sessions = await this.#open();
+        const sessions = await this.#sessions.open();
         return { "mcp-session-id": await sessions.create(client, link, data?.[0]) };
       },
     });
@@ -134,9 +138,10 @@ export class HttpSessions {
   /** Serves a message with this session id, or without one. */
   accept(id: string | null | undefined, message: Readable, link: Link): Reply | Promise<Reply> {
     if (typeof id !== "string") return this.#acceptBare(message, link);
-    const session = this.#sessions?.find(id, link);
-    return session && this.#sessions
-      ? this.#serveReplayed(this.#sessions, session, { message, link })
+    const { loaded } = this.#sessions;
+    const session = loaded?.find(id, link);
+    return loaded && session
+      ? this.#serveReplayed(loaded, session, { message, link })
       : this.#openAndServe(id, message, link);
   }
 
@@ -145,7 +150,7 @@ export class HttpSessions {
     const id = headers?.get("mcp-session-id");
     if (typeof id !== "string") return { refusal: this.#refuseBare(link) };
     this.#watch();
-    const sessions = await this.#open();
+    const sessions = await this.#sessions.open();
     try {
       const session = await sessions.open(id, link);
       return session
@@ -156,26 +161,11 @@ export class HttpSessions {
     }
   }
 
-  async #open(): Promise<Sessions> {
-    const count = (session: Session, uri: string) =>
-      countSubscriber(this.#parts.engine, uri, this.#server.callOf(session));
-    const { core, accounts } = this.#parts.engine;
-    const parts = { core, accounts, count };
-    const load = async () => new (await import("./session.ts")).Sessions(parts);
-    try {
-      return this.#sessions = await (this.#loading ??= load());
-    } catch (error) {
-      // A later attempt may succeed.
-      this.#loading = undefined;
-      throw error;
-    }
-  }
-
   async #openAndServe(id: string, message: Readable, link: Link): Promise<Reply> {
     const { version } = link;
     let session;
     this.#watch();
-    const sessions = await this.#open();
+    const sessions = await this.#sessions.open();
     try {
       session = await sessions.open(id, link);
     } catch (error) {

@@ -8,6 +8,7 @@ import type { Batch, Broken, Incoming, Notification, Request, Response } from ".
 import type { Call } from "../../core/call/call.ts";
 import type { Link, Reply } from "../../core/call/link.ts";
 import type { Dialect } from "../../core/pipeline.ts";
+import { serveBatch } from "./batch.ts";
 import { refuseBusy } from "./error_replies.ts";
 import type { DialectParts } from "./legacy_call.ts";
 import { SessionDialect } from "./session_dialect.ts";
@@ -61,11 +62,9 @@ export class MessageServer {
     return session.dialect ??= new SessionDialect(this.#parts, session);
   }
 
-  // Loaded on demand, because one revision only has batches.
-  async #serveBatch(session: Session, batch: Batch, link: Link): Promise<Reply> {
-    const { serveBatch } = await import("./batch.ts");
+  #serveBatch(session: Session, batch: Batch, link: Link): Promise<Reply> {
     const serve = (message: Readable) => this.serve(session, message, link);
-    return await serveBatch({ core: this.#parts.engine.core, session, link, batch, serve });
+    return serveBatch({ core: this.#parts.engine.core, session, link, batch, serve });
   }
 
   /** Returns the call that represents the client of a session between its requests. */

@@ -4,13 +4,13 @@
  * @module
  */
 import type { Core } from "../../core/core.ts";
-import type { OnceValues } from "../../core/call/once.ts";
+import { OnceValues } from "../../core/call/once.ts";
 
 /** The questions and the values of one call. */
 export class SessionInputs {
   readonly #core: Core;
   readonly #answers = new Map<string, Promise<unknown>>();
-  #made?: Promise<OnceValues>;
+  #made?: OnceValues;
 
   /** Creates the state of a call. */
   constructor(core: Core) {
@@ -32,12 +32,6 @@ export class SessionInputs {
 
   /** Returns the value under this key, or computes it. */
   async once(key: string, make: () => unknown): Promise<unknown> {
-    return await (await (this.#made ??= this.#load())).get(key, make);
-  }
-
-  // Loaded on demand, because few handlers keep values.
-  async #load(): Promise<OnceValues> {
-    const { OnceValues } = await import("../../core/call/once.ts");
-    return new OnceValues({ limits: this.#core.limits.calls });
+    return await (this.#made ??= new OnceValues({ limits: this.#core.limits.calls })).get(key, make);
   }
 }

@@ -26,6 +26,8 @@ import { createSessionReader, readCallData } from "../../core/call/session_data.
 import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
+import { listen } from "./listen.ts";
+import { checkParamHeaders } from "./param_headers.ts";
 import { META_CAPABILITIES, META_SERVER, VERSION } from "./meta_keys.ts";
 import { isPlain, ModernCall, type ModernHome } from "./modern_call.ts";
 
@@ -103,17 +105,14 @@ class ModernEra implements Era, Dialect {
     if (call.method === "subscriptions/listen") return this.#listen(call);
   }
 
-  // Loaded on demand, because most servers and clients never subscribe.
   async #listen(call: Call): Promise<Reply> {
-    const { listen } = await import("./listen.ts");
     const reply = await listen(this.#engine, call);
     if (call.reason === undefined || call.reason === SHUTDOWN) call.observed?.succeed({});
     else call.observed?.cancel();
     return reply;
   }
 
-  async checkParams({ params }: Call, wanted: readonly HeaderParam[], headers: HeaderReader): Promise<void> {
-    const { checkParamHeaders } = await import("./param_headers.ts");
+  checkParams({ params }: Call, wanted: readonly HeaderParam[], headers: HeaderReader): void {
     checkParamHeaders(wanted, headers, params.arguments);
   }
 

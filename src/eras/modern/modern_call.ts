@@ -8,7 +8,7 @@ import { Call, type CallHome } from "../../core/call/call.ts";
 import type { Link } from "../../core/call/link.ts";
 import type { Question } from "../../core/call/question.ts";
 import type { Engine } from "../../core/era.ts";
-import type { InputRequests } from "./input_requests.ts";
+import { InputRequests } from "./input_requests.ts";
 
 /** What the calls of the era share. */
 export interface ModernHome extends CallHome {
@@ -39,19 +39,12 @@ export class ModernCall extends Call {
     return this.link.send(toNotification(method, params));
   }
 
-  override loadAsking(): Promise<unknown> | undefined {
-    return asking ? undefined : loadAsking();
-  }
-
-  // Synchronous once the code is loaded, so that the question is open before the handler can go on.
   askClient(key: string, question: Question): Promise<unknown> {
-    return asking
-      ? this.#toInputs(asking).ask(key, question)
-      : this.#openInputs().then((inputs) => inputs.ask(key, question));
+    return this.#toInputs().ask(key, question);
   }
 
-  async makeOnce(key: string, make: () => unknown): Promise<unknown> {
-    return await (await this.#openInputs()).once(key, make);
+  makeOnce(key: string, make: () => unknown): Promise<unknown> {
+    return this.#toInputs().once(key, make);
   }
 
   override restore(): Promise<void> | undefined {
@@ -59,17 +52,13 @@ export class ModernCall extends Call {
   }
 
   async #restore(): Promise<void> {
-    const inputs = await this.#openInputs();
+    const inputs = this.#toInputs();
     await inputs.restore();
     // With a slot, so that a busy server does not use up an answer.
     if (inputs.isSingleUse) await this.home.engine.scheduler.prepareWith(this, () => inputs.spend());
   }
 
-  async #openInputs(): Promise<InputRequests> {
-    return this.#toInputs(asking ?? await loadAsking());
-  }
-
-  #toInputs({ InputRequests }: Asking): InputRequests {
+  #toInputs(): InputRequests {
     return this.inputs ??= new InputRequests(this.home.engine, this);
   }
 }
@@ -77,12 +66,4 @@ export class ModernCall extends Call {
 /** Tests whether a call brings no answers to questions. */
 export function isPlain({ params }: Call): boolean {
   return params.requestState === undefined && params.inputResponses === undefined;
-}
-
-/** The code for questions, loaded with the first one because most servers never ask. */
-let asking: Asking | undefined;
-type Asking = typeof import("./input_requests.ts");
-
-async function loadAsking(): Promise<Asking> {
-  return asking = await import("./input_requests.ts");
 }

@@ -40,9 +40,6 @@ export interface EnterOptions<P extends Place = Place> {
   readonly place?: P;
 }
 
-/** Loads the authenticator of a server. Each call returns the same one. */
-export type LoadAuthenticator = () => Promise<Authenticator>;
-
 /** Parts of a server for the authenticator. */
 export interface AuthenticatorParts {
   readonly core: Core;

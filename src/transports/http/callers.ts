@@ -6,7 +6,8 @@
 import type { Core } from "../../core/core.ts";
 import type { TransportName } from "../../core/call/observer.ts";
 import { type AccessOptions, type CallerOptions, checkCaller, type ConnectionInfo, isKnownHost } from "./access.ts";
-import type { Authenticator, LoadAuthenticator, OpenRoute } from "./authenticator.ts";
+import type { Room } from "../../protocol/room.ts";
+import type { Authenticator, OpenRoute } from "./authenticator.ts";
 import { Caller, type Place } from "./caller.ts";
 import { readFront } from "./front_principal.ts";
 import { CLOSING, type Refusal, refuse, type Source, toFault, toMessage } from "./refusals.ts";
@@ -26,8 +27,8 @@ export interface WayIn<P extends Place = Place> extends CallerOptions {
 
 /** Options of {@linkcode Callers}. */
 export interface CallersOptions extends AccessOptions {
-  /** Loads the authenticator, if the server has `auth`. */
-  readonly loadAuth?: LoadAuthenticator;
+  /** The authenticator, if the server has `auth`. */
+  readonly authenticator?: Room<Authenticator>;
 }
 
 /** A caller, or the response to a refused request. */
@@ -42,7 +43,6 @@ export class Callers {
   #lastHost = "";
   #lastTarget = "";
   #isClosing = false;
-  #authenticator?: Authenticator;
 
   /** Identifies callers by the options of a server. */
   constructor(core: Core, options: CallersOptions) {
@@ -53,7 +53,7 @@ export class Callers {
   /** Refuses all requests from here on, also those that wait for their authentication. */
   close(): void {
     this.#isClosing = true;
-    this.#options.loadAuth?.().then((authenticator) => authenticator.close(), () => {});
+    this.#options.authenticator?.open().then((authenticator) => authenticator.close(), () => {});
   }
 
   /**
@@ -67,13 +67,13 @@ export class Callers {
     info: ConnectionInfo | undefined,
     way: WayIn<P>,
   ): Identified<P> | Promise<Identified<P>> {
-    const { loadAuth } = this.#options;
-    if (this.#core.prepare || loadAuth && !this.#authenticator) return this.#identifyLater(request, info, way);
+    const { authenticator } = this.#options;
+    if (authenticator && !authenticator.loaded) return this.#identifyLater(request, info, way);
     if (way.find) return this.#identifyAt(request, info, way);
     if (!this.#isUsual(request, way)) {
       const refusal = this.#check(request, info, way);
       const refusesPath = !refusal && !isPath(request.url, way.path);
-      const response = (refusal || refusesPath) && way.transport === "http" && this.#authenticator?.respond(request);
+      const response = (refusal || refusesPath) && way.transport === "http" && authenticator?.loaded?.respond(request);
       if (response) return response;
       if (refusal) return refuse(this.#core, refusal, way);
       if (refusesPath) return way.refusePath();
@@ -93,9 +93,8 @@ export class Callers {
     way: WayIn<P>,
   ): Promise<Identified<P>> {
     try {
-      await this.#core.prepare?.();
       // The server has an authentication that may be unusable. Without one, it serves nobody.
-      this.#authenticator ??= await this.#options.loadAuth?.();
+      await this.#options.authenticator?.open();
     } catch (error) {
       return toFault(this.#core, error);
     }
@@ -107,7 +106,7 @@ export class Callers {
     info: ConnectionInfo | undefined,
     way: WayIn<P>,
   ): Promise<Identified<P>> {
-    const authenticator = way.open && this.#authenticator;
+    const authenticator = way.open && this.#options.authenticator?.loaded;
     const respond = async () => way.open && await authenticator?.respondAt(request, way.open(request, info));
     const refusal = this.#check(request, info, way) ?? (this.#isClosing ? CLOSING : undefined);
     if (refusal) return await respond() ?? refuse(this.#core, refusal, way);
@@ -125,7 +124,7 @@ export class Callers {
     { transport }: WayIn<P>,
     place?: P,
   ): Identified<P> | Promise<Identified<P>> {
-    const authenticator = this.#authenticator;
+    const authenticator = this.#options.authenticator?.loaded;
     if (authenticator) {
       // The endpoint serves no such request.
       if (transport === "http" && request.method === "OPTIONS") return new Caller(request, info, { place });

@@ -137,8 +137,6 @@ export class Endpoint {
 
   async #serveGetOrDelete(exchange: Exchange, method: string): Promise<void> {
     try {
-      const { prepare } = this.#engine.core;
-      if (prepare) await prepare();
       const reply = method === "GET" ? this.#era.attach?.(exchange) : this.#era.detach?.(exchange);
       exchange.finish(await reply ?? {});
     } catch (error) {
@@ -155,26 +153,11 @@ export class Endpoint {
       text = lenient.decode(body);
       if (text.includes("\ufffd")) text = strict.decode(body);
     } catch {
-      return this.#run(NOT_UTF8, exchange);
+      return this.#era.accept(NOT_UTF8, exchange);
     }
     observing?.message("in", exchange, text);
     const message = parseMessage(text, limits.request);
-    return body.byteLength > HEAVY ? this.#acceptLater(message, exchange) : this.#run(message, exchange);
-  }
-
-  // Rules may have changed while the caller was authenticated and the body arrived, or hold at one concrete path only.
-  #run(message: Incoming, exchange: Exchange): Reply | Promise<Reply> {
-    const { prepare } = this.#engine.core;
-    return prepare ? this.#runPrepared(prepare, message, exchange) : this.#era.accept(message, exchange);
-  }
-
-  async #runPrepared(prepare: () => Promise<void>, message: Incoming, exchange: Exchange): Promise<Reply> {
-    try {
-      await prepare();
-    } catch (error) {
-      return { ...toFaultReply(this.#engine.core, error), status: 500 };
-    }
-    return await this.#era.accept(message, exchange);
+    return body.byteLength > HEAVY ? this.#acceptLater(message, exchange) : this.#era.accept(message, exchange);
   }
 
   // Parsing and running a large message may each take long, so the event loop serves small requests between them.
@@ -182,7 +165,7 @@ export class Endpoint {
     const { turns } = this.#bodies;
     await turns.pause();
     try {
-      return this.#run(message, exchange);
+      return this.#era.accept(message, exchange);
     } finally {
       turns.end();
     }

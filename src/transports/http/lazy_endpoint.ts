@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { lazy } from "../../protocol/promises.ts";
+import { Room } from "../../protocol/room.ts";
 import type { Core } from "../../core/core.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import type { Caller } from "./caller.ts";
@@ -27,10 +27,8 @@ export class LazyEndpoint {
   readonly options: HttpOptions;
   readonly #engine: Engine;
   readonly #era: Era;
-  /** Returns the endpoint, and loads it if necessary. */
-  readonly load: () => Promise<Endpoint> = lazy(() => this.#load());
+  readonly #room: Room<Endpoint>;
   readonly #fetchLater: Fetch;
-  #endpoint?: Endpoint;
   #isClosing = false;
 
   /** Creates an endpoint that serves an era. */
@@ -38,34 +36,42 @@ export class LazyEndpoint {
     this.#engine = engine;
     this.#era = era;
     this.options = options;
+    this.#room = new Room(() => this.#load());
     this.#fetchLater = serveBy(engine.core, async () => (await this.load()).fetch);
   }
 
   /** The endpoint, once it is loaded. */
   get loaded(): Endpoint | undefined {
-    return this.#endpoint;
+    return this.#room.loaded;
+  }
+
+  /** Returns the endpoint, and loads it if necessary. */
+  load(): Promise<Endpoint> {
+    return this.#room.open();
   }
 
   /** Handles a request. */
-  readonly fetch: Fetch = (request, info) =>
-    this.#endpoint ? this.#endpoint.fetch(request, info) : this.#fetchLater(request, info);
+  readonly fetch: Fetch = (request, info) => {
+    const { loaded } = this.#room;
+    return loaded ? loaded.fetch(request, info) : this.#fetchLater(request, info);
+  };
 
   /** Handles the request of a caller. */
   async serve(caller: Caller): Promise<Response> {
-    return await (this.#endpoint ?? await this.load()).serve(caller);
+    return await (await this.load()).serve(caller);
   }
 
   /** Stops accepting requests. */
   close(): void {
     this.#isClosing = true;
-    this.#endpoint?.close();
+    this.loaded?.close();
   }
 
   async #load(): Promise<Endpoint> {
     const { Endpoint } = await import("./fetch.ts");
     const endpoint = new Endpoint(this.#engine, this.#era, this.options);
     if (this.#isClosing) endpoint.close();
-    return this.#endpoint = endpoint;
+    return endpoint;
   }
 }
 

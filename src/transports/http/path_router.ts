@@ -175,7 +175,6 @@ export class PathRouter {
   async enter(params: RouteParams): Promise<PipeServer> {
     const { path } = this.#options;
     const values = Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)]));
-    await this.#options.engine.core.prepare?.();
     const pathname = this.#template.build(values);
     const place = pathname.length <= MAX_PATH ? await this.#locate(values, {}) : undefined;
     const server = place && await this.#enter(place, this.#options.engine.accounts.find());

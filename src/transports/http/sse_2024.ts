@@ -143,7 +143,6 @@ class SseStreams {
     const { core, endpoint } = this.#http;
     let principal: Principal | undefined;
     try {
-      await core.prepare?.();
       if (opens && isForeign(request.headers)) return this.#refuse(FOREIGN);
       const { parts } = await endpoint.load();
       const caller = await parts.callers.identify(request, info, opens ? this.#opening : this.#posting);

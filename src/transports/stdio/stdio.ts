@@ -14,6 +14,7 @@
 import { bun, deno } from "../../runtime.ts";
 import { guardConsole } from "./stdout_guard.ts";
 import { LineSplitter } from "./line_splitter.ts";
+import { listenToSignals } from "./stop_signals.ts";
 import type { Account } from "../../core/capacity/account.ts";
 import type { Principal } from "../../core/call/context.ts";
 import { findRoot } from "../../core/call/container.ts";
@@ -77,7 +78,7 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
   const lines = new LineSplitter(pipe.lineBytes);
   // Without services, the process ends at a signal as it would anyway. With `signal`, the caller decides.
   const listens = container && !options.input && !options.signal;
-  const signals = listens ? (await import("./stop_signals.ts")).listenToSignals() : undefined;
+  const signals = listens ? listenToSignals() : undefined;
   const signal = signals?.signal ?? options.signal;
   const reader = input.getReader();
   const stop = () => void reader.cancel().catch(() => {});

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic (Extensions)
  * @module
  */
-import { runWrapped } from "./extension_call.ts";
+import { Room } from "../protocol/room.ts";
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Notification, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { CompiledSchema, Infer, Schema } from "../schema/schema.ts";
@@ -441,6 +441,9 @@ async function takeNotification(
   return {};
 }
 
+/** What attributes that wrap calls need. Most wrap none. */
+const wrappingRoom = new Room(() => import("./extension_call.ts"));
+
 function combine(all: readonly Attribute[], { place, needs = [], _meta }: ExtensibleHandler): HandlerExtensions {
   const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
   const attributes = all.map((attribute) => attribute?.[INTERNALS]);
@@ -466,7 +469,8 @@ function combine(all: readonly Attribute[], { place, needs = [], _meta }: Extens
     run: wrapping.length
       ? (call, runner, executor) =>
         wrapping.reduceRight<(call: Call) => Result | Promise<Result>>(
-          (next, attribute) => (call) => runWrapped(call, attribute, next, executor),
+          (next, attribute) => async (call) =>
+            await (await wrappingRoom.open()).runWrapped(call, attribute, next, executor),
           (call) => executor.invoke ? executor.invoke(call, runner) : runner.run(call),
         )(call)
       : undefined,

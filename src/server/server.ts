@@ -28,7 +28,6 @@ import type { Toggle } from "../core/visibility/visibility.ts";
 import { systemClock, Ticker } from "../core/capacity/timers.ts";
 import type { OpenPipe, PipeServer, Served } from "../transports/channel.ts";
 import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "../transports/http/access_options.ts";
-import { withCors } from "../transports/http/cors_headers.ts";
 import { corsRule, type Grant } from "../transports/http/cors.ts";
 import type { Authenticator } from "../transports/http/authenticator.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
@@ -163,7 +162,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
     throw new TypeError(`Cannot open ${path}: it has parameters; give params, as in serveStdio(server, { params })`);
   };
   return {
-    fetch: withServices(host, cors && !branch ? withCors(allows, serve) : serve),
+    fetch: withServices(host, serve),
     ...host.server,
     handlers: set,
     log: createServerLog((level, data, options) => {
@@ -281,6 +280,7 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
     origins: readOrigins(options.origins),
     proxies,
     allows,
+    addsCors: !!options.cors && !branch,
     // The router identifies the callers of concrete paths.
     authenticator: branch || !auth ? undefined : toRoom(auth),
   });

@@ -13,7 +13,8 @@ import {
   toDefinition,
 } from "../call/container.ts";
 import type { Service, Services } from "../call/service.ts";
-import { type Needs, ServiceContainer } from "./service_container.ts";
+import { LazyContainer } from "./lazy_container.ts";
+import type { Needs } from "./service_container.ts";
 
 /** Binds services to a handler. See {@linkcode Binding}. */
 export function bind(services: Services): Binding {
@@ -45,13 +46,13 @@ function inject<C extends ServiceCall, A extends readonly unknown[], R>(
 
 /** Returns the value of a service for `ctx.get` of a handler that declares no services. */
 export async function getService(call: ServiceCall, service: Service): Promise<unknown> {
-  return await openContainer(call.host).getForCall(call, service);
+  return await openContainer(call.host).get(call, service);
 }
 
-function openContainer(host: ContainerHost): ServiceContainer {
+function openContainer(host: ContainerHost): LazyContainer {
   const root = findRoot(host);
   const { parts } = root;
   if (!parts) throw new TypeError("Cannot get a service: the context is a fake; add it to services of fakeContext");
   // Only this function opens containers, perhaps the one of another copy of the library.
-  return (root.container ??= new ServiceContainer(parts)) as ServiceContainer;
+  return (root.container ??= new LazyContainer(parts)) as LazyContainer;
 }

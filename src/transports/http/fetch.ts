@@ -13,6 +13,7 @@ import { type Accepts, isJsonType, readAccept } from "./accept.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
 import { Caller } from "./caller.ts";
 import { Callers, type CallersOptions, type Identified, type WayIn } from "./callers.ts";
+import { withCors } from "./cors_headers.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts } from "./exchange.ts";
 import { CLOSING, INCOMPLETE, type Refusal, refuse, toFaultReply, toMessage } from "./refusals.ts";
@@ -26,6 +27,8 @@ export interface HttpOptions extends CallersOptions {
   readonly path: string;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
+  /** Whether responses have CORS headers. */
+  readonly addsCors?: boolean;
   /** Reads the bodies of several endpoints, whose limits apply to all of them together. */
   readonly bodies?: RequestBodies;
 }
@@ -49,6 +52,8 @@ export class Endpoint {
   readonly #bodies: RequestBodies;
   readonly #exchanges: ExchangeParts;
   #lastAccept: string | null = null;
+  /** Handles a request. */
+  readonly fetch: Fetch;
 
   /** Creates an endpoint that serves an era. */
   constructor(engine: Engine, era: Era, options: HttpOptions) {
@@ -66,6 +71,7 @@ export class Endpoint {
     const waiting = new Aging<Exchange>(ticker, limits.streams.openAfterMs, (exchange) => exchange.open());
     const account = (caller: Caller) => this.#findAccount(caller);
     this.#exchanges = { core: engine.core, streams: this.#streams, waiting, account };
+    this.fetch = this.withCors(this.#fetch);
   }
 
   /** Parts that other HTTP transports share with the endpoint. */
@@ -86,8 +92,13 @@ export class Endpoint {
     this.#bodies.close(CLOSING);
   }
 
-  /** Handles a request. */
-  readonly fetch: Fetch = (request, info) => {
+  /** Returns a function whose responses have CORS headers, if the server has `cors`. */
+  withCors(fetch: Fetch): Fetch {
+    const { addsCors, allows } = this.#options;
+    return addsCors ? withCors(allows, fetch) : fetch;
+  }
+
+  readonly #fetch: Fetch = (request, info) => {
     const caller = this.#callers.identify(request, info, this.#way);
     if (caller instanceof Caller) return this.serve(caller);
     return caller instanceof Response ? Promise.resolve(caller) : this.#serveLater(caller);

@@ -111,6 +111,8 @@ export class PathRouter {
   readonly #made: Pot;
   readonly #connected?: Promise<void>;
   #isClosed = false;
+  /** Handles a request. */
+  readonly fetch: Fetch;
 
   /** Creates the router of a server. */
   constructor(options: PathRouterOptions) {
@@ -136,10 +138,10 @@ export class PathRouter {
     this.#secret = secret ?? crypto.randomUUID() + crypto.randomUUID();
     changes.listeners.add((change) => this.#announce(change));
     this.#connected = changes.connect?.();
+    this.fetch = options.endpoint.withCors(this.#fetch);
   }
 
-  /** Handles a request. */
-  readonly fetch: Fetch = async (request, info) => {
+  readonly #fetch: Fetch = async (request, info) => {
     const { core } = this.#options.engine;
     try {
       const caller = await this.#options.endpoint.parts.callers.identify(request, info, this.#way);

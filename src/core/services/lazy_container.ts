@@ -1,0 +1,85 @@
+/**
+ * The container of a server before its first use. The code that makes services is loaded with that use, because a start
+ * should not wait for code that most servers do not need.
+ *
+ * @module
+ */
+import { Room } from "../../protocol/room.ts";
+import type { Container, ContainerParts, ServiceCall } from "../call/container.ts";
+import type { Service } from "../call/service.ts";
+import type { Injection, ServiceContainer } from "./service_container.ts";
+
+/** The container of one server. */
+export class LazyContainer implements Container {
+  readonly #parts: ContainerParts;
+  /** Services that were added before the container was loaded. */
+  readonly #added: Service[] = [];
+  readonly #room: Room<ServiceContainer> = new Room(() => this.#open());
+  /** Whether something has needed a service. */
+  #isUsed = false;
+  #isClosing = false;
+
+  /** Creates a container without loading it. */
+  constructor(parts: ContainerParts) {
+    this.#parts = parts;
+  }
+
+  /** Adds services of a handler, which `ready` makes. */
+  add(services: readonly Service[]): void {
+    const { loaded } = this.#room;
+    if (loaded) loaded.add(services);
+    else this.#added.push(...services);
+  }
+
+  async ready(): Promise<void> {
+    await (await this.#room.open()).ready();
+  }
+
+  start(): void {
+    const { loaded } = this.#room;
+    if (loaded) loaded.start();
+    // A call that needs a service reports why its code cannot be loaded.
+    else this.#room.open().then((container) => container.start(), () => {});
+  }
+
+  async rest(): Promise<void> {
+    if (this.#isUsed) await (await this.#room.open()).rest();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    if (this.#isUsed) await (await this.#room.open()).close();
+  }
+
+  /** Runs a function with services. Fast path: see {@linkcode ServiceContainer.run}. */
+  run<C extends ServiceCall, A extends readonly unknown[], R>(
+    call: C,
+    injection: Injection<C, A, R>,
+    rest: A,
+  ): R | Promise<Awaited<R>> {
+    const container = this.#room.loaded;
+    return container ? container.run(call, injection, rest) : this.#runLater(call, injection, rest);
+  }
+
+  async #runLater<C extends ServiceCall, A extends readonly unknown[], R>(
+    call: C,
+    injection: Injection<C, A, R>,
+    rest: A,
+  ): Promise<Awaited<R>> {
+    return await (await this.#room.open()).run(call, injection, rest);
+  }
+
+  /** Returns the value of a service for a handler that does not declare it. */
+  async get(call: ServiceCall, service: Service): Promise<unknown> {
+    return await (await this.#room.open()).getForCall(call, service);
+  }
+
+  async #open(): Promise<ServiceContainer> {
+    this.#isUsed = true;
+    const { ServiceContainer } = await import("./service_container.ts");
+    const container = new ServiceContainer(this.#parts);
+    container.add(this.#added.splice(0));
+    if (this.#isClosing) await container.close();
+    return container;
+  }
+}

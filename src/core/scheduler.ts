@@ -3,10 +3,10 @@
  *
  * @module
  */
+import type { ServiceEnd } from "./call/service.ts";
 import { hasValidCode, INTERNAL_ERROR, isMcpError, McpError, toBusy } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Pot, Start } from "./capacity/account.ts";
-import { runDeferred } from "./deferred.ts";
 import type { Call, Deferred } from "./call/call.ts";
 import type { Core } from "./core.ts";
 import type { Executor, Method, Outcome, Runner } from "./visibility/feature.ts";
@@ -423,4 +423,24 @@ function toCancelled({ error }: Call): Outcome {
 
 function refuse(state: string): McpError {
   return toBusy(`run the call: ${state}`);
+}
+
+/** Runs the deferred functions of a call in order, once its response is on its way. Never rejects. */
+async function runDeferred(core: Core, call: Call, all: readonly Deferred[], outcome: Outcome): Promise<void> {
+  const end = toEnd(call, outcome);
+  // The response passes through the era and the transport first.
+  await new Promise((resolve) => setTimeout(resolve));
+  for (const run of all) {
+    try {
+      await run(end);
+    } catch (error) {
+      core.report(error, call);
+    }
+  }
+}
+
+function toEnd({ isAsking, reason }: Call, outcome: Outcome): ServiceEnd {
+  if (isAsking) return "input_required";
+  if (!outcome || reason !== undefined) return "cancelled";
+  return outcome.error || outcome.result.isError === true ? "error" : "result";
 }

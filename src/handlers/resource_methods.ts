@@ -25,8 +25,7 @@ import {
 } from "../core/visibility/feature.ts";
 import type { Allow } from "../core/call/context.ts";
 import type { Filter, HandlerGuards } from "../core/visibility/guards.ts";
-import { Cursors } from "../core/visibility/cursors.ts";
-import { createList, type Entry } from "../core/visibility/pagination.ts";
+import { createList, Cursors, type Entry } from "../core/visibility/pagination.ts";
 import type { SubscriptionHooks } from "../core/visibility/subscribers.ts";
 import { attempt } from "./attempt.ts";
 import { runGuarded } from "./guarded.ts";

@@ -103,3 +103,11 @@ export function toHints(error: Hinted): Pick<Reply, "status" | "headers"> | unde
 
 /** The code of a call that exceeds the rate of its handler. */
 export const RATE_LIMITED = -31_429;
+
+/** A link to the same client over which nothing is sent. */
+export function toSilent(
+  { transport, inFlight, account, principal }: Pick<Link, "transport" | "inFlight" | "account" | "principal">,
+): Link {
+  const send = () => undefined;
+  return { transport, inFlight, account, principal, streams: false, send, wait() {}, open() {}, release() {} };
+}

@@ -7,14 +7,13 @@
 import { INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
 import { type Request, toFailure, toSuccess } from "../../protocol/jsonrpc.ts";
 import type { Outcome } from "../../core/visibility/feature.ts";
-import { type Link, type Reply, toHints } from "../../core/call/link.ts";
+import { type Link, type Reply, toHints, toSilent } from "../../core/call/link.ts";
 import type { RequestReport } from "../../core/call/observer.ts";
 import { readSessionData } from "../../core/call/session_data.ts";
 import { toErrorReply } from "./error_replies.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import { type DialectParts, LegacyCall, SessionHome } from "./legacy_call.ts";
 import type { Session, SessionFacts } from "./session_state.ts";
-import { toSilent } from "./silent_link.ts";
 
 /** A request and where it came from. */
 export interface ReceivedRequest {

@@ -6,14 +6,13 @@
 import { toBusy } from "../../protocol/errors.ts";
 import type { Batch, Broken, Incoming, Notification, Request, Response } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call/call.ts";
-import type { Link, Reply } from "../../core/call/link.ts";
+import { type Link, type Reply, toSilent } from "../../core/call/link.ts";
 import type { Dialect } from "../../core/pipeline.ts";
 import { serveBatch } from "./batch.ts";
 import { refuseBusy } from "./error_replies.ts";
 import type { DialectParts } from "./legacy_call.ts";
 import { SessionDialect } from "./session_dialect.ts";
 import { createSession, type Session, toShortId } from "./session_state.ts";
-import { toSilent } from "./silent_link.ts";
 import { isVersion, UNSTATED_VERSION } from "./versions.ts";
 
 /** A message that could be parsed. */

@@ -260,6 +260,17 @@ export function findImports(path: string, source: string): readonly string[] {
   return [...imports];
 }
 
+/** Finds the files of the project that one file loads on demand, by a literal `import()`. */
+export function findLoads(path: string, source: string): readonly string[] {
+  const loads: string[] = [];
+  visitFile(path, source, {
+    ImportExpression({ source }) {
+      if (source.type === "Literal" && typeof source.value === "string") loads.push(toTarget(path, source.value));
+    },
+  });
+  return loads;
+}
+
 /** What a file of the command line takes from inside the library. */
 export interface InnerUses {
   /** The paths of the files that it imports from another room. */

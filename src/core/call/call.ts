@@ -162,11 +162,6 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** Returns the value under a key, or makes it. */
   abstract makeOnce(key: string, make: () => unknown): Promise<unknown>;
 
-  /** Loads what `askClient` needs. Returns `undefined` once it is loaded. */
-  loadAsking(): Promise<unknown> | undefined {
-    return undefined;
-  }
-
   /** Restores the answers that the call brings. Returns `undefined` if it brings none. */
   restore(): Promise<void> | undefined {
     return undefined;

@@ -1,0 +1,38 @@
+// The library loads few parts on demand, each a whole room.
+import { assertEquals } from "@std/assert";
+import { listSources } from "../support/sources.ts";
+import { findLoads } from "./rules.ts";
+
+const root = new URL("../../", import.meta.url);
+const ignore = typeof Deno === "undefined"; // the syntax tree comes from Deno's linter
+
+/** The rooms, by the file that loads each. The list may only shrink. */
+const rooms: Readonly<Record<string, readonly string[]>> = {
+  "src/core/services/lazy_container.ts": ["src/core/services/service_container.ts"],
+  "src/eras/legacy/http_sessions.ts": ["src/eras/legacy/session.ts"],
+  "src/eras/modern/lazy_modern.ts": ["src/eras/modern/modern.ts"],
+  "src/handlers/content.ts": ["src/handlers/encoded_results.ts"],
+  "src/handlers/extension.ts": ["src/handlers/extension_call.ts"],
+  "src/handlers/guarded.ts": ["src/handlers/filters.ts"],
+  "src/library.ts": ["src/eras/legacy/legacy.ts"],
+  "src/schema/schema_compiler.ts": ["src/schema/schema_room.ts"],
+  "src/server/server.ts": [
+    "src/transports/http/http_authenticator.ts",
+    "src/transports/http/path_router.ts",
+  ],
+  "src/transports/http/lazy_endpoint.ts": ["src/transports/http/fetch.ts"],
+};
+
+Deno.test({
+  name: "the library loads on demand only the rooms in this list",
+  ignore,
+  async fn() {
+    const found: Record<string, readonly string[]> = {};
+    for (const path of await listSources("src/")) {
+      if (["src/cli/", "src/client/", "src/testing/"].some((folder) => path.startsWith(folder))) continue;
+      const loads = findLoads(path, await Deno.readTextFile(new URL(path, root)));
+      if (loads.length) found[path] = loads;
+    }
+    assertEquals(found, rooms);
+  },
+});

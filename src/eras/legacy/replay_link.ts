@@ -18,7 +18,8 @@ const CANCELLED = new McpError(INVALID_REQUEST, "Cannot finish the call: the cli
 
 /** The link of a response that can be resumed over another connection, if it becomes a stream. */
 export class ReplayLink implements Link, LinkEvents {
-  // Keeps the hidden class of these links in memory, as in `Call`.
+  // Keeps the hidden class of these links in memory, as in `Call`. Without it, a call in a session costs 6 % more CPU time
+  // on Deno: `deno task bench --against=REV --only W2 --pairs 40`.
   static readonly #model: ReplayLink = new ReplayLink(
     {} as { streams: Streams; account: Account }, // Neither is read.
     {} as Link,

@@ -30,8 +30,6 @@ const NOTHING = {};
 
 /** The caller of a request that may be served: who sent it, and what was checked. It is made once per request. */
 export class Caller<P extends Place = Place> implements Known<P> {
-  // Keeps the hidden class of callers in memory, as in `Call`.
-  static readonly #model: Caller = new Caller({} as Request, undefined); // Not read.
   readonly request: Request;
   /** Second argument of `fetch`. */
   readonly info: ConnectionInfo | undefined;

@@ -235,7 +235,6 @@ export class HttpAuthenticator implements Authenticator {
 
 /** Maximum characters of the path of a route with parameters. */
 const MAX_PATH = 2048;
-const NO_REQUEST = {} as Request; // Never read.
 const NO_CALLER = refuse(401);
 const LATE = refuse(401, { reason: EXPIRED });
 const CLOSING = refuse(503, { reason: "the server is closing; try again later" });
@@ -251,13 +250,6 @@ interface EntryOptions<P extends Place> extends EnterOptions<P>, Omit<Authentica
 
 /** A request at the authenticator. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */
 class Entry<P extends Place = Place> implements AuthFacts {
-  // Keeps the hidden class of entries in memory, as in `Call`.
-  static readonly #model: Entry = new Entry(NO_REQUEST, undefined, {
-    transport: "http",
-    core: {} as Core, // Not read.
-    proxies: [],
-    limits: {} as AuthenticationLimits, // Not read.
-  });
   readonly transport: TransportName;
   readonly route: ReadRoute;
   readonly place?: P;
@@ -357,8 +349,6 @@ interface RecheckSource {
 
 /** A request without its credentials. The copy is made when a handler reads it. */
 class VisibleRequest implements SeenRequest {
-  // Keeps the hidden class of these requests in memory, as in `Call`.
-  static readonly #model: VisibleRequest = new VisibleRequest(NO_REQUEST, {} as Hidden, undefined); // Not read.
   // Private, so that a printed context shows no credentials.
   readonly #raw: Request;
   readonly #hidden: Hidden;

@@ -1,52 +1,33 @@
 /**
- * One HTTP request with its response, which is the link of the messages in the request.
+ * One HTTP request as the link of its message.
  *
  * @module
  */
-import { INTERNAL_ERROR } from "../../protocol/errors.ts";
 import type { Account } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { Principal } from "../../core/call/context.ts";
 import { InFlight } from "../../core/call/in_flight.ts";
-import {
-  type EventFields,
-  type HeaderReader,
-  type Link,
-  type LinkEvents,
-  type Reply,
-  RETRY_AFTER,
-  type SeenRequest,
+import type {
+  EventFields,
+  HeaderReader,
+  Link,
+  LinkEvents,
+  Reply,
+  SeenRequest,
 } from "../../core/call/link.ts";
 import type { Aging } from "../../core/capacity/aging.ts";
 import type { Accepts } from "./accept.ts";
 import { Caller } from "./caller.ts";
-import type { Receiver } from "./request_body.ts";
 import { COMMENT, type EventStream, type EventStreams, toEvent } from "./event_stream.ts";
-import { JSON_HEADERS, type Refusal, refuse, toRefusal } from "./refusals.ts";
-
-const STREAM_HEADERS = {
-  "content-type": "text/event-stream",
-  "cache-control": "no-cache, no-transform",
-  "x-accel-buffering": "no",
-};
 
 /** Heartbeat of a JSON body. */
 const SPACE = "\n";
-
-/**
- * Maximum characters of a response that the runtime receives whole, and buffers until it is read. The kernel takes that
- * much from the runtime even if the client reads nothing, so a stream would hold more: a list of 77 KB that is not read
- * takes 31 KiB on Deno and 2 KiB on Bun as one string, 167 and 6 KiB as a stream. It also takes a third of the CPU time.
- */
-const LARGE = 131_072;
 
 /**
  * Number of microtasks to wait before opening a stream. Messages that a handler sends without waiting for I/O then
  * leave together with its result.
  */
 const TURNS = 64;
-
-const NO_REQUEST = { headers: new Headers() } as Request; // Nothing else is read.
 
 /** Parts that all exchanges of a server share. */
 export interface ExchangeParts {
@@ -58,19 +39,23 @@ export interface ExchangeParts {
   account(caller: Caller): Account;
 }
 
-/** Facts about a request before its body is read. */
-export interface Head {
-  readonly caller: Caller;
-  readonly accepts: Accepts;
-  /** Sends the response. It is called once. */
-  readonly respond: (response: Response) => void;
+/** Called once if the response becomes a stream, with its body. */
+type OnOpen = (body: ReadableStream<Uint8Array>) => void;
+
+/** What is left to send when the reply is there. */
+export interface Rest {
+  /** The events of a short stream. `undefined` if no message came before the reply. */
+  readonly events?: string;
+  readonly reply: Reply;
 }
 
-/** One HTTP request and its response. */
-export class Exchange implements Link, Receiver {
-  // Keeps the hidden class of exchanges in memory, as in `Call`.
+/** One HTTP request: the link of its message. */
+export class Exchange implements Link {
+  // Without an instance that lives on, engines collect the hidden class with the last exchange and compile the code
+  // again: `fetch` took 7 % more CPU time on Deno.
   static readonly #model: Exchange = new Exchange(
-    { caller: new Caller(NO_REQUEST, undefined), accepts: { json: true, stream: true }, respond() {} },
+    new Caller({ headers: new Headers() } as Request, undefined), // Nothing else is read.
+    { json: true, stream: true },
     {} as ExchangeParts, // Not read.
   );
   readonly transport = "http";
@@ -80,12 +65,13 @@ export class Exchange implements Link, Receiver {
   readonly principal?: Principal;
   readonly streams: boolean;
   readonly inFlight: InFlight;
-  /** Whether the response has started. */
-  hasResponded: boolean;
   readonly #caller: Caller;
   readonly #acceptsJson: boolean;
-  readonly #respond: Head["respond"];
   readonly #parts: ExchangeParts;
+  #onOpen?: OnOpen;
+  /** The body of a stream that opened before somebody waited for it. */
+  #opened?: ReadableStream<Uint8Array>;
+  #isOver: boolean;
   #events?: LinkEvents;
   /**
    * Messages sent before the response started. Often they are followed by the result at once, so that no stream is
@@ -96,14 +82,13 @@ export class Exchange implements Link, Receiver {
   #texts: number;
   #stream?: EventStream;
 
-  /** Creates an exchange for a request. */
-  constructor({ caller, accepts, respond }: Head, parts: ExchangeParts) {
+  /** Creates the link of a request. */
+  constructor(caller: Caller, accepts: Accepts, parts: ExchangeParts) {
     this.#caller = caller;
     this.#acceptsJson = accepts.json;
-    this.#respond = respond;
     this.#parts = parts;
     this.#texts = 1;
-    this.hasResponded = false;
+    this.#isOver = false;
     this.inFlight = new InFlight();
     this.http = caller.seen ?? caller;
     this.headers = (caller.seen ?? caller).headers;
@@ -116,10 +101,10 @@ export class Exchange implements Link, Receiver {
     return this.#parts.account(this.#caller);
   }
 
-  /** Rejects a request whose body is no longer awaited. */
-  abort(refusal: Refusal): void {
-    this.hasResponded = true;
-    this.#respond(refuse(this.#parts.core, refusal, this));
+  /** Calls a function once the response is a stream. */
+  whenOpen(onOpen: OnOpen): void {
+    if (this.#opened) onOpen(this.#opened);
+    else this.#onOpen = onOpen;
   }
 
   send(text: string, event?: EventFields): Promise<void> | undefined {
@@ -134,12 +119,12 @@ export class Exchange implements Link, Receiver {
 
   wait(events?: LinkEvents): void {
     if (events) this.#events = events;
-    if (this.#buffered === undefined && !this.#stream && !this.hasResponded) this.#parts.waiting.add(this);
+    if (this.#buffered === undefined && !this.#stream && !this.#isOver) this.#parts.waiting.add(this);
   }
 
   // For a client that does not accept events, the heartbeat is white space before the JSON.
   open(): void {
-    if (this.#stream || this.hasResponded) return;
+    if (this.#stream || this.#isOver) return;
     this.#parts.waiting.delete(this);
     const buffered = this.#buffered ?? this.#toOpening();
     const stream = this.#stream = this.#parts.streams.create({
@@ -152,9 +137,9 @@ export class Exchange implements Link, Receiver {
       comment: this.streams ? undefined : SPACE,
     });
     stream.push(buffered, this.#texts);
-    this.hasResponded = true;
-    const headers = this.streams ? STREAM_HEADERS : JSON_HEADERS;
-    this.#respond(new Response(stream.toBody(), { headers }));
+    const body = stream.toBody();
+    if (this.#onOpen) this.#onOpen(body);
+    else this.#opened = body;
   }
 
   release(event?: EventFields): void {
@@ -171,8 +156,8 @@ export class Exchange implements Link, Receiver {
   }
 
   async #openLater(): Promise<void> {
-    for (let turns = TURNS; turns && !this.hasResponded; turns--) await undefined;
-    if (!this.hasResponded) this.open();
+    for (let turns = TURNS; turns && !this.#isOver; turns--) await undefined;
+    this.open();
   }
 
   #toOpening(): string {
@@ -181,41 +166,23 @@ export class Exchange implements Link, Receiver {
     return opening ? toEvent("", opening) : COMMENT;
   }
 
-  /** Sends the reply, as the response or as the last event of the stream. */
-  finish({ text, status, headers, event }: Reply): void {
+  /**
+   * Ends the exchange with the reply. Returns what is left to send, or `undefined` if the stream carries the reply.
+   */
+  finish(reply: Reply): Rest | undefined {
+    const { text, status, event } = reply;
     this.#parts.waiting.delete(this);
     if (text) this.#parts.core.observing?.message("out", this, text);
-    if (this.#stream) return this.#endStream(this.#stream, text, event);
-    this.hasResponded = true;
+    this.#isOver = true;
+    if (this.#stream) return this.#endStream(this.#stream, reply);
     const isEvent = text !== undefined && !status && !this.#acceptsJson;
-    if (this.#buffered || isEvent) {
-      const buffered = this.#buffered ?? this.#toOpening();
-      const body = text === undefined ? buffered : buffered + toEvent(text, event);
-      return this.#respond(this.#toResponse(body, { headers: STREAM_HEADERS }));
-    }
-    if (text === undefined) return this.#respond(new Response(null, { status: status ?? 202, headers }));
-    this.#respond(
-      this.#toResponse(text, { status, headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS }),
-    );
+    if (!this.#buffered && !isEvent) return { reply };
+    const buffered = this.#buffered ?? this.#toOpening();
+    return { reply, events: text === undefined ? buffered : buffered + toEvent(text, event) };
   }
 
-  #endStream(stream: EventStream, text: string | undefined, event: EventFields | undefined): void {
+  #endStream(stream: EventStream, { text, event }: Reply): undefined {
     if (text !== undefined) this.streams ? stream.write(text, event) : stream.push(text);
     stream.end();
-  }
-
-  // A runtime buffers a whole body until the client reads it, so a large body is sent in slices.
-  #toResponse(body: string, init: ResponseInit): Response {
-    if (body.length <= LARGE) return new Response(body, init);
-    let isRefused = false;
-    const onLost = () => {
-      isRefused = true;
-    };
-    const sliced = this.#parts.streams.create({ account: () => this.account, onLost });
-    sliced.push(body);
-    sliced.end();
-    if (!isRefused) return new Response(sliced.toBody(), init);
-    const message = "Cannot send the result: too much is unread (memory.bytesPerClient, memory.bytes)";
-    return toRefusal({ status: 503, message, headers: RETRY_AFTER, code: INTERNAL_ERROR });
   }
 }

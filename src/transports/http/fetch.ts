@@ -16,8 +16,9 @@ import { Callers, type CallersOptions, type Identified, type WayIn } from "./cal
 import { withCors } from "./cors_headers.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts } from "./exchange.ts";
-import { CLOSING, INCOMPLETE, type Refusal, refuse, toFaultReply, toMessage } from "./refusals.ts";
+import { CLOSING, type Refusal, refuse, toFaultReply, toMessage } from "./refusals.ts";
 import { RequestBodies } from "./request_body.ts";
+import { toResponse } from "./responses.ts";
 import { HEAVY } from "./turns.ts";
 import type { HttpParts } from "./upgrades.ts";
 
@@ -121,41 +122,34 @@ export class Endpoint {
     if (accepts.json && accepts.stream) this.#lastAccept = accept;
     const refusal = method === "POST" ? checkPost(headers, accepts) : this.#checkGetOrDelete(method, headers, accepts);
     if (refusal) return Promise.resolve(refuse(this.#engine.core, refusal));
-    return new Promise((respond) => {
-      const exchange = new Exchange({ caller, accepts, respond }, this.#exchanges);
-      method === "POST" ? this.#post(exchange, caller.request) : this.#serveGetOrDelete(exchange, method);
-    });
+    const exchange = new Exchange(caller, accepts, this.#exchanges);
+    if (method !== "POST") return this.#attachOrDetach(exchange, method);
+    return new Promise((respond) =>
+      this.#bodies.read(caller.request, exchange, (body) => respond(this.#answer(exchange, body)))
+    );
   }
 
-  async #post(exchange: Exchange, request: Request): Promise<void> {
-    let body: ArrayBuffer | Refusal | undefined;
+  #answer(exchange: Exchange, body: ArrayBuffer | Refusal): Response | Promise<Response> {
+    if ("status" in body) return refuse(this.#engine.core, body, exchange);
+    let reply;
     try {
-      body = await this.#bodies.read(request, exchange);
-    } catch {
-      body = INCOMPLETE;
-    }
-    this.#bodies.end(exchange);
-    if (exchange.hasResponded) return;
-    if ("status" in body) return exchange.abort(body);
-    try {
-      const reply = this.#accept(body, exchange);
-      body = undefined; // Otherwise this function would keep it while it waits.
-      exchange.finish(reply instanceof Promise ? await reply : reply);
+      reply = this.#accept(body, exchange);
     } catch (error) {
-      exchange.finish(toFaultReply(this.#engine.core, error));
+      reply = toFaultReply(this.#engine.core, error);
     }
+    return toResponse(exchange, reply, this.#exchanges);
   }
 
-  async #serveGetOrDelete(exchange: Exchange, method: string): Promise<void> {
+  async #attachOrDetach(exchange: Exchange, method: string): Promise<Response> {
+    let reply;
     try {
-      const reply = method === "GET" ? this.#era.attach?.(exchange) : this.#era.detach?.(exchange);
-      exchange.finish(await reply ?? {});
+      reply = method === "GET" ? this.#era.attach?.(exchange) : this.#era.detach?.(exchange);
     } catch (error) {
-      exchange.finish(toFaultReply(this.#engine.core, error));
+      reply = toFaultReply(this.#engine.core, error);
     }
+    return await toResponse(exchange, reply ?? {}, this.#exchanges);
   }
 
-  // Not in `#post`, which would keep the message while it waits.
   #accept(body: ArrayBuffer, exchange: Exchange): Reply | Promise<Reply> {
     const { limits, observing } = this.#engine.core;
     let text;

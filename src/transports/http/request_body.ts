@@ -3,30 +3,34 @@
  *
  * @module
  */
-import type { Account, Holding } from "../../core/capacity/account.ts";
+import type { Holding } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { Limits } from "../../core/capacity/limits.ts";
 import { Aging } from "../../core/capacity/aging.ts";
 import type { Ticker, Timeout } from "../../core/capacity/timers.ts";
+import type { Link } from "../../core/call/link.ts";
 import { LargeBodies, SLOW_MS, SMALL } from "./large_body.ts";
 import { HEAVY, type Turn, Turns } from "./turns.ts";
-import { type Refusal, TOO_MUCH_ARRIVING, tooSlow } from "./refusals.ts";
+import { INCOMPLETE, type Refusal, TOO_MUCH_ARRIVING, tooSlow } from "./refusals.ts";
 
 /** Bytes to charge for a slow small body, including the runtime's buffer. */
 const SLOW_BYTES = 2 * SMALL;
 
-/** Waits for one body. */
-export interface Receiver {
-  /** Account of the client. It is looked up only for a large or slow body. */
-  readonly account: Account;
-  /** Called at most once, when the body is no longer awaited. Drop any data that arrives later. */
-  abort(refusal: Refusal): void;
-}
+/** The client that sends a body. Its account is looked up only for a large or slow body. */
+type Sender = Pick<Link, "account">;
 
-/** A small body that was found to be slow. */
-interface Slow {
-  readonly deadline: Timeout;
-  readonly charge: Holding;
+/** Receives the bytes of a body, or the reason why they were not read. */
+type TakeBody = (body: ArrayBuffer | Refusal) => void;
+
+/** A small body that is arriving. */
+interface SmallBody {
+  readonly sender: Sender;
+  readonly take: TakeBody;
+  isOver: boolean;
+  /** Set when it is found to be slow. */
+  slow?: { readonly deadline: Timeout; readonly charge: Holding };
+  /** Its place in the queue, if it is large and has arrived. */
+  turn?: Turn;
 }
 
 /** Reads request bodies. */
@@ -34,12 +38,10 @@ export class RequestBodies {
   readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
   readonly #small: number;
-  readonly #arriving: Aging<Receiver>;
-  readonly #slow = new Map<Receiver, Slow>();
+  readonly #arriving: Aging<SmallBody>;
+  readonly #slow = new Set<SmallBody>();
   /** The turns of bodies over {@linkcode HEAVY} bytes. Their reader reports the end of each step. */
   readonly turns: Turns = new Turns();
-  /** Awaited bodies that need a turn. Those that have arrived have a place in the queue. */
-  readonly #heavy = new Map<Receiver, Turn | undefined>();
   readonly #large: LargeBodies;
   /** Why no body is read any more. */
   #closed?: Refusal;
@@ -50,83 +52,69 @@ export class RequestBodies {
     this.#limits = request;
     this.#ticker = ticker;
     this.#small = Math.min(SMALL, request.bodyBytes);
-    this.#arriving = new Aging(ticker, SLOW_MS, (receiver) => this.#setDeadline(receiver));
+    this.#arriving = new Aging(ticker, SLOW_MS, (body) => this.#setDeadline(body));
     this.#large = new LargeBodies(core, this.turns);
   }
 
   /**
-   * Returns all bytes, or the reason why the body was not read. Throws if the client disconnects.
+   * Reads all bytes. `take` is called once, with them or with the reason why they were not read.
    *
-   * Always call {@linkcode RequestBodies.end} afterwards. This method does not call it itself, because a second promise
-   * would cost more than the rest of the reading.
+   * Returns no promise, because a second one would cost more than the rest of the reading.
    */
-  read(request: Request, receiver: Receiver): Promise<ArrayBuffer | Refusal> {
-    if (this.#closed) return Promise.resolve(this.#closed);
+  read(request: Request, sender: Sender, take: TakeBody): void {
+    if (this.#closed) return take(this.#closed);
     const length = request.headers.get("content-length");
     // The runtime enforces the declared length of a small body, but no timeout.
     if (length === null || !(Number(length) <= this.#small)) {
-      return this.#large.read(request, receiver.account);
+      this.#large.read(request, sender.account).catch(() => INCOMPLETE).then(take);
+      return;
     }
-    this.#arriving.add(receiver);
-    if (Number(length) > HEAVY) return this.#readInTurn(request, receiver);
-    return request.arrayBuffer();
+    const body: SmallBody = { sender, take, isOver: false, slow: undefined, turn: undefined };
+    this.#arriving.add(body);
+    request.arrayBuffer().then((bytes) => this.#take(body, bytes), () => this.#end(body, INCOMPLETE));
   }
 
-  // It counts as arriving while it waits for its turn, so it is charged after a while.
-  async #readInTurn(request: Request, receiver: Receiver): Promise<ArrayBuffer> {
-    this.#heavy.set(receiver, undefined);
-    const body = await request.arrayBuffer();
-    if (!this.#heavy.has(receiver)) return body;
-    const { account } = receiver;
-    const turn = this.turns.take(account.turnKey);
-    this.#heavy.set(receiver, turn);
-    await turn.begun;
-    return body;
+  // A large message counts as arriving while it waits for its turn, so it is charged after a while.
+  #take(body: SmallBody, bytes: ArrayBuffer): void {
+    if (bytes.byteLength <= HEAVY) return this.#end(body, bytes);
+    if (body.isOver) return;
+    const turn = body.turn = this.turns.take(body.sender.account.turnKey);
+    turn.begun.then(() => this.#end(body, bytes));
   }
 
   // A body that is no longer awaited must not stay in memory until its turn. A client that sends nothing more may keep
   // the connection open for as long as it wants, so its charge must not last until then.
-  #abort(receiver: Receiver, refusal: Refusal): void {
-    receiver.abort(refusal);
-    const turn = this.#heavy.get(receiver);
-    this.#heavy.delete(receiver);
-    turn?.leave();
-    this.#endSlow(receiver);
-  }
-
-  /** Call this when reading has ended. */
-  end(receiver: Receiver): void {
-    this.#arriving.delete(receiver);
-    if (this.#heavy.size) this.#heavy.delete(receiver);
-    if (this.#slow.size) this.#endSlow(receiver);
+  #end(body: SmallBody, result: ArrayBuffer | Refusal): void {
+    if (body.isOver) return;
+    body.isOver = true;
+    this.#arriving.delete(body);
+    if (body.slow) {
+      this.#slow.delete(body);
+      this.#ticker.cancel(body.slow.deadline);
+      body.slow.charge.end();
+    }
+    body.take(result);
+    body.turn?.leave();
   }
 
   /** Stops reading, because the server is closing: its calls could not run. */
   close(refusal: Refusal): void {
     this.#closed = refusal;
     this.#arriving.flush();
-    for (const receiver of this.#slow.keys()) this.#abort(receiver, refusal);
+    for (const body of this.#slow) this.#end(body, refusal);
     this.#large.close(refusal);
   }
 
-  #setDeadline(receiver: Receiver): void {
-    if (this.#closed) return this.#abort(receiver, this.#closed);
+  #setDeadline(body: SmallBody): void {
+    if (this.#closed) return this.#end(body, this.#closed);
     const { bodyMs } = this.#limits;
-    const { account } = receiver;
-    const charge = account.keep(SLOW_BYTES, () => {
-      this.#abort(receiver, TOO_MUCH_ARRIVING);
+    const charge = body.sender.account.keep(SLOW_BYTES, () => {
+      this.#end(body, TOO_MUCH_ARRIVING);
       return true;
     });
-    if (!charge) return this.#abort(receiver, TOO_MUCH_ARRIVING);
-    const deadline = this.#ticker.startTimeout(bodyMs, () => this.#abort(receiver, tooSlow(bodyMs)));
-    this.#slow.set(receiver, { deadline, charge });
-  }
-
-  #endSlow(receiver: Receiver): void {
-    const slow = this.#slow.get(receiver);
-    if (!slow) return;
-    this.#slow.delete(receiver);
-    this.#ticker.cancel(slow.deadline);
-    slow.charge.end();
+    if (!charge) return this.#end(body, TOO_MUCH_ARRIVING);
+    const deadline = this.#ticker.startTimeout(bodyMs, () => this.#end(body, tooSlow(bodyMs)));
+    body.slow = { deadline, charge };
+    this.#slow.add(body);
   }
 }

@@ -23,7 +23,6 @@ import { readPath } from "./access_options.ts";
 import type { Caller } from "./caller.ts";
 import type { WayIn } from "./callers.ts";
 import { checkTemplate, PathTemplate } from "./path_template.ts";
-import type { Receiver } from "./request_body.ts";
 import { findRefusal, type Refusal, refuseInText, toFault, toOverload } from "./refusals.ts";
 import type { FindSpot, HttpParts, Spot } from "./upgrades.ts";
 import type { HttpEntry } from "./lazy_endpoint.ts";
@@ -60,9 +59,9 @@ const NOT_JSON: Refusal = {
   message: "Cannot accept the message: Content-Type must be application/json",
   reason: "content_type",
 };
-const UNREADABLE: Refusal = {
+const NOT_UTF8: Refusal = {
   status: 400,
-  message: "Cannot read the message: it is incomplete or not UTF-8",
+  message: "Cannot read the message: it is not UTF-8",
   reason: "body",
 };
 const STREAM_HEADERS = {
@@ -218,13 +217,13 @@ class SseStreams {
       return this.#refuse(NOT_OPEN, principal);
     }
     if (!isJsonType(request.headers.get("content-type"))) return this.#refuse(NOT_JSON, principal);
+    const body = await new Promise<ArrayBuffer | Refusal>((take) => parts.bodies.read(request, open.pipe, take));
+    if ("status" in body) return this.#refuse(body, principal);
     let text;
     try {
-      const body = await readBody(request, open.pipe, parts);
-      if ("status" in body) return this.#refuse(body, principal);
       text = utf8.decode(body);
     } catch {
-      return this.#refuse(UNREADABLE, principal);
+      return this.#refuse(NOT_UTF8, principal);
     }
     // The stream may have ended while the body arrived.
     if (this.#open.get(id) !== open) return this.#refuse(NOT_OPEN, principal);
@@ -256,15 +255,3 @@ const FOREIGN: Refusal = {
     "Cannot open the stream: a page of another site may have asked for it; send Origin, or credentials and no cookies",
   reason: "origin",
 };
-
-function readBody(request: Request, pipe: Pipe, { bodies }: HttpParts): Promise<ArrayBuffer | Refusal> {
-  const { promise, resolve } = Promise.withResolvers<Refusal>();
-  const receiver: Receiver = {
-    get account() {
-      return pipe.account;
-    },
-    abort: resolve,
-  };
-  const body = bodies.read(request, receiver).finally(() => bodies.end(receiver));
-  return Promise.race([body, promise]);
-}

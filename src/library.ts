@@ -3,9 +3,7 @@
  *
  * @module
  */
-import { chooseEra } from "./eras/choose.ts";
-import { LazySessionEra } from "./eras/lazy.ts";
-import { modernEra } from "./eras/modern/lazy_modern.ts";
+import { chooseEra, LazySessionEra, modernEra } from "./eras/eras.ts";
 import type { Schema } from "./modern.ts";
 import { buildServer, type Server } from "./server/server.ts";
 import type { RouteServerOptions, TextParams } from "./server/options.ts";

@@ -11,7 +11,7 @@
  *
  * @module
  */
-import { modernEra } from "./eras/modern/lazy_modern.ts";
+import { modernEra } from "./eras/eras.ts";
 import type { Schema } from "./schema/schema.ts";
 import { buildServer, type Server } from "./server/server.ts";
 import type { RouteServerOptions, TextParams } from "./server/options.ts";

@@ -11,7 +11,7 @@ import { INTERNALS } from "./core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "./core/call/known_options.ts";
 import { Ticker } from "./core/capacity/timers.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
-import { toRequestPath } from "./transports/http/request_path.ts";
+import { toRequestPath } from "./transports/http/address.ts";
 import type { Server, ServerInternals } from "./server/server.ts";
 
 /** Handlers that several servers get. */

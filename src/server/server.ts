@@ -156,7 +156,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   };
   if (options.development && !branch) develop();
   const ending = createEnding({ engine, endpoint }, site);
-  const routed = serveBy(core, async () => (await routers.open()).fetch);
+  const routed = serveBy(core, routers);
   const serve = hasParams ? routed : endpoint.fetch;
   const refuse = (): never => {
     throw new TypeError(`Cannot open ${path}: it has parameters; give params, as in serveStdio(server, { params })`);

@@ -10,7 +10,7 @@ const ignore = typeof Deno === "undefined"; // the syntax tree comes from Deno's
 const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/core/services/lazy_container.ts": ["src/core/services/service_container.ts"],
   "src/eras/legacy/http_sessions.ts": ["src/eras/legacy/session.ts"],
-  "src/eras/modern/lazy_modern.ts": ["src/eras/modern/modern.ts"],
+  "src/eras/eras.ts": ["src/eras/modern/modern.ts"],
   "src/handlers/content.ts": ["src/handlers/encoded_results.ts"],
   "src/handlers/extension.ts": ["src/handlers/extension_call.ts"],
   "src/handlers/guarded.ts": ["src/handlers/filters.ts"],

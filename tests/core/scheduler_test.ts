@@ -6,7 +6,7 @@ import type { Engine } from "../../src/core/era.ts";
 import { InFlight } from "../../src/core/call/in_flight.ts";
 import type { Link } from "../../src/core/call/link.ts";
 import { LIMITS } from "../../src/core/capacity/limits.ts";
-import { modernEra } from "../../src/eras/modern/lazy_modern.ts";
+import { modernEra } from "../../src/eras/eras.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { buildServer } from "../../src/server/server.ts";
 import type { ServerOptions } from "../../src/server/options.ts";

@@ -3,7 +3,7 @@ import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import type { Era } from "../../src/core/era.ts";
 import type { Link } from "../../src/core/call/link.ts";
 import type { Incoming } from "../../src/protocol/jsonrpc.ts";
-import { LazyEra, LazySessionEra } from "../../src/eras/lazy.ts";
+import { LazyEra, LazySessionEra } from "../../src/eras/eras.ts";
 import { buildServer } from "../../src/server/server.ts";
 import { openPipe } from "../../src/transports/channel.ts";
 import { soon, toCall } from "../hostile/attack.ts";

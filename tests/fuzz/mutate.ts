@@ -43,7 +43,7 @@ const subjects: readonly Subject[] = [
     tests: ["transports/http_test.ts", "hostile/http_envelope_test.ts", "behaviour/handshake_test.ts"],
   },
   {
-    path: "src/eras/modern/request_headers.ts",
+    path: "src/eras/modern/envelope.ts",
     tests: ["schema/header_params_test.ts", "transports/http_test.ts", "hostile/http_envelope_test.ts"],
   },
   { path: "src/core/call/sealer.ts", tests: ["core/sealer_test.ts"] },

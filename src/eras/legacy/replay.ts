@@ -11,7 +11,6 @@ import type { Core } from "../../core/core.ts";
 import type { EventFields, Link } from "../../core/call/link.ts";
 import type { SharedSession, WrittenStream } from "../../core/store.ts";
 import { createNotifier } from "../../core/watching.ts";
-import { readEventId, STREAM_NAME_LENGTH, toEventId } from "./event_ids.ts";
 
 /** Delay in milliseconds before a client should reconnect. */
 const RETRY_MS = 1000;
@@ -355,3 +354,27 @@ export class Streams {
     return text;
   }
 }
+
+/** An event in a stream. */
+interface EventPlace {
+  /** Name of the stream. It tells streams of one session apart. */
+  readonly name: string;
+  /** Number of the event. The first has 1, and 0 is the place before it. */
+  readonly place: number;
+}
+
+/** Number of characters in the name of a stream: the start of a UUID. */
+const STREAM_NAME_LENGTH = 13;
+
+/** Returns the id of an event. */
+export function toEventId(name: string, place: number): string {
+  return `${name}_${place}`;
+}
+
+/** Reads the id of an event. Returns `undefined` for a text that is none. */
+function readEventId(id: string): EventPlace | undefined {
+  const [, name, digits] = EVENT_ID.exec(id) ?? [];
+  return name === undefined ? undefined : { name, place: Number(digits) };
+}
+
+const EVENT_ID = new RegExp(`^([0-9a-f-]{${STREAM_NAME_LENGTH}})_(\\d{1,15})$`);

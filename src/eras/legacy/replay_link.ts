@@ -11,8 +11,7 @@ import type { Principal } from "../../core/call/context.ts";
 import type { InFlight } from "../../core/call/in_flight.ts";
 import type { EventFields, HeaderReader, Link, LinkEvents, Reply } from "../../core/call/link.ts";
 import type { TransportName } from "../../core/call/observer.ts";
-import { toEventId } from "./event_ids.ts";
-import type { Stream, Streams } from "./replay.ts";
+import { type Stream, type Streams, toEventId } from "./replay.ts";
 
 const CANCELLED = new McpError(INVALID_REQUEST, "Cannot finish the call: the client cancelled it");
 

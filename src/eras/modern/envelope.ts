@@ -5,16 +5,16 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Server Validation)
  * @module
  */
-import { INVALID_PARAMS, McpError, quote, UNSUPPORTED_VERSION } from "../../protocol/errors.ts";
+import { HEADER_MISMATCH, INVALID_PARAMS, McpError, quote, UNSUPPORTED_VERSION } from "../../protocol/errors.ts";
 import { isObject, type Request } from "../../protocol/jsonrpc.ts";
+import { decodeHeaderValue } from "../../protocol/header_value.ts";
 import { type Implementation, LOG_LEVELS } from "../../protocol/types.ts";
 import { isProgressToken } from "../../core/call/call.ts";
 import type { ClientFacts } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { Method } from "../../core/visibility/feature.ts";
-import type { Link } from "../../core/call/link.ts";
+import type { HeaderReader, Link } from "../../core/call/link.ts";
 import { META_CAPABILITIES, META_CLIENT, META_LEVEL, META_VERSION, VERSION } from "./meta_keys.ts";
-import { checkHeaders, toMismatch } from "./request_headers.ts";
 
 /**
  * Reads the metadata in the order of the specification: first `_meta`, then the headers. Throws the error for the
@@ -69,4 +69,33 @@ function isImplementation(value: unknown): value is Implementation {
 
 function invalid(state: string): McpError {
   return new McpError(INVALID_PARAMS, `Cannot serve the request: ${state}`);
+}
+
+// Text that needs no encoding in a header. Bytes beyond ASCII are decoded differently by different programs.
+const PLAIN = /^(?!=\?)[ -~]*$/;
+
+/** Tests whether a header repeats a value of the body. */
+export function isRepeated(header: string | null, value: string): boolean {
+  if (header === value && PLAIN.test(value)) return true;
+  return header !== null && decodeHeaderValue(header) === value;
+}
+
+/** Checks the headers that repeat the method and the subject of the call, for proxies that do not read bodies. */
+function checkHeaders({ method }: Request, headers: HeaderReader, subject: unknown): void {
+  const named = headers.get("mcp-method");
+  if (named !== method) throw toMismatch("Mcp-Method", named, method);
+  if (typeof subject !== "string") return;
+  const name = headers.get("mcp-name");
+  // Fast path: most names need no decoding.
+  if (name === subject && PLAIN.test(name)) return;
+  if (!isRepeated(name, subject)) throw toMismatch("Mcp-Name", name, subject);
+}
+
+/** Creates the error for a header that is missing or differs from the body. */
+export function toMismatch(name: string, header: string | null | undefined, body: string): McpError {
+  const state = header === null || header === undefined ? "is missing" : `is ${quote(header)}`;
+  return new McpError(
+    HEADER_MISMATCH,
+    `Cannot serve the request: header ${name} ${state}, the body has ${quote(body)}`,
+  );
 }

@@ -8,7 +8,7 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import { decodeHeaderValue } from "../../protocol/header_value.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import type { HeaderReader } from "../../core/call/link.ts";
-import { isRepeated, toMismatch } from "./request_headers.ts";
+import { isRepeated, toMismatch } from "./envelope.ts";
 
 /** Checks the headers that a tool's schema declares against the arguments. */
 export function checkParamHeaders(wanted: readonly HeaderParam[], headers: HeaderReader, args: unknown): void {

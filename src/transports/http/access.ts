@@ -7,7 +7,7 @@
 import { quote } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { findDeno } from "../../runtime.ts";
-import { type Authority, parseAuthority, toAddress, toOrigin } from "./access_options.ts";
+import { type Authority, parseAuthority, toAddress, toOrigin } from "./address.ts";
 
 /** Facts about a connection from the runtime or from code in front of the server, such as a router. */
 export interface ConnectionInfo {

@@ -6,7 +6,8 @@
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { isStrayPromise } from "../../protocol/promises.ts";
-import { readOrigins, toOrigin } from "./access_options.ts";
+import { readOrigins } from "./access_options.ts";
+import { toOrigin } from "./address.ts";
 
 /** Options for cross-origin access. */
 export interface CorsOptions {

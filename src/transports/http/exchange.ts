@@ -8,7 +8,7 @@ import type { Core } from "../../core/core.ts";
 import type { Principal } from "../../core/call/context.ts";
 import { InFlight } from "../../core/call/in_flight.ts";
 import type { EventFields, HeaderReader, Link, LinkEvents, Reply, SeenRequest } from "../../core/call/link.ts";
-import type { Aging } from "../../core/capacity/aging.ts";
+import type { Aging } from "../../core/capacity/timers.ts";
 import type { Accepts } from "./accept.ts";
 import { Caller } from "./caller.ts";
 import { COMMENT, type EventStream, type EventStreams, toEvent } from "./event_stream.ts";

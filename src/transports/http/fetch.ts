@@ -6,7 +6,7 @@
  */
 import { type Incoming, NOT_UTF8, parseMessage } from "../../protocol/jsonrpc.ts";
 import type { Account } from "../../core/capacity/account.ts";
-import { Aging } from "../../core/capacity/aging.ts";
+import { Aging } from "../../core/capacity/timers.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import type { Reply } from "../../core/call/link.ts";
 import { type Accepts, isJsonType, readAccept } from "./accept.ts";

@@ -39,7 +39,7 @@ import { Caller, type Place } from "./caller.ts";
 import { FRONT } from "./front_principal.ts";
 import { PathTemplate } from "./path_template.ts";
 import { refuse as refuseRequest, toFault, toMessage } from "./refusals.ts";
-import { toRequestPath } from "./request_path.ts";
+import { toRequestPath } from "./address.ts";
 
 /** Authenticates callers. */
 export class HttpAuthenticator implements Authenticator {

@@ -6,8 +6,7 @@
 import type { Account, Drop, Holding, Pot } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { Limits } from "../../core/capacity/limits.ts";
-import { Aging } from "../../core/capacity/aging.ts";
-import type { Ticker } from "../../core/capacity/timers.ts";
+import { Aging, type Ticker } from "../../core/capacity/timers.ts";
 import { HEAVY, type Turn, type Turns } from "./turns.ts";
 import { type Refusal, TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow } from "./refusals.ts";
 

@@ -37,7 +37,7 @@ export class LazyEndpoint {
     this.#era = era;
     this.options = options;
     this.#room = new Room(() => this.#load());
-    this.#fetchLater = serveBy(engine.core, async () => (await this.load()).fetch);
+    this.#fetchLater = serveBy(engine.core, this.#room);
   }
 
   /** The endpoint, once it is loaded. */
@@ -76,15 +76,15 @@ export class LazyEndpoint {
 }
 
 /** Serves by a part that is loaded on demand. While it cannot be loaded, every request is refused with status 500. */
-export function serveBy(core: Pick<Core, "report">, load: () => Promise<Fetch>): Fetch {
+export function serveBy(core: Pick<Core, "report">, room: Room<{ readonly fetch: Fetch }>): Fetch {
   return async (request, info) => {
-    let serve;
+    let loaded;
     try {
-      serve = await load();
+      loaded = await room.open();
     } catch (error) {
       core.report(error);
       return new Response(null, { status: 500 });
     }
-    return await serve(request, info);
+    return await loaded.fetch(request, info);
   };
 }

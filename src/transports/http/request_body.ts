@@ -6,8 +6,7 @@
 import type { Holding } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { Limits } from "../../core/capacity/limits.ts";
-import { Aging } from "../../core/capacity/aging.ts";
-import type { Ticker, Timeout } from "../../core/capacity/timers.ts";
+import { Aging, type Ticker, type Timeout } from "../../core/capacity/timers.ts";
 import type { Link } from "../../core/call/link.ts";
 import { LargeBodies, SLOW_MS, SMALL } from "./large_body.ts";
 import { HEAVY, type Turn, Turns } from "./turns.ts";

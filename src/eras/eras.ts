@@ -1,0 +1,100 @@
+/**
+ * Selects the era of each message, and loads each era with its first message, because a start should not wait for code
+ * that it does not need.
+ *
+ * @see specification/2026-07-28/basic/versioning (Backward Compatibility)
+ * @module
+ */
+import type { Incoming } from "../protocol/jsonrpc.ts";
+import { Room } from "../protocol/room.ts";
+import type { Engine, Era } from "../core/era.ts";
+import type { Link, Reply } from "../core/call/link.ts";
+import { META_VERSION, VERSION } from "./modern/meta_keys.ts";
+
+/** An era that recognizes its own messages. */
+export interface SelectiveEra extends Era {
+  /** Whether a message belongs to this era. */
+  claims(message: Incoming, link: Link): boolean;
+  /** Whether a request without a message belongs to this era. */
+  claimsLink(link: Link): boolean;
+}
+
+const METHOD_NOT_ALLOWED: Reply = { status: 405, headers: { allow: "POST" } };
+
+/** Combines two eras. Messages that the first does not claim go to the second. */
+export function chooseEra(first: SelectiveEra, second: Era): Era {
+  // The first era has neither standalone streams nor sessions.
+  const forward = (method: "attach" | "detach"): Era["attach"] => (link) =>
+    first.claimsLink(link) ? METHOD_NOT_ALLOWED : second[method]?.(link) ?? METHOD_NOT_ALLOWED;
+  return {
+    accept: (message, link) => (first.claims(message, link) ? first : second).accept(message, link),
+    attach: forward("attach"),
+    detach: forward("detach"),
+    async load() {
+      await first.load?.();
+      await second.load?.();
+    },
+    rest: () => second.rest?.(),
+  };
+}
+
+/** An era that loads with its first message. */
+export class LazyEra implements Era {
+  readonly #room: Room<Era>;
+
+  /** Creates an era without loading it. */
+  constructor(load: () => Promise<Era>) {
+    this.#room = new Room(load);
+  }
+
+  // The messages that wait are accepted in order, and so are immediate responses to them.
+  accept(message: Incoming, link: Link): Reply | Promise<Reply> {
+    const { loaded } = this.#room;
+    return loaded ? loaded.accept(message, link) : this.#room.open().then((era) => era.accept(message, link));
+  }
+
+  async load(): Promise<void> {
+    await this.#room.open();
+  }
+
+  rest(): void {
+    this.#room.loaded?.rest?.();
+  }
+
+  /** Returns the era, and loads it if necessary. */
+  protected open(): Promise<Era> {
+    return this.#room.open();
+  }
+}
+
+/** An era with sessions and standalone streams. It loads with its first message or stream. */
+export class LazySessionEra extends LazyEra {
+  async attach(link: Link): Promise<Reply> {
+    return await (await this.open()).attach?.(link) ?? {};
+  }
+
+  async detach(link: Link): Promise<Reply> {
+    return await (await this.open()).detach?.(link) ?? {};
+  }
+}
+
+/** Creates the era of revision 2026-07-28. */
+export function modernEra(engine: Engine): SelectiveEra {
+  return new LazyModernEra(async () => (await import("./modern/modern.ts")).loadedEra(engine));
+}
+
+class LazyModernEra extends LazyEra implements SelectiveEra {
+  /** Claims a message if its metadata or headers name this era, or if the method exists only in it. */
+  claims(message: Incoming, link: Link): boolean {
+    if (message.kind === "request" || message.kind === "notification") {
+      const meta = message.params?._meta;
+      if (typeof meta === "object" && meta !== null && META_VERSION in meta) return true;
+      if (message.method === "server/discover") return true;
+    }
+    return this.claimsLink(link);
+  }
+
+  claimsLink({ version }: Link): boolean {
+    return typeof version === "string" && !(/^\d{4}-\d\d-\d\d$/.test(version) && version < VERSION);
+  }
+}

@@ -1,0 +1,60 @@
+// The ways in docs/architecture.md are those that calls take: every file that runs is a step or a helper.
+import { assert, assertEquals } from "@std/assert";
+import { listWayFiles, type Way } from "./way_files.ts";
+
+const root = new URL("../../", import.meta.url);
+const ignore = typeof Deno === "undefined"; // Deno runs the calls with coverage
+
+/** The heading of each way, and the most steps that it may have. */
+const ways: readonly (readonly [way: Way, heading: string, most: number])[] = [
+  ["modern", "A call of 2026-07-28", 12],
+  ["session", "A call in a session", 15],
+  ["replay", "A stream with replay", 15],
+  ["tenant", "A tenant's call with a token", 22],
+  ["stdio", "stdio", 12],
+];
+const MOST_HELPERS = 15;
+
+/** Returns the files of the list below a heading. */
+async function readList(heading: string): Promise<readonly string[]> {
+  const page = await Deno.readTextFile(new URL("docs/architecture.md", root));
+  const [, section] = page.split(`\n### ${heading}\n`);
+  assert(section !== undefined, `docs/architecture.md has no heading "${heading}"`);
+  const [list] = section.split(/^##/m);
+  return [...list.matchAll(/^(?:\d+\.|-) \[`[^`]+`\]\(\.\.\/(src\/[^)]+)\)/gm)].map(([, path]) => path);
+}
+
+for (const [way, heading, most] of ways) {
+  Deno.test({
+    name: `every file that runs in "${heading}" is a step of it or a helper`,
+    ignore,
+    async fn() {
+      const steps = await readList(heading);
+      const helpers = new Set(await readList("Helpers of all ways"));
+      const found = await listWayFiles(way);
+      const run = [...found.keys()].filter((path) => !helpers.has(path));
+      assert(run.length > 5, "no coverage was found");
+      assertEquals(run.toSorted(), steps.toSorted(), `in docs/architecture.md, "${heading}"`);
+      assertEquals(new Set(steps).size, steps.length, "a file is listed twice");
+      assert(steps.length <= most, `${steps.length} steps; at most ${most}`);
+    },
+  });
+}
+
+Deno.test({
+  name: "the helpers of all ways are few, run, and import no step",
+  ignore,
+  async fn() {
+    const helpers = await readList("Helpers of all ways");
+    assert(helpers.length <= MOST_HELPERS, `${helpers.length} helpers; at most ${MOST_HELPERS}`);
+    const steps = new Set((await Promise.all(ways.map(([, heading]) => readList(heading)))).flat());
+    for (const helper of helpers) {
+      const source = await Deno.readTextFile(new URL(helper, root));
+      // A type costs no reader of the way a file.
+      for (const [, path] of source.matchAll(/^(?:import|export) (?!type )[^;]*? from "(\.[^"]+)";/gms)) {
+        const target = new URL(path, new URL(helper, root)).href.slice(root.href.length);
+        assert(!steps.has(target), `${helper} imports the step ${target}`);
+      }
+    }
+  },
+});

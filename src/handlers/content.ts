@@ -5,7 +5,6 @@
  * @module
  */
 import { toBase64 } from "../protocol/base64.ts";
-import { ResultError } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type {
   Annotations,
@@ -18,6 +17,7 @@ import type {
 import { ICONS } from "../core/icons.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { EncodedResults, Sending } from "./encoded_results.ts";
+import { loadValues } from "./value_room.ts";
 
 /** Options of a media block. */
 export interface MediaOptions {
@@ -132,6 +132,6 @@ function isOdd(value: unknown): boolean {
 
 /** Loads the encoder of values for which {@linkcode toJson} has no text. */
 export async function loadResults(sending: Sending): Promise<EncodedResults> {
-  const { EncodedResults } = await import("./encoded_results.ts");
-  return new EncodedResults({ ...sending, isContent, ResultError });
+  const { EncodedResults } = await loadValues();
+  return new EncodedResults({ ...sending, isContent });
 }

@@ -5,11 +5,12 @@
  */
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
+import { ResultError } from "../protocol/errors.ts";
 import type { Content, ResourceContents, ToolResult } from "../protocol/types.ts";
 import type { CompiledSchema } from "../schema/schema.ts";
 import { encode, type Encoded, release } from "./encoders.ts";
 
-// This file imports no module of the server. A bundler would move shared modules out of the server's own file.
+export { runFiltered } from "./filters.ts";
 
 /** The result that is being sent. */
 export interface Sending {
@@ -22,8 +23,6 @@ export interface Sending {
 /** Services that build a result. */
 export interface ResultTools extends Sending {
   readonly isContent: (value: unknown) => value is Content;
-  /** The class of errors for values that cannot be sent. */
-  readonly ResultError: new (text: string) => Error;
 }
 
 /** Facts about the result of a tool. */
@@ -143,8 +142,7 @@ export class EncodedResults {
   }
 
   #refuse(state: string): Error {
-    const { place, ResultError } = this.#tools;
-    return new ResultError(`Cannot send the result of ${place}: ${state}`);
+    return new ResultError(`Cannot send the result of ${this.#tools.place}: ${state}`);
   }
 
   #toFailed(): Error {

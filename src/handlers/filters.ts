@@ -1,5 +1,5 @@
 /**
- * Runs the guards and encoders around a handler. Loaded with the first call of a handler or a server that has some.
+ * Runs the guards and encoders around a handler. Loaded with the first call that needs it, by `value_room.ts`.
  *
  * @module
  */

@@ -38,7 +38,7 @@ import type { Callable } from "./callable.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
 import { isContent, isDoubtful, loadResults } from "./content.ts";
 import type { Sending } from "./encoded_results.ts";
-import { runGuarded } from "./guarded.ts";
+import { runGuarded } from "./value_room.ts";
 import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 
 /** A message that a prompt returns. Its text may be a plain string. */

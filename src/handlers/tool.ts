@@ -41,7 +41,7 @@ import { describe } from "./attempt.ts";
 import { isContent, isDoubtful, loadResults, toJson } from "./content.ts";
 import type { Sending } from "./encoded_results.ts";
 import type { Callable } from "./callable.ts";
-import { runGuarded } from "./guarded.ts";
+import { runGuarded } from "./value_room.ts";
 import type { ToolVariant } from "./variant.ts";
 import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 

@@ -11,9 +11,8 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/core/services/lazy_container.ts": ["src/core/services/service_container.ts"],
   "src/eras/legacy/http_sessions.ts": ["src/eras/legacy/session.ts"],
   "src/eras/eras.ts": ["src/eras/modern/modern.ts"],
-  "src/handlers/content.ts": ["src/handlers/encoded_results.ts"],
   "src/handlers/extension.ts": ["src/handlers/extension_call.ts"],
-  "src/handlers/guarded.ts": ["src/handlers/filters.ts"],
+  "src/handlers/value_room.ts": ["src/handlers/encoded_results.ts"],
   "src/library.ts": ["src/eras/legacy/legacy.ts"],
   "src/schema/schema_compiler.ts": ["src/schema/schema_room.ts"],
   "src/server/server.ts": [

@@ -329,9 +329,9 @@ class ModernSubscription {
 
   async #keepListening(): Promise<Result | undefined> {
     for (let retryMs = RETRY_MS;; retryMs = Math.min(retryMs * 2, MAX_RETRY_MS)) {
-      let isOpen = false;
+      let openSince: number | undefined;
       try {
-        const { result } = await this.#listen(() => isOpen = true);
+        const { result } = await this.#listen(() => openSince = performance.now());
         this.#acknowledged.reject(new Error("Cannot subscribe: the server ended the subscription at once"));
         return result;
       } catch (error) {
@@ -339,7 +339,11 @@ class ModernSubscription {
         const isLost = this.#options.recovers && !(error instanceof RpcError && error.code);
         if (!isLost || this.#stop.signal.aborted || await this.#isRefused()) return;
       }
-      if (isOpen) retryMs = RETRY_MS;
+      if (openSince !== undefined) {
+        retryMs = RETRY_MS;
+        // Servers end streams when credentials expire. What changes until the client subscribes again is lost.
+        if (performance.now() - openSince > RETRY_MS) continue;
+      }
       await delay(retryMs, this.#stop.signal).catch(() => {});
     }
   }

@@ -7,6 +7,7 @@
 import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel, Meta } from "../protocol/types.ts";
 import type { Context, ProgressOptions } from "./call/context.ts";
+import type { CancelReason } from "./call/observer.ts";
 import type { HandlerExtensions } from "./visibility/feature.ts";
 import { INTERNALS } from "./call/internals.ts";
 import { type Need, readNeeds } from "./call/question.ts";
@@ -109,8 +110,13 @@ export interface WrappedCall {
    * @throws {McpError} with code -31503 at this limit, or if the server is closing.
    */
   detach(options?: DetachOptions): void;
-  /** Aborts the signal of the handler. `next` rejects with the reason at once. */
-  cancel(reason?: unknown): void;
+  /**
+   * Why the handler was cancelled. `undefined` while it was not. After a timeout or a cancellation, `next` rejects with
+   * the reason of `ctx.signal`, whose `why` is the same.
+   */
+  readonly why: CancelReason | undefined;
+  /** Cancels the handler: aborts its signal with this message. `next` rejects with the reason at once. */
+  cancel(message?: string): void;
   /**
    * Creates a result with a `resultType` of the extension. Only results made by this have one.
    *

@@ -44,8 +44,8 @@ export async function readInner(
   const call = new InnerRead(outer, uri, depth);
   const { promise: cancelled, reject } = Promise.withResolvers<never>();
   cancelled.catch(() => {});
-  call.whenCancelled(() => reject(call.error ?? call.reason));
-  const onAbort = () => call.cancel(outer.reason);
+  call.whenCancelled(() => reject(call.reason));
+  const onAbort = () => outer.reason && call.cancel(outer.reason);
   outer.signal.addEventListener("abort", onAbort);
   if (outer.signal.aborted) onAbort();
   const read = async () => {

@@ -4,10 +4,11 @@
  * @module
  */
 import type { ServiceEnd } from "./call/service.ts";
-import { hasValidCode, INTERNAL_ERROR, isMcpError, McpError, toBusy } from "../protocol/errors.ts";
+import { hasValidCode, isMcpError, type McpError, toBusy } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Pot, Start } from "./capacity/account.ts";
 import type { Call, Deferred } from "./call/call.ts";
+import { CancelError } from "./call/cancel_error.ts";
 import type { Core } from "./core.ts";
 import type { Executor, Method, Outcome, Runner } from "./visibility/feature.ts";
 import { compose, type Middleware } from "./call/middleware.ts";
@@ -153,10 +154,8 @@ export class Scheduler implements Executor {
     // Prevents waiting calls from being started only to be cancelled.
     this.#isStarting = true;
     const text = "Cannot finish the call: the server is closing; try again if that is safe";
-    const error = new McpError(INTERNAL_ERROR, text);
-    for (const inFlight of this.#busy) {
-      inFlight.cancelAll(new DOMException(text, "AbortError"), { error, why: "closing" });
-    }
+    const reason = new CancelError("closing", text);
+    for (const inFlight of this.#busy) inFlight.cancelAll(reason);
   }
 
   // The work counts as a running call of the client, whose next calls wait if there is too much of it.
@@ -396,8 +395,6 @@ export class Scheduler implements Executor {
         const state = `Cannot send code ${error.code}: use an integer outside -32768 to -32000`;
         return this.#core.report(new TypeError(state, { cause: error }), call);
       }
-      // A handler that rethrows the reason of its cancellation has not failed.
-      if (call.ended && error === call.reason) return new McpError(INTERNAL_ERROR, "Cancelled");
     } catch {
       // Inspecting a thrown proxy may throw, which must not leave the call without an outcome.
     }
@@ -417,7 +414,8 @@ const DEFAULT_MS = LIMITS.calls.timeoutMs;
 /** Milliseconds between checks of the default, by which a call may exceed it. */
 const AGING_MS = DEFAULT_MS / 8;
 
-function toCancelled({ error }: Call): Outcome {
+function toCancelled({ reason }: Call): Outcome {
+  const error = reason?.response;
   return error && { error };
 }
 

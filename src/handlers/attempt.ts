@@ -28,8 +28,7 @@ export async function attempt<T>(attempted: Attempt, run: () => T | Promise<T>):
     return await run();
   } catch (error) {
     const { core, call, subject } = attempted;
-    // A function that rethrows the reason of its cancellation has not failed.
-    if (isMcpError(error) || call.ended && error === call.reason) throw error;
+    if (isMcpError(error)) throw error;
     if (isToolError(error)) throw toMcpError(error);
     const reported = core.report(error, { method: call.method, subject });
     const words = describe(attempted, error);

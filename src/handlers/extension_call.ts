@@ -11,6 +11,7 @@ import { Call, type CallHome, type CallHost, type Deferred } from "../core/call/
 import type { ProgressOptions } from "../core/call/context.ts";
 import type { AttributeInternals, DetachOptions, Redirect, Wrap, WrappedCall } from "../core/extension.ts";
 import type { Executor } from "../core/visibility/feature.ts";
+import { CancelError } from "../core/call/cancel_error.ts";
 import { InFlight } from "../core/call/in_flight.ts";
 import { OnceValues } from "../core/call/once.ts";
 import { type Question, requireCapabilities } from "../core/call/question.ts";
@@ -156,7 +157,7 @@ class Layer {
     const outer = this.#outer;
     const inner = this.#inner;
     const onAbort = () => {
-      if (!this.#isDetached) inner.cancel(outer?.reason, { error: outer?.error });
+      if (!this.#isDetached && outer?.reason) inner.cancel(outer.reason);
     };
     outer?.signal.addEventListener("abort", onAbort);
     // It may have been cancelled while this code was loaded.
@@ -172,7 +173,7 @@ class Layer {
       if (!this.#isDetached) {
         // A handler that still runs would have no slot and no charge.
         if (this.#isPending) {
-          inner.cancel(new DOMException("Cannot go on: the response was sent; call detach() before", "AbortError"));
+          inner.cancel(new CancelError("extension", "Cannot go on: the response was sent; call detach() before"));
         }
         inner.end();
       }
@@ -188,7 +189,10 @@ class Layer {
       untilRun: () => this.#started.promise,
       redirect: (to) => void (this.#redirect = to),
       detach: (options) => this.#detach(options),
-      cancel: (reason) => inner.cancel(reason),
+      get why() {
+        return inner.why;
+      },
+      cancel: (message) => inner.cancel(new CancelError("extension", message)),
       result: (resultType, fields) => this.#toResult(resultType, fields),
     };
   }
@@ -239,7 +243,7 @@ class Layer {
     this.#executor.attend(this.#inner, this.#running.promise, timeoutMs).then((outcome) => {
       release();
       if (outcome?.result) this.#ended.resolve(outcome.result);
-      else this.#ended.reject(outcome?.error ?? this.#inner.reason);
+      else this.#ended.reject(this.#inner.reason ?? outcome?.error);
     });
   }
 

@@ -460,7 +460,7 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Feat
 
 /** Returns the result with which the model learns of an error. Throws errors that are not for the model. */
 function toFailed({ key, describeError }: Definition, call: Call, error: unknown, core: FeatureParts): Result {
-  if (isMcpError(error) || (call.ended && error === call.reason)) throw error;
+  if (isMcpError(error)) throw error;
   if (isToolError(error)) return toToolError(error.content);
   const reported = core.report(error, { method: call.method, subject: key });
   if (isResultError(error)) throw reported;

@@ -41,8 +41,8 @@ const KIND: unique symbol = Symbol.for("mcp.error");
  * ```
  */
 export class McpError extends Error {
-  /** The class name, `McpError`. */
-  override readonly name = "McpError";
+  /** The class name, `McpError`. That of the reason of an aborted signal is `AbortError` or `TimeoutError`. */
+  override readonly name: string = "McpError";
   /** The JSON-RPC error code, an integer. */
   readonly code: number;
   /** Any JSON value for programs. */

@@ -8,6 +8,7 @@ import { isObject, type Params, type Request as Message } from "../protocol/json
 import type { LogLevel, Meta, ResourceContents } from "../protocol/types.ts";
 import { Accounts } from "../core/capacity/account.ts";
 import { Call, type CallHost } from "../core/call/call.ts";
+import { CancelError } from "../core/call/cancel_error.ts";
 import { InFlight } from "../core/call/in_flight.ts";
 import { LIMITS } from "../core/capacity/limits.ts";
 import type { Link } from "../core/call/link.ts";
@@ -81,7 +82,7 @@ export interface FakeContext extends Context<never> {
   /** The functions that were passed to `defer`, in order. They run only if the test calls them. */
   readonly deferred: readonly ((end: ServiceEnd) => unknown)[];
   /** Cancels the call. */
-  cancel(reason?: unknown): void;
+  cancel(message?: string): void;
 }
 
 /**
@@ -135,16 +136,20 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   const request = { kind: "request" as const, id: 1, method, params: { ...params, _meta: meta }, weight: 0 };
   const call = new FakeCall({ options, rounds, records }, request, { ...CLIENT, ...client });
   if (/^(tools\/call|prompts\/get|resources\/read)$/.test(method)) call.allowQuestions();
-  if (signal?.aborted) call.cancel(signal.reason);
-  else signal?.addEventListener("abort", () => call.cancel(signal.reason), { once: true });
-  // Works when destructured.
-  const cancel = (reason?: unknown) => Call.prototype.cancel.call(call, reason);
+  const stop = (message?: string) => Call.prototype.cancel.call(call, new CancelError("client", message));
+  const onAbort = () => stop(toMessage(signal?.reason));
+  if (signal?.aborted) onAbort();
+  else signal?.addEventListener("abort", onAbort, { once: true });
   const services = toFakes(options.services);
   // The fakes have the types that the test gave them.
   const get = async <T>({ name }: Service<T>) => await (services[name] as T);
   // Getters of the call, which an assignment cannot replace.
   Object.defineProperties(call, { services: { value: services }, get: { value: get } });
-  return Object.assign(call, { ...records, cancel });
+  return Object.assign(call, { ...records, cancel: stop });
+}
+
+function toMessage(reason: unknown): string {
+  return reason instanceof Error ? reason.message : String(reason);
 }
 
 /** Lists of what a handler did with its fake context. */

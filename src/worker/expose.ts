@@ -5,6 +5,7 @@
  */
 import { quote } from "../protocol/errors.ts";
 import { LOG_LEVELS } from "../protocol/types.ts";
+import { CancelError, fromReasonNumber } from "../core/call/cancel_error.ts";
 import type { Context, ElicitOptions, Principal } from "../core/call/context.ts";
 import { checkOptions } from "../core/call/known_options.ts";
 import { createLog } from "../core/call/log.ts";
@@ -114,7 +115,8 @@ class Exposed {
     const call = this.#call = new ExposedCall(done, (message) => this.#send(message));
     let message: FromThread;
     try {
-      if (Atomics.load(done, 1)) throw new DOMException("Cannot run the call: it was cancelled", "AbortError");
+      const cancelled = Atomics.load(done, 1);
+      if (cancelled) throw new CancelError(fromReasonNumber(cancelled));
       // The server has validated the input, so it has the type that the handler expects.
       message = { kind: "result", value: await this.#handler(input as never, call.toContext(facts)) };
     } catch (error) {
@@ -252,9 +254,8 @@ function withhold(principal: Principal, names: readonly string[]): void {
 function toLiveSignal(controller: AbortController, done: Int32Array): AbortSignal {
   const { signal } = controller;
   const update = () => {
-    if (Atomics.load(done, 1)) {
-      abort(controller, new DOMException("Cannot go on: the call was cancelled", "AbortError"));
-    }
+    const cancelled = Atomics.load(done, 1);
+    if (cancelled) abort(controller, new CancelError(fromReasonNumber(cancelled)));
   };
   const read = (name: "aborted" | "reason") => ({
     configurable: true,

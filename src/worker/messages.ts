@@ -5,7 +5,9 @@
  */
 import { isMcpError, isToolError, McpError, ToolError } from "../protocol/errors.ts";
 import type { Content, Meta } from "../protocol/types.ts";
+import { CancelError, isCancelError } from "../core/call/cancel_error.ts";
 import type { Context, Principal } from "../core/call/context.ts";
+import type { CancelReason } from "../core/call/observer.ts";
 
 /** Facts about a call that a thread receives. */
 export interface ThreadFacts {
@@ -35,12 +37,14 @@ export type FromThread =
 /** An error as a structured clone. Clones of error classes lose their fields. */
 export type SentError =
   | { readonly kind: "mcp"; readonly code: number; readonly message: string; readonly data?: unknown }
+  | { readonly kind: "cancelled"; readonly why: CancelReason; readonly message: string }
   | { readonly kind: "tool"; readonly content: readonly Content[] }
   | { readonly kind: "other"; readonly name: string; readonly message: string; readonly stack?: string };
 
 /** Converts an error to a structured clone. */
 export function toSentError(error: unknown): SentError {
   if (isMcpError(error)) {
+    if (isCancelError(error)) return { kind: "cancelled", why: error.why, message: error.message };
     const { code, message, data } = error;
     return { kind: "mcp", code, message, data: isCloneable(data) ? data : undefined };
   }
@@ -53,8 +57,9 @@ export function toSentError(error: unknown): SentError {
 /** Restores an error. */
 export function toError(sent: SentError): Error {
   if (sent.kind === "mcp") return new McpError(sent.code, sent.message, sent.data);
+  if (sent.kind === "cancelled") return new CancelError(sent.why, sent.message);
   if (sent.kind === "tool") return new ToolError(sent.content);
-  const error = sent.name === "AbortError" ? new DOMException(sent.message, sent.name) : new Error(sent.message);
+  const error = new Error(sent.message);
   return Object.defineProperties(error, { name: { value: sent.name }, stack: { value: sent.stack } });
 }
 

@@ -3,7 +3,9 @@
  *
  * @module
  */
+import { isCancelError, toReasonNumber } from "../core/call/cancel_error.ts";
 import type { Context, Principal } from "../core/call/context.ts";
+import type { CancelReason } from "../core/call/observer.ts";
 import { FairQueue } from "../core/capacity/fair_queue.ts";
 import { toBusy } from "../protocol/errors.ts";
 import { bun, findThreadLocks, startBackgroundTimer } from "../runtime.ts";
@@ -343,13 +345,13 @@ class Job {
   }
 
   cancel(reason: unknown): void {
-    this.stop();
+    this.stop(isCancelError(reason) ? reason.why : undefined);
     this.#send({ kind: "cancel", reason: toSentError(reason) });
   }
 
   /** Keeps a handler that has not started from starting. Deno cannot end a thread that enters a loop at that moment. */
-  stop(): void {
-    Atomics.store(this.#done, 1, 1);
+  stop(why: CancelReason = "disconnected"): void {
+    Atomics.store(this.#done, 1, toReasonNumber(why));
   }
 
   /** Returns the error that the handler threw. An error that it received from the context is the same object again. */

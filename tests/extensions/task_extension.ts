@@ -118,10 +118,10 @@ export function createTasks(): Tasks {
         const ending = next();
         // An input that is not valid, and a result that is there soon, need no task.
         if (!await isLong(call, ending, after)) return await ending;
-        const { principal, signal } = call.ctx;
+        const { principal } = call.ctx;
         const cancel = () => {
           change(task, { status: "cancelled" });
-          call.cancel(new DOMException("The task was cancelled", "AbortError"));
+          call.cancel("The task was cancelled");
         };
         const taskId = crypto.randomUUID();
         const task: Task = { taskId, owner: principal?.id, open: new Map(), cancel, status: "working" };
@@ -138,10 +138,10 @@ export function createTasks(): Tasks {
         call.detach({ timeoutMs });
         ending.then(
           (result) => change(task, { status: "completed", result }),
-          (error) =>
-            signal.aborted && !(error instanceof McpError)
+          ({ code, message }) =>
+            call.why && call.why !== "timeout"
               ? change(task, { status: "cancelled" })
-              : change(task, { status: "failed", error: { code: error.code, message: error.message } }),
+              : change(task, { status: "failed", error: { code, message } }),
         );
         return call.result("task", show(task));
       },

@@ -78,7 +78,7 @@ Deno.test("a fake context samples, lists roots, runs once, and can be cancelled"
   assertEquals(await ctx.once("at", () => ({ at: new Date(0) as unknown })), { at: "1970-01-01T00:00:00.000Z" });
   assertEquals(ctx.signal.aborted, false);
   stop.abort("enough");
-  assertEquals([ctx.signal.aborted, ctx.signal.reason], [true, "enough"]);
+  assertEquals([ctx.signal.aborted, ctx.signal.reason.message, ctx.signal.reason.why], [true, "enough", "client"]);
   await ctx.progress(5);
   assertEquals(ctx.progressed, []);
   assertEquals(fakeContext({ signal: stop.signal }).signal.aborted, true);

@@ -232,7 +232,7 @@ Deno.test("a subscription and a stream end when their credentials expire", async
   await clock.advance(4999);
   assertEquals(ended, false);
   await clock.advance(2);
-  assertMatch((await texts)[0], /"resultType":"complete"/);
+  assert(!(await texts)[0].includes("resultType"), "a result would say that the end is final");
   // The client may connect again with newer credentials.
   assertEquals((await server.fetch(toLegacy("POST", { method: "ping" }, session))).status, 200);
   await server.close();

@@ -3,17 +3,18 @@
  *
  * @module
  */
-import { INTERNAL_ERROR, INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message, type Result } from "../../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../../protocol/weight.ts";
 import type { Meta, ResourceContents } from "../../protocol/types.ts";
 import type { Account } from "../capacity/account.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
 import type { ClientFacts, Context, Log, Principal, ReadRoute, ReadSession, RunningServer } from "./context.ts";
-import type { Cancellable, CancelOptions, InFlight } from "./in_flight.ts";
+import { CancelError } from "./cancel_error.ts";
+import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
 import { createLog, toLoggable, wantsLevel } from "./log.ts";
-import type { RequestReport } from "./observer.ts";
+import type { CancelReason, RequestReport } from "./observer.ts";
 import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
 import { elicitation, ROOTS, sampling, urlElicitation } from "./question_kinds.ts";
 import type { RerunWatch, Stretch } from "./rerun_watch.ts";
@@ -84,9 +85,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** The client that is charged with the call. `undefined` while the server holds too little to charge anybody. */
   account?: Account;
   /** Why the call was cancelled, if it was. */
-  reason?: unknown;
-  /** The response to a cancelled call, if it gets one. */
-  error?: McpError;
+  reason?: CancelError;
   /** Parameters of the request. A subscription drops them. */
   params: Params;
   /** Whether the call can no longer send anything. */
@@ -218,6 +217,11 @@ export abstract class Call implements ServiceCall, Cancellable {
 
   get route(): ReadRoute {
     return this.host.route ?? refuseRoute;
+  }
+
+  /** Why the call was cancelled, if it was. */
+  get why(): CancelReason | undefined {
+    return this.reason?.why;
   }
 
   /** The name of the tool or prompt, or the URI of the resource, if the call is about one. */
@@ -408,16 +412,15 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** Cancels the call because it took too long. */
   timeOut(ms: number, limit: string): void {
     const text = `Cannot finish the call: it took longer than ${ms} ms (${limit})`;
-    this.cancel(new DOMException(text, "TimeoutError"), { error: new McpError(INTERNAL_ERROR, text), why: "timeout" });
+    this.cancel(new CancelError("timeout", text));
   }
 
-  /** Cancels the call. It gets a response only if `error` is set. */
-  cancel(reason?: unknown, { error, why = "disconnected" }: CancelOptions = {}): void {
+  /** Cancels the call. It gets a response only if its reason has one. */
+  cancel(reason: CancelError): void {
     if (this.ended) return;
-    if (this.observed) this.observed.why = why;
+    if (this.observed) this.observed.why = reason.why;
     this.ended = true;
-    this.reason = reason ?? new DOMException("Cannot go on: the call was cancelled", "AbortError");
-    this.error = error;
+    this.reason = reason;
     this.#controller?.abort(this.reason);
     this.onCancel?.();
   }

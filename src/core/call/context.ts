@@ -254,7 +254,10 @@ export interface Context<S = NoServices> {
    * credentials are removed.
    */
   readonly http?: Request;
-  /** Aborts when the call is cancelled or times out, or when its client disconnects and cannot resume. */
+  /**
+   * Aborts when the call is cancelled or times out, or when its client disconnects and cannot resume. `signal.reason.why`
+   * says why, such as `"timeout"`.
+   */
   readonly signal: AbortSignal;
   /**
    * Sends a progress notification, if the client asked for progress. Returns a promise that settles when the client has

@@ -3,17 +3,8 @@
  *
  * @module
  */
-import type { McpError } from "../../protocol/errors.ts";
-import type { CancelReason } from "./observer.ts";
+import { CancelError } from "./cancel_error.ts";
 import type { Id, Notification } from "../../protocol/jsonrpc.ts";
-
-/** How a call is cancelled. */
-export interface CancelOptions {
-  /** The response to the call. */
-  readonly error?: McpError;
-  /** For the observer. Defaults to `disconnected`. */
-  readonly why?: CancelReason;
-}
 
 /** A call that can be cancelled. */
 export interface Cancellable {
@@ -22,8 +13,8 @@ export interface Cancellable {
   readonly host: { readonly server: object };
   /** Whether this is a subscription, which does not keep the connection busy. */
   readonly isSubscription: boolean;
-  /** Cancels the call. It gets a response only if `error` is set. `why` defaults to a disconnected client. */
-  cancel(reason?: unknown, options?: CancelOptions): void;
+  /** Cancels the call. It gets a response only if its reason has one. */
+  cancel(reason: CancelError): void;
   /** Charges the client with this running call, unless it is charged already. */
   charge(): void;
   /** Adds a period to the time of the call, and cancels it at the limit. */
@@ -64,8 +55,7 @@ export class InFlight {
     if (method !== "notifications/cancelled") return true;
     const found = this.#calls?.findLast(({ id }) => id === params?.requestId);
     const reason = params?.reason;
-    // Handlers and limits read the reason, so it is no value that looks like a timeout, or that has no text.
-    found?.cancel(typeof reason === "string" && reason ? reason : undefined, BY_CLIENT);
+    found?.cancel(new CancelError("client", typeof reason === "string" && reason ? reason : undefined));
     return !!found;
   }
 
@@ -84,22 +74,16 @@ export class InFlight {
     for (const call of [...this.#calls ?? []]) call.age(periodMs, maxMs);
   }
 
-  /** Cancels all calls. They get a response only if `error` is set. */
-  cancelAll(reason?: unknown, options?: CancelOptions): void {
-    for (const call of [...this.#calls ?? []]) call.cancel(reason, options);
+  /** Cancels all calls, by default because their client disconnected. */
+  cancelAll(reason: CancelError = new CancelError("disconnected")): void {
+    for (const call of [...this.#calls ?? []]) call.cancel(reason);
   }
 
   /** Ends the subscriptions, and notifies their clients. */
   endSubscriptions(): void {
-    for (const call of [...this.#calls ?? []]) if (call.isSubscription) call.cancel(SHUTDOWN, CLOSING);
+    for (const call of [...this.#calls ?? []]) if (call.isSubscription) call.cancel(new CancelError("closing"));
   }
 }
-
-const BY_CLIENT: CancelOptions = { why: "client" };
-const CLOSING: CancelOptions = { why: "closing" };
-
-/** Reason for ending a subscription: its connection is about to close. */
-export const SHUTDOWN: unique symbol = Symbol();
 
 function isSubscription(call: Cancellable): boolean {
   return call.isSubscription;

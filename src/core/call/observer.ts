@@ -67,8 +67,18 @@ export interface CallEvent extends StartEvent {
   readonly durationMs: number;
 }
 
-/** Why a call was cancelled. `session` means that its session has ended. */
-export type CancelReason = "client" | "timeout" | "disconnected" | "session" | "closing";
+/**
+ * Why a call or a subscription ended before its result.
+ *
+ * - `client`: its client cancelled it.
+ * - `timeout`: it took too long.
+ * - `disconnected`: its client disconnected.
+ * - `session`: its session ended.
+ * - `expired`: the credentials of its caller expired or were revoked.
+ * - `extension`: an extension cancelled it.
+ * - `closing`: the server closes.
+ */
+export type CancelReason = "client" | "timeout" | "disconnected" | "session" | "expired" | "extension" | "closing";
 
 /** A request that was rejected before it became a call. */
 export interface RefusedEvent extends EventSource {

@@ -4,10 +4,11 @@
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
  */
-import { INVALID_REQUEST, McpError, toBusy } from "../../protocol/errors.ts";
+import { INVALID_REQUEST, toBusy } from "../../protocol/errors.ts";
 import type { Notification, Response } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account, Accounts, Holding, Pot } from "../../core/capacity/account.ts";
+import { CancelError } from "../../core/call/cancel_error.ts";
 import type { Core } from "../../core/core.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Link } from "../../core/call/link.ts";
@@ -322,8 +323,7 @@ export class Sessions {
     session.place.end();
     session.shared?.leave();
     const text = "Cannot finish the call: the session has ended";
-    const error = new McpError(INVALID_REQUEST, text);
-    session.inFlight.cancelAll(new DOMException(text, "AbortError"), { error, why: "session" });
+    session.inFlight.cancelAll(new CancelError("session", text, INVALID_REQUEST));
     session.streams.end();
   }
 

@@ -9,12 +9,12 @@ import { isObject, type Params, type Result, toIdText, toNotification, toSuccess
 import { toBytes } from "../../protocol/weight.ts";
 import { watchCaller } from "../../core/call/caller_watch.ts";
 import type { Call } from "../../core/call/call.ts";
+import { CancelError } from "../../core/call/cancel_error.ts";
 import type { Change } from "../../core/visibility/changes.ts";
 import type { Engine } from "../../core/era.ts";
 import type { ListenKey, Published, Runner } from "../../core/visibility/feature.ts";
 import { countSubscriber, createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
 import type { Reply } from "../../core/call/link.ts";
-import { SHUTDOWN } from "../../core/call/in_flight.ts";
 import type { CancelReason } from "../../core/call/observer.ts";
 import { META, META_SERVER } from "./meta_keys.ts";
 
@@ -38,8 +38,8 @@ interface Topics {
 export async function listen(engine: Engine, call: Call): Promise<Reply> {
   const result =
     await (engine.scheduler.invoke ? openThrough(engine, call, engine.scheduler.invoke) : open(engine, call));
-  const { id, link, reason } = call;
-  if (!result || reason !== undefined && reason !== SHUTDOWN) return {};
+  const { id, link } = call;
+  if (!result || !endsWithResult(call)) return {};
   const subscription = { [META_SUBSCRIPTION]: id };
   const _meta = { [META_SERVER]: engine.core.info, ...subscription, ...Object(result._meta) };
   const text = toSuccess(id, JSON.stringify({ resultType: "complete", ...result, _meta }));
@@ -80,12 +80,20 @@ async function openThrough(
     return await ended;
   } catch (error) {
     // A client that cancelled its subscription gets no more notifications.
-    if (call.reason === undefined || call.reason === SHUTDOWN) throw error;
+    if (endsWithResult(call)) throw error;
   } finally {
     // Middleware that did not wait for the end of the subscription has ended it.
-    call.cancel(SHUTDOWN, { why: "closing" });
+    call.cancel(new CancelError("closing"));
     call.inFlight.remove(call);
   }
+}
+
+/**
+ * Whether the end of a subscription is final, which its result says. A client opens a subscription without a result
+ * again, as with newer credentials.
+ */
+export function endsWithResult({ why }: Call): boolean {
+  return why === undefined || why === "closing";
 }
 
 /** Opens a subscription. Settles with its result when the server has ended it, without one if the client has. */
@@ -105,7 +113,7 @@ async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   if (!engine.scheduler.isOpen) throw toBusy("open the subscription: the server is closing");
   // The client can open another one. It is told as when the server closes.
   const stream = account.openStream(() => {
-    call.cancel(SHUTDOWN, { why: "closing" });
+    call.cancel(new CancelError("closing"));
     return true;
   });
   if (!stream) {
@@ -183,12 +191,12 @@ class Subscription {
   open(granted: Params, ended: (result: Result | undefined) => void): void {
     const { id, inFlight, link } = this.#call;
     this.#ended = ended;
-    this.#call.whenCancelled(() => this.#end(this.#call.reason === SHUTDOWN ? {} : undefined));
+    this.#call.whenCancelled(() => this.#end(endsWithResult(this.#call) ? {} : undefined));
     inFlight.add(this.#call);
     this.#announce("opened");
     const { principal, http } = link;
     const caller = { principal, recheck: http?.toRecheck?.(principal) };
-    this.#stops.push(watchCaller(this.#engine.core.ticker, caller, () => this.#end({})));
+    this.#stops.push(watchCaller(this.#engine.core.ticker, caller, () => this.#expire()));
     const start = () => {
       if (!this.#ended) return;
       this.#engine.changes.listeners.add(this.#onChange);
@@ -220,6 +228,16 @@ class Subscription {
     else if (seen) seen.then((seen) => seen && !this.#call.ended && this.#notify(text));
   }
 
+  // Other links close with the credentials of their caller. A link that stays open must tell which subscription has ended.
+  #expire(): void {
+    const { id, link } = this.#call;
+    if (!link.http) {
+      const _meta = { [META_SUBSCRIPTION]: id };
+      link.send(toNotification("notifications/cancelled", { requestId: id, reason: "expired", _meta }));
+    }
+    this.#call.cancel(new CancelError("expired", "Cannot go on: the credentials of the caller are no longer valid"));
+  }
+
   #announce(state: "opened" | "ended", why?: CancelReason): void {
     const { client, link } = this.#call;
     this.#engine.core.observer.subscription?.({
@@ -240,10 +258,7 @@ class Subscription {
 
   #end(result: Result | undefined): void {
     for (const stop of this.#stops.splice(0)) stop();
-    // Only a call that a client or a connection cancelled has another reason.
-    const { reason, observed } = this.#call;
-    const isByServer = reason === undefined || reason === SHUTDOWN;
-    this.#announce("ended", isByServer ? "closing" : observed?.why ?? "disconnected");
+    this.#announce("ended", this.#call.why ?? "closing");
     this.#engine.changes.listeners.delete(this.#onChange);
     this.#call.inFlight.remove(this.#call);
     this.#call.end();

@@ -18,7 +18,6 @@ import type { Call } from "../../core/call/call.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import type { ClientFacts } from "../../core/call/context.ts";
 import type { Method } from "../../core/visibility/feature.ts";
-import { SHUTDOWN } from "../../core/call/in_flight.ts";
 import { type HeaderReader, type Link, type Reply, toHints } from "../../core/call/link.ts";
 import type { RefusalReason } from "../../core/call/observer.ts";
 import { type Answered, type Dialect, type Found, Pipeline } from "../../core/pipeline.ts";
@@ -26,7 +25,7 @@ import { createSessionReader, readCallData } from "../../core/call/session_data.
 import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
-import { listen } from "./listen.ts";
+import { endsWithResult, listen } from "./listen.ts";
 import { checkParamHeaders } from "./param_headers.ts";
 import { META_CAPABILITIES, META_SERVER, VERSION } from "./meta_keys.ts";
 import { isPlain, ModernCall, type ModernHome } from "./modern_call.ts";
@@ -107,7 +106,7 @@ class ModernEra implements Era, Dialect {
 
   async #listen(call: Call): Promise<Reply> {
     const reply = await listen(this.#engine, call);
-    if (call.reason === undefined || call.reason === SHUTDOWN) call.observed?.succeed({});
+    if (endsWithResult(call)) call.observed?.succeed({});
     else call.observed?.cancel();
     return reply;
   }

@@ -1,0 +1,73 @@
+// A subscription ends with the credentials of its caller, and goes on with newer ones.
+import { assert, assertEquals } from "@std/assert";
+import { createServer, type Observer, type SubscriptionEvent, tool } from "../../mod.ts";
+import { connect as connectTo } from "../../src/client/client.ts";
+import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { serve } from "../peers/runtime.ts";
+import { until } from "../support/behaviour.ts";
+import { toRequest } from "../support/requests.ts";
+
+const hello = tool({ name: "hello", run: () => "" });
+
+function start(options: { readonly expiresInMs?: number } = {}) {
+  const clock = fakeClock(Date.now());
+  const ended: SubscriptionEvent[] = [];
+  const opened: SubscriptionEvent[] = [];
+  const calls: unknown[] = [];
+  const observer: Observer = {
+    subscription: (event) => void (event.state === "ended" ? ended : opened).push(event),
+    call: ({ method, outcome, why }) => method === "subscriptions/listen" && calls.push([outcome, why]),
+  };
+  const { expiresInMs } = options;
+  const auth = expiresInMs === undefined ? undefined : {
+    authenticate: (_: unknown, { now }: { readonly now: number }) => ({ id: "ada", expiresAt: now + expiresInMs }),
+  };
+  const server = createServer({ name: "x", version: "1.0.0", auth, handlers: [hello], clock, observer });
+  return { server, clock, ended, opened, calls };
+}
+
+Deno.test("a subscription whose credentials expire ends without a result", async () => {
+  const { server, clock, ended, calls } = start({ expiresInMs: 5000 });
+  const listen = toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } });
+  const text = (await server.fetch(listen)).text();
+  await clock.advance(5001);
+  const messages = (await text).split("\n").filter((line) => line.startsWith("data: "));
+  assertEquals(messages.length, 1, "the acknowledgement only");
+  assert(messages[0].includes("notifications/subscriptions/acknowledged"));
+  assertEquals(ended.map(({ why }) => why), ["expired"]);
+  assertEquals(calls, [["cancelled", "expired"]]);
+  await server.close();
+});
+
+Deno.test("a client opens a subscription again that ended with its credentials", async () => {
+  const { server, clock, ended, opened } = start({ expiresInMs: 5000 });
+  await using port = serve(server);
+  await using client = await connectTo(`http://${port.host}/mcp`);
+  const subscription = await client.subscribe({ toolsListChanged: true });
+  for (let round = 1; round <= 2; round++) {
+    await clock.advance(5001);
+    await until(() => ended.length === round && opened.length === round + 1, "the next subscription");
+  }
+  server.listChanged("tools");
+  await clock.advance(20);
+  for await (const { method } of subscription) {
+    assertEquals(method, "notifications/tools/list_changed");
+    break;
+  }
+  await subscription.close();
+  await server.close();
+});
+
+Deno.test("a connection that stays open says which subscription has expired", async () => {
+  const { server, clock, ended } = start();
+  const principal = { id: "ada", expiresAt: clock.date() + 5000 };
+  await using client = await connect(server, { era: "modern", transport: "pipe", principal });
+  const subscription = await client.subscribe({ toolsListChanged: true });
+  await clock.advance(5001);
+  await until(() => ended.length === 1, "the end");
+  assertEquals(ended[0].why, "expired");
+  assertEquals(await subscription.ended, undefined);
+  const [, { method, params }] = client.received;
+  assertEquals([method, params.reason], ["notifications/cancelled", "expired"]);
+  await server.close();
+});

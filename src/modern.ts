@@ -162,7 +162,7 @@ export type {
 } from "./core/call/observer.ts";
 export { consoleObserver } from "./core/call/combined_observer.ts";
 export type { Store } from "./core/store.ts";
-export type { Need } from "./core/call/question.ts";
+export { isQuestion, type Need } from "./core/call/question.ts";
 export { type Middleware, only } from "./core/call/middleware.ts";
 export type { Handler } from "./core/visibility/feature.ts";
 export type { LimitOptions, Limits } from "./core/capacity/limits.ts";

@@ -7,6 +7,7 @@ import { isMcpError, isToolError, McpError, ToolError } from "../protocol/errors
 import type { Content, Meta } from "../protocol/types.ts";
 import { CancelError, isCancelError } from "../core/call/cancel_error.ts";
 import type { Context, Principal } from "../core/call/context.ts";
+import { isQuestion, QuestionError } from "../core/call/question.ts";
 import type { CancelReason } from "../core/call/observer.ts";
 
 /** Facts about a call that a thread receives. */
@@ -38,6 +39,7 @@ export type FromThread =
 export type SentError =
   | { readonly kind: "mcp"; readonly code: number; readonly message: string; readonly data?: unknown }
   | { readonly kind: "cancelled"; readonly why: CancelReason; readonly message: string }
+  | { readonly kind: "question"; readonly message: string }
   | { readonly kind: "tool"; readonly content: readonly Content[] }
   | { readonly kind: "other"; readonly name: string; readonly message: string; readonly stack?: string };
 
@@ -45,6 +47,7 @@ export type SentError =
 export function toSentError(error: unknown): SentError {
   if (isMcpError(error)) {
     if (isCancelError(error)) return { kind: "cancelled", why: error.why, message: error.message };
+    if (isQuestion(error)) return { kind: "question", message: error.message };
     const { code, message, data } = error;
     return { kind: "mcp", code, message, data: isCloneable(data) ? data : undefined };
   }
@@ -58,6 +61,7 @@ export function toSentError(error: unknown): SentError {
 export function toError(sent: SentError): Error {
   if (sent.kind === "mcp") return new McpError(sent.code, sent.message, sent.data);
   if (sent.kind === "cancelled") return new CancelError(sent.why, sent.message);
+  if (sent.kind === "question") return new QuestionError();
   if (sent.kind === "tool") return new ToolError(sent.content);
   const error = new Error(sent.message);
   return Object.defineProperties(error, { name: { value: sent.name }, stack: { value: sent.stack } });

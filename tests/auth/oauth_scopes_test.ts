@@ -123,7 +123,7 @@ Deno.test("a subscription and a stream end when the token does", async () => {
   await clock.advance(19_000);
   assertEquals(ended, 0);
   await clock.advance(1001);
-  assertMatch((await texts)[0], /"resultType":"complete"/);
+  assertEquals((await texts)[0].includes("resultType"), false);
   await clock.advance(10_000);
   assertEquals((await server.fetch(toLegacy("ping", {}, { authorization, ...session }))).status, 401);
   const renewed = `Bearer ${await issuer.sign({ claims: { exp: at + 600 } })}`;

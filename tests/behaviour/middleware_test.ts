@@ -1,6 +1,6 @@
 // Middleware runs for every method that is answered, in every era and over every transport.
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { createServer, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
+import { createServer, isQuestion, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
 import { RpcError } from "../../src/testing/testing.ts";
 import { behaviour, gate, LEGACY_VERSIONS, turn, until } from "../support/behaviour.ts";
 
@@ -201,3 +201,103 @@ Deno.test("a ping before the handshake passes middleware too", async () => {
   await server.close();
   assertEquals([JSON.parse(written).result, seen], [{}, [["ping", {}]]]);
 });
+
+behaviour("next() rejects with the reason of the call, even if the handler ignores its signal", async (connect) => {
+  const caught: unknown[] = [];
+  const { pass, open } = gate();
+  const stubborn = tool({
+    name: "stubborn",
+    async run() {
+      await pass;
+      return "late";
+    },
+  });
+  const watch: Middleware = async (call, next) => {
+    try {
+      return await next();
+    } catch (error) {
+      assert(error === call.signal.reason);
+      caught.push(error);
+      throw error;
+    }
+  };
+  const own = tool({ name: "own", use: [watch], run: () => pass });
+  const options = { handlers: [stubborn, own], use: [watch], limits: { calls: { timeoutMs: 20 } } };
+  const { client } = await connect(options);
+  const late = await assertRejects(() => client.callTool("stubborn"), RpcError);
+  await until(() => caught.length === 1, "the middleware of the server");
+  const [{ why, code, name, message }] = caught.map(Object);
+  assertEquals([why, code, name], ["timeout", -32603, "TimeoutError"]);
+  assertEquals([late.code, late.message], [code, message]);
+  await assertRejects(() => client.callTool("own"), RpcError);
+  await until(() => caught.length === 3, "that of the handler too");
+  open();
+});
+
+behaviour("next() of a call that the client cancels rejects, and nobody need wait for it", async (connect) => {
+  const { pass, open } = gate();
+  const reasons: unknown[] = [];
+  const calls: (() => Promise<unknown>)[] = [];
+  // Middleware that does not wait must not end the process.
+  const careless: Middleware = async (call, next) => {
+    calls.push(next);
+    if (call.params.name !== "waits") return await next();
+    void next();
+    call.signal.addEventListener("abort", () => reasons.push(call.signal.reason));
+    await pass;
+    return await next();
+  };
+  let runs = 0;
+  const waits = tool({
+    name: "waits",
+    async run() {
+      runs++;
+      await pass;
+    },
+  });
+  const { client } = await connect({ handlers: [waits], use: [careless] });
+  const stop = new AbortController();
+  const calling = client.callTool("waits", {}, { signal: stop.signal }).catch(() => {});
+  await until(() => runs === 1, "the handler");
+  stop.abort(new Error("enough"));
+  await calling;
+  await until(() => reasons.length === 1, "the cancellation");
+  open();
+  await turn(3);
+});
+
+behaviour("middleware can tell a question from a failure", async (connect, { era }) => {
+  const seen: unknown[] = [];
+  const watch: Middleware = async (_call, next) => {
+    try {
+      return await next();
+    } catch (error) {
+      seen.push(isQuestion(error));
+      throw error;
+    }
+  };
+  const asks = tool({
+    name: "asks",
+    async run(_input, ctx) {
+      const { action } = await ctx.elicit("ok", { message: "OK?", schema: { type: "object", properties: {} } });
+      if (action !== "accept") throw McpError.invalidRequest("no");
+      return "yes";
+    },
+  });
+  const use = [onlyCalls(watch)];
+  let action: "accept" | "decline" = "accept";
+  const onElicit = () => action === "accept" ? { action, content: {} } : { action };
+  const { client } = await connect({ handlers: [asks], use }, { onElicit });
+  await client.callTool("asks");
+  assertEquals(seen, era === "modern" ? [true] : []);
+  action = "decline";
+  await assertRejects(() => client.callTool("asks"), RpcError, "no");
+  assertEquals(seen, era === "modern" ? [true, true, false] : [false]);
+  for (const other of [undefined, null, "a question", new Error("The client is being asked")]) {
+    assert(!isQuestion(other));
+  }
+});
+
+function onlyCalls(middleware: Middleware): Middleware {
+  return async (call, next) => call.method === "tools/call" ? await middleware(call, next) : await next();
+}

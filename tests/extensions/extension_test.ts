@@ -659,3 +659,63 @@ Deno.test("no handler goes on after its response when the server is closing", as
   await client.close();
   await closing;
 });
+
+behaviour("an extension and a handler learn why a handler was cancelled", async (connect) => {
+  const seen: unknown[] = [];
+  const running: string[] = [];
+  const audit = extension({ id: ID });
+  const attribute = audit.attribute({
+    async wrap(call, next) {
+      try {
+        assertEquals(call.why, undefined);
+        if (call.ctx.params.name === "stopped") call.untilRun().then(() => call.cancel("enough"));
+        if (call.ctx.params.name === "detached") {
+          const ending = next();
+          ending.catch(({ why, code, message }) => seen.push(["detached", call.why, why, code, message]));
+          await call.untilRun();
+          call.detach({ timeoutMs: 10 });
+          return { content: [] };
+        }
+        return await next();
+      } catch (error) {
+        const { why, code, message } = Object(error);
+        seen.push([call.ctx.params.name, call.why, why, code, message]);
+        throw error;
+      }
+    },
+  });
+  const wait = (name: string) =>
+    tool({
+      name,
+      extensions: [attribute],
+      run(_input, { signal }) {
+        running.push(name);
+        return new Promise((_, reject) => signal.onabort = () => reject(signal.reason));
+      },
+    });
+  const handlers = [audit, ...["stopped", "slow", "detached", "closing"].map(wait)];
+  const limits = { calls: { timeoutMs: 60, closeMs: 10 } };
+  const { client, server } = await connect({ handlers, limits }, declares);
+  const stopped = await assertRejects(() => client.callTool("stopped"), RpcError);
+  assertEquals([stopped.code, stopped.message], [-32603, "enough"]);
+  await assertRejects(() => client.callTool("slow"), RpcError);
+  await client.callTool("detached");
+  await until(() => seen.length === 3, "the timeout of the detached handler");
+  const closing = client.callTool("closing").catch(() => {});
+  await until(() => running.includes("closing"), "the last call");
+  await server.close();
+  await closing;
+  const late = (ms: number, limit: string) => `Cannot finish the call: it took longer than ${ms} ms (${limit})`;
+  assertEquals(seen, [
+    ["stopped", "extension", "extension", -32603, "enough"],
+    ["slow", "timeout", "timeout", -32603, late(60, "calls.timeoutMs")],
+    ["detached", "timeout", "timeout", -32603, late(10, "calls.timeoutMs")],
+    [
+      "closing",
+      "closing",
+      "closing",
+      -32603,
+      "Cannot finish the call: the server is closing; try again if that is safe",
+    ],
+  ]);
+});

@@ -96,6 +96,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   isSubscription = false;
   /** Called once if the call is cancelled. */
   onCancel?: () => void;
+  /** Stop what waits for the handler. Declared only, because only middleware waits. */
+  declare waiting?: ((reason: CancelError) => void)[];
   /** Work after the call. */
   declare deferred?: Deferred[];
   /**
@@ -423,6 +425,21 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.reason = reason;
     this.#controller?.abort(this.reason);
     this.onCancel?.();
+    for (const reject of this.waiting ?? []) reject(reason);
+  }
+
+  /** Returns the outcome of `work`. Rejects with the reason of the call once it is cancelled. */
+  untilCancelled<T>(work: Promise<T>): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    work.then(resolve, reject);
+    const stop = (reason: CancelError) => {
+      // Nobody may wait for it any more, and an unhandled rejection would end the process.
+      promise.catch(() => {});
+      reject(reason);
+    };
+    if (this.reason) stop(this.reason);
+    else (this.waiting ??= []).push(stop);
+    return promise;
   }
 
   #ask<T>(prepare: () => PreparedQuestion): Promise<T> {

@@ -8,7 +8,8 @@ import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
 
 /**
- * Wraps a call. It calls `next` for the result, and returns that result or another one, or throws.
+ * Wraps a call. It calls `next` for the result, and returns that result or another one, or throws. After a timeout or a
+ * cancellation, `next` rejects with the reason of `call.signal`, even if the handler still runs.
  *
  * ```ts
  * import type { Middleware } from "@x/mcp";
@@ -90,7 +91,16 @@ export function compose<A extends readonly unknown[]>(
   last: (call: Call, ...rest: A) => Result | Promise<Result>,
 ): (call: Call, ...rest: A) => Result | Promise<Result> {
   return middleware.reduceRight<(call: Call, ...rest: A) => Result | Promise<Result>>(
-    (next, use) => (call, ...rest) => use(call, async () => await next(call, ...rest)),
+    (next, use) => (call, ...rest) =>
+      use(call, () => {
+        try {
+          const result = next(call, ...rest);
+          // The handler may ignore its signal, and middleware must not wait for it.
+          return result instanceof Promise ? call.untilCancelled(result) : Promise.resolve(result);
+        } catch (error) {
+          return Promise.reject(error);
+        }
+      }),
     last,
   );
 }

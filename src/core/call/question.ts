@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { McpError, MISSING_CAPABILITY, quote } from "../../protocol/errors.ts";
+import { INTERNAL_ERROR, McpError, MISSING_CAPABILITY, quote } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import type { ClientCapabilities } from "../../protocol/types.ts";
 import type { Checked } from "../../schema/schema.ts";
@@ -16,6 +16,43 @@ export interface Question {
   readonly isSingleUse?: boolean;
   /** Checks the client's answer. */
   read(answer: unknown): Checked | Promise<Checked>;
+}
+
+// Recognized by a brand, because a handler may bring its own copy of the library.
+const QUESTION: unique symbol = Symbol.for("mcp.question");
+
+/** Ends a run of a handler that asks its client. The handler runs again with the answer. */
+export class QuestionError extends McpError {
+  /** Creates the error. No client sees it, because the questions are sent instead. */
+  constructor() {
+    super(INTERNAL_ERROR, "The client is being asked; this handler runs again when it has answered");
+  }
+
+  /** @ignore */
+  get [QUESTION](): true {
+    return true;
+  }
+}
+
+/**
+ * Tests whether an error that middleware or an extension caught is a question to the client and not a failure. Throw it
+ * again, so that the client is asked. In sessions, handlers wait for answers and throw no such error.
+ *
+ * ```ts
+ * import { isQuestion, type Middleware } from "@x/mcp";
+ *
+ * const count: Middleware = async (call, next) => {
+ *   try {
+ *     return await next();
+ *   } catch (error) {
+ *     if (!isQuestion(error)) console.error(call.method, "failed");
+ *     throw error;
+ *   }
+ * };
+ * ```
+ */
+export function isQuestion(error: unknown): boolean {
+  return Object(error)[QUESTION] === true;
 }
 
 /** A request that is built once the client is known to have the capabilities it needs. */

@@ -4,12 +4,12 @@
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
  */
-import { INTERNAL_ERROR, INVALID_PARAMS, McpError, quote, toBusy } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, quote, toBusy } from "../../protocol/errors.ts";
 import { type Params, type Result, toTypedResult } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call/call.ts";
 import type { Engine } from "../../core/era.ts";
 import { OnceValues } from "../../core/call/once.ts";
-import type { Question } from "../../core/call/question.ts";
+import { type Question, QuestionError } from "../../core/call/question.ts";
 import type { Accounts } from "../../core/capacity/account.ts";
 import { toMarkTtl } from "../../core/marking.ts";
 import { type SingleUse, type Spending, SpentIds } from "../../core/single_use.ts";
@@ -141,9 +141,7 @@ export class InputRequests {
 
   #leaveOpen(key: string, question: Question): never {
     this.#open.set(key, question);
-    // An McpError, because other errors are reported as unexpected. No client sees it, because the questions are sent
-    // instead.
-    throw new McpError(INTERNAL_ERROR, "The client is being asked; this handler runs again when it has answered");
+    throw new QuestionError();
   }
 }
 

@@ -18,7 +18,7 @@ import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts } from "./exchange.ts";
 import { CLOSING, type Refusal, refuse, toFaultReply, toMessage } from "./refusals.ts";
 import { RequestBodies } from "./request_body.ts";
-import { toResponse } from "./responses.ts";
+import { type Outlet, respondTo } from "./responses.ts";
 import { HEAVY } from "./turns.ts";
 import type { HttpParts } from "./upgrades.ts";
 
@@ -123,31 +123,32 @@ export class Endpoint {
     const refusal = method === "POST" ? checkPost(headers, accepts) : this.#checkGetOrDelete(method, headers, accepts);
     if (refusal) return Promise.resolve(refuse(this.#engine.core, refusal));
     const exchange = new Exchange(caller, accepts, this.#exchanges);
-    if (method !== "POST") return this.#attachOrDetach(exchange, method);
-    return new Promise((respond) =>
-      this.#bodies.read(caller.request, exchange, (body) => respond(this.#answer(exchange, body)))
-    );
+    return new Promise((respond) => {
+      const outlet = { parts: this.#exchanges, respond };
+      if (method !== "POST") return this.#attachOrDetach(exchange, method, outlet);
+      this.#bodies.read(caller.request, exchange, (body) => this.#answer(exchange, body, outlet));
+    });
   }
 
-  #answer(exchange: Exchange, body: ArrayBuffer | Refusal): Response | Promise<Response> {
-    if ("status" in body) return refuse(this.#engine.core, body, exchange);
+  #answer(exchange: Exchange, body: ArrayBuffer | Refusal, outlet: Outlet): void {
+    if ("status" in body) return outlet.respond(refuse(this.#engine.core, body, exchange));
     let reply;
     try {
       reply = this.#accept(body, exchange);
     } catch (error) {
       reply = toFaultReply(this.#engine.core, error);
     }
-    return toResponse(exchange, reply, this.#exchanges);
+    respondTo(exchange, reply, outlet);
   }
 
-  async #attachOrDetach(exchange: Exchange, method: string): Promise<Response> {
+  #attachOrDetach(exchange: Exchange, method: string, outlet: Outlet): void {
     let reply;
     try {
       reply = method === "GET" ? this.#era.attach?.(exchange) : this.#era.detach?.(exchange);
     } catch (error) {
       reply = toFaultReply(this.#engine.core, error);
     }
-    return await toResponse(exchange, reply ?? {}, this.#exchanges);
+    respondTo(exchange, reply ?? {}, outlet);
   }
 
   #accept(body: ArrayBuffer, exchange: Exchange): Reply | Promise<Reply> {

@@ -21,36 +21,35 @@ const STREAM_HEADERS = {
  */
 const LARGE = 131_072;
 
-/** Returns the response to a request: its reply, or the stream if one opens before the reply. */
-export function toResponse(
-  exchange: Exchange,
-  reply: Reply | Promise<Reply>,
-  parts: ExchangeParts,
-): Response | Promise<Response> {
-  if (!(reply instanceof Promise)) {
-    const rest = exchange.finish(reply);
-    if (rest) return toLast(exchange, rest, parts);
-  }
-  return new Promise((respond) => {
-    exchange.whenOpen((body) => respond(new Response(body, { headers: toHeaders(exchange) })));
-    if (reply instanceof Promise) finishLater(exchange, reply, { parts, respond });
-  });
-}
-
-/** How the response to a request is made once its reply is there. */
-interface Later {
+/** Where the response to a request goes, and what it is made with. */
+export interface Outlet {
   readonly parts: ExchangeParts;
   readonly respond: (response: Response) => void;
 }
 
-async function finishLater(exchange: Exchange, reply: Promise<Reply>, { parts, respond }: Later): Promise<void> {
+/**
+ * Responds to a request with its reply, or with the stream if one opens before it.
+ *
+ * Returns no promise, because `fetch` has made one already.
+ */
+export function respondTo(exchange: Exchange, reply: Reply | Promise<Reply>, outlet: Outlet): void {
+  exchange.whenOpen((body) => outlet.respond(new Response(body, { headers: toHeaders(exchange) })));
+  if (reply instanceof Promise) finishLater(exchange, reply, outlet);
+  else finish(exchange, reply, outlet);
+}
+
+async function finishLater(exchange: Exchange, reply: Promise<Reply>, outlet: Outlet): Promise<void> {
   let last: Reply;
   try {
     last = await reply;
   } catch (error) {
-    last = toFaultReply(parts.core, error);
+    last = toFaultReply(outlet.parts.core, error);
   }
-  const rest = exchange.finish(last);
+  finish(exchange, last, outlet);
+}
+
+function finish(exchange: Exchange, reply: Reply, { parts, respond }: Outlet): void {
+  const rest = exchange.finish(reply);
   if (rest) respond(toLast(exchange, rest, parts));
 }
 
@@ -70,7 +69,7 @@ function toLast(exchange: Exchange, { reply, events }: Rest, parts: ExchangePart
 function toComplete(
   exchange: Exchange,
   body: string,
-  { parts, ...init }: ResponseInit & Pick<Later, "parts">,
+  { parts, ...init }: ResponseInit & Pick<Outlet, "parts">,
 ): Response {
   if (body.length <= LARGE) return new Response(body, init);
   let isRefused = false;

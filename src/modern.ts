@@ -89,6 +89,7 @@ export type {
   Attribute,
   AttributeOptions,
   DetachOptions,
+  Next,
   Redirect,
   RedirectedQuestion,
   ServerHandlers,

@@ -81,8 +81,14 @@ export interface ServerHandlers {
   has(kind: "tool" | "resource" | "prompt", key: string): boolean;
 }
 
-/** Wraps a call. `next` runs the handler once, and returns its result or throws an error for the client. */
-export type Wrap = (call: WrappedCall, next: () => Promise<Result>) => Result | Promise<Result>;
+/** Wraps a call. */
+export type Wrap = (call: WrappedCall, next: Next) => Result | Promise<Result>;
+
+/**
+ * Runs the handler once, and returns its result or throws an error for the client. What the handler sends goes to the
+ * functions of `to`, and otherwise to the client.
+ */
+export type Next = (to?: Redirect) => Promise<Result>;
 
 /** A call within an attribute. Its methods work when destructured. */
 export interface WrappedCall {
@@ -97,17 +103,21 @@ export interface WrappedCall {
   readonly declared: Params | undefined;
   /** Resolves when the input is valid and the handler starts. It never resolves if the call fails before. */
   untilRun(): Promise<void>;
-  /** Redirects what the handler sends from here on. A redirection replaces the one before. */
-  redirect(to: Redirect): void;
   /**
-   * Lets the handler go on after the response. It then has a slot, a memory charge and a timeout of its own, and a
-   * signal that only `cancel`, the timeout and the end of the server abort. Messages of the handler are dropped
-   * unless they are redirected. `next` still settles with the outcome.
+   * Whether the client is asked by this request, or will be asked by its response. Then return what `next` returns, so
+   * that the client gets the question.
+   */
+  readonly isAsking: boolean;
+  /**
+   * Lets the handler go on after the response. It then has a memory charge and a timeout of its own, and a signal that
+   * only `cancel`, the timeout and the end of the server abort. Messages of the handler are dropped unless they are
+   * redirected. `next` still settles with the outcome.
    *
-   * At most half of the slots of a client, and of the server, can be in use by such handlers, so that a client can still
-   * answer and cancel them.
+   * `limits.calls.detached` bounds the number of such handlers. They take no slots of other calls, so that a client can
+   * still answer and cancel them.
    *
-   * @throws {McpError} with code -31503 at this limit, or if the server is closing.
+   * @throws {TypeError} if the client is being asked, see `isAsking`.
+   * @throws {McpError} with code -31503 at the limit, or if the server is closing.
    */
   detach(options?: DetachOptions): void;
   /**
@@ -135,18 +145,24 @@ export interface DetachOptions {
 }
 
 /**
- * Receives what a handler sends, instead of the client. Messages without a function here are dropped, and questions fail.
+ * Receives what a handler sends, instead of the client. The last parameter of each function does what would happen
+ * without the redirection: it sends the message, asks, or keeps the value. What has no function here goes to the client
+ * until its request has a response. After that, messages are dropped, and questions fail.
+ *
  * Errors of `progress` and `log` are reported and do not reach the handler.
  */
 export interface Redirect {
   /** Receives progress that grows, even if the client did not ask for it. */
-  readonly progress?: (progress: number, options: ProgressOptions) => void;
+  readonly progress?: (progress: number, options: ProgressOptions, direct: () => Promise<void>) => void;
   /** Receives the log messages that the client wants. */
-  readonly log?: (level: LogLevel, data: unknown, logger?: string) => void;
-  /** Asks the client, and returns its answer. The client has the capabilities that the question needs. */
-  readonly ask?: (question: RedirectedQuestion) => Promise<unknown>;
+  readonly log?: (level: LogLevel, data: unknown, logger: string | undefined, direct: () => Promise<void>) => void;
+  /**
+   * Asks the client, and returns its answer. The client has the capabilities that the question needs. A question that
+   * the handler repeats under the same key has the same answer, and does not arrive twice.
+   */
+  readonly ask?: (question: RedirectedQuestion, direct: () => Promise<unknown>) => Promise<unknown>;
   /** Computes a JSON value once per key. Without it, values are kept in memory until the handler ends. */
-  readonly once?: (key: string, make: () => unknown) => Promise<unknown>;
+  readonly once?: (key: string, make: () => unknown, direct: () => Promise<unknown>) => Promise<unknown>;
 }
 
 /** A request to the client: elicitation, sampling or roots. */

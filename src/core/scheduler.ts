@@ -290,20 +290,31 @@ export class Scheduler implements Executor {
     return ended;
   }
 
-  /**
-   * Gives a call a slot, a charge and a timeout, and waits for its result. A call that goes on after its response comes
-   * here a second time, as a call of its own.
-   */
-  attend(
-    call: Call,
-    result: Promise<Result>,
-    timeoutMs: number = call.timeoutMs ?? this.#core.limits.calls.timeoutMs,
-  ): Promise<Outcome> {
+  /** Gives a call a slot, a charge and a timeout, and waits for its result. */
+  attend(call: Call, result: Promise<Result>): Promise<Outcome> {
     if (call.account) call.account.start();
     else {
       this.#unchargedBytes += this.#uncharged++ < UNWEIGHED ? call.weight : call.weigh();
     }
     this.#running++;
+    return this.#finish(call, result);
+  }
+
+  // It takes no slot: otherwise a client could neither answer nor cancel what it has started.
+  detach(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome> {
+    if (!this.isOpen) throw refuse("the server is closing");
+    const { account } = call.link;
+    const { detached } = this.limits;
+    const places = account.pot({ name: "calls.detached", total: detached, share: Math.ceil(detached / 4) });
+    if (!places.take(account)) throw refuse("too many handlers go on after their response (calls.detached)");
+    account.charge(call.weigh());
+    call.account = account;
+    return this.#finish(call, result, { timeoutMs, places });
+  }
+
+  // Waits for the result of a call within its time.
+  #finish(call: Call, result: Promise<Result>, { timeoutMs: ownMs, places }: Detached = ATTACHED): Promise<Outcome> {
+    const timeoutMs = ownMs ?? call.timeoutMs ?? this.#core.limits.calls.timeoutMs;
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
     // Fast path: one sweep finds the calls that exceed the default, which are rare. A timeout per call takes a clock.
@@ -318,13 +329,7 @@ export class Scheduler implements Executor {
       const ended = call.ended ? toCancelled(call) : outcome;
       call.ended = true;
       if (call.deferred) this.#runDeferred(call, call.deferred, ended);
-      this.#running--;
-      this.#leave(call);
-      if (call.account) this.#release(call, call.account);
-      else {
-        this.#uncharged--;
-        this.#unchargedBytes -= call.weight;
-      }
+      this.#end(call, places);
       resolve(ended);
     };
     // A separate constant, because V8 allocates a function that is assigned to a field as a long-lived object. It would
@@ -334,6 +339,20 @@ export class Scheduler implements Executor {
     result.then((result) => settle({ result }), (error) => settle({ error: this.toError(error, call) }));
     if (call.ended) settle();
     return promise;
+  }
+
+  #end(call: Call, places: Pot | undefined): void {
+    const { account } = call;
+    this.#leave(call);
+    if (!places) this.#running--;
+    if (!account) {
+      this.#uncharged--;
+      this.#unchargedBytes -= call.weight;
+    } else if (places) {
+      places.give(account);
+      account.leave(call.weight);
+      this.#next(account);
+    } else this.#release(call, account);
   }
 
   #chargeAll(): void {
@@ -401,6 +420,15 @@ export class Scheduler implements Executor {
     return this.#core.report(error, call);
   }
 }
+
+/** How a call goes on after its response. */
+interface Detached {
+  readonly timeoutMs?: number;
+  /** Where it has a place. `undefined` for a call with a slot. */
+  readonly places?: Pot;
+}
+
+const ATTACHED: Detached = {};
 
 /**
  * Number of calls that may run without being weighed. An engine may retain a whole chunk of input for the text of one

@@ -3,16 +3,17 @@
  *
  * @module
  */
-import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote, toBusy } from "../protocol/errors.ts";
+import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result, toTypedResult } from "../protocol/jsonrpc.ts";
 import type { LogLevel } from "../protocol/types.ts";
-import type { Account } from "../core/capacity/account.ts";
-import { Call, type CallHome, type CallHost, type Deferred } from "../core/call/call.ts";
+import { Answers } from "../core/call/answers.ts";
+import { Call, type CallHome, type CallHost, type Deferred, isProgressToken } from "../core/call/call.ts";
 import type { ProgressOptions } from "../core/call/context.ts";
 import type { AttributeInternals, DetachOptions, Redirect, Wrap, WrappedCall } from "../core/extension.ts";
 import type { Executor } from "../core/visibility/feature.ts";
 import { CancelError } from "../core/call/cancel_error.ts";
 import { InFlight } from "../core/call/in_flight.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { OnceValues } from "../core/call/once.ts";
 import { type Question, requireCapabilities } from "../core/call/question.ts";
 import { untilAborted } from "../core/call/until_aborted.ts";
@@ -28,23 +29,6 @@ export async function runWrapped(
   executor: Executor,
 ): Promise<Result> {
   return await new Layer(outer, attribute, next, executor).run(attribute.options.wrap);
-}
-
-// Half of the slots stay free for other calls. Otherwise a client could neither answer nor cancel what it has started.
-function takePlace(executor: Executor, account: Account): () => void {
-  const { runningPerClient, running } = executor.limits;
-  const places = account.pot({
-    name: "calls.afterResponse",
-    total: Math.floor(running / 2),
-    share: Math.floor(runningPerClient / 2),
-    limitName: "calls.running",
-    shareName: "calls.runningPerClient",
-  });
-  if (!places.take(account)) {
-    const state = "too many go on after their response (half of calls.runningPerClient and of calls.running)";
-    throw toBusy(`run the call: ${state}`);
-  }
-  return () => places.give(account);
 }
 
 /** What a layer does with what its handler says. */
@@ -112,7 +96,8 @@ class Layer {
   /** The outcome that `next` returns, or the reason for which nobody waits for it any more. */
   readonly #ended = Promise.withResolvers<Result>();
   readonly #made: OnceValues;
-  #redirect?: Redirect;
+  readonly #answers = new Answers();
+  #redirect: Redirect = {};
   #hasRun = false;
   #isPending = false;
   #isDetached = false;
@@ -125,18 +110,18 @@ class Layer {
     this.#executor = executor;
     const { home, client } = outer;
     this.#inner = new LayerCall(outer, this.#toHome(home), {
-      notify: (method, params) => {
-        const call = this.#direct;
-        return call ? call.notify(method, params) : this.#receive(method, params);
-      },
+      notify: (method, params) => this.#receive(method, params),
       ask: (key, question) => {
-        const call = this.#direct;
-        return call ? call.untilAnswered(call.askClient(key, question)) : this.#ask(key, question);
+        const { ask } = this.#redirect;
+        return ask ? this.#answers.get(key, () => this.#ask(key, question, ask)) : this.#askClient(key, question);
       },
-      once: (key, make) => this.#direct?.makeOnce(key, make) ?? this.#once(key, make),
-      release: (retryMs) => this.#direct?.release(retryMs),
-      isAsking: () => !!this.#direct?.isAsking,
-      takesAllProgress: () => this.#redirect?.progress !== undefined,
+      once: (key, make) => {
+        const keep = () => this.#keep(key, make);
+        return this.#redirect.once?.(key, make, keep) ?? keep();
+      },
+      release: (retryMs) => this.#outer?.release(retryMs),
+      isAsking: () => !!this.#outer?.isAsking,
+      takesAllProgress: () => this.#redirect.progress !== undefined,
     });
     const { id, options: { required } } = attribute;
     const settings = client.capabilities.extensions?.[id];
@@ -163,7 +148,7 @@ class Layer {
     // It may have been cancelled while this code was loaded.
     if (outer?.ended) onAbort();
     try {
-      const result: unknown = await wrap(this.#toFacade(), () => this.#run());
+      const result: unknown = await wrap(this.#toFacade(), (to) => this.#run(to));
       if (!isObject(result)) {
         throw new TypeError(`Cannot send the result: wrap of ${this.#attribute.id} returned no object`);
       }
@@ -182,12 +167,15 @@ class Layer {
 
   #toFacade(): WrappedCall {
     const inner = this.#inner;
+    const isAsking = () => this.#isAsking;
     return {
       ctx: inner,
+      get isAsking() {
+        return isAsking();
+      },
       signal: this.#outer?.signal ?? inner.signal,
       declared: this.#declared,
       untilRun: () => this.#started.promise,
-      redirect: (to) => void (this.#redirect = to),
       detach: (options) => this.#detach(options),
       get why() {
         return inner.why;
@@ -206,8 +194,10 @@ class Layer {
     return toTypedResult(resultType, fields);
   }
 
-  #run(): Promise<Result> {
+  #run(to: Redirect = {}): Promise<Result> {
     if (this.#hasRun) throw new TypeError("Cannot run the handler: it has run already");
+    checkOptions("run the handler", to, REDIRECT);
+    this.#redirect = to;
     this.#hasRun = this.#isPending = true;
     void this.#settle();
     return this.#ended.promise;
@@ -236,20 +226,21 @@ class Layer {
       throw refuse("timeoutMs is no positive number of milliseconds");
     }
     if (this.#inner.ended) throw this.#inner.reason ?? refuse("the call has ended");
-    if (!this.#executor.isOpen) throw toBusy("run the call: the server is closing");
-    const release = takePlace(this.#executor, this.#inner.link.account);
+    // The response would ask the client, which never learns of the handler that goes on.
+    if (this.#isAsking) throw refuse("the client is being asked; return what next() returns while call.isAsking");
+    const ending = this.#executor.detach(this.#inner, this.#running.promise, timeoutMs);
     this.#isDetached = true;
     this.#outer = undefined;
-    this.#executor.attend(this.#inner, this.#running.promise, timeoutMs).then((outcome) => {
-      release();
+    ending.then((outcome) => {
       if (outcome?.result) this.#ended.resolve(outcome.result);
       else this.#ended.reject(this.#inner.reason ?? outcome?.error);
     });
   }
 
-  /** The call that sends what the handler says. `undefined` if the extension receives it instead. */
-  get #direct(): Call | undefined {
-    return this.#redirect ? undefined : this.#outer;
+  /** Whether a question of this request waits for its answer. */
+  get #isAsking(): boolean {
+    const outer = this.#outer;
+    return !!outer && (outer.isAsking || !!outer.asking);
   }
 
   #toHome(home: CallHome): CallHome {
@@ -258,7 +249,7 @@ class Layer {
     const defer = { value: (_inner: Call, run: Deferred) => shared.defer(this.#outer ?? this.#inner, run) };
     const host: CallHost = Object.create(shared, { defer });
     const alone: CallHost = Object.create(host, { reruns: { value: undefined } });
-    const toHost = () => this.#direct ? host : alone;
+    const toHost = () => this.#outer && !this.#redirect.ask ? host : alone;
     return {
       // In development, work before a question is only repeated as long as the client asks again.
       get host() {
@@ -270,33 +261,55 @@ class Layer {
     };
   }
 
-  #receive(method: string, params: Params): undefined {
+  #receive(method: string, params: Params): Promise<void> | undefined {
+    const { progress: onProgress, log: onLog } = this.#redirect;
+    const direct = async () => await this.#notify(method, params);
     try {
       const { progress, total, message, level, data, logger } = params;
       // These are the parameters that `progress` and `log` of the context have made.
-      if (method === "notifications/progress") {
-        this.#redirect?.progress?.(progress as number, { total, message } as ProgressOptions); // As above.
-      } else {
-        this.#redirect?.log?.(level as LogLevel, data, logger as string | undefined); // As above.
-      }
+      if (method === "notifications/progress" && onProgress) {
+        onProgress(progress as number, { total, message } as ProgressOptions, direct); // As above.
+      } else if (method === "notifications/message" && onLog) {
+        onLog(level as LogLevel, data, logger as string | undefined, direct); // As above.
+      } else return this.#notify(method, params);
     } catch (error) {
       this.#executor.toError(error, this.#inner);
     }
   }
 
-  async #ask(key: string, question: Question): Promise<unknown> {
-    const ask = this.#redirect?.ask;
-    if (!ask) throw new McpError(INVALID_REQUEST, `Cannot ask ${quote(key)}: the request has its response already`);
+  #notify(method: string, params: Params): Promise<void> | undefined {
+    // Without a token, only the extension wants progress.
+    if (method === "notifications/progress" && !isProgressToken(params.progressToken)) return;
+    return this.#outer?.notify(method, params);
+  }
+
+  async #ask(key: string, question: Question, ask: NonNullable<Redirect["ask"]>): Promise<unknown> {
     const { method, params } = question;
     const check = async (answer: unknown) => (await question.read(answer)).problem;
-    const answer = await untilAborted(ask({ key, method, params, check }), this.#inner.signal);
+    let direct: { readonly value: unknown } | undefined;
+    const askClient = async () => {
+      direct = { value: await this.#askClient(key, question) };
+      return direct.value;
+    };
+    const answer = await untilAborted(ask({ key, method, params, check }, askClient), this.#inner.signal);
+    if (direct && direct.value === answer) return answer;
     const checked = await question.read(answer);
     if (checked.problem === undefined) return checked.value;
     throw new McpError(INVALID_PARAMS, `Cannot use the answer to ${quote(key)}: ${checked.problem}`);
   }
 
-  async #once(key: string, make: () => unknown): Promise<unknown> {
-    const once = this.#redirect?.once;
-    return await (once ? once(key, make) : this.#made.get(key, make));
+  async #askClient(key: string, question: Question): Promise<unknown> {
+    const outer = this.#outer;
+    if (outer) return await outer.untilAnswered(outer.askClient(key, question));
+    throw new McpError(INVALID_REQUEST, `Cannot ask ${quote(key)}: the request has its response already`);
+  }
+
+  // Also here, so that a value outlives the request.
+  #keep(key: string, make: () => unknown): Promise<unknown> {
+    return this.#made.get(key, () => this.#outer ? this.#outer.makeOnce(key, make) : make());
   }
 }
+
+const REDIRECT: KnownOptions<keyof Redirect> = {
+  names: { progress: "function", log: "function", ask: "function", once: "function" },
+};

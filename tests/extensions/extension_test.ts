@@ -9,12 +9,13 @@ import {
   resource,
   type Result,
   tool,
+  type Wrap,
   type WrappedCall,
 } from "../../mod.ts";
 import { clientExtension, connect as connectTo } from "../../src/client/client.ts";
 import { connect, RpcError } from "../../src/testing/testing.ts";
 import { z } from "zod";
-import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
+import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 
 const ID = "com.example/audit";
 const modern = { eras: ["modern"] } as const;
@@ -272,8 +273,8 @@ behaviour("an attribute may redirect, without an answer of its own", async (conn
   const work = tool({
     name: "work",
     extensions: [audit.attribute({
-      async wrap(call, next) {
-        call.redirect({
+      wrap: (_call, next) =>
+        next({
           progress: (value, { message }) => {
             said.push(["progress", value, message]);
             throw new Error("broken");
@@ -284,9 +285,7 @@ behaviour("an attribute may redirect, without an answer of its own", async (conn
             return Promise.resolve({ roots: [{ uri: "file:///a" }] });
           },
           once: (key) => Promise.resolve(key),
-        });
-        return await next();
-      },
+        }),
     })],
     async run(_input, ctx) {
       await ctx.progress(1, { message: "half" });
@@ -604,9 +603,11 @@ Deno.test("a detached handler that ignores the end of the server ends without an
     name: "work",
     extensions: [audit.attribute({
       wrap(call, next) {
-        call.redirect({ progress: (value) => void late.push(value) });
         call.detach();
-        next().then((result) => outcomes.push(result), (error) => outcomes.push(error.message));
+        next({ progress: (value) => void late.push(value) }).then(
+          (result) => outcomes.push(result),
+          (error) => outcomes.push(error.message),
+        );
         return { content: [] };
       },
     })],
@@ -719,3 +720,180 @@ behaviour("an extension and a handler learn why a handler was cancelled", async 
     ],
   ]);
 });
+
+const nobody = { type: "object", properties: {} } as const;
+
+behaviour("what a handler asks and reports at once reaches the redirection", async (connect) => {
+  const audit = extension({ id: ID });
+  const seen: string[] = [];
+  const work = tool({
+    name: "work",
+    extensions: [audit.attribute({
+      async wrap(call, next) {
+        const ending = next({
+          progress: (progress) => void seen.push(`progress ${progress}`),
+          log: (level) => void seen.push(level),
+          ask: ({ key }) => {
+            seen.push(key);
+            return Promise.resolve({ action: "decline" });
+          },
+        });
+        // A wrap that is slow misses nothing.
+        await turn(3);
+        assertEquals(call.isAsking, false);
+        return await ending;
+      },
+    })],
+    async run(_input, ctx) {
+      ctx.progress(1);
+      ctx.log.error("bad");
+      const asked = ctx.elicit("first", { message: "?", schema: nobody });
+      return `${(await asked).action}`;
+    },
+  });
+  const { client } = await connect({ handlers: [audit, work] }, {
+    capabilities: { elicitation: {} },
+    logLevel: "error",
+  });
+  assertEquals(textOf(await client.callTool("work")), "decline");
+  assertEquals(seen, ["progress 1", "error", "first"]);
+  assertEquals(client.received, []);
+});
+
+behaviour("what a redirection has no function for, or passes on, goes to the client", async (connect) => {
+  const audit = extension({ id: ID });
+  const made: string[] = [];
+  const toTool = (name: string, redirect: Parameters<Parameters<Wrap>[1]>[0]) =>
+    tool({
+      name,
+      extensions: [audit.attribute({ wrap: (_call, next) => next(redirect) })],
+      async run(_input, ctx) {
+        await ctx.progress(1);
+        await ctx.log.error("bad");
+        const { action } = await ctx.elicit("ok", { message: "?", schema: nobody });
+        // The value is kept while the client is asked again.
+        const value = await ctx.once("key", () => made.push(name));
+        const second = await ctx.elicit("more", { message: "?", schema: nobody });
+        return `${action} ${second.action} ${value}`;
+      },
+    });
+  const handlers = [
+    audit,
+    toTool("partly", {}),
+    toTool("through", {
+      progress: (_progress, _options, direct) => void direct(),
+      log: (_level, _data, _logger, direct) => void direct(),
+      ask: (_question, direct) => direct(),
+      once: (_key, _make, direct) => direct(),
+    }),
+  ];
+  const onElicit = () => ({ action: "accept" as const, content: {} });
+  const { client } = await connect({ handlers }, { onElicit, logLevel: "error" });
+  for (const [index, name] of ["partly", "through"].entries()) {
+    const reports: number[] = [];
+    const result = await client.callTool(name, {}, { onProgress: ({ progress }) => void reports.push(progress) });
+    assertEquals(textOf(result), `accept accept ${index + 1}`);
+    assert(reports.length > 0 && reports.every((progress) => progress === 1));
+    assert(client.received.some(({ method }) => method === "notifications/message"));
+  }
+  assertEquals(made, ["partly", "through"]);
+});
+
+behaviour("a handler that asks its client cannot be detached", async (connect, { era }) => {
+  const audit = extension({ id: ID });
+  const seen: unknown[] = [];
+  const work = tool({
+    name: "work",
+    extensions: [audit.attribute({
+      async wrap(call, next) {
+        const ending = next();
+        ending.catch(() => {});
+        await call.untilRun();
+        await turn();
+        seen.push(call.isAsking);
+        if (call.isAsking) {
+          assertThrows(() => call.detach(), TypeError, "the client is being asked");
+          return await ending;
+        }
+        call.detach();
+        return { content: [{ type: "text", text: "ticket" }] };
+      },
+    })],
+    async run(_input, ctx) {
+      const { action } = await ctx.elicit("ok", { message: "?", schema: nobody });
+      await pass;
+      return action;
+    },
+  });
+  const { pass, open } = gate();
+  if (era === "legacy") open();
+  const asked: unknown[] = [];
+  const onElicit = async () => {
+    asked.push(1);
+    await turn(3);
+    return { action: "accept" as const, content: {} };
+  };
+  const { client } = await connect({ handlers: [audit, work] }, { onElicit });
+  // Without sessions, the handler runs again with the answer, and is detached then.
+  assertEquals(textOf(await client.callTool("work")), era === "modern" ? "ticket" : "accept");
+  assertEquals([seen, asked], [era === "modern" ? [true, false] : [true], [1]]);
+  open();
+});
+
+behaviour("a question that a handler repeats under one key reaches a redirection once", async (connect) => {
+  const audit = extension({ id: ID });
+  const asked: string[] = [];
+  let fails = true;
+  const work = tool({
+    name: "work",
+    extensions: [audit.attribute({
+      wrap: (_call, next) =>
+        next({
+          async ask({ key }) {
+            asked.push(key);
+            await turn();
+            if (key === "fails" && fails) {
+              fails = false;
+              throw McpError.invalidRequest("not now");
+            }
+            return { action: "accept", content: {} };
+          },
+        }),
+    })],
+    async run(_input, ctx) {
+      const ask = (key: string) => ctx.elicit(key, { message: key, schema: nobody });
+      await Promise.all([ask("a"), ask("b"), ask("a")]);
+      await ask("a");
+      await assertRejects(() => ask("fails"), McpError, "not now");
+      await ask("fails");
+      await assertRejects(() => ctx.elicit("a", { message: "another", schema: nobody }), TypeError, "questions differ");
+      return asked.join();
+    },
+  });
+  const { client } = await connect({ handlers: [audit, work] }, { capabilities: { elicitation: {} } });
+  assertEquals(textOf(await client.callTool("work")), "a,b,fails,fails");
+});
+
+behaviour("handlers that go on after their response leave the slots of calls alone", async (connect) => {
+  const audit = extension({ id: ID });
+  const { pass, open } = gate();
+  const work = tool({
+    name: "work",
+    extensions: [audit.attribute({
+      wrap(call, next) {
+        call.detach();
+        next().catch(() => {});
+        return { content: [] };
+      },
+    })],
+    run: () => pass,
+  });
+  const quick = tool({ name: "quick", run: async () => (await turn(), "quick") });
+  const limits = { calls: { running: 8, runningPerClient: 2, detached: 40 } };
+  const { client } = await connect({ handlers: [audit, work, quick], limits }, declares);
+  for (let i = 0; i < 10; i++) await client.callTool("work");
+  assertEquals(textOf(await client.callTool("quick")), "quick");
+  open();
+  await turn(3);
+  await client.callTool("work");
+}, { transports: ["memory", "pipe"] });

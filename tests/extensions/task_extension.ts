@@ -109,41 +109,45 @@ export function createTasks(): Tasks {
     own.publish("taskIds", { topic: task.taskId, method: "notifications/tasks", params: show(task) });
   }
 
+  function wait(task: Task, question: RedirectedQuestion): Promise<unknown> {
+    const { promise, resolve: answer } = Promise.withResolvers<unknown>();
+    task.open.set(question.key, { ...question, answer });
+    change(task, { status: "input_required" });
+    return promise;
+  }
+
   const attribute = ({ required, after = 0, timeoutMs }: TaskOptions = {}) =>
     own.attribute({
       required,
       list: { [ID]: { after } },
       async wrap(call, next) {
         if (!call.declared) return await next();
-        const ending = next();
-        // An input that is not valid, and a result that is there soon, need no task.
-        if (!await isLong(call, ending, after)) return await ending;
+        let task: Task | undefined;
+        const ending = next({
+          progress: (_progress, { message }, direct) =>
+            void (task ? change(task, { statusMessage: message }) : direct()),
+          ask: (question, direct) => task ? wait(task, question) : direct(),
+        });
+        // An input that is not valid, and a result that is there soon, need no task. Questions before it are rounds.
+        if (!await isLong(call, ending, after) || call.isAsking) return await ending;
         const { principal } = call.ctx;
         const cancel = () => {
-          change(task, { status: "cancelled" });
+          change(started, { status: "cancelled" });
           call.cancel("The task was cancelled");
         };
         const taskId = crypto.randomUUID();
-        const task: Task = { taskId, owner: principal?.id, open: new Map(), cancel, status: "working" };
-        tasks.set(taskId, task);
-        call.redirect({
-          progress: (_progress, { message }) => change(task, { statusMessage: message }),
-          ask(question) {
-            const { promise, resolve: answer } = Promise.withResolvers<unknown>();
-            task.open.set(question.key, { ...question, answer });
-            change(task, { status: "input_required" });
-            return promise;
-          },
-        });
+        const started: Task = { taskId, owner: principal?.id, open: new Map(), cancel, status: "working" };
         call.detach({ timeoutMs });
+        task = started;
+        tasks.set(taskId, started);
         ending.then(
-          (result) => change(task, { status: "completed", result }),
+          (result) => change(started, { status: "completed", result }),
           ({ code, message }) =>
             call.why && call.why !== "timeout"
-              ? change(task, { status: "cancelled" })
-              : change(task, { status: "failed", error: { code, message } }),
+              ? change(started, { status: "cancelled" })
+              : change(started, { status: "failed", error: { code, message } }),
         );
-        return call.result("task", show(task));
+        return call.result("task", show(started));
       },
     });
 

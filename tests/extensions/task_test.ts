@@ -295,8 +295,8 @@ for (const transport of ["memory", "http", "pipe"] as const) {
     ]);
   });
 
-  Deno.test(`tasks hold at most half of the slots until they end, over ${transport}`, async () => {
-    const { server } = serveEndless({ limits: { calls: { runningPerClient: 4 } } });
+  Deno.test(`a client has at most a quarter of the handlers that go on after their response, over ${transport}`, async () => {
+    const { server } = serveEndless({ limits: { calls: { detached: 8, runningPerClient: 1, closeMs: 10 } } });
     await using client = await connect(server, { ...declared, transport, principal: { id: "ada" } });
     await using other = await connect(server, { ...declared, transport, principal: { id: "bo" } });
     const start = (from = client) => from.request("tools/call", { name: "work" }, { finish: false });

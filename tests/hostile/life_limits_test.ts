@@ -1,7 +1,7 @@
 // Every limit is enforced, and its error names it.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { createServer, type Observer, resource, type ServerOptions, tool } from "../../mod.ts";
+import { createServer, extension, type Observer, resource, type ServerOptions, tool, type Wrap } from "../../mod.ts";
 import { type LimitOptions, LIMITS, type Limits } from "../../src/core/capacity/limits.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
@@ -306,6 +306,23 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     await refuse(held, "calls.waiting", 503, "tools/call", quick);
     held.open();
     for (const { result } of await Promise.all(calls)) assert(result);
+  },
+  async "calls.detached"() {
+    const own = extension({ id: "com.example/later" });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wrap: Wrap = (call, next) => {
+      call.detach();
+      next().catch(() => {});
+      return { content: [] };
+    };
+    const later = tool({ name: "later", extensions: [own.attribute({ wrap })], run: () => promise });
+    await using held = start({ calls: { detached: 4 } });
+    for (const handler of [own, later]) held.server.handlers.add(handler);
+    // Three quarters are for clients that are told apart by nothing.
+    for (let i = 0; i < 3; i++) assert((await send(held, "tools/call", { name: "later" })).result);
+    await refuse(held, "calls.detached", 503, "tools/call", { name: "later" });
+    assert((await send(held, "tools/call", quick)).result);
+    resolve();
   },
   async "perTenant.running"() {
     await using held = startTenants({ running: 2 });

@@ -13,7 +13,6 @@ Deno.test("a path with a handler that goes on after its response is not dropped"
   const own = extension({ id: "com.example/later" });
   const later = own.attribute({
     wrap(call, next) {
-      call.redirect({});
       call.detach();
       next();
       return { content: [] };

@@ -41,10 +41,10 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: `a quarter of the total; ${RESERVE}`,
     full: "503",
   },
-  "calls.afterResponse": {
+  "calls.detached": {
     counts: "calls that go on after their response, such as tasks",
     payer: CLIENT,
-    share: `half of calls.runningPerClient; ${RESERVE}`,
+    share: `a quarter of the total; ${RESERVE}`,
     full: "503",
   },
   "request.allBodiesBytes": {

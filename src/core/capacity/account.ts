@@ -31,7 +31,7 @@ export type PotName =
   | "streams.open"
   | "calls.running"
   | "calls.waiting"
-  | "calls.afterResponse"
+  | "calls.detached"
   | "perTenant.running"
   | "request.allBodiesBytes"
   | "replay.bytes"

@@ -110,6 +110,16 @@ export interface Limits {
      */
     readonly waiting: number;
     /**
+     * Handlers that go on after their response, as those of tasks do. One client may have a quarter of them, by default
+     * 512.
+     *
+     * Together: their parameters count towards `memory`.
+     *
+     * Exceeded: `detach` of an extension throws an error for HTTP 503 (429 in revisions with sessions) with
+     * `Retry-After`, code -31503.
+     */
+    readonly detached: number;
+    /**
      * Time that one handler may run, from its start. Time in a queue or waiting for an answer of the client does not
      * count. The default is checked every 15 seconds, any other value exactly. `limits({ timeoutMs })` of a handler
      * takes precedence.
@@ -409,6 +419,7 @@ export const LIMITS: Limits = {
     running: 4096,
     runningPerClient: 256,
     waiting: 4096,
+    detached: 2048,
     timeoutMs: 120_000,
     answerMs: 60_000,
     rounds: 16,

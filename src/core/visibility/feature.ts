@@ -120,8 +120,11 @@ export interface Executor {
   readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   /** Runs a call to its outcome, within all limits. */
   run(call: Call, runner: Runner): Outcome | Promise<Outcome>;
-  /** Gives a call a slot, a charge and a timeout of its own, and waits for its result. */
-  attend(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome>;
+  /**
+   * Gives a call that goes on after its response a place, a charge and a timeout of its own, and waits for its result.
+   * Throws if there is no place.
+   */
+  detach(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome>;
   /** Converts any error to one for the client, and reports it if it is unexpected. */
   toError(error: unknown, call: Call): McpError;
 }

@@ -60,7 +60,7 @@ export class LegacyCall extends Call {
   }
 
   askClient(key: string, question: Question): Promise<unknown> {
-    return this.#toInputs().ask(key, () => this.home.requests?.ask(this, question));
+    return this.#toInputs().ask(key, async () => await this.home.requests?.ask(this, question));
   }
 
   makeOnce(key: string, make: () => unknown): Promise<unknown> {

@@ -4,12 +4,13 @@
  * @module
  */
 import type { Core } from "../../core/core.ts";
+import { Answers } from "../../core/call/answers.ts";
 import { OnceValues } from "../../core/call/once.ts";
 
 /** The questions and the values of one call. */
 export class SessionInputs {
   readonly #core: Core;
-  readonly #answers = new Map<string, Promise<unknown>>();
+  readonly #answers = new Answers();
   #made?: OnceValues;
 
   /** Creates the state of a call. */
@@ -17,17 +18,9 @@ export class SessionInputs {
     this.#core = core;
   }
 
-  /** Asks the client. A key stands for one question, so it has one answer, as where the handler runs again. */
-  async ask(key: string, ask: () => Promise<unknown> | undefined): Promise<unknown> {
-    const answer = this.#answers.get(key) ?? ask();
-    if (answer) this.#answers.set(key, answer);
-    try {
-      return await answer;
-    } catch (error) {
-      // The handler may ask again.
-      this.#answers.delete(key);
-      throw error;
-    }
+  /** Asks the client. */
+  ask(key: string, ask: () => Promise<unknown>): Promise<unknown> {
+    return this.#answers.get(key, ask);
   }
 
   /** Returns the value under this key, or computes it. */

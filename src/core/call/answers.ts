@@ -1,0 +1,23 @@
+/**
+ * The answers of the client to the questions of one call.
+ *
+ * @module
+ */
+
+/** The answers by key. A key stands for one question, so it has one answer, as where the handler runs again. */
+export class Answers {
+  readonly #answers = new Map<string, Promise<unknown>>();
+
+  /** Returns the answer under a key, and asks for it if there is none. */
+  async get(key: string, ask: () => Promise<unknown>): Promise<unknown> {
+    const answer = this.#answers.get(key) ?? ask();
+    this.#answers.set(key, answer);
+    try {
+      return await answer;
+    } catch (error) {
+      // The handler may ask again.
+      this.#answers.delete(key);
+      throw error;
+    }
+  }
+}

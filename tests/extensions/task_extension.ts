@@ -122,11 +122,11 @@ export function createTasks(): Tasks {
       list: { [ID]: { after } },
       async wrap(call, next) {
         if (!call.declared) return await next();
-        let task: Task | undefined;
+        const state: { task?: Task } = {};
         const ending = next({
           progress: (_progress, { message }, direct) =>
-            void (task ? change(task, { statusMessage: message }) : direct()),
-          ask: (question, direct) => task ? wait(task, question) : direct(),
+            void (state.task ? change(state.task, { statusMessage: message }) : direct()),
+          ask: (question, direct) => state.task ? wait(state.task, question) : direct(),
         });
         // An input that is not valid, and a result that is there soon, need no task. Questions before it are rounds.
         if (!await isLong(call, ending, after) || call.isAsking) return await ending;
@@ -138,7 +138,7 @@ export function createTasks(): Tasks {
         const taskId = crypto.randomUUID();
         const started: Task = { taskId, owner: principal?.id, open: new Map(), cancel, status: "working" };
         call.detach({ timeoutMs });
-        task = started;
+        state.task = started;
         tasks.set(taskId, started);
         ending.then(
           (result) => change(started, { status: "completed", result }),

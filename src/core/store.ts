@@ -13,7 +13,7 @@ import type { Observer } from "./call/observer.ts";
 import type { Sealer } from "./call/sealer.ts";
 
 /** A value, or a promise of it. */
-export type Maybe<T> = T | Promise<T>;
+export type Awaitable<T> = T | Promise<T>;
 
 /** A value in a store. */
 export interface StoredValue {
@@ -83,30 +83,30 @@ export interface LogPage {
  */
 export interface StoreEngine {
   /** Returns a value, or `undefined` if there is none or it has expired. */
-  get(key: string): Maybe<StoredValue | undefined>;
+  get(key: string): Awaitable<StoredValue | undefined>;
   /**
    * Writes a value, with `token` as its new version, in one atomic step. Returns `true` if the value has this version
    * afterwards, also if it had it before. Returns `false` if `version` does not match.
    */
-  set(key: string, value: string, options: SetOptions & { readonly token: string }): Maybe<boolean>;
+  set(key: string, value: string, options: SetOptions & { readonly token: string }): Awaitable<boolean>;
   /** Removes a value. Returns `false` if it has another version than `version`, and `true` if there is none. */
-  delete(key: string, options: DeleteOptions): Maybe<boolean>;
+  delete(key: string, options: DeleteOptions): Awaitable<boolean>;
   /**
    * Appends an entry to a log, drops the oldest entries beyond `max`, and rings the bell of the log, in one atomic step.
    * Returns the id of the entry. Returns the id of the earlier entry if one with the same `token` is in the log.
    */
-  append(log: string, value: string, options: AppendOptions & { readonly token: string }): Maybe<number>;
+  append(log: string, value: string, options: AppendOptions & { readonly token: string }): Awaitable<number>;
   /** Reads entries in order. */
-  read(log: string, options: ReadOptions): Maybe<LogPage>;
+  read(log: string, options: ReadOptions): Awaitable<LogPage>;
   /** Drops all entries with a lower id than `before`. Ids of later entries do not change. */
-  trim(log: string, before: number): Maybe<void>;
+  trim(log: string, before: number): Awaitable<void>;
   /**
    * Calls `onRing` with the name of a log that got an entry, from any process. Rings may be late, repeated or lost. An
    * engine without this method is read at an interval instead. Returns a function that stops it.
    */
-  listen?(onRing: (log: string) => void): Maybe<() => void>;
+  listen?(onRing: (log: string) => void): Awaitable<() => void>;
   /** Closes the connections. */
-  close?(): Maybe<void>;
+  close?(): Awaitable<void>;
 }
 
 /**
@@ -117,26 +117,26 @@ export interface StoreEngine {
  */
 export interface Store {
   /** Returns a value, or `undefined` if there is none or it has expired. */
-  get(key: string): Maybe<StoredValue | undefined>;
+  get(key: string): Awaitable<StoredValue | undefined>;
   /** Writes a value. Returns its new version, or `undefined` if the version did not match. */
-  set(key: string, value: string, options: SetOptions): Maybe<string | undefined>;
+  set(key: string, value: string, options: SetOptions): Awaitable<string | undefined>;
   /** Removes a value. Returns `false` if the version did not match. */
-  delete(key: string, options?: DeleteOptions): Maybe<boolean>;
+  delete(key: string, options?: DeleteOptions): Awaitable<boolean>;
   /** Appends an entry to a log. Returns its id. */
-  append(log: string, value: string, options: AppendOptions): Maybe<number>;
+  append(log: string, value: string, options: AppendOptions): Awaitable<number>;
   /** Reads entries of a log in order. */
-  read(log: string, options: ReadOptions): Maybe<LogPage>;
+  read(log: string, options: ReadOptions): Awaitable<LogPage>;
   /** Drops all entries of a log with a lower id than `before`. */
-  trim(log: string, before: number): Maybe<void>;
+  trim(log: string, before: number): Awaitable<void>;
   /** Sends a text to all subscribers of a topic, in every process. */
-  publish(topic: string, text: string): Maybe<void>;
+  publish(topic: string, text: string): Awaitable<void>;
   /**
    * Calls `listener` for each text that is published from now on. A topic is a log with a bell: with `after`, the
    * listener first gets the entries after that id. Returns a function that ends the subscription.
    */
-  subscribe(topic: string, listener: TopicListener, options?: SubscribeOptions): Maybe<() => void>;
+  subscribe(topic: string, listener: TopicListener, options?: SubscribeOptions): Awaitable<() => void>;
   /** Closes the store. Pending operations are rejected. */
-  close(): Maybe<void>;
+  close(): Awaitable<void>;
   /**
    * Internals for servers and the test kit.
    *
@@ -166,7 +166,7 @@ export interface SubscribeOptions {
  */
 export interface StoreInternals {
   /** Opens the engine of the store. */
-  connect(): Maybe<StoreEngine>;
+  connect(): Awaitable<StoreEngine>;
   /**
    * Connects a server to the store.
    *

@@ -7,9 +7,9 @@ import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type {
   AppendOptions,
+  Awaitable,
   DeleteOptions,
   LogPage,
-  Maybe,
   ReadOptions,
   SetOptions,
   SharedState,
@@ -58,7 +58,7 @@ const OPTIONS: KnownOptions<keyof StoreOptions> = {
  * @throws {TypeError} if an option is not a number above 0.
  */
 export function customStore(
-  engine: StoreEngine | (() => Maybe<StoreEngine>),
+  engine: StoreEngine | (() => Awaitable<StoreEngine>),
   options: StoreOptions = {},
 ): Store {
   checkOptions("make a store", options, OPTIONS);
@@ -105,7 +105,7 @@ const POLL_MS = 50;
 /** A store on top of an engine. A synchronous engine is answered synchronously. */
 export class CustomStore implements Store {
   readonly [INTERNALS]: StoreInternals;
-  readonly #connect: () => Maybe<StoreEngine>;
+  readonly #connect: () => Awaitable<StoreEngine>;
   readonly #options: Required<StoreOptions>;
   /** Whether each server needs a `secret`. */
   readonly #isShared: boolean;
@@ -113,7 +113,7 @@ export class CustomStore implements Store {
   readonly #pending = new Set<(error: Error) => void>();
   #engine?: StoreEngine;
   #connecting?: Promise<StoreEngine>;
-  #listening?: Maybe<void>;
+  #listening?: Awaitable<void>;
   #stopListening?: () => void;
   #stopPolling?: () => void;
   /** Milliseconds between two reads of all topics. Set once the store listens. */
@@ -126,7 +126,7 @@ export class CustomStore implements Store {
   /** Number of servers that use the store. */
   #users = 0;
 
-  constructor(connect: () => Maybe<StoreEngine>, options: StoreOptions, isShared = true) {
+  constructor(connect: () => Awaitable<StoreEngine>, options: StoreOptions, isShared = true) {
     const given = Object.entries(options).filter(([, value]) => value !== undefined);
     for (const [name, value] of given) {
       if (typeof value === "number" && value > 0) continue;
@@ -138,7 +138,7 @@ export class CustomStore implements Store {
     this[INTERNALS] = { connect, share: (host) => this.#share(host) };
   }
 
-  get(key: string): Maybe<StoredValue | undefined> {
+  get(key: string): Awaitable<StoredValue | undefined> {
     checkKey("get", key);
     return then(
       this.#run("get", (engine) => engine.get(key)),
@@ -146,7 +146,7 @@ export class CustomStore implements Store {
     );
   }
 
-  set(key: string, value: string, { ttlMs, version }: SetOptions): Maybe<string | undefined> {
+  set(key: string, value: string, { ttlMs, version }: SetOptions): Awaitable<string | undefined> {
     checkKey("set", key);
     checkTtl("set", ttlMs);
     this.#checkValue("set", value);
@@ -157,13 +157,13 @@ export class CustomStore implements Store {
     return then(done, (isSet) => readSyncVerdict(isSet, "set() of the store's engine") ? token : undefined);
   }
 
-  delete(key: string, { version }: DeleteOptions = {}): Maybe<boolean> {
+  delete(key: string, { version }: DeleteOptions = {}): Awaitable<boolean> {
     checkKey("delete", key);
     const done = this.#run("delete", (engine) => engine.delete(key, { version }));
     return then(done, (isDeleted) => readSyncVerdict(isDeleted, "delete() of the store's engine"));
   }
 
-  append(log: string, value: string, { ttlMs, max }: AppendOptions): Maybe<number> {
+  append(log: string, value: string, { ttlMs, max }: AppendOptions): Awaitable<number> {
     checkKey("append", log);
     checkTtl("append", ttlMs);
     this.#checkValue("append", value);
@@ -177,7 +177,7 @@ export class CustomStore implements Store {
     return this.#run("append", (engine) => engine.append(log, value, { ttlMs, max, token }));
   }
 
-  read(log: string, { after = 0, limit }: ReadOptions): Maybe<LogPage> {
+  read(log: string, { after = 0, limit }: ReadOptions): Awaitable<LogPage> {
     checkKey("read", log);
     checkId("read", after);
     if (!(Number.isSafeInteger(limit) && limit >= 0)) {
@@ -191,18 +191,18 @@ export class CustomStore implements Store {
     }));
   }
 
-  trim(log: string, before: number): Maybe<void> {
+  trim(log: string, before: number): Awaitable<void> {
     checkKey("trim", log);
     checkId("trim", before);
     return this.#run("trim", (engine) => engine.trim(log, before));
   }
 
-  publish(topic: string, text: string): Maybe<void> {
+  publish(topic: string, text: string): Awaitable<void> {
     const max = Math.min(TOPIC.max, this.#options.logEntries);
     return then(this.append(topic, text, { ttlMs: TOPIC.ttlMs, max }), () => {});
   }
 
-  subscribe(topic: string, listener: TopicListener, options: SubscribeOptions = {}): Maybe<() => void> {
+  subscribe(topic: string, listener: TopicListener, options: SubscribeOptions = {}): Awaitable<() => void> {
     checkKey("subscribe", topic);
     const { subscriptions } = this.#options;
     if (this.#subscribed >= subscriptions) {
@@ -238,7 +238,7 @@ export class CustomStore implements Store {
     }
   }
 
-  close(): Maybe<void> {
+  close(): Awaitable<void> {
     if (this.#isClosed) return this.#closed;
     this.#isClosed = true;
     this.#stopPolling?.();
@@ -280,7 +280,7 @@ export class CustomStore implements Store {
     });
   }
 
-  #run<T>(operation: string, run: (engine: StoreEngine) => Maybe<T>): Maybe<T> {
+  #run<T>(operation: string, run: (engine: StoreEngine) => Awaitable<T>): Awaitable<T> {
     if (this.#isClosed) throw new Error(`Cannot ${operation}: the store is closed`);
     if (this.#retryAt && systemClock.now() < this.#retryAt) {
       throw new Error(`Cannot ${operation}: the store has not answered ${LOST_AFTER} times in a row`);
@@ -298,7 +298,7 @@ export class CustomStore implements Store {
   // Another attempt is safe until the caller learns of the failure. A later write would undo what the caller has written
   // since.
   async #repeat<T>(
-    run: (engine: StoreEngine) => Maybe<T>,
+    run: (engine: StoreEngine) => Awaitable<T>,
     isPending: () => boolean,
     first?: Promise<T>,
   ): Promise<T> {
@@ -354,7 +354,7 @@ export class CustomStore implements Store {
     if (++this.#failures >= LOST_AFTER) this.#retryAt = systemClock.now() + RETRY_MS;
   }
 
-  #open(): Maybe<StoreEngine> {
+  #open(): Awaitable<StoreEngine> {
     if (this.#connecting) return this.#connecting;
     const engine = this.#connect();
     if (!(engine instanceof Promise)) return this.#engine = engine;
@@ -365,15 +365,15 @@ export class CustomStore implements Store {
   }
 
   // One listener serves all topics. Notifications get lost, so all topics are read at an interval too.
-  #listen(): Maybe<void> {
+  #listen(): Awaitable<void> {
     return this.#listening ??= this.#startListening();
   }
 
-  #startListening(): Maybe<void> {
+  #startListening(): Awaitable<void> {
     const ring = (log: string) => {
       for (const subscription of this.#subscriptions.get(log) ?? []) subscription.pull();
     };
-    let started: Maybe<(() => void) | undefined>;
+    let started: Awaitable<(() => void) | undefined>;
     const listening = this.#run("listen", (engine) => started = engine.listen?.(ring));
     if (!(listening instanceof Promise)) return this.#setListening(listening);
     return listening.then((stop) => this.#setListening(stop), (error) => {
@@ -425,7 +425,7 @@ export class CustomStore implements Store {
   }
 }
 
-function then<T, U>(value: Maybe<T>, next: (value: T) => Maybe<U>): Maybe<U> {
+function then<T, U>(value: Awaitable<T>, next: (value: T) => Awaitable<U>): Awaitable<U> {
   return value instanceof Promise ? value.then(next) : next(value);
 }
 

@@ -19,10 +19,10 @@ export { customStore, type StoreOptions } from "./custom_store.ts";
 export { memoryStore, type MemoryStoreOptions } from "./memory_store.ts";
 export type {
   AppendOptions,
+  Awaitable,
   DeleteOptions,
   LogEntry,
   LogPage,
-  Maybe,
   ReadOptions,
   SetOptions,
   Store,

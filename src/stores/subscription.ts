@@ -3,11 +3,11 @@
  *
  * @module
  */
-import type { LogPage, Maybe, SubscribeOptions, TopicListener } from "../core/store.ts";
+import type { Awaitable, LogPage, SubscribeOptions, TopicListener } from "../core/store.ts";
 
 /** One subscription to a topic. It knows the last entry that its listener got. */
 export class Subscription {
-  readonly #read: (after: number) => Maybe<LogPage>;
+  readonly #read: (after: number) => Awaitable<LogPage>;
   readonly #listener: TopicListener;
   readonly #onGap?: (last: number) => void;
   #last = 0;
@@ -18,7 +18,7 @@ export class Subscription {
   #isRung = false;
 
   /** Creates a subscription that has not started. */
-  constructor(read: (after: number) => Maybe<LogPage>, listener: TopicListener, { onGap }: SubscribeOptions) {
+  constructor(read: (after: number) => Awaitable<LogPage>, listener: TopicListener, { onGap }: SubscribeOptions) {
     this.#read = read;
     this.#listener = listener;
     this.#onGap = onGap;

@@ -24,9 +24,7 @@ export { connect, type Connection, type ConnectOptions } from "./connect.ts";
 export { type FakeClock, fakeClock } from "./fake_clock.ts";
 export { type FakeContext, fakeContext, type FakeContextOptions } from "./fake_context.ts";
 export { replay, type Replayable, type Replayed } from "./replay.ts";
-export { listStoreCases, type StoreCase, testStore, type TestStoreOptions } from "./test_store.ts";
 export type { TestServer, Transport, TransportFacts } from "./transports.ts";
 export type { Subscription } from "./subscription.ts";
 // Types in the signatures above that the main entry lacks.
-export type { Maybe, Store, StoreEngine } from "../core/store.ts";
 export type { Id, Params } from "../protocol/jsonrpc.ts";

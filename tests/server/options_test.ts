@@ -21,7 +21,8 @@ import { media, resourceLink } from "../../src/library.ts";
 import { limits } from "../../src/limits/limits.ts";
 import { createServer as createModernServer } from "../../src/modern.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
-import { connect, fakeContext, replay, testStore } from "../../src/testing/testing.ts";
+import { connect, fakeContext, replay } from "../../src/testing/testing.ts";
+import { testStore } from "../../src/testing/stores.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
@@ -274,7 +275,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     params: {},
   }]],
   "./testing replay": [[(options) => replay({ run: text }, {}, options), { answers: {}, services: {} }]],
-  "./testing testStore": [[(options) => testStore(() => memoryStore(), options), { test: text }]],
+  "./testing/stores testStore": [[(options) => testStore(() => memoryStore(), options), { test: text }]],
 };
 
 /** Exported functions without an object of options, and what they take instead. */
@@ -290,7 +291,7 @@ const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   "./websocket attachSocket": "a server, a socket and a principal",
   "./worker expose": "a handler",
   "./testing fakeClock": "a date",
-  "./testing listStoreCases": "a function that makes stores",
+  "./testing/stores listStoreCases": "a function that makes stores",
 };
 
 Deno.test("every exported function is in the table of factories, or takes no options", async () => {

@@ -1,7 +1,8 @@
 // The store in memory keeps the contract, answers synchronously, and is limited.
 import { assertEquals, assertThrows } from "@std/assert";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
-import { fakeClock, testStore } from "../../src/testing/testing.ts";
+import { testStore } from "../../src/testing/stores.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
 
 const shared = memoryStore();
 testStore(() => shared, { test: (name, run) => Deno.test(`memory ${name}`, run) });

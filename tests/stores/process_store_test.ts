@@ -1,5 +1,5 @@
 // A store in another process keeps the contract: also if commands are slow, repeated or lost.
-import { testStore } from "../../src/testing/testing.ts";
+import { testStore } from "../../src/testing/stores.ts";
 import type { Store } from "../../src/stores/stores.ts";
 import { type Faults, startStore, type StoreProcess } from "../support/store_client.ts";
 

@@ -1,12 +1,23 @@
 /**
  * The contract of a store as tests.
  *
+ * ```ts ignore
+ * import { memoryStore } from "@x/mcp/stores";
+ * import { testStore } from "@x/mcp/testing/stores";
+ *
+ * const store = memoryStore();
+ * testStore(() => store, { test: Deno.test });
+ * ```
+ *
  * @module
  */
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { Maybe, Store, StoreEngine } from "../core/store.ts";
+import type { Awaitable, Store, StoreEngine } from "../core/store.ts";
 import { customStore, type StoreOptions } from "../stores/custom_store.ts";
+
+// Types in the signatures below that `@x/mcp/stores` also exports.
+export type { Awaitable, Store } from "../core/store.ts";
 
 /** A test of the contract. */
 export interface StoreCase {
@@ -31,20 +42,20 @@ const OPTIONS: KnownOptions<keyof TestStoreOptions> = { names: { test: "function
  *
  * ```ts ignore
  * import { memoryStore } from "@x/mcp/stores";
- * import { testStore } from "@x/mcp/testing";
+ * import { testStore } from "@x/mcp/testing/stores";
  *
  * const store = memoryStore();
  * testStore(() => store, { test: Deno.test });
  * ```
  */
-export function testStore(make: () => Maybe<Store>, options: TestStoreOptions): void {
+export function testStore(make: () => Awaitable<Store>, options: TestStoreOptions): void {
   checkOptions("test a store", options, OPTIONS);
   const { test } = options;
   for (const { name, run } of listStoreCases(make)) test(`store: ${name}`, run);
 }
 
 /** Lists the tests of {@linkcode testStore}, for test runners with another way to register one. */
-export function listStoreCases(make: () => Maybe<Store>): readonly StoreCase[] {
+export function listStoreCases(make: () => Awaitable<Store>): readonly StoreCase[] {
   return CASES.map(([name, check]) => ({
     name,
     async run() {
@@ -73,10 +84,10 @@ interface Faults {
 /** Makes stores with faults. */
 class Bench {
   readonly key: string = crypto.randomUUID();
-  readonly #make: () => Maybe<Store>;
+  readonly #make: () => Awaitable<Store>;
   readonly #stores: Store[] = [];
 
-  constructor(make: () => Maybe<Store>) {
+  constructor(make: () => Awaitable<Store>) {
     this.#make = make;
   }
 
@@ -95,7 +106,7 @@ class Bench {
 type Command = "get" | "set" | "delete" | "append" | "read" | "trim";
 
 function toFaulty(engine: StoreEngine, faults: Faults): StoreEngine {
-  async function run<T>(command: () => Maybe<T>): Promise<T> {
+  async function run<T>(command: () => Awaitable<T>): Promise<T> {
     if (faults.stalls) return await new Promise<never>(() => {});
     if (faults.repeats) await command();
     const result = await command();
@@ -409,7 +420,7 @@ function wait(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-async function until(condition: () => Maybe<boolean>): Promise<void> {
+async function until(condition: () => Awaitable<boolean>): Promise<void> {
   const end = performance.now() + 10_000;
   while (!await condition()) {
     if (performance.now() > end) throw new Error("The store did not do what was expected within 10 seconds");

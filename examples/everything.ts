@@ -266,7 +266,7 @@ const askers: readonly Handler[] = [
     scopes,
     name: "test_missing_capability",
     description: "Needs a client with a model",
-    needs: ["sampling"],
+    requires: ["sampling"],
     run: async (_, ctx) => {
       await ctx.sample("needed", toQuestion("Are you there?"));
       return "The client has a model.";

@@ -128,7 +128,7 @@ export const remove = tool({
   name: "remove",
   description: "Removes a note, if the user agrees",
   input: z.object({ title: z.string() }),
-  needs: ["elicitation"],
+  requires: ["elicitation"],
   services: { mine },
   run: async ({ title }, ctx) => {
     if (ctx.services.mine.read(title) === undefined) throw new ToolError("There is no such note.");

@@ -133,7 +133,7 @@ export type {
   Credentials,
   PathFacts,
 } from "./core/auth.ts";
-export type { DescribeError, PublishedSchema, PublishedTool, PublishSchema } from "./core/visibility/feature_parts.ts";
+export type { MapError, PublishedSchema, PublishedTool, PublishSchema } from "./core/visibility/feature_parts.ts";
 export type { Encoder, Guards, InputGuard, OutputGuard } from "./core/visibility/guards.ts";
 export type { LogFilter, LogReceiver, ServerLog, ServerLogMethod, ServerLogOptions } from "./core/call/log.ts";
 export type { Admit, AdmitFacts } from "./core/admission.ts";
@@ -163,8 +163,8 @@ export type {
 } from "./core/call/observer.ts";
 export { consoleObserver } from "./core/call/combined_observer.ts";
 export type { Store } from "./core/store.ts";
-export { isQuestion, type Need } from "./core/call/question.ts";
-export { type Middleware, only } from "./core/call/middleware.ts";
+export { isQuestion, type Requirement } from "./core/call/question.ts";
+export { type Middleware, onlyMethods } from "./core/call/middleware.ts";
 export type { Handler } from "./core/visibility/feature.ts";
 export type { LimitOptions, Limits } from "./core/capacity/limits.ts";
 

@@ -15,11 +15,16 @@
  * @module
  */
 export { apiKey, type ApiKeyCaller, type ApiKeyOptions, type FindApiKey, type KeyOwner } from "./api_key.ts";
-export { basic, type BasicOptions, type BasicUser, type VerifyUser } from "./basic.ts";
-export { custom, type CustomOptions } from "./custom.ts";
+export { basicAuth, type BasicAuthOptions, type BasicUser, type VerifyUser } from "./basic.ts";
+export { customAuth, type CustomAuthOptions } from "./custom.ts";
 export { type CallerFacts, requirePrincipal } from "./principal.ts";
-export { type UserLinkOptions, type UserLinks, userLinks, type UserLinksOptions } from "./user_links.ts";
-export { refuse, type RefuseOptions } from "../core/auth.ts";
+export {
+  type ElicitationLinkOptions,
+  type ElicitationLinks,
+  elicitationLinks,
+  type ElicitationLinksOptions,
+} from "./elicitation_links.ts";
+export { refuseRequest, type RefuseRequestOptions } from "../core/auth.ts";
 export type {
   Authenticate,
   Authentication,

@@ -29,8 +29,8 @@ export type VerifyUser = (
   facts: AuthFacts,
 ) => CallerFacts | undefined | Promise<CallerFacts | undefined>;
 
-/** Options of {@linkcode basic}. Only `users` is required. */
-export interface BasicOptions {
+/** Options of {@linkcode basicAuth}. Only `users` is required. */
+export interface BasicAuthOptions {
   /**
    * The password of each user by the user's name, or a function that verifies both. An undefined password, such as a
    * variable that is not set, is an error. A user with nothing but a password has no scopes.
@@ -40,7 +40,7 @@ export interface BasicOptions {
   readonly realm?: string;
 }
 
-const OPTIONS: KnownOptions<keyof BasicOptions> = {
+const OPTIONS: KnownOptions<keyof BasicAuthOptions> = {
   names: { users: true, realm: true },
   hints: { passwords: "users", verify: "users" },
 };
@@ -50,17 +50,17 @@ const OPTIONS: KnownOptions<keyof BasicOptions> = {
  *
  * ```ts
  * import { createServer } from "@x/mcp";
- * import { basic } from "@x/mcp/auth";
+ * import { basicAuth } from "@x/mcp/auth";
  *
- * const auth = basic({ users: { ada: "correct horse battery staple" } });
+ * const auth = basicAuth({ users: { ada: "correct horse battery staple" } });
  *
  * export default createServer({ name: "notes", version: "1.0.0", auth });
  * ```
  *
  * @throws {TypeError} if a name contains a colon, a password is empty, or an option is unknown.
  */
-export function basic(options: BasicOptions): Authentication {
-  checkOptions("use basic()", options, OPTIONS);
+export function basicAuth(options: BasicAuthOptions): Authentication {
+  checkOptions("use basicAuth()", options, OPTIONS);
   const { users, realm = "mcp" } = options;
   checkSecrets(users, 'Cannot use the passwords: users is not an object such as { ada: "…" } or a function');
   const challenge: Challenge = { scheme: "Basic", params: { realm, charset: "UTF-8" } };

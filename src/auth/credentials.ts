@@ -4,7 +4,7 @@
  * @module
  */
 import { isPromiseLike } from "../protocol/promises.ts";
-import { type AuthRefusal, type Challenge, isRefusal, refuse } from "../core/auth.ts";
+import { type AuthRefusal, type Challenge, isRefusal, refuseRequest } from "../core/auth.ts";
 import type { Principal } from "../core/call/context.ts";
 
 /** Places where one request may carry a credential. */
@@ -36,7 +36,7 @@ export function readCredential(request: Request, places: Places, challenge: Chal
   const found = given === null ? [] : [given];
   if (cookie !== undefined) found.push(...readCookies(headers.get("cookie") ?? "", cookie));
   if (query !== undefined) found.push(...new URL(request.url).searchParams.getAll(query));
-  if (!found.length) return { refusal: refuse(401, { challenge, reason: "it has no credentials" }) };
+  if (!found.length) return { refusal: refuseRequest(401, { challenge, reason: "it has no credentials" }) };
   if (found.length > 1) return { refusal: toTwo(challenge) };
   return given === null ? readOne(found[0], challenge) : readHeader(given, scheme, challenge);
 }
@@ -51,11 +51,14 @@ function readOne(credential: string | undefined, challenge: Challenge, given?: s
   }
   // A runtime joins equal headers by a comma, which no credential contains.
   if (given?.includes(",")) return { refusal: toTwo(challenge) };
-  return { refusal: refuse(401, { challenge: toError(challenge, "invalid_token"), reason: MALFORMED }) };
+  return { refusal: refuseRequest(401, { challenge: toError(challenge, "invalid_token"), reason: MALFORMED }) };
 }
 
 function toTwo(challenge: Challenge): AuthRefusal {
-  return refuse(400, { challenge: toError(challenge, "invalid_request"), reason: "it has more than one credential" });
+  return refuseRequest(400, {
+    challenge: toError(challenge, "invalid_request"),
+    reason: "it has more than one credential",
+  });
 }
 
 function toError({ scheme, params }: Challenge, error: string): Challenge {
@@ -84,7 +87,10 @@ export function toCaller<T extends object>(
 
 /** Creates the refusal of a credential that is not known. */
 export function toUnknown(challenge: Challenge): AuthRefusal {
-  return refuse(401, { challenge: toError(challenge, "invalid_token"), reason: "the credentials are not known" });
+  return refuseRequest(401, {
+    challenge: toError(challenge, "invalid_token"),
+    reason: "the credentials are not known",
+  });
 }
 
 // Nearly all clients write the scheme as the standard does.

@@ -6,8 +6,8 @@
 import type { Authenticate, Authentication, Credentials } from "../core/auth.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 
-/** Options of {@linkcode custom}. */
-export interface CustomOptions extends Credentials {
+/** Options of {@linkcode customAuth}. */
+export interface CustomAuthOptions extends Credentials {
   /**
    * Challenge for callers without valid credentials. A function returns the challenge for one concrete path. Defaults
    * to the scheme `Bearer`.
@@ -15,7 +15,7 @@ export interface CustomOptions extends Credentials {
   readonly challenge?: Authentication["challenge"];
 }
 
-const OPTIONS: KnownOptions<keyof CustomOptions> = {
+const OPTIONS: KnownOptions<keyof CustomAuthOptions> = {
   names: { challenge: true, headers: "texts", cookies: "texts", query: "texts" },
   hints: { header: "headers", cookie: "cookies" },
 };
@@ -25,10 +25,10 @@ const OPTIONS: KnownOptions<keyof CustomOptions> = {
  *
  * ```ts
  * import { createServer } from "@x/mcp";
- * import { custom } from "@x/mcp/auth";
+ * import { customAuth } from "@x/mcp/auth";
  *
  * const sessions = new Map([["8c1f0a", "ada"]]);
- * const auth = custom((request) => {
+ * const auth = customAuth((request) => {
  *   const user = sessions.get(/(?:^|; )sid=(\w+)/.exec(request.headers.get("cookie") ?? "")?.[1] ?? "");
  *   return user === undefined ? undefined : { id: `site:${user}` };
  * }, { cookies: ["sid"] });
@@ -38,9 +38,11 @@ const OPTIONS: KnownOptions<keyof CustomOptions> = {
  *
  * @throws {TypeError} if an option is unknown. Handlers could see credentials that it should have named.
  */
-export function custom(verify: Authenticate, options: CustomOptions = {}): Authentication {
-  checkOptions("use custom()", options, OPTIONS);
-  if (typeof verify !== "function") throw new TypeError("Cannot use custom(): its first parameter is not a function");
+export function customAuth(verify: Authenticate, options: CustomAuthOptions = {}): Authentication {
+  checkOptions("use customAuth()", options, OPTIONS);
+  if (typeof verify !== "function") {
+    throw new TypeError("Cannot use customAuth(): its first parameter is not a function");
+  }
   const { challenge, headers, cookies, query } = options;
   return { authenticate: verify, credentials: { headers, cookies, query }, challenge };
 }

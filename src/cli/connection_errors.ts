@@ -14,7 +14,7 @@ export interface ConnectionProblem {
 /** Explains why a connection failed. The runtimes have no common error codes, and some give only a cause. */
 export function explainConnectionError(error: unknown, url: string): ConnectionProblem {
   const { host, hostname, port, protocol } = new URL(url);
-  const text = describeError(error);
+  const text = mapError(error);
   const explain = (state: string, remedy: string) => ({ state, remedy });
   if (/dns error|ENOTFOUND|EAI_AGAIN|getaddrinfo|lookup address/i.test(text)) {
     return explain(`the name ${hostname} has no address`, "check its spelling, and that this machine is online");
@@ -51,12 +51,12 @@ export function explainConnectionError(error: unknown, url: string): ConnectionP
 }
 
 /** The messages of an error and its causes, without what the runtimes add to them. */
-function describeError(error: unknown): string {
+function mapError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = "code" in error && typeof error.code === "string" ? error.code : undefined;
   const message = NOISE.reduce((text, noise) => text.replace(noise, ""), error.message);
   const coded = code === undefined || message.includes(code) ? message : `${message} (${code})`;
-  const cause = error.cause === undefined ? "" : describeError(error.cause);
+  const cause = error.cause === undefined ? "" : mapError(error.cause);
   return [coded, cause].filter(Boolean).join(": ");
 }
 

@@ -190,11 +190,11 @@ export default createServer({ name: ${JSON.stringify(name)}, version: "0.1.0", h
 
 function toTestSource(server: string, testing: string): string {
   const isDeno = platform.runtime === "deno";
-  return `${isDeno ? "" : 'import { test } from "bun:test";\n'}import { connect } from ${JSON.stringify(testing)};
+  return `${isDeno ? "" : 'import { test } from "bun:test";\n'}import { connectTest } from ${JSON.stringify(testing)};
 import server from "./${server}";
 
 ${isDeno ? "Deno.test" : "test"}("greet says hello", async () => {
-  await using client = await connect(server);
+  await using client = await connectTest(server);
   const { content } = await client.callTool("greet", { name: "Ada" });
   const expected = [{ type: "text", text: "Hello, Ada!" }];
   if (JSON.stringify(content) !== JSON.stringify(expected)) throw new Error(JSON.stringify(content));

@@ -64,7 +64,7 @@ export default createServer({ name: ${JSON.stringify(name)}, version: "0.1.0", a
 /** Returns the source of the test. */
 export function toProtectedTest({ testing, isDeno }: { readonly testing: string; readonly isDeno: boolean }): string {
   const test = isDeno ? "Deno.test" : "test";
-  return `${isDeno ? "" : 'import { test } from "bun:test";\n'}import { connect } from ${JSON.stringify(testing)};
+  return `${isDeno ? "" : 'import { test } from "bun:test";\n'}import { connectTest } from ${JSON.stringify(testing)};
 import server from "./server.ts";
 
 const ada = { id: "ada", scopes: ["notes:read", "notes:write"] };
@@ -72,7 +72,7 @@ const eve = { id: "eve", scopes: ["notes:read"] };
 
 /** Calls a tool as a user, and returns its text or its error. */
 async function call(principal: { id: string; scopes: string[] }, name: string, args = {}) {
-  await using client = await connect(server, { principal });
+  await using client = await connectTest(server, { principal });
   try {
     const { content: [block] } = await client.callTool(name, args);
     return block.type === "text" ? block.text : block.type;

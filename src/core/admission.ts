@@ -26,7 +26,7 @@ export interface AdmitFacts {
 }
 
 /**
- * Decides whether a request may enter: `true`, or a refusal made by `refuse()`. An error that it throws refuses the
+ * Decides whether a request may enter: `true`, or a refusal made by `refuseRequest()`. An error that it throws refuses the
  * request too.
  */
 export type Admit = (facts: AdmitFacts) => true | AuthRefusal | Promise<true | AuthRefusal>;
@@ -50,7 +50,9 @@ export async function admit(core: Core, decide: Admit, { method, link, client, o
   }
   if (decided === true) return;
   if (!isRefusal(decided)) {
-    throw core.report(new TypeError("Cannot admit a request: admit returned neither true nor refuse()"), { method });
+    throw core.report(new TypeError("Cannot admit a request: admit returned neither true nor refuseRequest()"), {
+      method,
+    });
   }
   if (observed) observed.reason = "admission";
   const { status, reason = "the request is not admitted", challenges = [], retryAfterMs } = decided;

@@ -60,7 +60,7 @@ export interface Authentication {
 }
 
 /**
- * Authenticates the caller of a request: returns its principal, or a refusal made by `refuse()`. `undefined` refuses the
+ * Authenticates the caller of a request: returns its principal, or a refusal made by `refuseRequest()`. `undefined` refuses the
  * request with status 401. An error that it throws becomes status 500 without details.
  *
  * While a stream of a caller without `expiresAt` is open, it is asked again once per minute, with a copy of the request
@@ -138,7 +138,7 @@ export interface AuthRoute {
   readonly fetch: (request: Request, facts: PathFacts) => Response | Promise<Response>;
 }
 
-/** The refusal of a request, made by `refuse()`. */
+/** The refusal of a request, made by `refuseRequest()`. */
 export interface AuthRefusal {
   /** HTTP status. */
   readonly status: 400 | 401 | 403 | 429 | 503;
@@ -154,8 +154,8 @@ export interface AuthRefusal {
   readonly [REFUSAL]: true;
 }
 
-/** Options of {@linkcode refuse}. */
-export interface RefuseOptions {
+/** Options of {@linkcode refuseRequest}. */
+export interface RefuseRequestOptions {
   /** Challenges for the client. Defaults to the challenge of the authentication for status 401, and else to none. */
   readonly challenge?: Challenge | readonly Challenge[];
   /** Reason for people, after "Cannot serve the request: ". The client reads it, so it must not contain credentials. */
@@ -171,13 +171,13 @@ export const EXPIRED = "the credentials have expired";
 
 const REFUSAL: unique symbol = Symbol.for("mcp.refusal");
 
-const REFUSE: KnownOptions<keyof RefuseOptions> = {
+const REFUSE: KnownOptions<keyof RefuseRequestOptions> = {
   names: { challenge: true, reason: true, cause: true, retryAfterMs: true },
   hints: { message: "reason", challenges: "challenge" },
 };
 
 /** Creates the refusal of a request, for `authenticate` to return. */
-export function refuse(status: AuthRefusal["status"], options: RefuseOptions = {}): AuthRefusal {
+export function refuseRequest(status: AuthRefusal["status"], options: RefuseRequestOptions = {}): AuthRefusal {
   checkOptions("refuse a request", options, REFUSE);
   const { challenge, reason, cause, retryAfterMs } = options;
   const challenges = challenge && [challenge].flat();

@@ -10,7 +10,7 @@ import type { Context, ProgressOptions } from "./call/context.ts";
 import type { CancelReason } from "./call/observer.ts";
 import type { HandlerExtensions } from "./visibility/feature.ts";
 import { INTERNALS } from "./call/internals.ts";
-import { type Need, readNeeds } from "./call/question.ts";
+import { readRequirements, type Requirement } from "./call/question.ts";
 
 /** Additions of an extension to one handler: an entry of `extensions` of a tool, a resource or a prompt. */
 export interface Attribute {
@@ -47,7 +47,7 @@ export interface AttributeInternals {
 export interface ExtensibleHandler {
   /** Kind and name of the handler. */
   readonly place: string;
-  readonly needs?: readonly string[];
+  readonly requires?: readonly string[];
   readonly _meta?: Meta;
 }
 
@@ -179,7 +179,7 @@ export interface RedirectedQuestion {
 
 /** Requirements of a handler on its client, and its additions to the list. */
 export interface Extended {
-  readonly needs?: readonly string[];
+  readonly requires?: readonly string[];
   readonly _meta?: Meta;
   readonly extensions?: HandlerExtensions;
 }
@@ -191,14 +191,14 @@ export interface Extended {
  */
 export function readExtensions(
   options: {
-    readonly needs?: readonly Need[];
+    readonly requires?: readonly Requirement[];
     readonly _meta?: Meta;
     readonly extensions?: readonly Attribute[];
   },
   place: string,
 ): Extended {
-  const { needs, _meta, extensions } = options;
-  const own = { needs: readNeeds(needs, place), _meta };
+  const { requires, _meta, extensions } = options;
+  const own = { requires: readRequirements(requires, place), _meta };
   if (extensions === undefined || Array.isArray(extensions) && !extensions.length) return own;
   const combine = Array.isArray(extensions) ? extensions[0]?.[INTERNALS]?.combine : undefined;
   if (!combine) throw new TypeError(`Cannot make ${place}: ${NO_ATTRIBUTE}`);

@@ -51,7 +51,7 @@ export async function readInner(
   const read = async () => {
     const runner = await method.find(call);
     if (runner.scopes) requireScopes(core, call, runner.scopes);
-    if (runner.needs) requireCapabilities(client.capabilities, runner.needs, "read the resource");
+    if (runner.requires) requireCapabilities(client.capabilities, runner.requires, "read the resource");
     // Otherwise a tool that reads what its client names would be a way around the rate of a resource.
     runner.check?.(call);
     const result = runner.extensions?.run

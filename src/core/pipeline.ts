@@ -121,7 +121,7 @@ export class Pipeline {
   #check(dialect: Dialect, found: Found): Reply | Promise<Reply> {
     const { call, method, runner } = found;
     if (runner.scopes) requireScopes(this.#engine.core, call, runner.scopes);
-    if (runner.needs) requireCapabilities(call.client.capabilities, runner.needs, "run the call");
+    if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
     runner.check?.(call);
     const restoring = method.asks ? call.restore() : undefined;
     return restoring ? restoring.then(() => this.#schedule(dialect, found)) : this.#schedule(dialect, found);

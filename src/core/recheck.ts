@@ -18,9 +18,9 @@ export async function recheck(call: Call, core: Core, registry: Registry): Promi
   const method = registry.methods.get(call.method);
   if (!method) throw toUnknownMethod(call.method);
   // As in the first lookup, `allow` cannot ask the client.
-  const { scopes, needs } = await call.withoutQuestions(() => find(call, method, core));
+  const { scopes, requires } = await call.withoutQuestions(() => find(call, method, core));
   if (scopes) requireScopes(core, call, scopes);
-  if (needs) requireCapabilities(call.client.capabilities, needs, "run the call");
+  if (requires) requireCapabilities(call.client.capabilities, requires, "run the call");
 }
 
 // An `allow` that never settles must not hold a slot forever.

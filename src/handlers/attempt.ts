@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { DescribeError, FeatureParts } from "../core/visibility/feature_parts.ts";
+import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import { INTERNAL_ERROR, isMcpError, isToolError, McpError, type ToolError } from "../protocol/errors.ts";
 import { isStrayPromise } from "../protocol/promises.ts";
 import type { Call } from "../core/call/call.ts";
@@ -15,12 +15,12 @@ export interface Attempt {
   /** Name or URI for `observer.fault`. */
   readonly subject: string;
   /** Describes unexpected errors of this handler. */
-  readonly describeError?: DescribeError;
+  readonly mapError?: MapError;
 }
 
 /**
  * Runs a function of the server's author. An `McpError` reaches the client unchanged, and a `ToolError` with its text.
- * For any other error the client gets an id, unless `describeError` has better words, and `observer.fault` gets the
+ * For any other error the client gets an id, unless `mapError` has better words, and `observer.fault` gets the
  * error.
  */
 export async function attempt<T>(attempted: Attempt, run: () => T | Promise<T>): Promise<T> {
@@ -38,8 +38,8 @@ export async function attempt<T>(attempted: Attempt, run: () => T | Promise<T>):
 }
 
 /** Returns what the handler says of an unexpected error, or else what the server says. */
-export function describe({ core, call, describeError }: Omit<Attempt, "subject">, error: unknown): unknown {
-  for (const describe of [describeError, core.describeError]) {
+export function describe({ core, call, mapError }: Omit<Attempt, "subject">, error: unknown): unknown {
+  for (const describe of [mapError, core.mapError]) {
     const words: unknown = describe?.(error, call);
     if (words !== undefined && words !== null && !isStrayPromise(words)) return words;
   }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { DescribeError, FeatureParts } from "../core/visibility/feature_parts.ts";
+import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call/call.ts";
 import type { HandlerExtensions } from "../core/visibility/feature.ts";
@@ -15,9 +15,9 @@ import type { Guarded } from "./filters.ts";
 /** A tool or a prompt for the registry, without its type parameters. Its schemas validate at runtime. */
 export interface Callable extends Entry, Guarded {
   readonly scopes?: readonly string[];
-  readonly needs?: readonly string[];
+  readonly requires?: readonly string[];
   readonly extensions?: HandlerExtensions;
-  readonly describeError?: DescribeError;
+  readonly mapError?: MapError;
   readonly limits?: BoundLimits;
   /** Runs the handler with a validated input, and encodes its value. */
   readonly invoke: (

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/server/utilities/completion
  * @module
  */
-import type { DescribeError, FeatureParts } from "../core/visibility/feature_parts.ts";
+import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call/call.ts";
@@ -63,7 +63,7 @@ interface CompletionOptions {
   readonly limits?: HandlerLimits;
   /** Services of the prompt or template. */
   readonly services?: Binding;
-  readonly describeError?: DescribeError;
+  readonly mapError?: MapError;
   /** Matches a URI of the template. Returns `undefined` for another URI. */
   readonly match?: (uri: string) => unknown;
 }
@@ -132,13 +132,13 @@ async function answer(definition: Definition, call: Call, core: FeatureParts): P
   if (!isObject(context)) throw refuse("context is not an object");
   const others = readArguments(context.arguments ?? {}, "Cannot complete: context");
   const { name, value } = argument;
-  const { complete = {}, place, name: subject, services, describeError } = definition;
+  const { complete = {}, place, name: subject, services, mapError } = definition;
   const completer = Object.hasOwn(complete, name) ? complete[name] : undefined;
   if (!completer) return { completion: { values: [], total: 0, hasMore: false } };
   const run = async (call: Call, ctx: Context<never> = call) => ({
     completion: toCompletion(await completer(value, others, ctx), `${quote(name)} of ${place}`),
   });
-  return await attempt({ core, call, subject, describeError }, () => (services?.inject(run) ?? run)(call));
+  return await attempt({ core, call, subject, mapError }, () => (services?.inject(run) ?? run)(call));
 }
 
 // A client may refer to a template by its text, or by a URI that it matches.

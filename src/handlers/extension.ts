@@ -444,7 +444,7 @@ async function takeNotification(
 /** What attributes that wrap calls need. Most wrap none. */
 const wrappingRoom = new Room(() => import("./extension_call.ts"));
 
-function combine(all: readonly Attribute[], { place, needs = [], _meta }: ExtensibleHandler): HandlerExtensions {
+function combine(all: readonly Attribute[], { place, requires = [], _meta }: ExtensibleHandler): HandlerExtensions {
   const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
   const attributes = all.map((attribute) => attribute?.[INTERNALS]);
   if (attributes.some((internals) => !internals?.combine)) throw refuse(NO_ATTRIBUTE);
@@ -464,7 +464,7 @@ function combine(all: readonly Attribute[], { place, needs = [], _meta }: Extens
   });
   return {
     _meta: owners.size ? { ...meta, ..._meta } : _meta,
-    needs: [...needs, ...attributes.flatMap(({ id, options }) => options.required ? [`extensions.${id}`] : [])],
+    requires: [...requires, ...attributes.flatMap(({ id, options }) => options.required ? [`extensions.${id}`] : [])],
     verify: (handlers, name) => verify(attributes, handlers, name),
     run: wrapping.length
       ? (call, runner, executor) =>

@@ -14,11 +14,11 @@ export const HANDLER = {
   use: "functions",
   services: true,
   guards: GUARDS,
-  describeError: "function",
+  mapError: "function",
   tags: "texts",
   allow: "function",
   scopes: true,
-  needs: "list",
+  requires: "list",
   extensions: true,
   limits: true,
 } as const satisfies Readonly<Record<string, OptionRule>>;
@@ -40,4 +40,6 @@ export const HANDLER_HINTS = {
   permissions: "scopes",
   roles: "scopes",
   timeoutMs: "limits",
+  needs: "requires",
+  describeError: "mapError",
 } as const;

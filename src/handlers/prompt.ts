@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/server/prompts
  * @module
  */
-import type { DescribeError, FeatureParts } from "../core/visibility/feature_parts.ts";
+import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Content, Icon, Meta, PromptMessage } from "../protocol/types.ts";
@@ -30,7 +30,7 @@ import {
 } from "../core/visibility/feature.ts";
 import type { Filter, Guards } from "../core/visibility/guards.ts";
 import { withInternals } from "../core/call/internals.ts";
-import type { Need } from "../core/call/question.ts";
+import type { Requirement } from "../core/call/question.ts";
 import { createList } from "../core/visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
 import { attempt } from "./attempt.ts";
@@ -105,8 +105,8 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly services?: S;
   /** Guards of the arguments and of the value that `run` returns. Those of the server are around them. */
   readonly guards?: Guards<Infer<I>, PromptReturn, SharedServiceValues<S>, ServiceValues<S>>;
-  /** Describes an unexpected error of this prompt. Defaults to the server's `describeError`, also for `undefined`. */
-  readonly describeError?: DescribeError;
+  /** Describes an unexpected error of this prompt. Defaults to the server's `mapError`, also for `undefined`. */
+  readonly mapError?: MapError;
   /** Labels for `server.handlers.disable({ tag: "admin" })` and such. Clients do not see them. */
   readonly tags?: readonly string[];
   /**
@@ -125,7 +125,7 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
    *
    * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
    */
-  readonly needs?: readonly Need[];
+  readonly requires?: readonly Requirement[];
   /** Additions of extensions, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
   readonly extensions?: readonly Attribute[];
   /** Limits of the prompt. Its completers count apart, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
@@ -193,8 +193,8 @@ export function prompt<const I extends Schema = Schema, S extends Services = NoS
   const { allow } = definition;
   const names = definition.inputs.map((argument) => argument.name);
   const { scopes, extensions } = definition;
-  const { describeError, limits } = options;
-  const completed = { place, names, complete, allow, scopes, services, describeError, limits };
+  const { mapError, limits } = options;
+  const completed = { place, names, complete, allow, scopes, services, mapError, limits };
   const also = [completion({ type: "ref/prompt", name, ...completed })];
   const remake: Remake = (change) => prompt(change(options));
   const internals = { feature: prompts, key: name, definition, also, services, scopes, extensions, remake };
@@ -221,7 +221,7 @@ function define<I extends Schema, S extends Services>(
   services: Binding | undefined,
 ): Definition {
   const { name, title, description, icons, allow, use = [], run } = options;
-  const { needs, _meta, extensions } = readExtensions(options, place);
+  const { requires, _meta, extensions } = readExtensions(options, place);
   const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
   const inputs = input ? toArguments(toTester(options.input, input), place) : [];
   const invoke = async (
@@ -240,11 +240,11 @@ function define<I extends Schema, S extends Services>(
     allow: bindAllow(allow, services),
     guards: options.guards,
     services,
-    describeError: options.describeError,
+    mapError: options.mapError,
     input,
     inputs,
     scopes: readScopes(options.scopes, place),
-    needs,
+    requires,
     extensions,
     limits: bindLimits(options.limits, { place, kind: "prompt", key: name }),
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
@@ -260,9 +260,9 @@ const prompts: Feature = {
     // The keys are unknown, because a client may send any value as a name.
     const byName = new Map<unknown, Found>(
       definitions.map((definition) => {
-        const { key, allow, scopes, needs, extensions } = definition;
+        const { key, allow, scopes, requires, extensions } = definition;
         const run: Runner["run"] = (call) => getPrompt(definition, call, core);
-        const found: Found = { allow, scopes, needs, extensions, run };
+        const found: Found = { allow, scopes, requires, extensions, run };
         return [key, definition.limits?.apply(found, core) ?? found];
       }),
     );
@@ -287,11 +287,11 @@ interface Found extends Runner {
 }
 
 async function getPrompt(definition: Definition, call: Call, core: FeatureParts): Promise<Result> {
-  const { key, input, invoke, guards, describeError } = definition;
+  const { key, input, invoke, guards, mapError } = definition;
   const { arguments: given = {} } = call.params;
   const state = `Cannot get ${quote(key)}`;
   const args = readArguments(given, state);
-  return await attempt({ core, call, subject: key, describeError }, async () => {
+  return await attempt({ core, call, subject: key, mapError }, async () => {
     const checked = input ? await input.validate(args) : { value: {} };
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
     const { value } = checked;

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/server/resources
  * @module
  */
-import type { DescribeError, FeatureParts } from "../core/visibility/feature_parts.ts";
+import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import { McpError, quote } from "../protocol/errors.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
 import type { Infer, Schema } from "../schema/schema.ts";
@@ -18,7 +18,7 @@ import { type Attribute, readExtensions } from "../core/extension.ts";
 import { bindLimits, type HandlerLimits } from "../core/visibility/handler_limits.ts";
 import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
 import { compose, type Middleware } from "../core/call/middleware.ts";
-import type { Need } from "../core/call/question.ts";
+import type { Requirement } from "../core/call/question.ts";
 import { bindAllow, type Handler, type Remake } from "../core/visibility/feature.ts";
 import type { Filter, Guards, HandlerGuards } from "../core/visibility/guards.ts";
 import { withoutUnsafeIcons } from "../core/icons.ts";
@@ -48,8 +48,8 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
   readonly use?: readonly Middleware[];
   /** Services that the functions of this resource use, by name. */
   readonly services?: S;
-  /** Describes an unexpected error of this resource. Defaults to the server's `describeError`, also for `undefined`. */
-  readonly describeError?: DescribeError;
+  /** Describes an unexpected error of this resource. Defaults to the server's `mapError`, also for `undefined`. */
+  readonly mapError?: MapError;
   /** Labels for `server.handlers.disable({ tag: "admin" })` and such. Clients do not see them. */
   readonly tags?: readonly string[];
   /**
@@ -68,7 +68,7 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
    *
    * Defaults to none. Then the read fails only where the handler uses a capability that the client lacks.
    */
-  readonly needs?: readonly Need[];
+  readonly requires?: readonly Requirement[];
   /** Additions of extensions, made by `attribute` of an extension. The first attribute that wraps reads is the outermost. */
   readonly extensions?: readonly Attribute[];
   /** Limits of the resource. Its completers count apart, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
@@ -293,9 +293,9 @@ export function resource<
   const remake: Remake = (change) => resource<U, S, P>(change(options));
   // At runtime, the template has the variables of its type.
   if (!template) return toResource(form, defined, { remake, uri: () => key }) as unknown as ResourceOf<U, S, P>; // As above.
-  const { name, complete, describeError, limits } = form;
+  const { name, complete, mapError, limits } = form;
   const place = `resource ${quote(key)}`;
-  const completed = { place, names, complete, allow, scopes, services, describeError, match, limits };
+  const completed = { place, names, complete, allow, scopes, services, mapError, match, limits };
   const also = [completion({ type: "ref/resource", name: key, ...completed })];
   const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
   return toResource(form, defined, { remake, also, uri }) as unknown as ResourceOf<U, S, P>; // As above.
@@ -375,7 +375,7 @@ function define<Input>(form: Form<Input>): Defined {
   const { allow, use = [], ttlMs, cacheScope = "private", list, read } = form;
   const isTemplate = scheme === undefined && /[{}]/.test(key);
   checkForm(form, key);
-  const { needs, _meta, extensions } = readExtensions(form, `resource ${quote(key)}`);
+  const { requires, _meta, extensions } = readExtensions(form, `resource ${quote(key)}`);
   const template = isTemplate || scheme !== undefined ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
   const services = bindServices(form.services, `resource ${quote(key)}`);
   const listPage = list &&
@@ -408,9 +408,9 @@ function define<Input>(form: Form<Input>): Defined {
     allow: bindAllow(allow, services),
     guards: form.guards,
     services,
-    describeError: form.describeError,
+    mapError: form.mapError,
     scopes: readScopes(form.scopes, `resource ${quote(key)}`),
-    needs,
+    requires,
     extensions,
     limits: bindLimits(form.limits, { place: `resource ${quote(key)}`, kind: "resource", key }),
     ttlMs,

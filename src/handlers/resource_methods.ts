@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/server/resources
  * @module
  */
-import type { DescribeError, FeatureParts } from "../core/visibility/feature_parts.ts";
+import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { ResourceLink } from "../protocol/types.ts";
@@ -62,9 +62,9 @@ export interface Definition extends Entry {
   ) => Result | Promise<Result>;
   readonly guards?: HandlerGuards;
   readonly services?: Binding;
-  readonly describeError?: DescribeError;
+  readonly mapError?: MapError;
   readonly scopes?: readonly string[];
-  readonly needs?: readonly string[];
+  readonly requires?: readonly string[];
   /** Functions that are called for the first and the last subscriber of a URI. */
   readonly hooks?: SubscriptionHooks;
   readonly extensions?: HandlerExtensions;
@@ -100,9 +100,9 @@ export const resources: Feature = {
       const { uri } = call.params;
       if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot read the resource: uri is not a string");
       const toRunner = (found: Found): Runner => {
-        const { ttlMs = core.ttlMs, scope, scopes, needs, extensions, limits } = found.definition;
+        const { ttlMs = core.ttlMs, scope, scopes, requires, extensions, limits } = found.definition;
         const cache = { ttlMs, scope };
-        const runner: Runner = { run: (call) => read(found, uri, call), scopes, needs, extensions, cache };
+        const runner: Runner = { run: (call) => read(found, uri, call), scopes, requires, extensions, cache };
         return limits?.apply(runner, core) ?? runner;
       };
       const revealed = revealTo(call, locate(uri), { core, refusal: () => McpError.resourceNotFound(uri) });
@@ -110,8 +110,8 @@ export const resources: Feature = {
     }
 
     async function read({ definition, matched }: Found, uri: string, call: Call): Promise<Result> {
-      const { convert, guards, describeError } = definition;
-      return await attempt({ core, call, subject: uri, describeError }, async () => {
+      const { convert, guards, mapError } = definition;
+      return await attempt({ core, call, subject: uri, mapError }, async () => {
         const value = convert ? await convert(uri, matched) : matched;
         if (guards || core.filters) {
           const next = (value: unknown, filter: Filter) => definition.invoke(call, undefined, uri, value, core, filter);
@@ -160,7 +160,7 @@ function toFound(definition: Definition, matched: unknown): Found {
 // the second part starts with a line break, which no URI contains, and names the next source. After another line break
 // it has that source's own cursor.
 function listResources(fixed: readonly Definition[], all: readonly Definition[], core: FeatureParts): Method {
-  const sources = all.flatMap(({ key, allow, list, describeError }) => list ? { key, allow, list, describeError } : []);
+  const sources = all.flatMap(({ key, allow, list, mapError }) => list ? { key, allow, list, mapError } : []);
   if (!sources.length) return toMethod(createList("resources", fixed, core), { stable: true });
   // These lists may depend on the caller.
   const cursors = new Cursors(core, "resources", true);
@@ -184,14 +184,14 @@ function listResources(fixed: readonly Definition[], all: readonly Definition[],
     if (from < 0) throw cursors.refuse(call);
     let own = rest.length ? rest.join("\n") : undefined;
     let resources = first;
-    for (const { key, allow, list, describeError } of sources.slice(from)) {
+    for (const { key, allow, list, mapError } of sources.slice(from)) {
       if (!await isAllowed(allow, call, core)) continue;
       const toPage = async (own = "") => {
         const nextCursor = await cursors.write(`\n${key}${own}`, call);
         return { resources, nextCursor };
       };
       if (resources.length >= size) return await toPage();
-      const page = await attempt({ core, call, subject: key, describeError }, () => list(call, undefined, own, size));
+      const page = await attempt({ core, call, subject: key, mapError }, () => list(call, undefined, own, size));
       resources = resources.concat(page.resources);
       if (page.nextCursor !== undefined) return await toPage(`\n${page.nextCursor}`);
       own = undefined;

@@ -5,7 +5,7 @@
  * @module
  */
 import { toVariant } from "./variant.ts";
-import type { DescribeError, FeatureParts, PublishedTool, PublishSchema } from "../core/visibility/feature_parts.ts";
+import type { FeatureParts, MapError, PublishedTool, PublishSchema } from "../core/visibility/feature_parts.ts";
 import { INVALID_PARAMS, isMcpError, isResultError, isToolError, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { isStrayPromise } from "../protocol/promises.ts";
@@ -34,7 +34,7 @@ import {
 } from "../core/visibility/feature.ts";
 import type { Filter, Guards } from "../core/visibility/guards.ts";
 import { withInternals } from "../core/call/internals.ts";
-import type { Need } from "../core/call/question.ts";
+import type { Requirement } from "../core/call/question.ts";
 import { createList } from "../core/visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
 import { describe } from "./attempt.ts";
@@ -121,8 +121,8 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
   readonly services?: S;
   /** Guards of the input and of the value that `run` returns. Those of the server are around them. */
   readonly guards?: Guards<Infer<I>, ToolResultOf<O>, SharedServiceValues<S>, ServiceValues<S>>;
-  /** Describes an unexpected error of this tool. Defaults to the server's `describeError`, also for `undefined`. */
-  readonly describeError?: DescribeError;
+  /** Describes an unexpected error of this tool. Defaults to the server's `mapError`, also for `undefined`. */
+  readonly mapError?: MapError;
   /** Labels for `server.handlers.disable({ tag: "admin" })` and such. Clients do not see them. */
   readonly tags?: readonly string[];
   /**
@@ -150,7 +150,7 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
    *
    * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
    */
-  readonly needs?: readonly Need[];
+  readonly requires?: readonly Requirement[];
   /** Additions of extensions, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
   readonly extensions?: readonly Attribute[];
   /** Limits of the tool, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
@@ -269,7 +269,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
 ): Definition {
   const { name, title, description, annotations, icons, allow, use = [], run } = options;
   const place = `tool ${JSON.stringify(name)}`;
-  const { needs, _meta, extensions } = readExtensions(options, place);
+  const { requires, _meta, extensions } = readExtensions(options, place);
   // Anything that is given must be a schema. Without one, nothing would be checked.
   const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
   const output = options.output === undefined ? undefined : compileSchema(options.output, { use: "output", place });
@@ -302,7 +302,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     limits,
     guards: options.guards,
     services,
-    describeError: options.describeError,
+    mapError: options.mapError,
     vary: options.forCaller && (async (call, core) => {
       const variant = await toVariant(options, { call, core, services, define });
       // All variants share the limits of the tool.
@@ -313,7 +313,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     output,
     headers: input && toHeaders(input),
     scopes,
-    needs,
+    requires,
     extensions,
     wire: ({ publishSchema }) => ({
       name,
@@ -389,7 +389,7 @@ class ToolRunner implements Found {
   readonly allow?: Allow;
   readonly headers?: readonly HeaderParam[];
   readonly scopes?: readonly string[];
-  readonly needs?: readonly string[];
+  readonly requires?: readonly string[];
   readonly extensions?: HandlerExtensions;
   readonly vary?: Definition["vary"];
   readonly #definition: Definition;
@@ -399,7 +399,7 @@ class ToolRunner implements Found {
     this.allow = definition.allow;
     this.headers = definition.headers;
     this.scopes = definition.scopes;
-    this.needs = definition.needs;
+    this.requires = definition.requires;
     this.extensions = definition.extensions;
     this.vary = definition.vary;
     this.#definition = definition;
@@ -459,12 +459,12 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Feat
 }
 
 /** Returns the result with which the model learns of an error. Throws errors that are not for the model. */
-function toFailed({ key, describeError }: Definition, call: Call, error: unknown, core: FeatureParts): Result {
+function toFailed({ key, mapError }: Definition, call: Call, error: unknown, core: FeatureParts): Result {
   if (isMcpError(error)) throw error;
   if (isToolError(error)) return toToolError(error.content);
   const reported = core.report(error, { method: call.method, subject: key });
   if (isResultError(error)) throw reported;
-  const words = describe({ core, call, describeError }, error);
+  const words = describe({ core, call, mapError }, error);
   if (isMcpError(words)) throw words;
   if (isToolError(words)) return toToolError(words.content);
   // A promise, which its type does not allow, would be sent as `{}`.

@@ -41,7 +41,7 @@ export function createCore(
     cacheScope: options.cacheScope ?? (auth || options.use?.some(seesLists) ? "private" : "anonymous"),
     hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
-    describeError: options.describeError,
+    mapError: options.mapError,
     filters: readFilters(options),
     publishSchema: options.publishSchema,
     session: options.session,

@@ -73,7 +73,7 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     ttlMs: true,
     cacheScope: ["public", "private"],
     observer: true,
-    describeError: "function",
+    mapError: "function",
     guards: GUARDS,
     encoders: ENCODERS,
     publishSchema: "function",
@@ -95,7 +95,7 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     authToken: "auth",
     security: "auth",
     onError: "observer",
-    onToolError: "describeError",
+    onToolError: "mapError",
     timeoutMs: "limits.calls.timeoutMs",
   },
 };

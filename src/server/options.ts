@@ -9,7 +9,7 @@ import type { Admit } from "../core/admission.ts";
 import type { Authenticate, Authentication } from "../core/auth.ts";
 import type { CapabilityOptions } from "../core/call/capabilities.ts";
 import type { Context } from "../core/call/context.ts";
-import type { DescribeError, PublishSchema } from "../core/visibility/feature_parts.ts";
+import type { MapError, PublishSchema } from "../core/visibility/feature_parts.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import type { Encoder, Guards } from "../core/visibility/guards.ts";
 import type { LimitOptions } from "../core/capacity/limits.ts";
@@ -71,7 +71,7 @@ export interface ServerOptions {
    */
   readonly auth?: Authentication | Authenticate;
   /**
-   * Decides whether a request may enter, before its handler is looked up: `true`, or a refusal made by `refuse()` of
+   * Decides whether a request may enter, before its handler is looked up: `true`, or a refusal made by `refuseRequest()` of
    * `@x/mcp/auth`. It sees every request, also those that open a session. Defaults to `true`.
    */
   readonly admit?: Admit;
@@ -145,7 +145,7 @@ export interface ServerOptions {
    * the message of error -32603, or the `McpError` that it returns. If it returns `undefined`, they get "Internal error"
    * and an id. `observer.fault` is called in either case.
    */
-  readonly describeError?: DescribeError;
+  readonly mapError?: MapError;
   /**
    * Guards of the input and output of all handlers. They are around the guards of each handler, and use services with
    * `ctx.get`.

@@ -36,7 +36,7 @@ import {
  * The options of `connect` of `@x/mcp/client`, and those of a test. All are optional: without any, the client is a modern
  * one, in memory, without capabilities.
  */
-export interface ConnectOptions extends
+export interface ConnectTestOptions extends
   Pick<
     ClientOptions,
     | "capabilities"
@@ -74,7 +74,7 @@ export interface ConnectOptions extends
   readonly answer?: RequestHandler;
 }
 
-const OPTIONS: KnownOptions<keyof ConnectOptions> = {
+const OPTIONS: KnownOptions<keyof ConnectTestOptions> = {
   names: {
     ...ANSWER,
     capabilities: true,
@@ -135,13 +135,13 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
- * import { connect } from "@x/mcp/testing";
+ * import { connectTest } from "@x/mcp/testing";
  *
  * const hello = tool({ name: "hello", run: () => "Hello!" });
  * const server = createServer({ name: "greeter", version: "1.0.0", handlers: [hello] });
  *
  * for (const era of ["modern", "legacy"] as const) {
- *   await using client = await connect(server, { era, transport: "http" });
+ *   await using client = await connectTest(server, { era, transport: "http" });
  *   const { content } = await client.callTool("hello");
  *   if (JSON.stringify(content) !== `[{"type":"text","text":"Hello!"}]`) throw new Error(era);
  * }
@@ -150,8 +150,11 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
  * @throws {RpcError} if the handshake fails.
  * @throws {TypeError} if `era` is `"modern"` and the first of `versions` is of the legacy era.
  */
-export async function connect(server: TestServer | string | URL, options: ConnectOptions = {}): Promise<Connection> {
-  checkOptions("connect", options, OPTIONS);
+export async function connectTest(
+  server: TestServer | string | URL,
+  options: ConnectTestOptions = {},
+): Promise<Connection> {
+  checkOptions("connect a test", options, OPTIONS);
   const { transport = "memory", principal, params, timeoutMs = 10_000 } = options;
   const path = options.path ?? toPath(server, params);
   const { era, version } = readRevision(options);
@@ -208,14 +211,16 @@ export async function connect(server: TestServer | string | URL, options: Connec
 }
 
 /** The path of the endpoint with these parameters. */
-function toPath(server: TestServer | string | URL, params: ConnectOptions["params"]): string {
+function toPath(server: TestServer | string | URL, params: ConnectTestOptions["params"]): string {
   const template = typeof server === "object" && INTERNALS in server ? server[INTERNALS].http?.path : undefined;
   if (!params || template === undefined) return "/mcp";
   const values = Object.entries(params).map(([name, value]) => [name, String(value)]);
   return new PathTemplate(template).build(Object.fromEntries(values));
 }
 
-function readRevision({ versions = [], era }: ConnectOptions): Required<Pick<ConnectOptions, "era">> & Revision {
+function readRevision(
+  { versions = [], era }: ConnectTestOptions,
+): Required<Pick<ConnectTestOptions, "era">> & Revision {
   const [version = era === "legacy" ? "2025-11-25" : "2026-07-28"] = versions;
   const isOld = VERSIONS.includes(version) && !isModern(version);
   // A test may shake hands for a revision without a handshake, but no server understands the reverse.
@@ -250,7 +255,7 @@ function toConnection(rpc: Rpc, protocol: Protocol, facts: Facts): Connection {
 
 const ALL_CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: { context: {}, tools: {} }, roots: {} };
 
-function toProtocolOptions(options: ConnectOptions): ProtocolOptions & { readonly answer: RequestHandler } {
+function toProtocolOptions(options: ConnectTestOptions): ProtocolOptions & { readonly answer: RequestHandler } {
   const { answer, info = { name: "test", version: "1.0.0" }, logLevel, onWarning } = options;
   const capabilities = answer
     ? options.capabilities ?? ALL_CAPABILITIES

@@ -3,12 +3,12 @@
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
- * import { connect } from "@x/mcp/testing";
+ * import { connectTest } from "@x/mcp/testing";
  *
  * const hello = tool({ name: "hello", run: () => "Hello!" });
  * const server = createServer({ name: "greeter", version: "1.0.0", handlers: [hello] });
  *
- * await using client = await connect(server);
+ * await using client = await connectTest(server);
  * const tools = await client.listTools();
  * if (tools[0].name !== "hello") throw new Error("hello is missing");
  * ```
@@ -20,7 +20,7 @@ export type { Notification } from "../client/message.ts";
 export type { Progress, RequestHandler, RequestOptions, ServerRequest, TestRequestOptions } from "../client/rpc.ts";
 export { RpcError } from "../client/rpc_error.ts";
 export type { SubscriptionFilter } from "../client/subscription.ts";
-export { connect, type Connection, type ConnectOptions } from "./connect.ts";
+export { type Connection, connectTest, type ConnectTestOptions } from "./connect.ts";
 export { type FakeClock, fakeClock } from "./fake_clock.ts";
 export { type FakeContext, fakeContext, type FakeContextOptions } from "./fake_context.ts";
 export { replay, type Replayable, type Replayed } from "./replay.ts";

@@ -41,9 +41,9 @@ export type WorkerHandler<Input, Output> = (input: Input, ctx: WorkerContext) =>
  * protocol.
  *
  * ```ts
- * import { expose } from "@x/mcp/worker";
+ * import { exposeWorker } from "@x/mcp/worker";
  *
- * export default expose(({ below }: { below: number }, { progress, signal }) => {
+ * export default exposeWorker(({ below }: { below: number }, { progress, signal }) => {
  *   let count = 0;
  *   for (let n = 2; n < below; n++) {
  *     if (n % 10_000 === 0) {
@@ -58,7 +58,7 @@ export type WorkerHandler<Input, Output> = (input: Input, ctx: WorkerContext) =>
  * });
  * ```
  */
-export function expose<Input, Output>(handler: WorkerHandler<Input, Output>): WorkerHandler<Input, Output> {
+export function exposeWorker<Input, Output>(handler: WorkerHandler<Input, Output>): WorkerHandler<Input, Output> {
   const thread = findThread();
   if (thread) new Exposed(thread, handler);
   return handler;

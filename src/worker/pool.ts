@@ -175,7 +175,7 @@ class Thread {
     this.#options = options;
     this.#onLost = onLost;
     this.#worker = new Worker(url, { type: "module", name: this.#name });
-    this.#worker.addEventListener("message", ({ data }) => this.#receive(data as FromThread)); // Sent by `expose`.
+    this.#worker.addEventListener("message", ({ data }) => this.#receive(data as FromThread)); // Sent by `exposeWorker`.
     this.#worker.addEventListener("error", (event) => {
       // Without it, an error that a thread does not catch ends the process.
       event.preventDefault();
@@ -201,7 +201,7 @@ class Thread {
     else {
       const { startMs } = this.#options;
       this.#startTimer(startMs, () => {
-        this.#crash(`within ${startMs} ms it has not called expose(); call it at the top level of ${this.#url}`);
+        this.#crash(`within ${startMs} ms it has not called exposeWorker(); call it at the top level of ${this.#url}`);
       });
     }
     ctx.signal.addEventListener("abort", () => this.#cancel(job, ctx.signal.reason), { once: true });
@@ -235,7 +235,7 @@ class Thread {
       this.isLost = true;
       this.#onLost();
     });
-    // A thread that has not called expose() holds no lock, and has never run a call.
+    // A thread that has not called exposeWorker() holds no lock, and has never run a call.
     if (this.#isReady) await (bun ? this.#closed.promise : untilReleased(this.#name));
     this.#stopTimer?.();
     job.ended.resolve();
@@ -411,7 +411,7 @@ class Job {
   }
 }
 
-const ENDED = "it ended before it had an answer; a file must call expose(), and neither close nor exit";
+const ENDED = "it ended before it had an answer; a file must call exposeWorker(), and neither close nor exit";
 
 // Bun's message is the whole report, with the source code.
 function toLine(message: string): string {

@@ -22,7 +22,7 @@ import type { WorkerHandler } from "./expose.ts";
 import { findProcess, isCompiled } from "../runtime.ts";
 import { Pool, type WorkerPoolOptions } from "./pool.ts";
 
-export { expose, type WorkerContext, type WorkerHandler } from "./expose.ts";
+export { exposeWorker, type WorkerContext, type WorkerHandler } from "./expose.ts";
 export type { WorkerPoolOptions } from "./pool.ts";
 
 /** The `run` function of a tool, a prompt or a resource that runs in a worker thread. */

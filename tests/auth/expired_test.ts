@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Observer, type SubscriptionEvent, tool } from "../../mod.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
-import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { serve } from "../peers/runtime.ts";
 import { until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
@@ -61,7 +61,7 @@ Deno.test("a client opens a subscription again that ended with its credentials",
 Deno.test("a connection that stays open says which subscription has expired", async () => {
   const { server, clock, ended } = start();
   const principal = { id: "ada", expiresAt: clock.date() + 5000 };
-  await using client = await connect(server, { era: "modern", transport: "pipe", principal });
+  await using client = await connectTest(server, { era: "modern", transport: "pipe", principal });
   const subscription = await client.subscribe({ toolsListChanged: true });
   await clock.advance(5001);
   await until(() => ended.length === 1, "the end");

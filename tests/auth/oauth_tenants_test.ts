@@ -1,7 +1,7 @@
 // A path with parameters: each concrete path is a protected resource of its own.
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { createServer, mount, type RouteServerOptions, type Server, tool } from "../../mod.ts";
-import { userLinks } from "../../src/auth/auth.ts";
+import { elicitationLinks } from "../../src/auth/auth.ts";
 import {
   type AccessToken,
   exchangeToken,
@@ -9,7 +9,7 @@ import {
   type OAuthOptions,
   toPrincipalId,
 } from "../../src/auth/oauth/oauth.ts";
-import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { z } from "zod";
@@ -382,7 +382,7 @@ Deno.test("a session of one tenant is of no use with the token of another", asyn
     const token = await issuer.sign({ claims: { aud: toResource(tenant) } });
     const headers = { authorization: `Bearer ${token}` };
     const era = "legacy";
-    return await connect(server, { path: `/tenants/${tenant}/mcp`, headers, era });
+    return await connectTest(server, { path: `/tenants/${tenant}/mcp`, headers, era });
   };
   await using acme = await begin("acme");
   await using bee = await begin("bee");
@@ -402,7 +402,7 @@ Deno.test("callers at a tenant exchange their tokens, and get links of their own
     return Response.json({ access_token: "for mail", token_type: "Bearer", expires_in: 600, issued_token_type });
   });
   const got: AccessToken[] = [];
-  const links = userLinks();
+  const links = elicitationLinks();
   let opened: unknown;
   const exchange = tool({
     name: "exchange",
@@ -426,7 +426,7 @@ Deno.test("callers at a tenant exchange their tokens, and get links of their own
     const token = await issuer.sign({ claims: { aud: toResource(tenant) } });
     for (let round = 0; round < 2; round++) await call(server, tenant, { token, name: "exchange" });
     assertEquals([forms.length, forms.at(-1)], [tenant === "acme" ? 1 : 2, token]);
-    await using client = await connect(server, {
+    await using client = await connectTest(server, {
       path: `/tenants/${tenant}/mcp`,
       headers: { authorization: `Bearer ${token}` },
       onElicitUrl: async ({ url }) => {

@@ -1,9 +1,9 @@
 // Calls to other servers on behalf of a caller or of this server, without passing the caller's token on.
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { tool } from "../../mod.ts";
-import { userLinks } from "../../src/auth/auth.ts";
+import { elicitationLinks } from "../../src/auth/auth.ts";
 import { type AccessToken, clientCredentials, exchangeToken } from "../../src/auth/oauth/oauth.ts";
-import { connect, fakeContext } from "../../src/testing/testing.ts";
+import { connectTest, fakeContext } from "../../src/testing/testing.ts";
 import { RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { MemoryEngine } from "../../src/stores/memory_engine.ts";
 import { customStore } from "../../src/stores/stores.ts";
@@ -266,7 +266,7 @@ Deno.test("MUST NOT show the token to handlers, middleware, observers, stores, e
     try {
       const called = await callWith(server, token, { name: "spied" });
       note("response", called);
-      await using legacy = await connect(server, { era: "legacy", headers: { authorization: `Bearer ${token}` } });
+      await using legacy = await connectTest(server, { era: "legacy", headers: { authorization: `Bearer ${token}` } });
       note("response", await legacy.callTool("spied").catch((error) => error));
       note("refused", await callWith(server, `${token}x`));
       note("refused", await callWith(server, `${token},${token}`));
@@ -294,7 +294,7 @@ Deno.test("MUST NOT show the token to handlers, middleware, observers, stores, e
 
 Deno.test("MUST bind URL elicitations to the user: a link opens for the caller that was asked, and for nobody else", async () => {
   await using issuer = await TestIssuer.start();
-  const links = userLinks();
+  const links = elicitationLinks();
   const opened: string[] = [];
   const ask = tool({
     name: "ask",
@@ -306,7 +306,7 @@ Deno.test("MUST bind URL elicitations to the user: a link opens for the caller t
   const server = protect([issuer], { handlers: [ask] });
   const headers = { authorization: `Bearer ${await issuer.sign()}` };
   for (const era of ["modern", "legacy"] as const) {
-    await using client = await connect(server, {
+    await using client = await connectTest(server, {
       era,
       headers,
       onElicitUrl: ({ url }) => {
@@ -324,7 +324,7 @@ Deno.test("MUST bind URL elicitations to the user: a link opens for the caller t
   for (const [link, id] of [[url, "oauth:eve"], [`${url}x`, ada], [url.replace(/&state=.*/, ""), ada], [url, ""]]) {
     assertEquals(await links.open(link, id), undefined);
   }
-  assertEquals(await userLinks().open(url, ada), undefined);
+  assertEquals(await elicitationLinks().open(url, ada), undefined);
   await server.close();
 });
 
@@ -334,16 +334,16 @@ Deno.test("links of several processes share a secret, and expire", async () => {
   const server = "notes";
   const elicit = async (ttlMs?: number) => {
     const ctx = fakeContext({ principal: { id: "ada" }, answers });
-    await userLinks({ secret, server, ttlMs }).elicit(ctx, "k", { message: "m", url: "https://a.example.com/" });
+    await elicitationLinks({ secret, server, ttlMs }).elicit(ctx, "k", { message: "m", url: "https://a.example.com/" });
     return String(ctx.asked[0].params.url);
   };
-  assertEquals(await userLinks({ secret, server }).open(await elicit(), "ada"), { data: null });
-  assertEquals(await userLinks({ secret, server }).open(await elicit(0), "ada"), undefined);
-  assertThrows(() => userLinks({ ttlMs: Infinity }), TypeError, "ttlMs is Infinity; it must be a number");
+  assertEquals(await elicitationLinks({ secret, server }).open(await elicit(), "ada"), { data: null });
+  assertEquals(await elicitationLinks({ secret, server }).open(await elicit(0), "ada"), undefined);
+  assertThrows(() => elicitationLinks({ ttlMs: Infinity }), TypeError, "ttlMs is Infinity; it must be a number");
   await assertRejects(
-    () => userLinks().elicit(fakeContext(), "k", { message: "m", url: "https://a.example.com/" }),
+    () => elicitationLinks().elicit(fakeContext(), "k", { message: "m", url: "https://a.example.com/" }),
     Error,
     "it needs an authenticated caller",
   );
-  assertThrows(() => userLinks({ secret: "short", server }), TypeError, "fewer than 32 characters");
+  assertThrows(() => elicitationLinks({ secret: "short", server }), TypeError, "fewer than 32 characters");
 });

@@ -1,11 +1,11 @@
 // A principal is read by the same rules on every way in, and no odd one grants anything.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, type FaultEvent, type Principal, type ServerOptions, tool } from "../../mod.ts";
-import { allScopes, apiKey, basic, custom, hasScopes } from "../../src/auth/auth.ts";
+import { allScopes, apiKey, basicAuth, customAuth, hasScopes } from "../../src/auth/auth.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { attachSocket, webSocket } from "../../src/transports/websocket.ts";
-import { connect, fakeContext, RpcError } from "../../src/testing/testing.ts";
+import { connectTest, fakeContext, RpcError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, type Told, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
@@ -156,7 +156,7 @@ Deno.test("scopes are a list, none or allScopes, and a time is a number: 500, 40
     [{ id: "a", scopes: allScopes, expiresAt: past }, 401],
   ];
   for (const [principal, status] of cases) {
-    for (const auth of [undefined, custom(() => untyped(principal))]) {
+    for (const auth of [undefined, customAuth(() => untyped(principal))]) {
       const { server } = start({ auth });
       const response = await server.fetch(write(), auth ? undefined : { principal });
       assertEquals([response.status, !!await response.text()], [status, true], JSON.stringify(principal));
@@ -172,7 +172,7 @@ Deno.test("no odd principal opens a channel that grants something", async () => 
     const { server, ran } = start();
     const principal = untyped(odd);
     const call = async () => {
-      await using client = await connect(server, { transport: "pipe", principal });
+      await using client = await connectTest(server, { transport: "pipe", principal });
       return await client.callTool("write");
     };
     await assertRejects(call, Error, undefined, `pipe ${at}`);
@@ -232,7 +232,7 @@ Deno.test("a bare key or password has no scopes, and scopes that nobody has are 
   for (
     const auth of [
       apiKey({ keys: { ada: KEY } }),
-      basic({ users: { ada: "secret", bob: { password: "secret", scopes: ["notes:write"] } } }),
+      basicAuth({ users: { ada: "secret", bob: { password: "secret", scopes: ["notes:write"] } } }),
     ]
   ) assertThrows(() => start({ auth, handlers: [remove] }), TypeError, message);
   // Callers that are not known at the start may have any scopes.

@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Authentication } from "../../mod.ts";
 import { createServer, type FaultEvent, resource, tool } from "../../mod.ts";
-import { refuse } from "../../src/auth/auth.ts";
+import { refuseRequest } from "../../src/auth/auth.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
@@ -110,7 +110,7 @@ for (const [name, open] of Object.entries(openings)) {
       const revoked of [
         () => undefined,
         () => Promise.resolve(undefined),
-        () => refuse(401),
+        () => refuseRequest(401),
         () => ({ id: "eve", scopes: ["a"] }),
         () => ({ id: "ada", scopes: [] }),
         () => ({ id: "ada" }),
@@ -137,7 +137,11 @@ for (const [name, open] of Object.entries(openings)) {
 }
 
 Deno.test("a check that fails ends the stream after five minutes, and one that works in between does not", async () => {
-  const failing = [() => refuse(503), () => Promise.reject(new Error("no database")), () => new Promise(() => {})];
+  const failing = [
+    () => refuseRequest(503),
+    () => Promise.reject(new Error("no database")),
+    () => new Promise(() => {}),
+  ];
   for (const fail of failing) {
     const state: { answer: () => unknown; asked: number } = { answer: () => ({ id: "ada" }), asked: 0 };
     const auth: Authentication = {

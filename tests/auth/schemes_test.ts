@@ -1,7 +1,14 @@
 // The schemes of @x/mcp/auth: which requests they accept, and what they answer to others.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Authentication, createServer, type Server, tool } from "../../mod.ts";
-import { apiKey, basic, custom, refuse, requirePrincipal, userLinks } from "../../src/auth/auth.ts";
+import {
+  apiKey,
+  basicAuth,
+  customAuth,
+  elicitationLinks,
+  refuseRequest,
+  requirePrincipal,
+} from "../../src/auth/auth.ts";
 import { clientCredentials, oauth } from "../../src/auth/oauth/oauth.ts";
 import { digest } from "../../src/auth/secrets.ts";
 import { toRequest } from "../support/requests.ts";
@@ -154,7 +161,7 @@ Deno.test("an API key may be in a header, a cookie or the query, in one place on
 
 Deno.test("a function may find the owner of an API key", async () => {
   const find = (key: string) =>
-    key === "none" ? undefined : key === "banned" ? refuse(403) : { id: key, scopes: ["a"] };
+    key === "none" ? undefined : key === "banned" ? refuseRequest(403) : { id: key, scopes: ["a"] };
   // A query builder has `then`, and is not a promise.
   const builder = (key: string) => ({ then: (settle: (found: unknown) => void) => settle(find(key)) });
   for (const keys of [find, async (key: string) => await find(key), builder]) {
@@ -172,7 +179,7 @@ Deno.test("a function that returns no owner but `true` authenticates nobody", as
     assertEquals((await send(server, bearer("ada"))).status, 500);
     await server.close();
   }
-  const server = start(basic({ users: () => true as never }));
+  const server = start(basicAuth({ users: () => true as never }));
   assertEquals((await send(server, { authorization: `Basic ${btoa("ada:x")}` })).status, 500);
   await server.close();
 });
@@ -190,14 +197,14 @@ Deno.test("a function that returns what a database or a request returned verifie
   for (const found of odd) {
     for (const users of [() => found, () => Promise.resolve(found)]) {
       const faults: unknown[] = [];
-      const server = start(basic({ users: users as never }), faults);
+      const server = start(basicAuth({ users: users as never }), faults);
       assertEquals((await send(server, headers)).status, 500);
       assertStringIncludes(`${faults[0]}`, "return a plain object of facts, or undefined");
       await server.close();
     }
   }
   // Rows of some databases have no prototype.
-  const server = start(basic({ users: () => Object.assign(Object.create(null), { scopes: ["a"] }) }));
+  const server = start(basicAuth({ users: () => Object.assign(Object.create(null), { scopes: ["a"] }) }));
   assertEquals((await send(server, headers)).status, 200);
   await server.close();
 });
@@ -209,8 +216,8 @@ Deno.test("options that cannot be used are refused without their secrets", () =>
   }
   const { message } = assertThrows(() => apiKey({ keys: { ada: ADA, bob: ADA } }), TypeError, "the same secret");
   assert(!message.includes(ADA));
-  assertThrows(() => basic({ users: { "a:b": "x" } }), TypeError, "no colon");
-  assertThrows(() => basic({ users: { ada: "" } }), TypeError, "it is empty");
+  assertThrows(() => basicAuth({ users: { "a:b": "x" } }), TypeError, "no colon");
+  assertThrows(() => basicAuth({ users: { ada: "" } }), TypeError, "it is empty");
   const options = { name: "x", version: "1" };
   for (const auth of ["key", {}, null, 5]) {
     assertThrows(() => createServer({ ...options, auth: auth as never }), TypeError, "auth has no authenticate()");
@@ -227,11 +234,14 @@ Deno.test("an unknown option of an authentication is refused", () => {
       "apiKey(): unknown option headerName; did you mean header?",
     ],
     [
-      () => basic({ users: { ada: "x" }, relam: "me" } as never),
-      "basic(): unknown option relam; did you mean realm?",
+      () => basicAuth({ users: { ada: "x" }, relam: "me" } as never),
+      "basicAuth(): unknown option relam; did you mean realm?",
     ],
-    [() => custom(verify, { cookie: ["sid"] } as never), "custom(): unknown option cookie; did you mean cookies?"],
-    [() => userLinks({ ttl: 5 } as never), "userLinks(): unknown option ttl; did you mean ttlMs?"],
+    [
+      () => customAuth(verify, { cookie: ["sid"] } as never),
+      "customAuth(): unknown option cookie; did you mean cookies?",
+    ],
+    [() => elicitationLinks({ ttl: 5 } as never), "elicitationLinks(): unknown option ttl; did you mean ttlMs?"],
     [
       () => oauth({ ...place, requiredScopes: ["a"] } as never),
       "oauth(): unknown option requiredScopes; demand scopes",
@@ -259,7 +269,7 @@ Deno.test("a name and a password stand for their user", async () => {
   const verify = (name: string, password: string) =>
     name === "ada" && password === users.ada || name === "bob" && password === "hunter22" ? {} : undefined;
   for (const each of [users, verify, async (...given: [string, string]) => await verify(...given)]) {
-    const server = start(basic({ users: each, realm: "notes" }));
+    const server = start(basicAuth({ users: each, realm: "notes" }));
     const encode = (text: string) => btoa(String.fromCharCode(...new TextEncoder().encode(text)));
     const login = (text: string) => send(server, { authorization: `Basic ${text}` });
     const right = await login(encode("ada:pässword:1"));
@@ -276,7 +286,7 @@ Deno.test("a name and a password stand for their user", async () => {
 });
 
 Deno.test("a function of one's own names where its credentials are", async () => {
-  const server = start(custom(({ headers }) => {
+  const server = start(customAuth(({ headers }) => {
     const sid = /sid=(\w+)/.exec(headers.get("cookie") ?? "")?.[1];
     return sid && headers.get("x-signature") === "ok" ? { id: `site:${sid}` } : undefined;
   }, { cookies: ["sid"], headers: ["X-Signature"], challenge: { scheme: "Site" } }));

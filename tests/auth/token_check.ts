@@ -1,7 +1,7 @@
 // A check of signed tokens with a metadata route, as a user would write it: it imports only published entry points. A
 // token is `payload.signature`. Its payload is JSON with the fields of a JWT; its signature is HMAC-SHA-256.
 import type { Authentication } from "@x/mcp";
-import { refuse } from "@x/mcp/auth";
+import { refuseRequest } from "@x/mcp/auth";
 
 /** The claims of a token. */
 export interface Claims {
@@ -40,7 +40,7 @@ export function checkTokens({ resource, issuer, loadKey }: TokenOptions): Authen
   }
 
   const toInvalid = (reason: string) =>
-    refuse(401, { challenge: { scheme: "Bearer", params: { ...params, error: "invalid_token" } }, reason });
+    refuseRequest(401, { challenge: { scheme: "Bearer", params: { ...params, error: "invalid_token" } }, reason });
 
   return {
     async authenticate({ headers }, { now }) {

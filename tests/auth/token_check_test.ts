@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { requirePrincipal } from "../../src/auth/auth.ts";
-import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 import { textOf } from "../support/behaviour.ts";
@@ -68,8 +68,8 @@ for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["memory", "http"] as const) {
     Deno.test(`a token check knows callers and their scopes (${era} over ${transport})`, async () => {
       const { server, events } = start();
-      await using ada = await connect(server, { era, transport, headers: await toHeaders() });
-      await using bob = await connect(server, {
+      await using ada = await connectTest(server, { era, transport, headers: await toHeaders() });
+      await using bob = await connectTest(server, {
         era,
         transport,
         headers: await toHeaders({ sub: "bob", scope: "notes:read" }),

@@ -34,17 +34,20 @@ const MISTAKES: readonly (readonly [code: string, ...message: readonly string[]]
     "  Property 'key' is missing in type '{ scopes: string[]; }' but required in type 'ApiKeyCaller'.",
   ],
   [
-    `basic({ users: { ada: { pasword: "x" } } })`,
+    `basicAuth({ users: { ada: { pasword: "x" } } })`,
     "Type '{ pasword: string; }' is not assignable to type 'string | BasicUser | undefined'.",
     "  Property 'password' is missing in type '{ pasword: string; }' but required in type 'BasicUser'.",
   ],
   [
-    `custom(() => "ada")`,
+    `customAuth(() => "ada")`,
     "Type 'string' is not assignable to type 'Principal | AuthRefusal | Promise<Principal | AuthRefusal | undefined> | " +
     "undefined'.",
   ],
-  [`custom(() => ({ id: "a", scopes: "x" }))`, "Type 'string' is not assignable to type 'readonly string[]'."],
-  [`refuse(404)`, "Argument of type '404' is not assignable to parameter of type '400 | 401 | 403 | 429 | 503'."],
+  [`customAuth(() => ({ id: "a", scopes: "x" }))`, "Type 'string' is not assignable to type 'readonly string[]'."],
+  [
+    `refuseRequest(404)`,
+    "Argument of type '404' is not assignable to parameter of type '400 | 401 | 403 | 429 | 503'.",
+  ],
 ];
 
 Deno.test({
@@ -56,7 +59,7 @@ Deno.test({
     try {
       const head = [
         `import { createServer, resource, tool } from "${library}";`,
-        `import { apiKey, basic, custom, refuse } from "${auth}";`,
+        `import { apiKey, basicAuth, customAuth, refuseRequest } from "${auth}";`,
       ];
       const lines = MISTAKES.map(([code], i) => `export const x${i} = ${code};`);
       await Deno.writeTextFile(`${folder}/mistakes.ts`, [...head, ...lines].join("\n"));

@@ -1,7 +1,7 @@
 // Mistakes of authors: an authentication that cannot work serves nobody and says why, and no request makes `fetch` throw.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { type Authentication, createServer, extension, tool } from "../../mod.ts";
-import { apiKey, basic, refuse } from "../../src/auth/auth.ts";
+import { apiKey, basicAuth, refuseRequest } from "../../src/auth/auth.ts";
 import { customStore } from "../../src/stores/stores.ts";
 import { toRequest } from "../support/requests.ts";
 
@@ -48,11 +48,11 @@ Deno.test("a refusal that HTTP cannot express is an error of the authentication,
   const params = { "a\nb": "x" };
   for (
     const make of [
-      () => refuse(untyped(200)),
-      () => refuse(untyped(undefined)),
-      () => refuse(401, { challenge: untyped("Bearer") }),
-      () => refuse(401, { challenge: { scheme: "Bea\r\nrer" } }),
-      () => refuse(401, { challenge: [{ scheme: "Bearer", params }] }),
+      () => refuseRequest(untyped(200)),
+      () => refuseRequest(untyped(undefined)),
+      () => refuseRequest(401, { challenge: untyped("Bearer") }),
+      () => refuseRequest(401, { challenge: { scheme: "Bea\r\nrer" } }),
+      () => refuseRequest(401, { challenge: [{ scheme: "Bearer", params }] }),
     ]
   ) {
     assertThrows(make, TypeError, "Cannot refuse a request: ");
@@ -68,10 +68,10 @@ Deno.test("keys and users that are none, or not by name, are refused", () => {
   const none = "there are none, so that nobody could call";
   assertThrows(() => apiKey({ keys: {} }), TypeError, `Cannot use the API keys: ${none}`);
   assertThrows(() => apiKey({ keys: { ada: { key: [] } } }), TypeError, none);
-  assertThrows(() => basic({ users: {} }), TypeError, `Cannot use the passwords: ${none}`);
+  assertThrows(() => basicAuth({ users: {} }), TypeError, `Cannot use the passwords: ${none}`);
   for (const keys of [undefined, null, [key], key]) {
     assertThrows(() => apiKey({ keys: untyped(keys) }), TypeError, "keys is not an object such as");
-    assertThrows(() => basic({ users: untyped(keys) }), TypeError, "users is not an object such as");
+    assertThrows(() => basicAuth({ users: untyped(keys) }), TypeError, "users is not an object such as");
   }
   assertThrows(() => apiKey({ keys: { ada: untyped(null) } }), TypeError, "is its variable set?");
   const scopes = untyped("notes:read");

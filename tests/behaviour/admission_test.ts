@@ -12,7 +12,7 @@ import {
   type SessionEvent,
   tool,
 } from "../../mod.ts";
-import { refuse } from "../../src/auth/auth.ts";
+import { refuseRequest } from "../../src/auth/auth.ts";
 import { fakeClock, RpcError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 
@@ -33,7 +33,7 @@ behaviour("admit decides on each request with the facts that are known", async (
     handlers: [hello],
     admit(known) {
       facts.push(known);
-      return isOpen || refuse(503, { reason: "the shop is closed", retryAfterMs: 4200 });
+      return isOpen || refuseRequest(503, { reason: "the shop is closed", retryAfterMs: 4200 });
     },
     use: [async ({ method }, next) => {
       seen.push(method);
@@ -68,7 +68,7 @@ behaviour("admit may refuse a session, wait, or fail", async (connect, way) => {
   // The type does not allow what the test returns.
   const { client, join, takeFaults } = await connect({ handlers: [hello], admit: async () => await decide() as true });
   assertEquals(textOf(await client.callTool("hello")), "hello");
-  decide = () => Promise.resolve(refuse(403));
+  decide = () => Promise.resolve(refuseRequest(403));
   assertEquals((await fails(async () => await (await join()).callTool("hello"))).code, -31403);
   decide = () => Promise.reject(new Error("no database"));
   assertEquals((await fails(() => client.callTool("hello"))).code, -32603);
@@ -76,11 +76,11 @@ behaviour("admit may refuse a session, wait, or fail", async (connect, way) => {
   assertEquals((await fails(() => client.callTool("hello"))).code, -32603);
   assertEquals(takeFaults().map(({ error }) => String(error)), [
     "Error: no database",
-    "TypeError: Cannot admit a request: admit returned neither true nor refuse()",
+    "TypeError: Cannot admit a request: admit returned neither true nor refuseRequest()",
   ]);
   if (way.transport === "pipe") return;
   const challenge = { scheme: "Bearer", params: { error: "step_up" } };
-  decide = () => Promise.resolve(refuse(401, { challenge }));
+  decide = () => Promise.resolve(refuseRequest(401, { challenge }));
   await fails(() => client.callTool("hello"));
   if (way.transport === "http") {
     const lines = client.transcript.join("\n");

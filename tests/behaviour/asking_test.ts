@@ -3,8 +3,8 @@ import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes 
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool, ToolError } from "../../mod.ts";
 import {
-  connect as connectTo,
-  type ConnectOptions,
+  connectTest as connectTo,
+  type ConnectTestOptions,
   fakeClock,
   fakeContext,
   RpcError,
@@ -389,7 +389,7 @@ behaviour("a client is never asked for a capability it did not declare", async (
     tools: { sampling: { tools: {} } },
     roots: { roots: {} },
   };
-  const refuse = async (capabilities: ConnectOptions["capabilities"], names: readonly (keyof typeof needs)[]) => {
+  const refuse = async (capabilities: ConnectTestOptions["capabilities"], names: readonly (keyof typeof needs)[]) => {
     const { client } = await connect({ handlers }, {
       capabilities,
       answer: () => assert(false, "the client was asked"),

@@ -300,25 +300,25 @@ behaviour("a tool differs by caller, on lists and in calls", async (connect) => 
   assertEquals(takeFaults().length, 2);
 });
 
-behaviour("describeError of a handler comes before that of the server, for all kinds", async (connect) => {
+behaviour("mapError of a handler comes before that of the server, for all kinds", async (connect) => {
   const fail = (): never => {
     throw new RangeError("secret");
   };
-  const own = tool({ name: "own", describeError: () => "Own words", run: fail });
-  const other = tool({ name: "other", describeError: () => undefined, run: fail });
-  const coded = tool({ name: "coded", describeError: () => new McpError(-31001, "Closed"), run: fail });
-  const file = resource({ uri: "a:b", name: "b", describeError: () => new McpError(-31002, "Gone"), read: fail });
+  const own = tool({ name: "own", mapError: () => "Own words", run: fail });
+  const other = tool({ name: "other", mapError: () => undefined, run: fail });
+  const coded = tool({ name: "coded", mapError: () => new McpError(-31001, "Closed"), run: fail });
+  const file = resource({ uri: "a:b", name: "b", mapError: () => new McpError(-31002, "Gone"), read: fail });
   const all = resourceProvider({ scheme: "all", name: "all", read: fail });
   const show = prompt({
     name: "show",
     input: { text: z.string() },
     complete: { text: fail },
-    describeError: () => new ToolError("Try later"),
+    mapError: () => new ToolError("Try later"),
     run: fail,
   });
   const { client, takeFaults } = await connect({
     handlers: [own, other, coded, file, all, show],
-    describeError: (error) => error instanceof RangeError ? "Server words" : undefined,
+    mapError: (error) => error instanceof RangeError ? "Server words" : undefined,
   });
   assertEquals(textOf(await client.callTool("own")), "Own words");
   assertEquals(textOf(await client.callTool("other")), "Server words");

@@ -2,7 +2,7 @@
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Authentication, createServer, mount, type Server, service, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
-import { connect, type Connection, RpcError } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, RpcError } from "../../src/testing/testing.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
@@ -23,16 +23,16 @@ for (const era of ["modern", "legacy"] as const) {
       const app = mount([named("notes"), named("admin", { auth }), tenants], {
         handlers: [{ handlers: [ping], to: ["admin"] }],
       });
-      await using notes = await connect(app, { era, transport, path: "/notes/mcp" });
+      await using notes = await connectTest(app, { era, transport, path: "/notes/mcp" });
       const headers = { authorization: "Bearer the-key-of-ada-0123456789" };
-      await using admin = await connect(app, { era, transport, path: "/admin/mcp", headers });
-      await using acme = await connect(app, { era, transport, path: "/acme/mcp" });
+      await using admin = await connectTest(app, { era, transport, path: "/admin/mcp", headers });
+      await using acme = await connectTest(app, { era, transport, path: "/acme/mcp" });
       assertEquals(await list(notes), ["whoami"]);
       assertEquals(await list(admin), ["whoami", "ping"]);
       assertEquals(textOf(await notes.callTool("whoami")), "nobody");
       assertEquals(textOf(await admin.callTool("whoami")), "apikey:ada");
       await assertRejects(async () => {
-        await using stranger = await connect(app, { era, transport, path: "/admin/mcp" });
+        await using stranger = await connectTest(app, { era, transport, path: "/admin/mcp" });
         await stranger.callTool("whoami");
       }, RpcError);
       app.handlers.add(tool({ name: "all", run: () => "all" }));
@@ -92,8 +92,8 @@ Deno.test("mounted servers share their services, which are disposed after the la
   const app = mount([notes, admin], { handlers: [{ handlers: [put], to: ["admin"] }] });
   await app.ready();
   assertEquals(events, ["made"]);
-  await using one = await connect(app, { path: "/notes/mcp" });
-  await using two = await connect(app, { path: "/admin/mcp" });
+  await using one = await connectTest(app, { path: "/notes/mcp" });
+  await using two = await connectTest(app, { path: "/admin/mcp" });
   assertEquals(textOf(await one.callTool("put")), "1 1");
   assertEquals(textOf(await two.callTool("put")), "2 1", "services by key are not shared");
   await notes.close();
@@ -144,8 +144,8 @@ Deno.test("other transports take one of the servers, and say so", async () => {
   assertThrows(() => webSocket(app), TypeError, several);
   assertThrows(() => httpSse(app), TypeError, several);
   await assertRejects(() => serveStdio(app), TypeError, several);
-  await assertRejects(() => connect(app, { transport: "pipe" }), TypeError, several);
-  await using client = await connect(notes, { transport: "pipe" });
+  await assertRejects(() => connectTest(app, { transport: "pipe" }), TypeError, several);
+  await using client = await connectTest(notes, { transport: "pipe" });
   assertEquals(await list(client), ["whoami"]);
   const sockets = webSocket(notes, { path: "/notes/ws" });
   const fetch: Server["fetch"] = (request, info) =>

@@ -3,7 +3,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool } from "../../mod.ts";
 import { listEndpoints } from "../../src/host.ts";
-import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { collectWarnings } from "../support/warnings.ts";
 
@@ -122,7 +122,7 @@ Deno.test("development: true warns without a test kit, and false silences the te
     const server = createServer({ name: "s", version: "1.0.0", handlers: [noisy], development });
     if (development) listEndpoints(server)[0].develop();
     return await collectWarnings(async () => {
-      await using connected = await connect(server, client);
+      await using connected = await connectTest(server, client);
       await connected.callTool("noisy");
     });
   };

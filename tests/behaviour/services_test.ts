@@ -169,7 +169,7 @@ behaviour("a call that is cancelled while a service is made does not run", async
   assertEquals(log, ["making", "aborted: true", "cancelled"]);
 });
 
-behaviour("a failed make is not remembered, and the model reads what describeError says", async (connect) => {
+behaviour("a failed make is not remembered, and the model reads what mapError says", async (connect) => {
   let attempts = 0;
   const flaky = service("flaky", () => {
     if (++attempts === 1) throw new RangeError("down");
@@ -179,7 +179,7 @@ behaviour("a failed make is not remembered, and the model reads what describeErr
   const use = tool({ name: "use", services: { flaky }, run: (_, { services: { flaky } }) => flaky });
   const { client, takeFaults } = await connect({
     handlers: [use],
-    describeError: (error) => error instanceof RangeError ? `it is ${error.message}` : undefined,
+    mapError: (error) => error instanceof RangeError ? `it is ${error.message}` : undefined,
   });
   const first = textOf(await client.callTool("use"));
   assertEquals([first, textOf(await client.callTool("use"))], ["it is down", "log in first"]);

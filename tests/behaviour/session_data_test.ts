@@ -1,7 +1,7 @@
 // ctx.session(): what the server's `session` returned, once per session, or per request where there are no sessions.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { type Context, createServer, tool } from "../../mod.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 
 const HELD = "a value that JSON cannot hold; use objects, arrays, strings, numbers and booleans";
@@ -116,7 +116,7 @@ Deno.test("the data of a session over HTTP survives a restart, without a store",
   let server = start();
   const principal = { id: "ada" };
   const forward = { ...server, fetch: (request: Request) => server.fetch(request, { principal }) };
-  await using client = await connect(forward, { era: "legacy" });
+  await using client = await connectTest(forward, { era: "legacy" });
   assertEquals(JSON.parse(textOf(await client.callTool("show"))), [{ tenant: "ada", number: 1 }, true]);
   await server.close();
   server = start();

@@ -8,7 +8,7 @@ import {
   resourceProvider,
   type ResourceProviderOptions,
 } from "../../mod.ts";
-import { connect as connectTo, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest as connectTo, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 
 /** Counts the subscriptions that have ended. */

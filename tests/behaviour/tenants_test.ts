@@ -11,7 +11,13 @@ import {
   type ToolReturn,
 } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
-import { connect, type Connection, type ConnectOptions, fakeContext, RpcError } from "../../src/testing/testing.ts";
+import {
+  type Connection,
+  connectTest,
+  type ConnectTestOptions,
+  fakeContext,
+  RpcError,
+} from "../../src/testing/testing.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { z } from "zod";
@@ -36,7 +42,7 @@ function tenants(
   name: string,
   run: (
     start: (options?: Partial<RouteServerOptions<typeof params>>) => Server,
-    join: (server: Server, tenant: string, options?: ConnectOptions) => Promise<Connection>,
+    join: (server: Server, tenant: string, options?: ConnectTestOptions) => Promise<Connection>,
     way: { readonly era: "modern" | "legacy"; readonly transport: "memory" | "http" | "pipe" },
   ) => Promise<void>,
 ): void {
@@ -49,9 +55,9 @@ function tenants(
           stack.defer(() => server.close());
           return server;
         };
-        const join = async (server: Server, tenant: string, options?: ConnectOptions) => {
+        const join = async (server: Server, tenant: string, options?: ConnectTestOptions) => {
           const way = { era, transport, params: { tenant, floor: 1 } };
-          return stack.use(await connect(server, { ...way, ...options }));
+          return stack.use(await connectTest(server, { ...way, ...options }));
         };
         await run(start, join, { era, transport });
       });
@@ -328,7 +334,7 @@ Deno.test("a tenant with a running call, an open stream, a channel or a resumabl
   const mine = { params: { tenant: "acme", floor: 1 } };
   assertEquals(await isBusy(), false);
 
-  const client = await connect(server, mine);
+  const client = await connectTest(server, mine);
   const call = client.callTool("hold");
   await until(() => count === 1, "the call");
   assert(await isBusy(), "a call");
@@ -353,7 +359,7 @@ Deno.test("a tenant with a running call, an open stream, a channel or a resumabl
   await subscription.close();
   await hasRoom();
 
-  const pipe = await connect(server, { ...mine, transport: "pipe" });
+  const pipe = await connectTest(server, { ...mine, transport: "pipe" });
   assert(await isBusy(), "a channel");
   await pipe.close();
   await hasRoom();
@@ -393,7 +399,7 @@ Deno.test("callers are authenticated before a path takes room", async () => {
   assertEquals(refused.status, 401);
   assertEquals(made, []);
   const headers = { authorization: "Bearer the-key-of-ada-0123456789" };
-  await using client = await connect(server, { params: { tenant: "acme", floor: 1 }, headers });
+  await using client = await connectTest(server, { params: { tenant: "acme", floor: 1 }, headers });
   assertEquals(textOf(await client.callTool("whoami")), "acme on 2");
   assertEquals((await post(server, "/tenants/acme/1/mcp", { method: "PUT", headers })).status, 405);
   await server.close();
@@ -405,8 +411,8 @@ Deno.test("instances that share a store announce a change to all tenants", async
   const start = () => createServer({ name: "t", version: "1", path, params, handlers: () => [note], ...shared });
   const [here, there] = [start(), start()];
   const mine = { params: { tenant: "acme", floor: 1 } };
-  await using client = await connect(there, mine);
-  await using other = await connect(here, mine);
+  await using client = await connectTest(there, mine);
+  await using other = await connectTest(here, mine);
   await other.readResource("note:/1");
   const subscription = await client.subscribe({ resourceSubscriptions: ["note:/1"] });
   here.resourceUpdated("note:/1");
@@ -450,7 +456,7 @@ Deno.test("ctx.route refuses another schema, and a fake context has what the tes
   const faults: unknown[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => faults.push(error) };
   const server = createServer({ name: "t", version: "1", path, params, handlers: [other], observer });
-  await using client = await connect(server, { params: { tenant: "acme", floor: 1 } });
+  await using client = await connectTest(server, { params: { tenant: "acme", floor: 1 } });
   assertEquals((await client.callTool("other")).isError, true);
   assertStringIncludes(String(faults[0]), "this is not the schema that the server has as `params`");
   assertEquals(other.run({}, fakeContext({ route: { tenant: "acme" } })), "acme");

@@ -3,7 +3,7 @@
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, tool, ToolError } from "../../mod.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 
 const schema = z.object({ ok: z.boolean() });
@@ -39,7 +39,7 @@ Deno.test("a question that nobody awaits is asked, also by the first handler of 
     for (const { name } of handlers) {
       const server = createServer({ name: "asks", version: "1.0.0", handlers });
       let asked = 0;
-      await using client = await connect(server, {
+      await using client = await connectTest(server, {
         era: "modern",
         onElicit: () => {
           asked++;

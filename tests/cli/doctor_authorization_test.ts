@@ -1,7 +1,7 @@
 // `doctor` with in-process servers that require a token, and have one defect each.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, prompt, type ServerOptions, tool } from "../../mod.ts";
-import { custom, refuse } from "../../src/auth/auth.ts";
+import { customAuth, refuseRequest } from "../../src/auth/auth.ts";
 import { examine, type ExamineOptions } from "../../src/cli/doctor/examination.ts";
 import type { Finding } from "../../src/cli/doctor/report.ts";
 import { readChallenge } from "../../src/cli/doctor/bearer_challenge.ts";
@@ -39,15 +39,15 @@ const cors = { "access-control-allow-origin": "*" };
 /** A server of this library that requires a token, in front of metadata made by hand. */
 function guarded(parts: Parts): { readonly fetch: Fetch; close(): Promise<void> } {
   const { challenge = { resource_metadata: wellKnown }, scheme = "Bearer", wrong = {} } = parts;
-  const auth = custom(({ headers }: Request) => {
+  const auth = customAuth(({ headers }: Request) => {
     const authorization = headers.get("authorization");
     if (authorization === `Bearer ${TOKEN}`) return { id: "ada", scopes: [] };
     if (authorization === null) {
-      return refuse(401, { challenge: challenge === null ? [] : { scheme, params: challenge } });
+      return refuseRequest(401, { challenge: challenge === null ? [] : { scheme, params: challenge } });
     }
     const { status = 401, error = "invalid_token" } = wrong;
     const params = { ...challenge, ...error && { error }, error_description: "It is unknown" };
-    return refuse(status, { challenge: { scheme, params } });
+    return refuseRequest(status, { challenge: { scheme, params } });
   });
   const options: ServerOptions = { name: "well", version: "1.0.0", auth, handlers: [hello, greet] };
   const server = createServer(options);

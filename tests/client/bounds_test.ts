@@ -1,7 +1,7 @@
 // Limits on a server's demands: the rate of reconnects, and the length and size of lists.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
-import { connect as connectTest } from "../../src/testing/testing.ts";
+import { connectTest as connectTest } from "../../src/testing/testing.ts";
 import { createServer } from "../../mod.ts";
 import { agreed, discovered, fakeHttp, type Heard, ok, stream, url } from "./fakes.ts";
 

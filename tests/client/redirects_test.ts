@@ -4,7 +4,7 @@ import { examine } from "../../src/cli/doctor/examination.ts";
 import { connect } from "../../src/client/client.ts";
 import { RedirectError } from "../../src/client/redirects.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
-import { connect as connectTest } from "../../src/testing/testing.ts";
+import { connectTest as connectTest } from "../../src/testing/testing.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { textOf, until } from "../support/behaviour.ts";
 import { createLibrary } from "./server.ts";

@@ -1,6 +1,6 @@
 // Two copies of the library work together in one process, as when a package of handlers brings its own.
 import * as ours from "../../mod.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { assertEquals, assertNotStrictEquals, assertStringIncludes } from "../support/std.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
 
@@ -59,7 +59,7 @@ for (const [order, names] of Object.entries(orders)) {
             handlers: names.flatMap((name) => toHandlers(libraries[name], name)),
             observer: { fault: ({ error }) => reported.push(String(error)) },
           });
-          await using client = await connect(server, { era, transport });
+          await using client = await connectTest(server, { era, transport });
           const ask = (method: string, params: Record<string, unknown>): Promise<Record<string, unknown>> =>
             client.request(method, params).then(
               (result) => result,
@@ -112,17 +112,17 @@ async function errorOf(request: Promise<unknown>): Promise<readonly unknown[]> {
   return [error?.code, error?.message, error?.data];
 }
 
-Deno.test("copies: middleware and describeError may use errors of the other copy", async () => {
+Deno.test("copies: middleware and mapError may use errors of the other copy", async () => {
   for (const [mine, other] of pairs) {
     const server = mine.createServer({
       name: "t",
       version: "1",
       handlers: [toThrowing(mine, () => new Error("x"))],
       use: [(call, next) => call.params.refuse ? Promise.reject(new other.McpError(-32005, "refused")) : next()],
-      describeError: () => new other.ToolError("try later"),
+      mapError: () => new other.ToolError("try later"),
       observer: { fault() {} },
     });
-    await using client = await connect(server, { era: "modern", transport: "memory" });
+    await using client = await connectTest(server, { era: "modern", transport: "memory" });
     assertEquals((await client.request("tools/call", { name: "x" })).content, [{ type: "text", text: "try later" }]);
     const refused = client.request("tools/call", { name: "x", refuse: true });
     assertEquals(await errorOf(refused), [-32005, "refused", undefined]);
@@ -143,7 +143,7 @@ Deno.test("copies: handlers, errors with a code, and transports of one copy work
       ],
     });
     for (const transport of ["memory", "pipe"] as const) {
-      await using client = await connect(server, { transport });
+      await using client = await connectTest(server, { transport });
       assertEquals(await errorOf(client.callTool("x")), [-32602, "no", { at: 1 }]);
       assertEquals((await client.readResource(note.uri({ id: "a b" }))).contents[0].uri, "note://a%20b");
     }
@@ -178,7 +178,7 @@ Deno.test("copies: an object that only looks like an error of the library is not
       })],
       observer: { fault() {} },
     });
-    await using client = await connect(server, { era: "modern", transport: "memory" });
+    await using client = await connectTest(server, { era: "modern", transport: "memory" });
     const error = await client.request("prompts/get", { name: "x" }).then(() => undefined, (error) => error);
     assertEquals([error?.code, error?.message], [-32603, "Internal error"]);
     await server.close();

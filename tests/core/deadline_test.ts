@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
 import { limits } from "../../src/limits/limits.ts";
-import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { turn, until } from "../support/behaviour.ts";
 
 function hanging(options: Parameters<typeof limits>[0] = {}) {
@@ -28,7 +28,7 @@ for (const era of ["modern", "legacy"] as const) {
     const clock = fakeClock();
     const { hang, state } = hanging();
     const server = createServer({ name: "x", version: "1", clock, handlers: [hang] });
-    await using client = await connect(server, { era });
+    await using client = await connectTest(server, { era });
     const call = client.callTool("hang");
     call.catch(() => {});
     await until(() => state.runs, "the handler to run");
@@ -45,7 +45,7 @@ for (const era of ["modern", "legacy"] as const) {
     const { hang, state } = hanging({ timeoutMs: Infinity });
     const server = createServer({ name: "x", version: "1", clock, handlers: [hang] });
     // The clock would also run ahead of the reader of an HTTP stream.
-    await using client = await connect(server, { era, transport: "pipe" });
+    await using client = await connectTest(server, { era, transport: "pipe" });
     const call = client.callTool("hang");
     call.catch(() => {});
     await until(() => state.runs, "the handler to run");
@@ -71,7 +71,7 @@ Deno.test("five minutes for each of three answers time nobody out", async () => 
   });
   const calls = { answerMs: 600_000 };
   const server = createServer({ name: "x", version: "1", clock, handlers: [ask], limits: { calls } });
-  await using client = await connect(server, {
+  await using client = await connectTest(server, {
     era: "legacy",
     async onElicit() {
       await clock.advance(300_000);
@@ -94,7 +94,7 @@ Deno.test("an answer does not hide the time of the handler after it", async () =
     },
   });
   const server = createServer({ name: "x", version: "1", clock, handlers: [ask] });
-  await using client = await connect(server, {
+  await using client = await connectTest(server, {
     era: "legacy",
     onElicit: () => ({ action: "accept", content: { ok: true } }),
   });

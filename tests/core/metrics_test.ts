@@ -1,6 +1,6 @@
 // Metrics built on the published observer count exactly what a random workload did.
 import { assert, assertEquals } from "@std/assert";
-import { connect, type Connection } from "../../src/testing/testing.ts";
+import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { random } from "../support/random.ts";
 import { until } from "../support/behaviour.ts";
 import { metrics, type Totals } from "./metrics.ts";
@@ -75,7 +75,7 @@ for (const era of ["modern", "legacy"] as const) {
       for (const seed of [1, 2, 3]) {
         const observer = metrics();
         const server = createCounted(observer);
-        const client = await connect(server, { era, transport });
+        const client = await connectTest(server, { era, transport });
         const expected = await work(client, seed);
         const session = era === "legacy" ? 1 : 0;
         assertEquals(observer.totals().sessions, session);
@@ -88,7 +88,7 @@ for (const era of ["modern", "legacy"] as const) {
   }
 
   Deno.test(`metrics equal what a random workload did (${era} over stdio)`, async () => {
-    const client = await connect(new URL("./metrics_program.ts", import.meta.url), { era, transport: "stdio" });
+    const client = await connectTest(new URL("./metrics_program.ts", import.meta.url), { era, transport: "stdio" });
     const expected = await work(client, 4);
     await client.close();
     const stderr = await client.child?.stderr ?? "";

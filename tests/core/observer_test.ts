@@ -12,7 +12,7 @@ import {
   ToolError,
 } from "../../mod.ts";
 import { EVENTS } from "../../src/core/call/combined_observer.ts";
-import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 import { pageFile, toTable } from "../release/events_page.ts";
 import { withTable } from "../release/limits_page.ts";
@@ -410,7 +410,7 @@ Deno.test({
 Deno.test("an observed server behaves the same with a connected client", async () => {
   const { observer } = recorder();
   const server = createServer({ name: "s", version: "1", handlers, observer });
-  await using client = await connect(server, { era: "legacy", transport: "http" });
+  await using client = await connectTest(server, { era: "legacy", transport: "http" });
   assertEquals((await client.callTool("fine")).content, [{ type: "text", text: "fine" }]);
   await server.close();
 });

@@ -1,7 +1,7 @@
 // The container of services: lifetimes, keys, limits, cycles, and what must not go wrong at the end.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, type Server, type ServerOptions, service, tool } from "../../mod.ts";
-import { connect, fakeClock, fakeContext, replay } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock, fakeContext, replay } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
@@ -98,10 +98,10 @@ Deno.test("services: a service by key may use a server-wide one, and another one
   const t = tool({ name: "t", services: { cart }, run: (_, { services: { cart } }) => cart });
   const u = tool({ name: "u", services: { other }, run: () => "" });
   const { server, faults } = make({ handlers: [t, u] });
-  await using ada = await connect(server, { principal: { id: "ada" } });
+  await using ada = await connectTest(server, { principal: { id: "ada" } });
   assertEquals(textOf(await ada.callTool("t")), "db ada ada");
   // Without a key, it lives for the call.
-  await using nobody = await connect(server);
+  await using nobody = await connectTest(server);
   assertEquals(textOf(await nobody.callTool("t")), "db undefined undefined");
   await nobody.callTool("u");
   assertEquals(faults.length, 1);
@@ -401,7 +401,7 @@ Deno.test("services: resting disposes services, and a later call makes them agai
   await server.ready();
   await container?.rest();
   {
-    await using client = await connect(server, { transport: "pipe" });
+    await using client = await connectTest(server, { transport: "pipe" });
     assertEquals(textOf(await client.callTool("t")), "ok");
   }
   assertEquals(log, ["make", "dispose", "make"]);

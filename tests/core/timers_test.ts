@@ -1,7 +1,7 @@
 // Timers: streams that open and stay alive, writes that time out, sessions and events that expire.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
-import { connect, type Connection, fakeClock, RpcError } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, fakeClock, RpcError } from "../../src/testing/testing.ts";
 import { started, textOf, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
@@ -122,8 +122,8 @@ async function isOver(client: Connection): Promise<boolean> {
 
 Deno.test("a session ends after a long idle time", async () => {
   const { clock, server } = createStill({ limits: { sessions: { idleMs: 30 * MINUTE } } });
-  await using busy = await connect(server, { era: "legacy" });
-  await using idle = await connect(server, { era: "legacy" });
+  await using busy = await connectTest(server, { era: "legacy" });
+  await using idle = await connectTest(server, { era: "legacy" });
   for (let i = 0; i < 4; i++) {
     await clock.advance(20 * MINUTE);
     assertEquals(await isOver(busy), false, `after ${i + 1} times 20 minutes`);
@@ -136,8 +136,8 @@ Deno.test("a session with an open stream, or a call that runs, is not idle", asy
   const { clock, log, open, server } = createStill({
     limits: { sessions: { idleMs: 2 * MINUTE }, calls: { timeoutMs: Infinity } },
   });
-  await using listening = await connect(server, { era: "legacy" });
-  await using running = await connect(server, { era: "legacy" });
+  await using listening = await connectTest(server, { era: "legacy" });
+  await using running = await connectTest(server, { era: "legacy" });
   await listening.subscribe({ toolsListChanged: true });
   const call = started(running.callTool("wait"));
   await until(() => log.length === 1, "the call runs");
@@ -150,7 +150,7 @@ Deno.test("a session with an open stream, or a call that runs, is not idle", asy
 
 Deno.test("no session lives longer than the limit, however busy it is", async () => {
   const { clock, server } = createStill({ limits: { sessions: { lifeMs: 2 * HOUR } } });
-  await using client = await connect(server, { era: "legacy" });
+  await using client = await connectTest(server, { era: "legacy" });
   for (let i = 0; i < 11; i++) {
     await clock.advance(10 * MINUTE);
     assertEquals(await isOver(client), false);
@@ -163,7 +163,7 @@ Deno.test("no session lives longer than the limit, however busy it is", async ()
 Deno.test("of too many sessions the longest idle one loses its state, and none its life", async () => {
   const { clock, server } = createStill({ limits: { sessions: { open: 2 } } });
   const [first, second, third] = await Promise.all(
-    Array.from({ length: 3 }, () => connect(server, { era: "legacy", logLevel: "error" })),
+    Array.from({ length: 3 }, () => connectTest(server, { era: "legacy", logLevel: "error" })),
   );
   const readLevels = async (client: Connection) => {
     const before = client.received.length;
@@ -188,7 +188,7 @@ Deno.test("of too many sessions the longest idle one loses its state, and none i
 Deno.test("a session continues at another instance with the secret, and nowhere else", async () => {
   const secret = "s".repeat(32);
   const [here, there, stranger] = [{ secret }, { secret }, {}].map((options) => createStill(options).server);
-  await using client = await connect(here, { era: "legacy", principal: { id: "ada" } });
+  await using client = await connectTest(here, { era: "legacy", principal: { id: "ada" } });
   const ask = (server: typeof here, id: string | undefined) =>
     server.fetch(
       new Request("http://localhost/mcp", {

@@ -1,7 +1,7 @@
 // Hidden handlers do not exist for a caller: everything it can observe is the same with and without them.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, group, type Handler, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
-import { connect, type Connection } from "../../src/testing/testing.ts";
+import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { FENCE, fence, withoutFences } from "../support/behaviour.ts";
 import { type Random, random as createRandom } from "../support/random.ts";
 import { toRequest } from "../support/requests.ts";
@@ -199,7 +199,7 @@ for (const era of ["modern", "legacy"] as const) {
           });
           const [tenant, other] = await Promise.all(
             TENANTS.map((tenant) =>
-              connect(server, { era, transport, principal: toPrincipal("bob"), params: { tenant } })
+              connectTest(server, { era, transport, principal: toPrincipal("bob"), params: { tenant } })
             ),
           );
           // The other tenant works meanwhile, and its changes reach only its own clients.

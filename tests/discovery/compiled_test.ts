@@ -6,7 +6,8 @@ import { root, run } from "../support/processes.ts";
 const files = {
   "handlers/greet.ts":
     `import { tool } from "@x/mcp";\nexport const greet = tool({ name: "greet", run: () => "Hi!" });`,
-  "double.ts": `import { expose } from "${root}src/worker/worker.ts";\nexport default expose((n: number) => 2 * n);`,
+  "double.ts":
+    `import { exposeWorker } from "${root}src/worker/worker.ts";\nexport default exposeWorker((n: number) => 2 * n);`,
   "discover.ts": `import { discover } from "${root}src/discovery/discovery.ts";
 const handlers = await discover(new URL("./handlers/", import.meta.url)).catch(({ message }) => ({ message }));
 console.log(JSON.stringify(handlers));`,

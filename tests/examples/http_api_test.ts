@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createWeatherServer } from "../../examples/http_api.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 
 type Answer = (response: ServerResponse) => void;
@@ -29,7 +29,7 @@ async function forecast(answers: readonly Answer[], options: Parameters<typeof c
   const address = api.address();
   const port = typeof address === "object" ? address?.port : undefined;
   const server = createWeatherServer(`http://127.0.0.1:${port}/`, { firstDelayMs: 20, maxDelayMs: 1500, ...options });
-  const client = await connect(server);
+  const client = await connectTest(server);
   try {
     const { content, isError } = await client.callTool("forecast", { city: "Bern" });
     return { text: textOf({ content }), isError: isError === true, times };
@@ -84,7 +84,7 @@ Deno.test({
   ...options,
   async fn() {
     const server = createWeatherServer("http://127.0.0.1:9/", { attempts: 1 });
-    await using client = await connect(server, { principal: { id: "ada" } });
+    await using client = await connectTest(server, { principal: { id: "ada" } });
     for (let i = 0; i < 20; i++) await client.callTool("forecast", { city: "Bern" }).catch(() => {});
     await assertRejects(() => client.callTool("forecast", { city: "Bern" }), Error, "handler.rate");
     await server.close();

@@ -2,14 +2,14 @@
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import process from "node:process";
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { connect, type ConnectOptions } from "../../src/testing/testing.ts";
+import { connectTest, type ConnectTestOptions } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 
 async function load(path: string) {
   return (await import(new URL(`../../examples/${path}`, import.meta.url).href)).default;
 }
 
-const WAYS: readonly ConnectOptions[] = (["modern", "legacy"] as const).flatMap((era) =>
+const WAYS: readonly ConnectTestOptions[] = (["modern", "legacy"] as const).flatMap((era) =>
   (["http", "pipe"] as const).map((transport) => ({ era, transport }))
 );
 
@@ -18,7 +18,7 @@ for (const options of WAYS) {
 
   Deno.test(`validators.ts checks arguments with valibot and arktype (${way})`, async () => {
     const server = await load("validators.ts");
-    await using client = await connect(server, options);
+    await using client = await connectTest(server, options);
     const tools = await client.listTools();
     assertEquals(tools.map(({ inputSchema }) => inputSchema.type), ["object", "object"]);
     assertEquals(textOf(await client.callTool("order", { item: "tea" })), "Ordered 1 × TEA");
@@ -30,8 +30,8 @@ for (const options of WAYS) {
 
   Deno.test(`desk/ is one server in five files (${way})`, async () => {
     const server = await load("desk/server.ts");
-    await using guest = await connect(server, options);
-    await using ada = await connect(server, { ...options, principal: { id: "ada" } });
+    await using guest = await connectTest(server, options);
+    await using ada = await connectTest(server, { ...options, principal: { id: "ada" } });
     const names = async (client: typeof ada) => (await client.listTools()).map(({ name }) => name).sort();
     assertEquals([await names(guest), await names(ada)], [["notes_write"], ["notes_remove", "notes_write"]]);
     const title = `t${crypto.randomUUID().slice(0, 8)}`;
@@ -55,7 +55,7 @@ Deno.test("files.ts reads files below its folder only, and hides keys", async ()
     process.env.FOLDER = folder;
     const server = await load("files.ts");
     for (const options of WAYS) {
-      await using client = await connect(server, options);
+      await using client = await connectTest(server, options);
       const { structuredContent } = await client.callTool("list_files");
       assertEquals(structuredContent, { files: ["a.txt"] });
       const read = await client.callTool("read_file", { path: "a.txt" });

@@ -7,7 +7,7 @@ import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
-import { connect, type Connection, fakeContext } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, fakeContext } from "../../src/testing/testing.ts";
 import { gate, textOf, turn, until } from "../support/behaviour.ts";
 import { runtimes, testProcesses, withFiles } from "../support/command_line.ts";
 import { root, type Running, start } from "../support/processes.ts";
@@ -68,7 +68,7 @@ async function readText(client: Pick<Connection, "readResource">, uri: string): 
 
 for (const era of ["modern", "legacy"] as const) {
   Deno.test(`team notes: each user sees, changes and watches only their own notes (${era})`, async () => {
-    const join = (user: keyof typeof keys) => connect(server, { era, headers: toHeaders(user), onElicit: yes });
+    const join = (user: keyof typeof keys) => connectTest(server, { era, headers: toHeaders(user), onElicit: yes });
     await using ada = await join("ada");
     await using bob = await join("bob");
     const title = `plan-${era}`;
@@ -95,7 +95,7 @@ for (const era of ["modern", "legacy"] as const) {
 
 Deno.test("team notes: a user who is not known is refused", async () => {
   const headers = { authorization: "Bearer ada-demo-key-0124" };
-  const error = await assertRejects(() => connect(server, { headers }).then((client) => client.listTools()));
+  const error = await assertRejects(() => connectTest(server, { headers }).then((client) => client.listTools()));
   assertEquals(Object(error).status, 401);
 });
 
@@ -129,7 +129,7 @@ for (const era of ["modern", "legacy"] as const) {
       observer: { fault: (e) => faults.push(e) },
     });
     const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
-    const client = await connect(own, {
+    const client = await connectTest(own, {
       era,
       headers: toHeaders("ada"),
       onElicit: async () => (ask(), era === "modern" ? { action: "decline" } : await new Promise(() => {})),

@@ -1,15 +1,15 @@
 // The example of tenants, in every era and over every transport.
 import { assertEquals, assertRejects } from "@std/assert";
 import server from "../../examples/tenants.ts";
-import { connect, RpcError } from "../../src/testing/testing.ts";
+import { connectTest, RpcError } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["memory", "http", "pipe"] as const) {
     Deno.test(`tenants have notes and tools of their own (${era} over ${transport})`, async () => {
       const other = `${era}-${transport}`;
-      await using acme = await connect(server, { era, transport, params: { tenant: "acme" } });
-      await using bee = await connect(server, { era, transport, params: { tenant: other } });
+      await using acme = await connectTest(server, { era, transport, params: { tenant: "acme" } });
+      await using bee = await connectTest(server, { era, transport, params: { tenant: other } });
       assertEquals(textOf(await acme.callTool("whoami")), "acme");
       assertEquals(textOf(await bee.callTool("whoami")), other);
       const added = textOf(await acme.callTool("add_note", { text: "Buy milk" }));

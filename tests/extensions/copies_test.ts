@@ -1,6 +1,6 @@
 // An extension, its attributes and a server may come from different copies of the library.
 import * as ours from "../../mod.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { assertEquals, assertThrows } from "../support/std.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
@@ -36,13 +36,13 @@ for (
     });
     const work = tools.tool({ name: "work", extensions: [attribute], run: (_input, ctx) => `${ctx.method}` });
     const server = of.createServer({ name: "t", version: "1", handlers: [audit, work] });
-    await using client = await connect(server, { extensions: [clientExtension({ id: ID, results: {} })] });
+    await using client = await connectTest(server, { extensions: [clientExtension({ id: ID, results: {} })] });
     assertEquals((await client.request("audit/get")).calls, 3);
     const subscription = await client.subscribe({ extensions: { auditChanged: true } });
     audit.publish("auditChanged", { method: "notifications/audit" });
     assertEquals((await subscription.take(1))[0].method, "notifications/audit");
     await subscription.close();
-    const raw = await connect(server, { capabilities: { extensions: { [ID]: {} } } });
+    const raw = await connectTest(server, { capabilities: { extensions: { [ID]: {} } } });
     assertEquals((await raw.request("tools/call", { name: "work" })).resultType, "receipt");
     await raw.close();
     await server.close();

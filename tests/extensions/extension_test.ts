@@ -13,7 +13,7 @@ import {
   type WrappedCall,
 } from "../../mod.ts";
 import { clientExtension, connect as connectTo } from "../../src/client/client.ts";
-import { connect, RpcError } from "../../src/testing/testing.ts";
+import { connectTest, RpcError } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 
@@ -580,7 +580,7 @@ Deno.test("publish refuses unknown keys, other methods, and parameters that are 
 Deno.test("a client that reads slowly gets the newest notification of each topic", async () => {
   const { audit } = watched();
   const server = serve(audit);
-  await using client = await connect(server, { ...declares, transport: "http", principal: { id: "a" } });
+  await using client = await connectTest(server, { ...declares, transport: "http", principal: { id: "a" } });
   const subscription = await client.subscribe({ extensions: { auditIds: ["a1", "a2"] } });
   const text = "x".repeat(100_000);
   for (let n = 0; n < 200; n++) {
@@ -621,7 +621,7 @@ Deno.test("a detached handler that ignores the end of the server ends without an
   const observer = { fault: ({ error }: { error: unknown }) => void faults.push(error) };
   const limits = { calls: { closeMs: 10 } };
   const server = createServer({ name: "t", version: "1", handlers: [audit, work], observer, limits });
-  const client = await connect(server);
+  const client = await connectTest(server);
   await client.callTool("work");
   await client.close();
   await server.close();
@@ -650,7 +650,7 @@ Deno.test("no handler goes on after its response when the server is closing", as
   });
   let isWrapped = false;
   const server = serve(audit, work);
-  const client = await connect(server);
+  const client = await connectTest(server);
   const calling = client.callTool("work");
   const refused = assertRejects(() => calling, RpcError, "the server is closing");
   await until(() => isWrapped, "the call");

@@ -9,7 +9,7 @@ import {
   tool,
   type ToolReturn,
 } from "../../mod.ts";
-import { connect, type Connection, RpcError } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, RpcError } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 import { createTaskClient, createTasks, ID, type TaskOptions } from "./task_extension.ts";
@@ -253,7 +253,7 @@ behaviour("errors and timeouts of a task reach its state", async (connect) => {
 
 Deno.test("a missing Mcp-Name is refused before a missing capability", async () => {
   const { handlers } = setUp(() => "x");
-  await using client = await connect(createServer({ name: "t", version: "1", handlers }), { transport: "http" });
+  await using client = await connectTest(createServer({ name: "t", version: "1", handlers }), { transport: "http" });
   const error = await assertRejects(() => client.request("tasks/get", { taskId: "1" }), RpcError);
   assertEquals([error.code, error.status], [-32021, 400]);
   const headers = { "mcp-name": null };
@@ -283,7 +283,7 @@ function serveEndless(options: Partial<ServerOptions> = {}) {
 for (const transport of ["memory", "http", "pipe"] as const) {
   Deno.test(`the end of the server ends its tasks, over ${transport}`, async () => {
     const { server, reasons } = serveEndless({ limits: { calls: { closeMs: 20 } } });
-    const client = await connect(server, { ...declared, transport });
+    const client = await connectTest(server, { ...declared, transport });
     const { resultType } = await client.request("tools/call", { name: "work" }, { finish: false });
     assertEquals(resultType, "task");
     await client.close();
@@ -297,8 +297,8 @@ for (const transport of ["memory", "http", "pipe"] as const) {
 
   Deno.test(`a client has at most a quarter of the handlers that go on after their response, over ${transport}`, async () => {
     const { server } = serveEndless({ limits: { calls: { detached: 8, runningPerClient: 1, closeMs: 10 } } });
-    await using client = await connect(server, { ...declared, transport, principal: { id: "ada" } });
-    await using other = await connect(server, { ...declared, transport, principal: { id: "bo" } });
+    await using client = await connectTest(server, { ...declared, transport, principal: { id: "ada" } });
+    await using other = await connectTest(server, { ...declared, transport, principal: { id: "bo" } });
     const start = (from = client) => from.request("tools/call", { name: "work" }, { finish: false });
     for (let round = 0; round < 3; round++) {
       const started = [await start(), await start()];

@@ -73,7 +73,7 @@ export const shapes: readonly Handler[] = [
     },
     run: (input) => JSON.stringify(input),
   }),
-  tool({ name: "needy", needs: ["elicitation", "sampling.tools", "roots"], run: () => "had it all" }),
+  tool({ name: "needy", requires: ["elicitation", "sampling.tools", "roots"], run: () => "had it all" }),
   tool({
     name: "form",
     async run(_input, ctx) {

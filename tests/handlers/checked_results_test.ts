@@ -1,6 +1,6 @@
 // Results and errors of authors, checked before a client sees them.
 import { type Content, createServer, McpError, prompt, tool, ToolError } from "../../mod.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { assertEquals, assertStringIncludes } from "../support/std.ts";
 
 const text = { type: "text", text: "x" } as const;
@@ -17,7 +17,7 @@ async function run(give: () => unknown) {
     ],
     observer: { fault: ({ error }) => told.push(String(error)) },
   });
-  await using client = await connect(server, { era: "modern", transport: "memory" });
+  await using client = await connectTest(server, { era: "modern", transport: "memory" });
   const ask = (method: string) =>
     client.request(method, { name: "x" }).then(() => "sent", (error: McpError) => error.code);
   const answers = [await ask("tools/call"), await ask("prompts/get")];

@@ -1,6 +1,6 @@
 // Values that JSON has no word for, as tools, resources and prompts send them: encoded, read to their end, or refused.
 import { createServer, media, prompt, resource, tool, ToolError } from "../../mod.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { random } from "../support/random.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../support/std.ts";
 import { turn, until } from "../support/behaviour.ts";
@@ -35,7 +35,7 @@ async function send(
     ],
     observer: { fault: ({ error }) => told.push(String(error)) },
   });
-  await using client = await connect(server, { era: "modern", transport: "memory" });
+  await using client = await connectTest(server, { era: "modern", transport: "memory" });
   const ask = (method: string, params: Record<string, unknown>) => client.request(method, params).catch(() => ({}));
   const { content, structuredContent, isError }: Sent["tool"] = await ask("tools/call", { name: "x" });
   const { contents }: { contents?: unknown } = await ask("resources/read", { uri: "test://x" });
@@ -239,7 +239,7 @@ Deno.test("encoded values: structured content is encoded, and raw output schemas
     ],
     observer: { fault: ({ error }) => told.push(String(error)) },
   });
-  await using client = await connect(server, { era: "modern", transport: "memory" });
+  await using client = await connectTest(server, { era: "modern", transport: "memory" });
   const call = (name: string) => client.request("tools/call", { name });
   assertEquals((await call("full")).structuredContent, { a: 1 });
   const at = "1970-01-01T00:00:00.000Z";
@@ -355,7 +355,7 @@ for (const kind of [...ENDLESS, "a stream of empty pieces", "an iterable that ne
         },
       })],
     });
-    await using client = await connect(server, { era: "modern", transport: "memory" });
+    await using client = await connectTest(server, { era: "modern", transport: "memory" });
     const stop = new AbortController();
     const failed = client.request("tools/call", { name: "x" }, { signal: stop.signal }).catch(() => "failed");
     await begun;
@@ -452,7 +452,7 @@ Deno.test("encoded values: any value is sent as what it means, or refused with i
     handlers: [tool({ name: "x", run: () => ({ of: made.value }) })],
     observer: { fault: ({ error }) => told.push(String(error)) },
   });
-  await using client = await connect(server, { era: "modern", transport: "memory" });
+  await using client = await connectTest(server, { era: "modern", transport: "memory" });
   for (let i = 0; i < 1500; i++) {
     made = makeValue((items) => pick(items), below, below(5));
     const { means, fails } = made;

@@ -1,6 +1,6 @@
 // Return values of handlers: bytes become media, and a value that JSON would lose is refused by name.
 import { createServer, prompt, resource, tool } from "../../mod.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { assert, assertEquals, assertStringIncludes } from "../support/std.ts";
 
 const bytes = new Uint8Array([137, 80, 78, 71, 0, 255]);
@@ -32,7 +32,7 @@ async function send(make: () => unknown, mimeType?: string): Promise<Answer> {
     ],
     observer: { fault: ({ error }) => reported.push(String(error)) },
   });
-  await using client = await connect(server, { era: "modern", transport: "memory" });
+  await using client = await connectTest(server, { era: "modern", transport: "memory" });
   const ask = (method: string, params: Record<string, unknown>, key: string) =>
     client.request(method, params).then((result) => result, (error) => {
       codes.push([error.code, error.message, Object.keys(error.data ?? {})]);

@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, McpError, type Middleware, prompt, type ServerOptions, ToolError } from "../../mod.ts";
-import { connect, RpcError } from "../../src/testing/testing.ts";
+import { connectTest, RpcError } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { ask, call, fail } from "../support/requests.ts";
 
@@ -114,7 +114,7 @@ Deno.test("z.coerce turns arguments into numbers and booleans, and every name is
     },
   });
   const server = createServer({ name: "t", version: "1.0.0", handlers: [coerced] });
-  await using client = await connect(server);
+  await using client = await connectTest(server);
   assertEquals((await client.request("prompts/list")).prompts, [{
     name: "coerced",
     arguments: [

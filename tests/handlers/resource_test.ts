@@ -9,7 +9,7 @@ import {
   type TemplateText,
   ToolError,
 } from "../../mod.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { ask, call, fail } from "../support/requests.ts";
 
@@ -558,7 +558,7 @@ Deno.test("a template converts and checks its variables, and what its schema rej
     params: { type: "object", properties: { id: { type: "integer" } }, required: ["id"] },
     read: ({ id }) => `${id + 1}`,
   });
-  await using client = await connect(createServer({ name: "t", version: "1", handlers: [note, raw] }));
+  await using client = await connectTest(createServer({ name: "t", version: "1", handlers: [note, raw] }));
   const read = async (uri: string) => (await client.readResource(uri)).contents[0].text;
   assertEquals(await read(note.uri({ id: "7" })), "8 undefined");
   assertEquals(await read(note.uri({ id: "7", all: "yes" })), "8 true");

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { createServer, tool, ToolError } from "../../mod.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 
 const fail = tool({
   name: "fail",
@@ -9,15 +9,15 @@ const fail = tool({
   },
 });
 
-async function callFailing(describeError?: (error: unknown) => string | ToolError | undefined): Promise<unknown> {
-  const server = createServer({ name: "t", version: "1", handlers: [fail], observer: { fault() {} }, describeError });
-  await using client = await connect(server, { era: "modern", transport: "memory" });
+async function callFailing(mapError?: (error: unknown) => string | ToolError | undefined): Promise<unknown> {
+  const server = createServer({ name: "t", version: "1", handlers: [fail], observer: { fault() {} }, mapError });
+  await using client = await connectTest(server, { era: "modern", transport: "memory" });
   const { content, isError } = await client.callTool("fail");
   await server.close();
   return { content, isError };
 }
 
-Deno.test("describeError gives the model a text for an unexpected error of a tool", async () => {
+Deno.test("mapError gives the model a text for an unexpected error of a tool", async () => {
   assertEquals(await callFailing((error) => error instanceof RangeError ? "Storage is full; try later." : undefined), {
     content: [{ type: "text", text: "Storage is full; try later." }],
     isError: true,
@@ -26,25 +26,25 @@ Deno.test("describeError gives the model a text for an unexpected error of a too
   assertEquals(await callFailing(() => new ToolError(blocks)), { content: blocks, isError: true });
 });
 
-Deno.test("an error for which describeError returns undefined is not shown", async () => {
-  for (const describeError of [undefined, () => undefined]) {
-    const json = JSON.stringify(await callFailing(describeError));
+Deno.test("an error for which mapError returns undefined is not shown", async () => {
+  for (const mapError of [undefined, () => undefined]) {
+    const json = JSON.stringify(await callFailing(mapError));
     assertMatch(json, /^\{"content":\[\{"type":"text","text":"Internal error \([0-9a-f]{8}\)"\}\],"isError":true\}$/);
   }
 });
 
-Deno.test("an error in describeError is reported to the observer only", async () => {
+Deno.test("an error in mapError is reported to the observer only", async () => {
   const reported: unknown[] = [];
   const server = createServer({
     name: "t",
     version: "1",
     handlers: [fail],
     observer: { fault: ({ error }) => reported.push(error) },
-    describeError: () => {
+    mapError: () => {
       throw new Error("the mapping is wrong");
     },
   });
-  await using client = await connect(server, { era: "modern", transport: "memory" });
+  await using client = await connectTest(server, { era: "modern", transport: "memory" });
   const error = await client.callTool("fail").then(() => undefined, (error) => error);
   assertEquals(error?.code, -32603);
   assertEquals(reported.map(String), ["RangeError: the disk /dev/sda1 is full", "Error: the mapping is wrong"]);
@@ -54,7 +54,7 @@ Deno.test("an error in describeError is reported to the observer only", async ()
 for (const cacheScope of ["public", "private", undefined] as const) {
   Deno.test(`lists have cacheScope ${cacheScope ?? "public by default"}`, async () => {
     const server = createServer({ name: "t", version: "1", handlers: [fail], cacheScope, ttlMs: 500 });
-    await using client = await connect(server, { era: "modern", transport: "memory" });
+    await using client = await connectTest(server, { era: "modern", transport: "memory" });
     const result = await client.request("tools/list");
     assertEquals([result.cacheScope, result.ttlMs], [cacheScope ?? "public", 500]);
     await server.close();

@@ -1,6 +1,6 @@
 // An `allow` that returns neither true nor false.
 import { assert, assertEquals } from "@std/assert";
-import { type Middleware, only, resource, tool } from "../../mod.ts";
+import { type Middleware, onlyMethods, resource, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
 import { as, start, toCall, toListen } from "./attack.ts";
 
@@ -76,10 +76,10 @@ Deno.test("a list that no middleware sees stays public, and other middleware is 
     return await next();
   };
   const cases: readonly (readonly [use: readonly Middleware[], cacheScope: string])[] = [
-    [[only(["tools/call"], note)], "public"],
-    [[only(["tools/call"], note), only(["tools/call", "prompts/list"], note)], "private"],
-    [[only(["tools/call"], note), note], "private"],
-    [[only(["tools/list"], note)], "private"],
+    [[onlyMethods(["tools/call"], note)], "public"],
+    [[onlyMethods(["tools/call"], note), onlyMethods(["tools/call", "prompts/list"], note)], "private"],
+    [[onlyMethods(["tools/call"], note), note], "private"],
+    [[onlyMethods(["tools/list"], note)], "private"],
   ];
   for (const [use, cacheScope] of cases) {
     const server = start({ handlers: [tool({ name: "hi", run: () => "Hi" })], use });

@@ -232,7 +232,7 @@ const strays: Readonly<Record<string, readonly [options: Untyped, request?: Requ
   "the resource of oauth()": [toTenants({ resource: reject })],
   "the audience of oauth()": [toTenants({ resource: () => "https://a.example/acme", audience: reject })],
   "the audience in a list": [toTenants({ resource: () => "https://a.example/acme", audience: () => [reject()] })],
-  describeError: [{ describeError: reject, handlers: [failing] }],
+  mapError: [{ mapError: reject, handlers: [failing] }],
   "per of a service": [{ handlers: [keyed] }],
   publishSchema: [
     { publishSchema: reject, handlers: [tool({ name: "a", input: { type: "object" }, run: () => "" })] },

@@ -2,7 +2,7 @@
 import { assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { limits } from "../../src/limits/limits.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import { start } from "./attack.ts";
 
@@ -20,7 +20,7 @@ Deno.test("no reason frees the place of a handler that goes on", async () => {
   });
   const reached: string[] = [];
   const server = start({ handlers: [slow], observer: { limit: ({ limit }) => void reached.push(limit) } });
-  await using client = await connect(server, { era: "legacy", transport: "pipe" });
+  await using client = await connectTest(server, { era: "legacy", transport: "pipe" });
   client.callTool("slow").catch(() => {});
   await until(() => running === 1, "the first call");
   for (let requestId = 0; requestId < 10; requestId++) {
@@ -49,7 +49,7 @@ for (const reason of ["", 0, null, { toString: null, valueOf: null }]) {
       },
     });
     const server = start({ handlers: [slow] });
-    await using client = await connect(server, { era: "legacy", transport: "pipe" });
+    await using client = await connectTest(server, { era: "legacy", transport: "pipe" });
     void client.callTool("slow").catch(() => {});
     await until(() => isRunning, "the call");
     for (let requestId = 0; requestId < 10; requestId++) {

@@ -1,7 +1,7 @@
 // Every call ends in exactly one of two ways: with its response, or, when cancelled, with a closed stream.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, type Observer, tool } from "../../mod.ts";
-import { connect, type Connection, RpcError } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, RpcError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import { ask, toRequest } from "../support/requests.ts";
@@ -346,7 +346,7 @@ Deno.test("a cancellation that races with the end leaves one response at most, 1
       },
     });
     const server = createServer({ name: "race", version: "1.0.0", handlers: [race] });
-    await using client = await connect(server, { era: "legacy", transport: "pipe" });
+    await using client = await connectTest(server, { era: "legacy", transport: "pipe" });
     const answers = new Map<number, number>();
     const outcomes = { answered: 0, silent: 0 };
     const end = openPipe(server, {

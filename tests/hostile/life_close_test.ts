@@ -2,7 +2,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { startChild, startHttpServer, toCommand } from "../../src/testing/http_server.ts";
-import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { ask, toRequest } from "../support/requests.ts";
 import { readData, startSession, toCall } from "./unread.ts";
@@ -131,7 +131,7 @@ clean("calls that are queued when the server closes are answered", async () => {
 clean("a pipe gets the end of running calls and of subscriptions", async () => {
   for (const era of ["modern", "legacy"] as const) {
     const { open, counts, server } = createHolding({ limits: { calls: { closeMs: 50 } } });
-    const client = await connect(server, { era, transport: "pipe" });
+    const client = await connectTest(server, { era, transport: "pipe" });
     const running = client.callTool("hold").catch((error) => error.message);
     const subscription = era === "modern" ? await client.subscribe({ toolsListChanged: true }) : undefined;
     await until(() => counts.started === 1, "the call runs");
@@ -183,7 +183,7 @@ clean("100 servers on ports, each with a session, a stream and a lost client, le
 clean("notifications without a recipient are dropped silently", async () => {
   const { server } = createHolding();
   const late = tool({ name: "late", run: () => "" });
-  const client = await connect(server, { era: "modern", transport: "pipe" });
+  const client = await connectTest(server, { era: "modern", transport: "pipe" });
   await client.subscribe({ toolsListChanged: true });
   server.handlers.add(late);
   const closing = server.close();

@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import type { Principal } from "../../src/library.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import { LEGACY, MODERN } from "./http.ts";
@@ -145,7 +145,7 @@ Deno.test("a handler always sees the facts of its own caller", async () => {
     const principal: Principal | undefined = i % 3 ? { id: `user ${i}` } : undefined;
     const logLevel = i % 2 ? "error" as const : "debug" as const;
     const era = i % 4 < 2 ? "modern" as const : "legacy" as const;
-    const client = await connect(server, {
+    const client = await connectTest(server, {
       era,
       principal,
       logLevel,

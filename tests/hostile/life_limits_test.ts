@@ -3,7 +3,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { createServer, extension, type Observer, resource, type ServerOptions, tool, type Wrap } from "../../mod.ts";
 import { type LimitOptions, LIMITS, type Limits } from "../../src/core/capacity/limits.ts";
-import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { gate, started, turn, until } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
@@ -253,7 +253,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   },
   async "request.batchMessages"() {
     await using held = start({ request: { batchMessages: 2 } });
-    const client = await connect(held.server, { era: "legacy", versions: ["2025-03-26"] });
+    const client = await connectTest(held.server, { era: "legacy", versions: ["2025-03-26"] });
     const one = { jsonrpc: "2.0", method: "notifications/x" };
     const { headers } = toCall("", { session: client.sessionId });
     for (const [count, status] of [[2, 202], [3, 400]]) {
@@ -361,7 +361,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   },
   async "calls.answerMs"() {
     await using held = start({ calls: { answerMs: 10_000 } });
-    const client = await connect(held.server, {
+    const client = await connectTest(held.server, {
       era: "legacy",
       onElicit: () => new Promise(() => {}),
     });

@@ -3,7 +3,7 @@ import { assert } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
 import { limits } from "../../src/limits/limits.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 
 Deno.test("a result that its client has no room for drops no result of another", async () => {
   const long = tool({
@@ -14,8 +14,8 @@ Deno.test("a result that its client has no room for drops no result of another",
   });
   const memory = { bytesPerClient: 100_000 };
   const server = createServer({ name: "x", version: "1.0.0", handlers: [long], limits: { memory } });
-  await using ada = await connect(server, { principal: { id: "ada" } });
-  await using eve = await connect(server, { principal: { id: "eve" } });
+  await using ada = await connectTest(server, { principal: { id: "ada" } });
+  await using eve = await connectTest(server, { principal: { id: "eve" } });
   const kept = await ada.callTool("long", { n: 18_000 });
   await eve.callTool("long", { n: 36_000 });
   const { isError } = await eve.callTool("long", { n: 28_000 });

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { createServer, media, prompt, resource, tool } from "../../mod.ts";
 import { type HandlerLimitsOptions, limits } from "../../src/limits/limits.ts";
 import { cutText, toSize } from "../../src/limits/text.ts";
-import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 
 async function open(options: HandlerLimitsOptions, server: Parameters<typeof createServer>[0] | object = {}) {
   const long = tool({
@@ -14,7 +14,7 @@ async function open(options: HandlerLimitsOptions, server: Parameters<typeof cre
     run: ({ n }) => "x".repeat(n),
   });
   const made = createServer({ name: "x", version: "1", handlers: [long], ...server });
-  const client = await connect(made, { principal: { id: "ada" } });
+  const client = await connectTest(made, { principal: { id: "ada" } });
   const link = async (n: number) => String(Object((await client.callTool("long", { n })).content[1]).uri);
   return {
     client,
@@ -67,7 +67,7 @@ Deno.test("media are pages of their own", async () => {
     run: () => ({ content: [{ type: "text" as const, text: "first" }, image] }),
   });
   const server = createServer({ name: "x", version: "1", handlers: [mixed] });
-  await using client = await connect(server);
+  await using client = await connectTest(server);
   const { content: [, link] } = await client.callTool("mixed");
   const { contents: [page, note] } = await client.readResource(Object(link).uri);
   assertEquals(Object(page).text, "first");
@@ -104,7 +104,7 @@ Deno.test("the whole cut result is within its limit", async () => {
         resource({ uri: "x://r", name: "r", limits: cut, read: () => text.repeat(2000) }),
       ],
     });
-    await using client = await connect(server);
+    await using client = await connectTest(server);
     for (
       const result of [await client.callTool("t"), await client.getPrompt("p"), await client.readResource("x://r")]
     ) {
@@ -132,7 +132,7 @@ Deno.test("tools that share limits can all keep results, and take them along whe
   const [a, b] = ["a", "b"].map((name) => tool({ name, limits: shared, run: () => name.repeat(5000) }));
   const server = createServer({ name: "x", version: "1", handlers: [a, b] });
   assertEquals(server.handlers.list().length, 2);
-  await using client = await connect(server);
+  await using client = await connectTest(server);
   const read = async (name: string) => Object((await client.callTool(name)).content[1]).uri as string; // The URI is a string.
   const [first, second] = [await read("a"), await read("b")];
   server.handlers.remove(a);

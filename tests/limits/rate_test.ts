@@ -3,7 +3,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { limits } from "../../src/limits/limits.ts";
 import { Buckets } from "../../src/limits/rate.ts";
-import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 
 Deno.test("a bucket fills with time, up to its burst", () => {
   const buckets = new Buckets({ calls: 2, perMs: 1000, burst: 3 });
@@ -99,7 +99,7 @@ Deno.test("each server counts for itself", async () => {
   const handlers = [tool({ name: "t", limits: limits({ rate: { calls: 1, perMs: 60_000 } }), run: () => "t" })];
   for (let i = 0; i < 2; i++) {
     const server = createServer({ name: "x", version: "1", handlers });
-    await using client = await connect(server);
+    await using client = await connectTest(server);
     await client.callTool("t");
     await server.close();
   }

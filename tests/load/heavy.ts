@@ -1,7 +1,7 @@
 // A handler that computes in a worker thread, for the load program.
-import { expose } from "../../src/worker/worker.ts";
+import { exposeWorker } from "../../src/worker/worker.ts";
 
-export default expose(async ({ job, ms }: { readonly job: string; readonly ms: number }, { signal }) => {
+export default exposeWorker(async ({ job, ms }: { readonly job: string; readonly ms: number }, { signal }) => {
   const end = performance.now() + ms;
   if (job === "crash") {
     setTimeout(() => {

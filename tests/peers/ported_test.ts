@@ -1,6 +1,6 @@
 // Servers written with the habits of other libraries: their schemas and handlers work as they are.
 import type { Server } from "../../mod.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { assertEquals, assertStringIncludes } from "../support/std.ts";
 import { calculator } from "./ported/calculator.ts";
 import { noteServer } from "./ported/notes.ts";
@@ -36,13 +36,13 @@ function sessionless(server: Server): Ask {
 
 const CLIENTS: Record<string, (server: Server) => Promise<Ask & Partial<AsyncDisposable>>> = {
   "a modern client": async (server) => {
-    const client = await connect(server, { era: "modern", transport: "http" });
+    const client = await connectTest(server, { era: "modern", transport: "http" });
     return Object.assign((method: string, params: Params) => client.request(method, params), {
       [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
     });
   },
   "a client with a session": async (server) => {
-    const client = await connect(server, { era: "legacy", transport: "http" });
+    const client = await connectTest(server, { era: "legacy", transport: "http" });
     return Object.assign((method: string, params: Params) => client.request(method, params), {
       [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
     });

@@ -8,7 +8,7 @@ import { z as z3 } from "zod/v3";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { toStandardSchema } from "../../src/schema/standard_schema.ts";
 import type { Schema } from "../../src/schema/schema.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "../support/std.ts";
 import { startCost } from "../support/cost.ts";
@@ -27,7 +27,7 @@ async function give(input: Schema, args: unknown, { lenientArguments, server: al
     lenientArguments: all,
     handlers: [tool({ name: "x", input, lenientArguments, run: (args: unknown) => void (got = args) })],
   });
-  await using client = await connect(server, { era: "modern", transport: "memory" });
+  await using client = await connectTest(server, { era: "modern", transport: "memory" });
   const result = await client.request("tools/call", { name: "x", arguments: args });
   await server.close();
   return result.isError ? Object(result.content)[0].text : got;
@@ -35,7 +35,7 @@ async function give(input: Schema, args: unknown, { lenientArguments, server: al
 
 async function show(input: Schema): Promise<Record<string, unknown>> {
   const server = createServer({ name: "t", version: "1", handlers: [tool({ name: "x", input, run: () => "" })] });
-  await using client = await connect(server, { era: "modern", transport: "memory" });
+  await using client = await connectTest(server, { era: "modern", transport: "memory" });
   const { tools } = await client.request("tools/list", {});
   await server.close();
   return Object(tools)[0].inputSchema;
@@ -161,7 +161,7 @@ Deno.test("input: a shape of a prompt may coerce its parts, and what cannot take
   };
   const add = prompt({ name: "add", input, run: ({ count, sure, "~": more }) => `${count + more} ${sure}` });
   const server = createServer({ name: "t", version: "1", handlers: [add] });
-  await using client = await connect(server);
+  await using client = await connectTest(server);
   const { messages } = await client.getPrompt("add", { count: "12", sure: "yes" });
   assertEquals(messages[0].content, { type: "text", text: "14 true" });
   await assertRejects(() => client.getPrompt("add", { count: "100" }), Error, "count: Too big");
@@ -179,7 +179,7 @@ Deno.test("input: a prompt may have a shape", async () => {
     run: ({ name, tone }) => `${name} ${tone?.length}`,
   });
   const server = createServer({ name: "t", version: "1", handlers: [hello] });
-  await using client = await connect(server, { era: "modern", transport: "memory" });
+  await using client = await connectTest(server, { era: "modern", transport: "memory" });
   const { prompts } = await client.request("prompts/list", {});
   assertEquals(Object(prompts)[0].arguments, [{ name: "name", required: true }, { name: "tone" }]);
   const { messages } = await client.request("prompts/get", { name: "hello", arguments: { name: "Ada" } });

@@ -1,7 +1,7 @@
 import everything from "../../examples/everything.ts";
 import { compileJsonSchema } from "../../src/schema/json_check.ts";
 import { type JsonSchema, toPath } from "../../src/schema/json_schema.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { random } from "../support/random.ts";
 import { assert, assertEquals, assertLess, assertLessOrEqual, assertThrows } from "../support/std.ts";
 import { startCost } from "../support/cost.ts";
@@ -388,7 +388,7 @@ for (const [name, cases] of Object.entries(CASES)) {
 }
 
 Deno.test("json schema: the schema of a tool with all kinds of keywords", async () => {
-  await using client = await connect(everything);
+  await using client = await connectTest(everything);
   const tool = (await client.listTools()).find(({ description }) => description?.includes("only raw JSON Schema"));
   const schema = tool?.inputSchema as JsonSchema; // it is raw JSON Schema in the example
   assert(fits(schema, { name: "x", contactMethod: "phone", phone: "1", address: { city: "y" } }));

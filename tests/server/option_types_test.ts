@@ -6,7 +6,7 @@ import {
   extension,
   group,
   type Middleware,
-  only,
+  onlyMethods,
   prompt,
   resource,
   resourceProvider,
@@ -34,8 +34,8 @@ interface Typed {
 }
 
 const HANDLER = {
-  lists: ["needs", "use", "tags", "icons", "scopes"],
-  functions: ["allow", "describeError"],
+  lists: ["requires", "use", "tags", "icons", "scopes"],
+  functions: ["allow", "mapError"],
   objects: ["guards"],
 };
 
@@ -43,7 +43,7 @@ const FACTORIES: Readonly<Record<string, Typed>> = {
   "create a server": {
     make: (wrong) => createServer({ ...about, ...wrong }),
     lists: ["handlers", "use", "icons", "hosts", "proxies", "origins", "encoders"],
-    functions: ["admit", "session", "describeError", "publishSchema"],
+    functions: ["admit", "session", "mapError", "publishSchema"],
     objects: ["guards", "capabilities"],
   },
   'make tool "t"': {
@@ -61,7 +61,7 @@ const FACTORIES: Readonly<Record<string, Typed>> = {
   },
   'make resource provider "x"': {
     make: (wrong) => resourceProvider({ scheme: "x", name: "a", read: run, ...wrong }),
-    lists: ["needs", "use", "tags", "scopes"],
+    lists: ["requires", "use", "tags", "scopes"],
     functions: [...HANDLER.functions, "list", "subscribe", "unsubscribe"],
   },
   'make group "g"': { make: (wrong) => group("g", [], wrong), lists: ["use", "tags"], functions: ["allow"] },
@@ -147,9 +147,9 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       [() => createServer({ ...about, observer: untyped(none) }), "observer is"],
     ] as const);
   }),
-  [() => only(untyped("tools/call"), (_call, next) => next()), 'they must be a list such as ["tools/call"]'],
-  [() => only(["tools/call"], untyped("audit")), "it is not a function"],
-  [() => only([], audit), "there are none, so it would never run; name a method, or leave the middleware out"],
+  [() => onlyMethods(untyped("tools/call"), (_call, next) => next()), 'they must be a list such as ["tools/call"]'],
+  [() => onlyMethods(["tools/call"], untyped("audit")), "it is not a function"],
+  [() => onlyMethods([], audit), "there are none, so it would never run; name a method, or leave the middleware out"],
   ...([
     ["tool/call", "tools/call"],
     ["Tools/Call", "tools/call"],
@@ -164,12 +164,15 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
     ["Initialize", "initialize"],
   ] as const).map(([wrong, right]) =>
     [
-      () => only(["prompts/get", wrong], audit),
+      () => onlyMethods(["prompts/get", wrong], audit),
       `${JSON.stringify(wrong)} is not a method; did you mean ${right}?`,
     ] as const
   ),
   ...["", "*", "tools", "tools/*", "all", "tools//get"].map((wrong) =>
-    [() => only([wrong], audit), `${JSON.stringify(wrong)} is not a method; use names such as tools/call`] as const
+    [
+      () => onlyMethods([wrong], audit),
+      `${JSON.stringify(wrong)} is not a method; use names such as tools/call`,
+    ] as const
   ),
   [() => group("g", untyped(undefined)), "its handlers must be a list"],
   [

@@ -13,7 +13,7 @@ import {
   service,
   tool,
 } from "../../mod.ts";
-import { apiKey, basic, custom, refuse, userLinks } from "../../src/auth/auth.ts";
+import { apiKey, basicAuth, customAuth, elicitationLinks, refuseRequest } from "../../src/auth/auth.ts";
 import { clientCredentials, exchangeToken, oauth } from "../../src/auth/oauth/oauth.ts";
 import { clientExtension, connect as connectClient } from "../../src/client/client.ts";
 import { discover } from "../../src/discovery/discovery.ts";
@@ -21,7 +21,7 @@ import { media, resourceLink } from "../../src/library.ts";
 import { limits } from "../../src/limits/limits.ts";
 import { createServer as createModernServer } from "../../src/modern.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
-import { connect, fakeContext, replay } from "../../src/testing/testing.ts";
+import { connectTest, fakeContext, replay } from "../../src/testing/testing.ts";
 import { testStore } from "../../src/testing/stores.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
@@ -44,11 +44,11 @@ const handler = {
   use: [pass],
   services: {},
   guards: { input: [], output: [] },
-  describeError: text,
+  mapError: text,
   tags: ["a"],
   allow: () => true,
   scopes: ["a"],
-  needs: ["elicitation"],
+  requires: ["elicitation"],
   extensions: [],
 };
 const description = { title: "T", description: "d", icons: [], _meta: {} };
@@ -81,7 +81,7 @@ const serverOptions = {
   ttlMs: 5,
   cacheScope: "private",
   observer: {},
-  describeError: text,
+  mapError: text,
   guards: { input: [], output: [] },
   encoders: [],
   publishSchema: text,
@@ -148,14 +148,18 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     query: "k",
     realm: "r",
   }]],
-  "./auth basic": [[basic, { users: { ada: "x" }, realm: "r" }]],
-  "./auth custom": [[(options) => custom(() => undefined, options), { headers: ["a"], cookies: ["b"], query: ["c"] }]],
-  "./auth refuse": [[(options) => refuse(401, options), { reason: "r", cause: 1, retryAfterMs: 5 }]],
-  "./auth userLinks": [
-    [userLinks, { server: "s", ttlMs: 5 }],
+  "./auth basicAuth": [[basicAuth, { users: { ada: "x" }, realm: "r" }]],
+  "./auth customAuth": [[(options) => customAuth(() => undefined, options), {
+    headers: ["a"],
+    cookies: ["b"],
+    query: ["c"],
+  }]],
+  "./auth refuseRequest": [[(options) => refuseRequest(401, options), { reason: "r", cause: 1, retryAfterMs: 5 }]],
+  "./auth elicitationLinks": [
+    [elicitationLinks, { server: "s", ttlMs: 5 }],
     [(options) => {
       const ctx = fakeContext({ principal: { id: "ada" }, answers: { k: { action: "accept" } } });
-      return userLinks().elicit(ctx, "k", options);
+      return elicitationLinks().elicit(ctx, "k", options);
     }, { message: "m", url: "https://a.example/pay", data: 1, singleUse: true }],
   ],
   "./oauth oauth": [[oauth, {
@@ -252,8 +256,8 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     startMs: 5,
     stopMs: 5,
   }]],
-  "./testing connect": [
-    [async (options) => await (await connect(server, options)).close(), {
+  "./testing connectTest": [
+    [async (options) => await (await connectTest(server, options)).close(), {
       era: "modern",
       transport: "memory",
       path: "/mcp",
@@ -262,7 +266,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
       roots: [],
     }],
     [async (options) => {
-      await using client = await connect(server);
+      await using client = await connectTest(server);
       await client.request("server/discover", {}, options);
     }, { id: 7, rounds: true, timeoutMs: 5000 }],
   ],
@@ -281,7 +285,8 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
 /** Exported functions without an object of options, and what they take instead. */
 const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   ". consoleObserver": "nothing",
-  ". only": "methods and a middleware",
+  ". isQuestion": "any value",
+  ". onlyMethods": "methods and a middleware",
   "./auth hasScopes": "a context and scopes",
   "./auth requirePrincipal": "a context",
   "./oauth toPrincipalId": "an issuer and a subject",
@@ -289,7 +294,7 @@ const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   "./cli main": "words of the command line",
   "./cli loadAll": "nothing",
   "./websocket attachSocket": "a server, a socket and a principal",
-  "./worker expose": "a handler",
+  "./worker exposeWorker": "a handler",
   "./testing fakeClock": "a date",
   "./testing/stores listStoreCases": "a function that makes stores",
 };
@@ -552,7 +557,7 @@ Deno.test("an unknown option is refused with the option to write instead", () =>
 Deno.test("development turns on no warnings about options", async () => {
   const warnings = await collectWarnings(async () => {
     const server = createServer({ ...about, development: true, handlers: [tool({ name: "t", run: text })] });
-    await (await connect(server)).close();
+    await (await connectTest(server)).close();
     await server.close();
   });
   assertEquals(warnings, []);

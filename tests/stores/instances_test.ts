@@ -4,7 +4,7 @@ import { createServer, resource, type Server, type ServerOptions, tool } from ".
 import type { StoreEvent } from "../../src/core/call/observer.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
-import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { type Faults, startStore, type StoreProcess } from "../support/store_client.ts";
 
@@ -215,7 +215,7 @@ together("a subscription that is made at one instance holds at the other, which 
 });
 
 together("changes reach subscribers of 2026-07-28 at the other instance, each once", async (a, b) => {
-  await using client = await connect(b.server, { transport: "memory" });
+  await using client = await connectTest(b.server, { transport: "memory" });
   const subscription = await client.subscribe({
     toolsListChanged: true,
     promptsListChanged: true,
@@ -238,7 +238,7 @@ together("changes reach subscribers of 2026-07-28 at the other instance, each on
 });
 
 together("changes reach sessions on a pipe at the other instance", async (a, b) => {
-  await using client = await connect(b.server, { era: "legacy", transport: "pipe" });
+  await using client = await connectTest(b.server, { era: "legacy", transport: "pipe" });
   const subscription = await client.subscribe({ toolsListChanged: true, resourceSubscriptions: ["note://1"] });
   a.server.resourceUpdated("note://1");
   a.server.listChanged("tools");
@@ -397,7 +397,7 @@ Deno.test("a store that stands still costs the shared state only, and the observ
   await using stream = new Events(await b.send(undefined, session));
   b.server.resourceUpdated("note://1");
   await stream.read("note://1");
-  await using client = await connect(b.server);
+  await using client = await connectTest(b.server);
   const since = performance.now();
   for (let i = 0; i < 20; i++) await client.callTool("work");
   assert(performance.now() - since < 1000, "calls wait for the store");

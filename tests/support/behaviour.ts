@@ -3,7 +3,7 @@
 import process from "node:process";
 import { assertEquals } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions } from "../../mod.ts";
-import { connect, type Connection, type ConnectOptions, type Subscription } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, type ConnectTestOptions, type Subscription } from "../../src/testing/testing.ts";
 
 export const LEGACY_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
 
@@ -29,13 +29,13 @@ export interface Fixture {
   /** Takes the errors of `observer.fault`, which makes them expected: any error that is not taken fails the test. */
   takeFaults(): readonly Told[];
   /** Another client of the same server. */
-  join(options?: ConnectOptions): Promise<Connection>;
+  join(options?: ConnectTestOptions): Promise<Connection>;
 }
 
 /** Creates a server and connects to it in the era and over the transport of the test. */
 export type Connect = (
   options?: Partial<ServerOptions>,
-  client?: ConnectOptions,
+  client?: ConnectTestOptions,
 ) => Promise<Fixture>;
 
 /** The eras and transports of a behaviour. */
@@ -82,8 +82,8 @@ export function behaviour(
         const observer = [{ fault: (fault: Told) => void faults.push(fault) }, options?.observer ?? []].flat();
         const server = createServer({ name: "fixture", version: "1.0.0", ...options, observer });
         stack.defer(() => server.close());
-        const join = async (options?: ConnectOptions) =>
-          stack.use(await connect(server, { era, transport, versions: [version], ...options }));
+        const join = async (options?: ConnectTestOptions) =>
+          stack.use(await connectTest(server, { era, transport, versions: [version], ...options }));
         return { client: await join(client), server, takeFaults: () => faults.splice(0), join };
       }, way);
       assertEquals(faults, [], "unexpected errors");

@@ -2,7 +2,7 @@
 import { platform } from "../../src/cli/platform.ts";
 import { spawn } from "../../src/cli/platform_process.ts";
 import { load } from "../../src/cli/load.ts";
-import { connect, type Connection } from "../../src/testing/testing.ts";
+import { type Connection, connectTest } from "../../src/testing/testing.ts";
 
 /** The project's folder, ending in a slash. */
 export const root: string = decodeURIComponent(new URL("../../", import.meta.url).pathname);
@@ -53,7 +53,7 @@ export async function withServer(
     const { server, watch } = await load(folder + target);
     const stop = watch?.();
     try {
-      await using client = await connect(server);
+      await using client = await connectTest(server);
       await use(client, folder);
     } finally {
       stop?.();

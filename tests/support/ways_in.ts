@@ -6,7 +6,7 @@ import { INTERNALS } from "../../src/core/call/internals.ts";
 import type { Pipe } from "../../src/transports/channel.ts";
 import { httpSse, type SseServer } from "../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
-import { connect, type Connection, type ConnectOptions } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, type ConnectTestOptions } from "../../src/testing/testing.ts";
 import { serve } from "../peers/runtime.ts";
 
 /** How a caller reaches the server. */
@@ -42,17 +42,20 @@ export function listWaysIn(era: "modern" | "legacy"): readonly WayIn[] {
 export async function enter(
   server: Server,
   name: typeof CALLERS[number],
-  options: ConnectOptions & { readonly way: WayIn },
+  options: ConnectTestOptions & { readonly way: WayIn },
 ): Promise<Connection> {
   const { way, ...rest } = options;
-  if (way === "pipe") return await connect(server, { ...rest, transport: "pipe", principal: toPrincipal(name) });
-  if (way === "memory") return await connect(server, { ...rest, transport: "memory", headers: toSigned(name) });
+  if (way === "pipe") return await connectTest(server, { ...rest, transport: "pipe", principal: toPrincipal(name) });
+  if (way === "memory") return await connectTest(server, { ...rest, transport: "memory", headers: toSigned(name) });
   const open = way === "websocket" ? openSocket : openEvents;
-  return await connect({ fetch: server.fetch, [INTERNALS]: { openPipe: ({ write }) => open(server, name, write) } }, {
-    ...rest,
-    transport: "pipe",
-    ...way === "http-sse" ? { versions: ["2024-11-05"] } : {},
-  });
+  return await connectTest(
+    { fetch: server.fetch, [INTERNALS]: { openPipe: ({ write }) => open(server, name, write) } },
+    {
+      ...rest,
+      transport: "pipe",
+      ...way === "http-sse" ? { versions: ["2024-11-05"] } : {},
+    },
+  );
 }
 
 /** The client's end of a connection, as if it were the server's. */

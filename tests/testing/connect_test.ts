@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
-import { connect, fakeClock, RpcError } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock, RpcError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, turn } from "../support/behaviour.ts";
 
 const handlers = [
@@ -39,7 +39,7 @@ const answers = {
 
 Deno.test("the test kit's client has every member of the library's client", async () => {
   const server = createServer({ name: "s", version: "1.0.0", handlers });
-  await using tested = await connect(server);
+  await using tested = await connectTest(server);
   await using client = await connectClient(server);
   for (const name of Reflect.ownKeys(client)) assert(Object.hasOwn(tested, name), String(name));
   const extra = Object.keys(tested).filter((name) =>
@@ -87,7 +87,7 @@ behaviour("every method works, with the options of the library's client", async 
 });
 
 Deno.test("both clients iterate subscriptions in the same way: each change is delivered once", async () => {
-  for (const open of [connect, connectClient]) {
+  for (const open of [connectTest, connectClient]) {
     const clock = fakeClock();
     const server = createServer({ name: "s", version: "1.0.0", handlers, clock });
     await using client = await open(server);
@@ -116,7 +116,7 @@ Deno.test("headers are sent with every request over HTTP, and timeoutMs limits e
       tool({ name: "wait", run: (_input, { signal }) => new Promise((_, reject) => (signal.onabort = reject)) }),
     ],
   });
-  await using client = await connect(server, { headers: { "x-tag": "1" }, timeoutMs: 50 });
+  await using client = await connectTest(server, { headers: { "x-tag": "1" }, timeoutMs: 50 });
   await client.callTool("see");
   assertEquals(seen, ["1"]);
   await assertRejects(() => client.callTool("wait"), DOMException, "no response in 50 ms");
@@ -127,23 +127,27 @@ Deno.test("a revision implies its era, and an old one contradicts the modern era
   const server = createServer({ name: "s", version: "1.0.0" });
   for (const version of ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]) {
     const own = version === "2026-07-28" ? "modern" : "legacy";
-    await using client = await connect(server, { versions: [version] });
+    await using client = await connectTest(server, { versions: [version] });
     assertEquals([client.era, client.server.version], [own, version]);
     if (own === "modern") continue;
     await assertRejects(
-      () => connect(server, { versions: [version], era: "modern" }),
+      () => connectTest(server, { versions: [version], era: "modern" }),
       TypeError,
       `Cannot connect with ${version}: it is a revision of the legacy era; leave era out`,
     );
   }
-  await using odd = await connect(server, { versions: ["2099-01-01"] });
+  await using odd = await connectTest(server, { versions: ["2099-01-01"] });
   await assertRejects(() => odd.listTools(), RpcError, '"2099-01-01" is not supported');
   await server.close();
 });
 
 Deno.test("an unanswered question names the options that answer it", async () => {
   const server = createServer({ name: "s", version: "1.0.0", handlers });
-  await using client = await connect(server, { era: "legacy", transport: "pipe", capabilities: { elicitation: {} } });
+  await using client = await connectTest(server, {
+    era: "legacy",
+    transport: "pipe",
+    capabilities: { elicitation: {} },
+  });
   await assertRejects(() => client.callTool("ask"), RpcError, "give connect onElicit, onElicitUrl, onSample or roots");
   await server.close();
 });

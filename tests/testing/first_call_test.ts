@@ -1,7 +1,7 @@
 // The first call of a process. Keep this file free of other tests, because they would load code.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 
 Deno.test("a clock that advances finds the first call running", async () => {
   const clock = fakeClock();
@@ -15,7 +15,7 @@ Deno.test("a clock that advances finds the first call running", async () => {
   for (const transport of ["memory", "http", "pipe"] as const) {
     for (const era of ["modern", "legacy"] as const) {
       const server = createServer({ name: "slow", version: "1.0.0", handlers: [hang], clock, limits });
-      await using client = await connect(server, { era, transport, timeoutMs: 3000 });
+      await using client = await connectTest(server, { era, transport, timeoutMs: 3000 });
       started = Promise.withResolvers();
       const call = client.callTool("hang").catch((error) => error.message);
       // Over a real connection, the request takes any time to arrive.

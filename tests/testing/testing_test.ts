@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool, ToolError } from "../../mod.ts";
-import { connect, fakeClock, fakeContext, RpcError, type TestServer } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock, fakeContext, RpcError, type TestServer } from "../../src/testing/testing.ts";
 import { Transcript } from "../../src/testing/transcript.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
@@ -120,14 +120,14 @@ Deno.test("the client refuses an invalid response to its request", async () => {
     "after the response came": (_, { id }) => sse(ok(id), ok(id)),
   };
   for (const [text, answer] of Object.entries(bad)) {
-    await using client = await connect(answering(answer));
+    await using client = await connectTest(answering(answer));
     await assertRejects(() => client.request("tools/list"), Error, text);
   }
 });
 
 Deno.test("an error has its code, text, data and status", async () => {
   const error = { code: -32099, message: "No paper", data: { tray: 2 } };
-  await using client = await connect(answering((_, { id }) => json({ jsonrpc: "2.0", id, error }, 400)));
+  await using client = await connectTest(answering((_, { id }) => json({ jsonrpc: "2.0", id, error }, 400)));
   const thrown = await assertRejects(() => client.request("print"), RpcError);
   assertEquals({ ...thrown }, { name: "RpcError", code: -32099, data: { tray: 2 }, status: 400 });
   assertEquals(thrown.message, "No paper");
@@ -137,20 +137,20 @@ Deno.test("an error has its code, text, data and status", async () => {
 
 Deno.test("a failed handshake is reported, and closes the connection", async () => {
   const error = { code: -32602, message: "No" };
-  const failing = connect(answering((_, { id }) => json({ jsonrpc: "2.0", id, error }, 400)), { era: "legacy" });
+  const failing = connectTest(answering((_, { id }) => json({ jsonrpc: "2.0", id, error }, 400)), { era: "legacy" });
   assertEquals((await assertRejects(() => failing, RpcError)).code, -32602);
 });
 
 Deno.test("a transport that does not fit the server is refused", async () => {
   const server = createServer({ name: "s", version: "1" });
-  await assertRejects(() => connect(server, { transport: "stdio" }), TypeError, "path of a file");
-  await assertRejects(() => connect("./server.ts", { transport: "http" }), TypeError, "takes");
+  await assertRejects(() => connectTest(server, { transport: "stdio" }), TypeError, "path of a file");
+  await assertRejects(() => connectTest("./server.ts", { transport: "http" }), TypeError, "takes");
   await server.close();
 });
 
 Deno.test("the headers of a request can be replaced or removed", async () => {
   const seen: (string | null)[][] = [];
-  await using client = await connect(answering(({ headers }, { id }) => {
+  await using client = await connectTest(answering(({ headers }, { id }) => {
     seen.push(["mcp-method", "mcp-name", "x-extra", "accept"].map((name) => headers.get(name)));
     return json(ok(id));
   }));

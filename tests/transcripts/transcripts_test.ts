@@ -9,7 +9,7 @@ import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, type Server, tool } from "../../mod.ts";
 import { readEvents } from "../../src/client/event_stream.ts";
-import { connect, type Connection, type ConnectOptions } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, type ConnectTestOptions } from "../../src/testing/testing.ts";
 import { Transcript } from "../../src/testing/transcript.ts";
 import { openPipe } from "../../src/transports/channel.ts";
 import { started, until } from "../support/behaviour.ts";
@@ -80,7 +80,7 @@ function createShop(): Server {
 
 /** One flow: the participants and their actions. */
 interface Flow {
-  readonly options: ConnectOptions;
+  readonly options: ConnectTestOptions;
   run(client: Connection, happen: (event: string) => void): Promise<void>;
 }
 
@@ -170,7 +170,7 @@ const flows: Readonly<Record<string, Flow>> = {
 
 async function record({ options, run }: Flow): Promise<string[]> {
   const server = createShop();
-  await using client = await connect(server, options);
+  await using client = await connectTest(server, options);
   const marks: { readonly at: number; readonly event: string }[] = [];
   await run(client, (event) => {
     marks.push({ at: client.transcript.length, event });
@@ -183,7 +183,7 @@ async function record({ options, run }: Flow): Promise<string[]> {
 }
 
 /** Plays the client's part of a transcript to a server; returns the resulting transcript. */
-async function replay(lines: readonly string[], { transport }: ConnectOptions): Promise<string[]> {
+async function replay(lines: readonly string[], { transport }: ConnectTestOptions): Promise<string[]> {
   const server = createShop();
   const transcript = new Transcript();
   const heard: string[] = [];

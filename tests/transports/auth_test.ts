@@ -1,7 +1,7 @@
 // Authentication on every way in over HTTP: the endpoint, WebSocket upgrades and the HTTP+SSE transport.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { type Authentication, createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
-import { apiKey, custom, refuse, requirePrincipal } from "../../src/auth/auth.ts";
+import { apiKey, customAuth, refuseRequest, requirePrincipal } from "../../src/auth/auth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
@@ -125,13 +125,13 @@ Deno.test("a bare function authenticates, synchronously or not", async () => {
 });
 
 Deno.test("a refusal has its status, its challenges and its reason", async () => {
-  const cases: readonly [ReturnType<typeof refuse>, number, string | null, RegExp][] = [
-    [refuse(401), 401, "Bearer", /it needs valid credentials/],
-    [refuse(403), 403, null, /the caller is not allowed/],
-    [refuse(403, { reason: "it is night" }), 403, null, /it is night/],
-    [refuse(400, { challenge: { scheme: "A", params: { b: 'c"d\\' } } }), 400, 'A b="c\\"d\\\\"', /not allowed/],
+  const cases: readonly [ReturnType<typeof refuseRequest>, number, string | null, RegExp][] = [
+    [refuseRequest(401), 401, "Bearer", /it needs valid credentials/],
+    [refuseRequest(403), 403, null, /the caller is not allowed/],
+    [refuseRequest(403, { reason: "it is night" }), 403, null, /it is night/],
+    [refuseRequest(400, { challenge: { scheme: "A", params: { b: 'c"d\\' } } }), 400, 'A b="c\\"d\\\\"', /not allowed/],
     [
-      refuse(401, { challenge: [{ scheme: "A" }, { scheme: "B", params: { c: "\r\nx: y" } }] }),
+      refuseRequest(401, { challenge: [{ scheme: "A" }, { scheme: "B", params: { c: "\r\nx: y" } }] }),
       401,
       'A, B c="??x: y"',
       /needs/,
@@ -146,7 +146,7 @@ Deno.test("a refusal has its status, its challenges and its reason", async () =>
     assertEquals(error.code, -31000 - status);
     await server.close();
   }
-  const busy = start({ auth: () => refuse(503) });
+  const busy = start({ auth: () => refuseRequest(503) });
   assertEquals((await busy.fetch(toRequest("tools/list"))).headers.get("retry-after"), "1");
   await busy.close();
 });
@@ -275,7 +275,7 @@ Deno.test("the HTTP+SSE transport authenticates its stream and its messages", as
 
 Deno.test("a WebSocket upgrade is authenticated, and its socket ends when the credentials expire", async () => {
   for (const isAsync of [false, true]) {
-    const expiring = custom((request, facts) => {
+    const expiring = customAuth((request, facts) => {
       const found = new URL(request.url).searchParams.get("key") === ADA && facts.transport === "websocket"
         ? { id: "ada", expiresAt: facts.now + 400 }
         : undefined;

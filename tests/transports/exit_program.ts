@@ -2,7 +2,7 @@
 // argument selects one. None of them calls `exit`.
 import { createServer, tool } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
-import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { attachSocket } from "../../src/transports/websocket.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { bun, deno } from "../../src/runtime.ts";
@@ -34,7 +34,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
   async closed() {
     if (era !== "legacy" && era !== "modern") return;
     if (transport !== "memory" && transport !== "http" && transport !== "pipe") return;
-    await using client = await connect(makeServer(), { era, transport });
+    await using client = await connectTest(makeServer(), { era, transport });
     await client.callTool("hello");
     await client.callTool("later");
     if (transport !== "pipe") await client.subscribe({ toolsListChanged: true });
@@ -43,7 +43,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
   async open() {
     if (era !== "legacy" && era !== "modern") return;
     if (transport !== "memory" && transport !== "pipe") return;
-    const client = await connect(makeServer(), { era, transport });
+    const client = await connectTest(makeServer(), { era, transport });
     await client.callTool("hello");
     await client.callTool("later");
     await client.subscribe({ toolsListChanged: true });
@@ -73,7 +73,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
   },
   async fake() {
     const clock = fakeClock();
-    await using client = await connect(createServer({ ...identity, handlers, clock }), { era: "legacy" });
+    await using client = await connectTest(createServer({ ...identity, handlers, clock }), { era: "legacy" });
     await client.callTool("hello");
     await clock.advance(60_000);
   },
@@ -86,7 +86,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
   // A sweep has set the timer before the call needs it.
   async timeoutLater() {
     const server = makeServer(300);
-    await using _client = await connect(server, { era: "legacy" });
+    await using _client = await connectTest(server, { era: "legacy" });
     await server.fetch(toRequest("tools/call", { name: "later" }));
     const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
     console.log((await response.text()).includes("calls.timeoutMs"));

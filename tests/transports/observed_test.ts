@@ -1,7 +1,7 @@
 // What an observer hears of sockets, of the HTTP+SSE transport, and of sessions over HTTP.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Observer, tool } from "../../mod.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { attachSocket, webSocket } from "../../src/transports/websocket.ts";
 import { until } from "../support/behaviour.ts";
@@ -122,9 +122,9 @@ Deno.test("streams, calls and refusals of HTTP+SSE are heard", async () => {
 
 Deno.test("a session whose state is dropped has ended, and is resumed by its next request", async () => {
   const { server, only } = start({ sessions: { open: 1 } });
-  await using first = await connect(server, { era: "legacy" });
+  await using first = await connectTest(server, { era: "legacy" });
   await first.callTool("quick");
-  await using second = await connect(server, { era: "legacy" });
+  await using second = await connectTest(server, { era: "legacy" });
   await second.callTool("quick");
   await first.callTool("quick");
   const events = only("session");

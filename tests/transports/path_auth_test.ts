@@ -1,7 +1,7 @@
 // Custom authentication on paths with parameters, and the limits on work before the caller is known.
 import { assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { type Authentication, createServer, McpError, mount, type RouteServerOptions, tool } from "../../mod.ts";
-import { custom, refuse } from "../../src/auth/auth.ts";
+import { customAuth, refuseRequest } from "../../src/auth/auth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
@@ -62,9 +62,9 @@ Deno.test("an authentication reads the converted parameters, for its callers, ch
 
 Deno.test("sockets and streams are authenticated by the parameters of their path", async () => {
   const seen: string[] = [];
-  const auth = custom((_request, { route, transport }) => {
+  const auth = customAuth((_request, { route, transport }) => {
     seen.push(`${transport} ${JSON.stringify(route(params))}`);
-    return refuse(403, { reason: "nobody may" });
+    return refuseRequest(403, { reason: "nobody may" });
   });
   const server = start({ auth });
   const sockets = webSocket(server, { path: "/ws/:tenant/:floor" });
@@ -169,7 +169,7 @@ Deno.test("a challenge that cannot be one, and parameters that are not there, ar
     assertMatch(String(faults.splice(0)), /challenge is/);
     await server.close();
   }
-  const auth = custom((_request, { route }) => ({ id: String(route().tenant) }));
+  const auth = customAuth((_request, { route }) => ({ id: String(route().tenant) }));
   const plain = createServer({ name: "t", version: "1", auth, observer });
   assertEquals((await plain.fetch(toRequest("tools/list"))).status, 500);
   assertMatch(String(faults), /Cannot read path parameters: the path of the server has none/);
@@ -177,7 +177,7 @@ Deno.test("a challenge that cannot be one, and parameters that are not there, ar
 });
 
 Deno.test("a principal that code in front passes needs no authentication at a tenant either", async () => {
-  const server = start({ auth: { ...own, authenticate: () => refuse(403) } });
+  const server = start({ auth: { ...own, authenticate: () => refuseRequest(403) } });
   const response = await server.fetch(at("/tenants/acme/1/mcp"), { principal: { id: "front" } });
   assertMatch(await response.text(), /front/);
   await server.close();

@@ -1,7 +1,7 @@
 // The HTTP+SSE transport of 2024-11-05 on the wire.
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { createServer, type RouteServerOptions, type ServerOptions, tool } from "../../mod.ts";
-import { custom } from "../../src/auth/auth.ts";
+import { customAuth } from "../../src/auth/auth.ts";
 import { z } from "zod";
 import { until } from "../support/behaviour.ts";
 import { httpSse, type HttpSseOptions } from "../../src/transports/http/sse_2024.ts";
@@ -303,7 +303,7 @@ Deno.test("streams of tenants end with the server", async () => {
 
 Deno.test("a stream with cookies needs an Origin, or a browser that names the same origin", async () => {
   const whoami = tool({ name: "whoami", run: (_, { principal }) => String(principal?.id) });
-  const auth = custom(() => ({ id: "site:ada" }), { cookies: ["sid"] });
+  const auth = customAuth(() => ({ id: "site:ada" }), { cookies: ["sid"] });
   const server = createServer({ name: "x", version: "1.0.0", auth, handlers: [whoami] });
   const { fetch } = httpSse(server);
   const cases: readonly (readonly [headers: Record<string, string>, status: number])[] = [

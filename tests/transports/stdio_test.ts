@@ -1,7 +1,7 @@
 // Stdio: every request is answered once, on one line, whatever the input is, and the process ends.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { gate, textOf, turn, until } from "../support/behaviour.ts";
 import { startTalk, toServer } from "../support/stdio_talk.ts";
@@ -432,7 +432,7 @@ Deno.test("a process exits when its output is closed", async () => {
 
 for (const era of ["modern", "legacy"] as const) {
   Deno.test(`a ${era} client talks to a process`, async () => {
-    const client = await connect(file, {
+    const client = await connectTest(file, {
       era,
       transport: "stdio",
       onElicit: () => ({ action: "accept", content: { name: "Ada" } }),

@@ -1,7 +1,7 @@
 // Reasons of cancellations that have no text.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { worker } from "../../src/worker/worker.ts";
 import type heavy from "./heavy.ts";
 import { textOf } from "../support/behaviour.ts";
@@ -11,7 +11,7 @@ Deno.test("a reason that is no text ends the thread of a blocked handler, and no
   const input = { type: "object", properties: { job: { type: "string" }, value: {} } } as const;
   const blocked = tool({ name: "blocked", input, run: async (input, ctx) => await run(input as never, ctx) as string });
   const server = createServer({ name: "threads", version: "1.0.0", handlers: [blocked] });
-  await using client = await connect(server, { era: "legacy", transport: "pipe" });
+  await using client = await connectTest(server, { era: "legacy", transport: "pipe" });
   const echo = async () => textOf(await client.callTool("blocked", { job: "echo", value: "again" }));
   await echo();
   void client.callTool("blocked", { job: "spin" }).catch(() => {});

@@ -1,1 +1,1 @@
-// Never calls expose().
+// Never calls exposeWorker().

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { type Context, createServer, McpError, tool } from "../../mod.ts";
 import { allScopes } from "../../src/auth/auth.ts";
-import { connect, fakeContext } from "../../src/testing/testing.ts";
+import { connectTest, fakeContext } from "../../src/testing/testing.ts";
 import { worker } from "../../src/worker/worker.ts";
 import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
 import { call as request, fail } from "../support/requests.ts";
@@ -197,7 +197,7 @@ Deno.test("other calls run while a thread is busy", async () => {
     version: "1.0.0",
     handlers: [makeHeavy(), tool({ name: "quick", run: () => "quick" })],
   });
-  await using client = await connect(server);
+  await using client = await connectTest(server);
   let isBusy = true;
   const heavy = client.callTool("heavy", { job: "burn", value: 500 }).finally(() => isBusy = false);
   let quick = 0;
@@ -219,7 +219,7 @@ Deno.test("a file that cannot run is an error that says why", async () => {
   const lines = (await system(platform.execPath(), ...words)).split("\n");
   assertEquals(lines.length, 3);
   assertMatch(lines[0], /^Error: Cannot start a worker thread: /);
-  assertMatch(lines[1], /expose\(\)/);
+  assertMatch(lines[1], /exposeWorker\(\)/);
   assertMatch(lines[2], /broken at load/);
 });
 

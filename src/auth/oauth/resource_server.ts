@@ -13,7 +13,7 @@ import {
   FIND_PLACE,
   isRefusal,
   RECHECKS,
-  refuse,
+  refuseRequest,
 } from "../../core/auth.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import type { Principal } from "../../core/call/context.ts";
@@ -326,7 +326,7 @@ class ResourceServer implements Authentication {
         return refuseBearer({ error: "invalid_token", reason: error.message }, presented.resource);
       }
       if (!(error instanceof Unavailable)) throw error;
-      return refuse(503, { reason: "its token cannot be checked now", cause: error.takeCause() });
+      return refuseRequest(503, { reason: "its token cannot be checked now", cause: error.takeCause() });
     }
   }
 
@@ -345,7 +345,7 @@ class ResourceServer implements Authentication {
     const refused = this.#refused.get(resource.key + token, now);
     if (refused) throw refused;
     const retryAfterMs = this.#budget.toWait(facts.peer, now);
-    if (retryAfterMs !== undefined) return refuse(429, { reason: TOO_MANY_WRONG, retryAfterMs });
+    if (retryAfterMs !== undefined) return refuseRequest(429, { reason: TOO_MANY_WRONG, retryAfterMs });
     try {
       const { issuer, claims } = await this.#introspect(token, facts);
       const rules = { ...this.#rules, audiences: resource.audiences };
@@ -398,10 +398,10 @@ function toCurrent(verdict: Verdict, now: number): Principal {
 
 function refuseBearer({ error, reason }: Exclude<Bearer, { readonly token: string }>, resource: Resource): AuthRefusal {
   const { challenge } = resource;
-  if (!error) return refuse(401, { challenge, reason });
+  if (!error) return refuseRequest(401, { challenge, reason });
   const { scheme, params } = challenge;
   const described = { scheme, params: { error, error_description: reason, ...params } };
-  return refuse(error === "invalid_request" ? 400 : 401, { challenge: described, reason });
+  return refuseRequest(error === "invalid_request" ? 400 : 401, { challenge: described, reason });
 }
 
 /** Facts about an opaque token. */
@@ -454,7 +454,7 @@ function findIssuer(issuers: ReadonlyMap<string, Issuer>, name: string | undefin
 
 // The request that started the check reports its error.
 function withoutCause(found: Principal | AuthRefusal): Principal | AuthRefusal {
-  return isRefusal(found) && found.cause !== undefined ? refuse(found.status, { reason: found.reason }) : found;
+  return isRefusal(found) && found.cause !== undefined ? refuseRequest(found.status, { reason: found.reason }) : found;
 }
 
 const TOO_MANY_WRONG = "too many tokens from this address were refused; try again later";

@@ -34,7 +34,7 @@ export async function checkChallenge(
     return await checkRefusals(endpoint, response, { ...options, writer: modernWriter() });
   }
   check.problem(
-    `the server rejects the token with ${describeResponse(response)}${describeError(response)}`,
+    `the server rejects the token with ${describeResponse(response)}${mapError(response)}`,
     "get a new token, which must be issued for this server (audience) and not be expired",
   );
   await checkWithoutToken(endpoint, modernWriter(), options);
@@ -236,7 +236,7 @@ function readError({ headers }: ServerResponse): string | undefined {
 }
 
 /** The server's reason for a refusal, if it gives one. */
-function describeError({ headers }: ServerResponse): string {
+function mapError({ headers }: ServerResponse): string {
   const reason = readChallenge(headers.get("www-authenticate"))?.params.get("error_description");
   return reason === undefined ? "" : ` (${reason})`;
 }

@@ -452,8 +452,8 @@ export abstract class Call implements ServiceCall, Cancellable {
     if (!this.asks) {
       throw new TypeError(`Cannot ask the client in ${this.method}: ask in a tool, a prompt or a resource`);
     }
-    const { key, needs, make } = prepare();
-    requireCapabilities(this.client.capabilities, needs, "ask the client");
+    const { key, requires, make } = prepare();
+    requireCapabilities(this.client.capabilities, requires, "ask the client");
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
     const { reruns } = this.host;
     const question = make(this.client.capabilities);

@@ -31,19 +31,19 @@ const METHODS: unique symbol = Symbol.for("mcp.methods");
  * Limits middleware to some methods. Lists stay public if no middleware of the server sees them.
  *
  * ```ts
- * import { createServer, type Middleware, only, tool } from "@x/mcp";
+ * import { createServer, type Middleware, onlyMethods, tool } from "@x/mcp";
  *
  * const audit: Middleware = async (call, next) => {
  *   console.error(call.principal?.id, call.params.name);
  *   return await next();
  * };
  * const hello = tool({ name: "hello", run: () => "Hello!" });
- * export default createServer({ name: "s", version: "1.0.0", handlers: [hello], use: [only(["tools/call"], audit)] });
+ * export default createServer({ name: "s", version: "1.0.0", handlers: [hello], use: [onlyMethods(["tools/call"], audit)] });
  * ```
  *
  * @throws {TypeError} if the methods are not a list of names of methods, or the middleware is not a function.
  */
-export function only(methods: readonly string[], middleware: Middleware): Middleware {
+export function onlyMethods(methods: readonly string[], middleware: Middleware): Middleware {
   const refuse = (state: string) => new TypeError(`Cannot limit middleware to methods: ${state}`);
   if (!Array.isArray(methods) || !methods.every((method) => typeof method === "string")) {
     throw refuse('they must be a list such as ["tools/call"]');
@@ -66,7 +66,7 @@ export function only(methods: readonly string[], middleware: Middleware): Middle
   return Object.assign(limited, { [METHODS]: methods });
 }
 
-/** Returns the methods of the protocol that middleware sees. A function, so that bundles without `only` have no list. */
+/** Returns the methods of the protocol that middleware sees. A function, so that bundles without `onlyMethods` have no list. */
 function listMethods(): readonly string[] {
   return [
     ...["initialize", "ping", "server/discover", "subscriptions/listen", "tools/list", "tools/call", "resources/list"],

@@ -59,7 +59,7 @@ export function isQuestion(error: unknown): boolean {
 export interface PreparedQuestion {
   readonly key: string;
   /** Dotted names of the modes of capabilities that the client must have declared. */
-  readonly needs: readonly string[];
+  readonly requires: readonly string[];
   /** Builds the request, without fields that need other capabilities. Throws if the request is invalid. */
   make(has: ClientCapabilities): Question;
 }
@@ -74,9 +74,15 @@ export interface PreparedQuestion {
  * - `sampling.context`: requests to a model with context from MCP servers.
  * - `roots`: the directories and files that the client offers.
  */
-export type Need = "elicitation" | "elicitation.url" | "sampling" | "sampling.tools" | "sampling.context" | "roots";
+export type Requirement =
+  | "elicitation"
+  | "elicitation.url"
+  | "sampling"
+  | "sampling.tools"
+  | "sampling.context"
+  | "roots";
 
-const NEEDS: readonly Need[] = [
+const REQUIREMENTS: readonly Requirement[] = [
   "elicitation",
   "elicitation.url",
   "sampling",
@@ -85,11 +91,14 @@ const NEEDS: readonly Need[] = [
   "roots",
 ];
 
-/** Converts needs to dotted names of capabilities and their modes. Throws if a need is unknown. */
-export function readNeeds(needs: readonly Need[] | undefined, place: string): readonly string[] | undefined {
-  return needs?.map((need) => {
-    if (NEEDS.includes(need)) return need === "elicitation" ? FORM : need;
-    throw new TypeError(`Cannot make ${place}: it needs ${quote(need)}; use ${NEEDS.join(", ")}`);
+/** Converts requirements to dotted names of capabilities and their modes. Throws if one is unknown. */
+export function readRequirements(
+  requires: readonly Requirement[] | undefined,
+  place: string,
+): readonly string[] | undefined {
+  return requires?.map((need) => {
+    if (REQUIREMENTS.includes(need)) return need === "elicitation" ? FORM : need;
+    throw new TypeError(`Cannot make ${place}: it requires ${quote(need)}; use ${REQUIREMENTS.join(", ")}`);
   });
 }
 

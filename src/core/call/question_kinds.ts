@@ -29,7 +29,7 @@ export function elicitation(key: string, options: ElicitOptions): PreparedQuesti
   const { message, schema, singleUse = false } = options;
   return {
     key,
-    needs: [FORM],
+    requires: [FORM],
     make() {
       const form = toForm(schema, `the question ${JSON.stringify(key)}`);
       return {
@@ -53,7 +53,7 @@ export function urlElicitation(key: string, options: ElicitUrlOptions): Prepared
   const { message, url, singleUse = false } = options;
   return {
     key,
-    needs: ["elicitation.url"],
+    requires: ["elicitation.url"],
     make() {
       // A browser repairs white space and missing slashes, so it would open another URL than the user sees.
       if (!/^https?:\/\/\S+$/i.test(url) || !URL.canParse(url)) {
@@ -71,7 +71,7 @@ export function sampling(key: string, request: SamplingRequest): PreparedQuestio
   const wrong = findUnbalanced(messages);
   return {
     key,
-    needs: [tools ?? toolChoice ?? wrong ? "sampling.tools" : "sampling"],
+    requires: [tools ?? toolChoice ?? wrong ? "sampling.tools" : "sampling"],
     make({ sampling }) {
       if (wrong && wrong.at >= 0) {
         throw new TypeError(
@@ -109,7 +109,7 @@ function findUnbalanced(messages: readonly SamplingMessage[]): { readonly at: nu
 /** The request for the client's roots. */
 export const ROOTS: PreparedQuestion = {
   key: "roots",
-  needs: ["roots"],
+  requires: ["roots"],
   make: () => ({ method: "roots/list", params: {}, read: readRoots }),
 };
 

@@ -99,7 +99,7 @@ export function bindAllow(
 /** Additions of extensions to one handler, combined from its attributes. */
 export interface HandlerExtensions {
   /** Dotted names of capabilities that clients must have declared, with those of the handler itself. */
-  readonly needs: readonly string[];
+  readonly requires: readonly string[];
   /** Metadata for the entry of the handler in its list, with that of the handler itself. */
   readonly _meta?: Meta;
   /** Checks the attributes against all handlers of the server. Throws a `TypeError` with the name of the handler. */
@@ -206,7 +206,7 @@ export interface Runner {
   /** Scopes that the caller must have. They are checked before anything is sent. */
   readonly scopes?: readonly string[];
   /** Dotted names of capabilities that the client must have declared. They are checked before anything is sent. */
-  readonly needs?: readonly string[];
+  readonly requires?: readonly string[];
   /** How long clients may cache the result, and for which callers. */
   readonly cache?: Cache;
   /** Wraps calls of the handler, as its extensions do. */

@@ -20,7 +20,7 @@ import type { Filters } from "./guards.ts";
  * Describes an unexpected error. The model or the client gets the text, the content of a `ToolError`, or the protocol
  * error. Returns `undefined` for "Internal error" and an id.
  */
-export type DescribeError<S = NoServices> = (
+export type MapError<S = NoServices> = (
   error: unknown,
   ctx: Context<S>,
 ) => string | ToolError | McpError | undefined;
@@ -53,7 +53,7 @@ export interface FeatureParts extends Reporter, ScopeRules {
   /** Whether middleware runs around every call, and may change results. */
   readonly hasMiddleware: boolean;
   /** Describes an unexpected error of a handler. */
-  readonly describeError?: DescribeError;
+  readonly mapError?: MapError;
   /** Guards and encoders of all handlers. */
   readonly filters?: Filters;
   /** Changes the JSON Schema that clients see. */

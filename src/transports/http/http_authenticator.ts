@@ -23,7 +23,7 @@ import {
   type PathFacts,
   readChallenge,
   RECHECKS,
-  refuse,
+  refuseRequest,
   toChallengeHeaders,
 } from "../../core/auth.ts";
 import type { Recheck } from "../../core/call/caller_watch.ts";
@@ -38,7 +38,7 @@ import { AuthenticationLimits, CLOSED, toAuthPot, TOO_SLOW } from "./authenticat
 import { Caller, type Place } from "./caller.ts";
 import { FRONT } from "./front_principal.ts";
 import { PathTemplate } from "./path_template.ts";
-import { refuse as refuseRequest, toFault, toMessage } from "./refusals.ts";
+import { refuse, toFault, toMessage } from "./refusals.ts";
 import { toRequestPath } from "./address.ts";
 
 /** Authenticates callers. */
@@ -148,7 +148,7 @@ export class HttpAuthenticator implements Authenticator {
       const reason = `authentication took longer than ${this.#core.limits.auth.timeoutMs} ms (auth.timeoutMs)`;
       entry.abort(error);
       this.#core.report(new Error(`Cannot authenticate a caller: ${reason}`));
-      return this.#refuse(entry, refuse(503, { reason: `${reason}; try again later` }));
+      return this.#refuse(entry, refuseRequest(503, { reason: `${reason}; try again later` }));
     }
   }
 
@@ -223,7 +223,7 @@ export class HttpAuthenticator implements Authenticator {
     // The codes are those of the statuses, outside the range that the specification reserves.
     const code = -31_000 - status;
     const refused = { status, message: toMessage(reason), headers, reason: "authentication", code } as const;
-    return refuseRequest(this.#core, refused, { transport });
+    return refuse(this.#core, refused, { transport });
   }
 
   #toChallenge(entry: Entry, refusal: AuthRefusal): Challenge {
@@ -235,11 +235,11 @@ export class HttpAuthenticator implements Authenticator {
 
 /** Maximum characters of the path of a route with parameters. */
 const MAX_PATH = 2048;
-const NO_CALLER = refuse(401);
-const LATE = refuse(401, { reason: EXPIRED });
-const CLOSING = refuse(503, { reason: "the server is closing; try again later" });
+const NO_CALLER = refuseRequest(401);
+const LATE = refuseRequest(401, { reason: EXPIRED });
+const CLOSING = refuseRequest(503, { reason: "the server is closing; try again later" });
 /** The refusal of a request that finds no place to wait. */
-const TOO_MANY = refuse(503, {
+const TOO_MANY = refuseRequest(503, {
   reason: `too many callers are being authenticated (auth.running, auth.runningPerPeer); try again later`,
 });
 

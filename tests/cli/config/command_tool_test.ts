@@ -132,8 +132,8 @@ Deno.test("a program in the folder can be run by its path", async () => {
     async (folder) => {
       await system("chmod", "+x", `${folder}/hello`);
       const { server } = await load(`${folder}/mcp.jsonc`);
-      const { connect } = await import("../../../src/testing/testing.ts");
-      await using client = await connect(server);
+      const { connectTest } = await import("../../../src/testing/testing.ts");
+      await using client = await connectTest(server);
       assertEquals(toOutcome(await client.callTool("it")).text, "hello x");
       await server.close();
     },

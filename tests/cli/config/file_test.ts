@@ -3,7 +3,7 @@ import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes 
 import { platform } from "../../../src/cli/platform.ts";
 import { load } from "../../../src/cli/load.ts";
 import { findOffset, formatKeyPath, readJsonc } from "../../../src/cli/config/jsonc.ts";
-import { connect } from "../../../src/testing/testing.ts";
+import { connectTest } from "../../../src/testing/testing.ts";
 import { schemaFile, schemaText } from "../../release/schema.ts";
 import { type Files, system, toOutcome, withFolder, withServer, writeFiles } from "../../support/folder.ts";
 
@@ -33,7 +33,7 @@ Deno.test("a file with comments, trailing commas and a byte order mark declares 
     }`;
   await withFolder({ "mcp.jsonc": file, "docs/INSTRUCTIONS.md": "Look around." }, async (folder) => {
     const { server } = await load(`${folder}/mcp.jsonc`);
-    await using client = await connect(server, { era: "legacy" });
+    await using client = await connectTest(server, { era: "legacy" });
     assertEquals(client.handshake?.serverInfo, {
       name: "project",
       version: "1.2.3",
@@ -50,7 +50,7 @@ Deno.test("a file with comments, trailing commas and a byte order mark declares 
 Deno.test("a server without a name gets the name of its folder", async () => {
   await withFolder({ "my files/mcp.jsonc": {} }, async (folder) => {
     const { server } = await load(`${folder}/my files/mcp.jsonc`);
-    await using client = await connect(server, { era: "legacy" });
+    await using client = await connectTest(server, { era: "legacy" });
     assertEquals(client.handshake?.serverInfo, { name: "my files", version: "0.0.0" });
     await server.close();
   });
@@ -417,7 +417,7 @@ Deno.test("a reload applies all changes of the files, or none if one is invalid"
     const { server, reload, files } = await load(`${folder}/mcp.jsonc`);
     assert(reload);
     assertEquals(files, [`${folder}/mcp.jsonc`, `${folder}/p.md`]);
-    await using client = await connect(server);
+    await using client = await connectTest(server);
     const subscription = await client.subscribe({ toolsListChanged: true, promptsListChanged: true });
     await writeFiles(folder, {
       "mcp.jsonc": { ...described("b"), include: ["c.jsonc"] },

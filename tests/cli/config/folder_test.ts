@@ -92,9 +92,9 @@ Deno.test("no path reads a file outside of a folder", async () => {
     await system("sh", "-c", `echo key > ${root}/.git/config`);
     await system("ln", "-s", ".git/config", `${root}/shown`);
     const { load } = await import("../../../src/cli/load.ts");
-    const { connect } = await import("../../../src/testing/testing.ts");
+    const { connectTest } = await import("../../../src/testing/testing.ts");
     const { server } = await load(root);
-    await using client = await connect(server);
+    await using client = await connectTest(server);
     assertEquals(await listUris(client), ["file:///a.md", "file:///inside.md"]);
     assertEquals(await readText(client, "file:///inside.md"), "A");
     const paths = [
@@ -142,9 +142,9 @@ Deno.test("binary files are returned as they are, and pipes and large files are 
       await system("sh", "-c", `printf '\\211PNG\\000' > ${folder}/f/i.png; printf '\\377\\376' > ${folder}/f/raw`);
       await system("truncate", "-s", "10G", `${folder}/f/huge`);
       const { load } = await import("../../../src/cli/load.ts");
-      const { connect } = await import("../../../src/testing/testing.ts");
+      const { connectTest } = await import("../../../src/testing/testing.ts");
       const { server } = await load(`${folder}/mcp.jsonc`);
-      await using client = await connect(server);
+      await using client = await connectTest(server);
       const read = async (path: string) => await client.callTool("read", { path });
       assertEquals(toOutcome(await read("fits.txt")).text.length, 1000);
       const tooLarge = "it is larger than 1000 bytes (maxBytes)";

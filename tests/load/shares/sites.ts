@@ -1,7 +1,7 @@
 // The servers that are attacked, with small limits, so that every pot is full within a second.
 import { z } from "zod";
 import { createServer, extension, resource, type Server, tool } from "../../../mod.ts";
-import { custom } from "../../../src/auth/auth.ts";
+import { customAuth } from "../../../src/auth/auth.ts";
 import { INTERNALS } from "../../../src/core/call/internals.ts";
 import type { LimitOptions } from "../../../src/core/capacity/limits.ts";
 import { limits } from "../../../src/limits/limits.ts";
@@ -63,7 +63,7 @@ export function startTenants(): Site {
 
 /** A server that knows some tokens at once, and has to look up all others. */
 export function startProtected(): Site {
-  const auth = custom((request) => {
+  const auth = customAuth((request) => {
     const [, kind, id] = /^Bearer (known|slow)-(\w+)$/.exec(request.headers.get("authorization") ?? "") ?? [];
     if (kind === "known") return { id };
     return slowly(kind === "slow" ? { id } : undefined);

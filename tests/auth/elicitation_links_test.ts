@@ -1,6 +1,6 @@
 // Links of users open at their page only, for their user and server, and once with `singleUse`.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { userLinks, type UserLinksOptions } from "../../src/auth/auth.ts";
+import { elicitationLinks, type ElicitationLinksOptions } from "../../src/auth/auth.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { fakeContext } from "../../src/testing/testing.ts";
@@ -8,15 +8,15 @@ import { fakeContext } from "../../src/testing/testing.ts";
 const secret = "0123456789abcdef0123456789abcdef";
 const PAGE = "https://a.example.com/pay?lang=en";
 
-async function make(options: UserLinksOptions, url = PAGE, singleUse?: boolean): Promise<string> {
+async function make(options: ElicitationLinksOptions, url = PAGE, singleUse?: boolean): Promise<string> {
   const ctx = fakeContext({ principal: { id: "ada" }, answers: { k: { action: "accept" } } });
-  await userLinks(options).elicit(ctx, "k", { message: "m", url, singleUse });
+  await elicitationLinks(options).elicit(ctx, "k", { message: "m", url, singleUse });
   return String(ctx.asked[0].params.url);
 }
 
 Deno.test("a link opens at origin and path of its page, whatever its other parameters", async () => {
   const options = { secret, server: "shop" };
-  const links = userLinks(options);
+  const links = elicitationLinks(options);
   const link = new URL(await make(options));
   const state = link.searchParams.get("state");
   for (
@@ -43,21 +43,21 @@ Deno.test("a link opens at origin and path of its page, whatever its other param
 
 Deno.test("a link of one server does not open at another one that shares the secret", async () => {
   const link = await make({ secret, server: "news" });
-  assertEquals(await userLinks({ secret, server: "news" }).open(link, "ada"), { data: null });
-  assertEquals(await userLinks({ secret, server: "shop" }).open(link, "ada"), undefined);
+  assertEquals(await elicitationLinks({ secret, server: "news" }).open(link, "ada"), { data: null });
+  assertEquals(await elicitationLinks({ secret, server: "shop" }).open(link, "ada"), undefined);
   for (const server of [undefined, "", null, 5]) {
-    assertThrows(() => userLinks({ secret, server: server as never }), TypeError);
+    assertThrows(() => elicitationLinks({ secret, server: server as never }), TypeError);
   }
   for (const store of [null, {}, "memory"]) {
-    assertThrows(() => userLinks({ store: store as never }), TypeError, "store is not a store");
+    assertThrows(() => elicitationLinks({ store: store as never }), TypeError, "store is not a store");
   }
-  assertThrows(() => userLinks({ secret }), TypeError, "the secret needs the name of a server; set `server`");
+  assertThrows(() => elicitationLinks({ secret }), TypeError, "the secret needs the name of a server; set `server`");
 });
 
 Deno.test("a link with singleUse opens once, also for requests at the same time", async () => {
   const store = memoryStore();
   for (const options of [{}, { store }, { secret, server: "shop", store }]) {
-    const links = userLinks(options);
+    const links = elicitationLinks(options);
     const ctx = fakeContext({ principal: { id: "ada" }, answers: { k: { action: "accept" } } });
     await links.elicit(ctx, "k", { message: "m", url: PAGE, singleUse: true });
     const link = String(ctx.asked[0].params.url);
@@ -74,13 +74,13 @@ Deno.test("processes with one store open a link once, and without a store only t
   const store = memoryStore();
   const options = { secret, server: "shop", store };
   const link = await make(options, PAGE, true);
-  const opened = await Promise.all([1, 2, 3].map(() => userLinks(options).open(link, "ada")));
+  const opened = await Promise.all([1, 2, 3].map(() => elicitationLinks(options).open(link, "ada")));
   assertEquals(opened.filter((each) => each).length, 1);
   const alone = { secret, server: "shop" };
-  assertEquals(await userLinks(alone).open(await make(alone, PAGE, true), "ada"), undefined);
-  assertEquals(await userLinks(options).open(await make(alone, PAGE, true), "ada"), undefined);
-  assertEquals(await userLinks(alone).open(await make(options, PAGE, true), "ada"), undefined);
-  assert(await userLinks(alone).open(await make(alone, PAGE, false), "ada"));
+  assertEquals(await elicitationLinks(alone).open(await make(alone, PAGE, true), "ada"), undefined);
+  assertEquals(await elicitationLinks(options).open(await make(alone, PAGE, true), "ada"), undefined);
+  assertEquals(await elicitationLinks(alone).open(await make(options, PAGE, true), "ada"), undefined);
+  assert(await elicitationLinks(alone).open(await make(alone, PAGE, false), "ada"));
 });
 
 Deno.test("a link with singleUse does not open while the store is lost", async () => {
@@ -92,10 +92,14 @@ Deno.test("a link with singleUse does not open while the store is lost", async (
   });
   const options = { secret, server: "shop", store };
   const link = await make(options, PAGE, true);
-  await assertRejects(() => userLinks(options).open(link, "ada"), Error, "does not tell whether it was opened before");
+  await assertRejects(
+    () => elicitationLinks(options).open(link, "ada"),
+    Error,
+    "does not tell whether it was opened before",
+  );
   isLost = false;
-  assertEquals(await userLinks(options).open(link, "ada"), { data: null });
-  assertEquals(await userLinks(options).open(link, "ada"), undefined);
+  assertEquals(await elicitationLinks(options).open(link, "ada"), { data: null });
+  assertEquals(await elicitationLinks(options).open(link, "ada"), undefined);
 });
 
 Deno.test("a singleUse of links that is not true or false is an error", async () => {

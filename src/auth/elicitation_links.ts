@@ -16,8 +16,8 @@ import { openVersioned, sealVersioned } from "../core/call/versioned_seal.ts";
 import { toBase64Url } from "../protocol/base64_url.ts";
 import { requirePrincipal } from "./principal.ts";
 
-/** Options of {@linkcode userLinks}. */
-export interface UserLinksOptions {
+/** Options of {@linkcode elicitationLinks}. */
+export interface ElicitationLinksOptions {
   /**
    * Secret of 32 or more characters that the server and the pages share, or several with the newest first. Defaults to a
    * random one, for pages of the same process.
@@ -37,13 +37,13 @@ export interface UserLinksOptions {
   readonly ttlMs?: number;
 }
 
-const OPTIONS: KnownOptions<keyof UserLinksOptions> = {
+const OPTIONS: KnownOptions<keyof ElicitationLinksOptions> = {
   names: { secret: true, server: true, store: true, ttlMs: true },
   hints: { secrets: "secret", ttl: "ttlMs", expiresIn: "ttlMs" },
 };
 
 /** A link for an elicitation. */
-export interface UserLinkOptions {
+export interface ElicitationLinkOptions {
   /** Reason why the user should open the page. */
   readonly message: string;
   /** URL of the page. The link adds the query parameter `state`. */
@@ -54,12 +54,12 @@ export interface UserLinkOptions {
   readonly singleUse?: boolean;
 }
 
-const LINK: KnownOptions<keyof UserLinkOptions> = {
+const LINK: KnownOptions<keyof ElicitationLinkOptions> = {
   names: { message: true, url: true, data: true, singleUse: "boolean" },
 };
 
 /** Makes and opens links of users. */
-export interface UserLinks {
+export interface ElicitationLinks {
   /**
    * Asks the user to open a page, like `ctx.elicitUrl`. The link is bound to the caller.
    *
@@ -68,7 +68,7 @@ export interface UserLinks {
   elicit(
     ctx: Pick<Context, "principal" | "once" | "elicitUrl">,
     key: string,
-    options: UserLinkOptions,
+    options: ElicitationLinkOptions,
   ): ReturnType<Context["elicitUrl"]>;
   /**
    * Opens a link at the page. `url` is the public URL that the user has opened: a page behind a proxy must not pass the
@@ -102,9 +102,9 @@ const PARAMETER = "state";
  *
  * ```ts
  * import { tool } from "@x/mcp";
- * import { userLinks } from "@x/mcp/auth";
+ * import { elicitationLinks } from "@x/mcp/auth";
  *
- * const links = userLinks();
+ * const links = elicitationLinks();
  * const connect = tool({
  *   name: "connect",
  *   async run(_input, ctx) {
@@ -118,8 +118,8 @@ const PARAMETER = "state";
  *
  * @throws {TypeError} if the secret is too short or has no `server`, or if `ttlMs` is negative or not finite.
  */
-export function userLinks(options: UserLinksOptions = {}): UserLinks {
-  checkOptions("use userLinks()", options, OPTIONS);
+export function elicitationLinks(options: ElicitationLinksOptions = {}): ElicitationLinks {
+  checkOptions("use elicitationLinks()", options, OPTIONS);
   const { secret, server, store, ttlMs = 600_000 } = options;
   // JSON would seal any other number as `null`, and the link would never open.
   if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {

@@ -1,11 +1,11 @@
 // The capabilities that a handler needs are checked before it runs, and before the response has a status.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
-import { type ClientCapabilities, type Need, prompt, resource, tool } from "../../mod.ts";
+import { type ClientCapabilities, prompt, type Requirement, resource, tool } from "../../mod.ts";
 import { RpcError } from "../../src/testing/testing.ts";
 import { behaviour, LEGACY_VERSIONS, textOf } from "../support/behaviour.ts";
 
-const NEEDS: readonly (readonly [needs: readonly Need[], wanted: ClientCapabilities])[] = [
+const NEEDS: readonly (readonly [requires: readonly Requirement[], wanted: ClientCapabilities])[] = [
   [["elicitation"], { elicitation: { form: {} } }],
   [["elicitation.url"], { elicitation: { url: {} } }],
   [["elicitation", "elicitation.url"], { elicitation: { form: {}, url: {} } }],
@@ -18,11 +18,11 @@ const NEEDS: readonly (readonly [needs: readonly Need[], wanted: ClientCapabilit
 
 behaviour("a handler does not run for a client that lacks what it needs", async (connect, { era, transport }) => {
   const ran: string[] = [];
-  const handlers = NEEDS.flatMap(([needs], i) => [
-    tool({ name: `t${i}`, needs, run: () => void ran.push(`t${i}`) }),
+  const handlers = NEEDS.flatMap(([requires], i) => [
+    tool({ name: `t${i}`, requires, run: () => void ran.push(`t${i}`) }),
     prompt({
       name: `p${i}`,
-      needs,
+      requires,
       run() {
         ran.push(`p${i}`);
         return "p";
@@ -31,7 +31,7 @@ behaviour("a handler does not run for a client that lacks what it needs", async 
     resource({
       uri: `x://r${i}`,
       name: "r",
-      needs,
+      requires,
       read() {
         ran.push(`r${i}`);
         return "r";
@@ -40,7 +40,7 @@ behaviour("a handler does not run for a client that lacks what it needs", async 
     resource({
       uri: `y${i}://{id}`,
       name: "r",
-      needs,
+      requires,
       read() {
         ran.push(`y${i}`);
         return "r";
@@ -81,8 +81,15 @@ behaviour("a handler does not run for a client that lacks what it needs", async 
 }, { versions: LEGACY_VERSIONS });
 
 behaviour("what is missing is named, and what the client has is not", async (connect) => {
-  const all: Need[] = ["elicitation", "elicitation.url", "sampling", "sampling.tools", "sampling.context", "roots"];
-  const { join } = await connect({ handlers: [tool({ name: "all", needs: all, run: () => "ok" })] });
+  const all: Requirement[] = [
+    "elicitation",
+    "elicitation.url",
+    "sampling",
+    "sampling.tools",
+    "sampling.context",
+    "roots",
+  ];
+  const { join } = await connect({ handlers: [tool({ name: "all", requires: all, run: () => "ok" })] });
   const cases: [ClientCapabilities, ClientCapabilities | undefined][] = [
     [{ elicitation: {}, sampling: {}, roots: {} }, {
       elicitation: { url: {} },
@@ -111,9 +118,9 @@ behaviour("what is missing is named, and what the client has is not", async (con
 behaviour("`allow` decides before needs do, and needs before the arguments", async (connect, { era }) => {
   const missing = era === "modern" ? -32021 : -32600;
   const handlers = [
-    tool({ name: "hidden", needs: ["sampling"], allow: () => false, run: () => "x" }),
-    tool({ name: "late", needs: ["sampling"], allow: () => Promise.resolve(true), run: () => "x" }),
-    tool({ name: "strict", needs: ["sampling"], input: z.object({ a: z.string() }), run: () => "x" }),
+    tool({ name: "hidden", requires: ["sampling"], allow: () => false, run: () => "x" }),
+    tool({ name: "late", requires: ["sampling"], allow: () => Promise.resolve(true), run: () => "x" }),
+    tool({ name: "strict", requires: ["sampling"], input: z.object({ a: z.string() }), run: () => "x" }),
   ];
   const { client } = await connect({ handlers }, { capabilities: {} });
   const codes = await Promise.all(["hidden", "unknown", "late", "strict"].map(async (name) => {
@@ -126,7 +133,7 @@ behaviour("a header that differs from its parameter is told before what the hand
   const region = { type: "string", "x-mcp-header": "Region" } as const;
   const input = { type: "object", properties: { region } } as const;
   const { client } = await connect({
-    handlers: [tool({ name: "t", needs: ["roots"], input, run: () => "x" })],
+    handlers: [tool({ name: "t", requires: ["roots"], input, run: () => "x" })],
   }, { capabilities: {} });
   const params = { name: "t", arguments: { region: "eu" } };
   const send = (value: string) => client.request("tools/call", params, { headers: { "Mcp-Param-Region": value } });
@@ -136,7 +143,7 @@ behaviour("a header that differs from its parameter is told before what the hand
 }, { eras: ["modern"], transports: ["http"] });
 
 behaviour("a client without a session has nothing that a handler could need", async (connect) => {
-  const { server } = await connect({ handlers: [tool({ name: "t", needs: ["roots"], run: () => "x" })] });
+  const { server } = await connect({ handlers: [tool({ name: "t", requires: ["roots"], run: () => "x" })] });
   const response = await server.fetch(
     new Request("http://localhost/mcp", {
       method: "POST",
@@ -149,12 +156,12 @@ behaviour("a client without a session has nothing that a handler could need", as
 
 Deno.test("a need that does not exist is refused when its handler is made", () => {
   for (const need of ["tasks", "elicitation.form", "sampling.", "__proto__", "toString", "", 1, null]) {
-    const needs = [need] as Need[];
-    assertThrows(() => tool({ name: "t", needs, run: () => "x" }), TypeError, "Cannot make tool");
-    assertThrows(() => prompt({ name: "p", needs, run: () => "x" }), TypeError, "Cannot make prompt");
-    assertThrows(() => resource({ uri: "x://r", name: "r", needs, read: () => "x" }), TypeError, "use elicitation");
+    const requires = [need] as Requirement[];
+    assertThrows(() => tool({ name: "t", requires, run: () => "x" }), TypeError, "Cannot make tool");
+    assertThrows(() => prompt({ name: "p", requires, run: () => "x" }), TypeError, "Cannot make prompt");
+    assertThrows(() => resource({ uri: "x://r", name: "r", requires, read: () => "x" }), TypeError, "use elicitation");
   }
   // @ts-expect-error: the list holds known words only
-  assertThrows(() => tool({ name: "t", needs: ["root"], run: () => "x" }), TypeError);
-  tool({ name: "t", needs: [], run: () => "x" });
+  assertThrows(() => tool({ name: "t", requires: ["root"], run: () => "x" }), TypeError);
+  tool({ name: "t", requires: [], run: () => "x" });
 });

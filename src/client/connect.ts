@@ -35,7 +35,7 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
   /** The only era to use. Defaults to that of the server. */
   readonly era?: "modern" | "legacy";
   /** The protocol revisions to use, best first. Defaults to all. */
-  readonly versions?: readonly string[];
+  readonly revisions?: readonly string[];
   /** Milliseconds after which a silent child process counts as a legacy server. Defaults to 5000. */
   readonly probeMs?: number;
 }
@@ -57,10 +57,10 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
     onWarning: "function",
     logLevel: true,
     era: ["modern", "legacy"],
-    versions: "texts",
+    revisions: "texts",
     probeMs: true,
   },
-  hints: { timeout: "timeoutMs", name: "info", version: "versions" },
+  hints: { timeout: "timeoutMs", name: "info", version: "revisions", versions: "revisions" },
 };
 
 /**
@@ -89,7 +89,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     const { params, ...rest } = options;
     return await connect(await enterServer(target, params), rest);
   }
-  const versions = readVersions(options);
+  const versions = readRevisions(options);
   const legacy = versions.filter((version) => !isModern(version));
   const known = options.era ? undefined : findKnown(target, options);
   if (known?.has() && legacy.length && legacy.length < versions.length) {
@@ -145,10 +145,10 @@ function findKnown(target: Target, { fetch = globalThis.fetch }: ConnectOptions)
   };
 }
 
-function readVersions({ versions = VERSIONS, era }: ConnectOptions): readonly string[] {
-  const wanted = versions.filter((version) => !era || isModern(version) === (era === "modern"));
+function readRevisions({ revisions = VERSIONS, era }: ConnectOptions): readonly string[] {
+  const wanted = revisions.filter((version) => !era || isModern(version) === (era === "modern"));
   if (wanted.length) return wanted;
-  throw new TypeError(`Cannot connect: none of versions (${versions.join(", ")}) is ${era ?? "given"}`);
+  throw new TypeError(`Cannot connect: none of revisions (${revisions.join(", ")}) is ${era ?? "given"}`);
 }
 
 async function attempt(open: Open, versions: readonly string[], options: ConnectOptions): Promise<Client> {

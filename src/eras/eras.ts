@@ -10,6 +10,7 @@ import { Room } from "../protocol/room.ts";
 import type { Engine, Era } from "../core/era.ts";
 import type { Link, Reply } from "../core/call/link.ts";
 import { META_VERSION, VERSION } from "./modern/meta_keys.ts";
+import { narrowEra, type Revision, REVISIONS } from "./revisions.ts";
 
 /** An era that recognizes its own messages. */
 export interface SelectiveEra extends Era {
@@ -21,8 +22,21 @@ export interface SelectiveEra extends Era {
 
 const METHOD_NOT_ALLOWED: Reply = { status: 405, headers: { allow: "POST" } };
 
+/** Creates the older era, which serves some revisions. */
+export type LoadOlder = (engine: Engine, revisions: readonly Revision[]) => Promise<Era>;
+
+/** Creates the eras of some revisions. The code of an era that has none of them is not loaded. */
+export function createEras(engine: Engine, revisions: readonly Revision[], loadOlder: LoadOlder): Era {
+  const older = revisions.filter((each) => each !== VERSION);
+  const first = older.length < revisions.length ? modernEra(engine) : undefined;
+  const second = older.length ? new LazySessionEra(() => loadOlder(engine, older)) : undefined;
+  const era = first && second ? chooseEra(first, second) : first ?? second;
+  if (!era) throw new RangeError("Cannot create a server without a revision"); // Not possible: the list is not empty.
+  return revisions.length === REVISIONS.length ? era : narrowEra(engine, era, revisions);
+}
+
 /** Combines two eras. Messages that the first does not claim go to the second. */
-export function chooseEra(first: SelectiveEra, second: Era): Era {
+function chooseEra(first: SelectiveEra, second: Era): Era {
   // The first era has neither standalone streams nor sessions.
   const forward = (method: "attach" | "detach"): Era["attach"] => (link) =>
     first.claimsLink(link) ? METHOD_NOT_ALLOWED : second[method]?.(link) ?? METHOD_NOT_ALLOWED;

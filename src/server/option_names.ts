@@ -63,6 +63,7 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     hosts: "texts",
     proxies: "texts",
     sessions: ["optional", "required"],
+    revisions: "texts",
     origins: "texts",
     cors: CORS,
     secret: true,
@@ -97,6 +98,8 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     onError: "observer",
     onToolError: "mapError",
     timeoutMs: "limits.calls.timeoutMs",
+    versions: "revisions",
+    protocolVersions: "revisions",
   },
 };
 

@@ -17,6 +17,7 @@ import type { Middleware } from "../core/call/middleware.ts";
 import type { Observer } from "../core/call/observer.ts";
 import type { Store } from "../core/store.ts";
 import type { Clock } from "../core/capacity/timers.ts";
+import type { Revision } from "../eras/revisions.ts";
 import type { Cors } from "../transports/http/cors.ts";
 
 /** Schema of path parameters that are not checked further. */
@@ -98,6 +99,12 @@ export interface ServerOptions {
    * is served by itself. It can neither send requests to the client nor resume a stream.
    */
   readonly sessions?: "optional" | "required";
+  /**
+   * Dates of the protocol revisions that the server serves. The code of older revisions
+   * loads only if one of them is listed. A client of another revision gets error -32022 with this list, or in
+   * `initialize` the newest of the list with a handshake. Defaults to all five.
+   */
+  readonly revisions?: readonly Revision[];
   /** Origins of web pages that may call the server besides its own, such as `https://app.example.com`. */
   readonly origins?: readonly string[];
   /** Cross-origin access for browsers. Defaults to `"none"`. */

@@ -56,11 +56,11 @@ export interface ConnectTestOptions extends
   > {
   /**
    * The era of the client: a `modern` one describes itself in every request, a `legacy` one shakes hands first. Defaults
-   * to that of the first of `versions`.
+   * to that of the first of `revisions`.
    */
   readonly era?: "modern" | "legacy";
   /** The protocol revisions; the first is used. Defaults to 2026-07-28, and to 2025-11-25 in the legacy era. */
-  readonly versions?: readonly string[];
+  readonly revisions?: readonly string[];
   /** Defaults to `memory`. */
   readonly transport?: Transport;
   /** The caller, as if code in front of the server had authenticated it. Not for `stdio`. */
@@ -87,13 +87,13 @@ const OPTIONS: KnownOptions<keyof ConnectTestOptions> = {
     params: true,
     timeoutMs: true,
     era: ["modern", "legacy"],
-    versions: "texts",
+    revisions: "texts",
     transport: true,
     principal: true,
     path: true,
     answer: "function",
   },
-  hints: { timeout: "timeoutMs", version: "versions" },
+  hints: { timeout: "timeoutMs", version: "revisions", versions: "revisions" },
 };
 
 const REQUESTS: KnownOptions<keyof TestRequestOptions> = {
@@ -148,7 +148,7 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
  * ```
  *
  * @throws {RpcError} if the handshake fails.
- * @throws {TypeError} if `era` is `"modern"` and the first of `versions` is of the legacy era.
+ * @throws {TypeError} if `era` is `"modern"` and the first of `revisions` is of the legacy era.
  */
 export async function connectTest(
   server: TestServer | string | URL,
@@ -219,9 +219,9 @@ function toPath(server: TestServer | string | URL, params: ConnectTestOptions["p
 }
 
 function readRevision(
-  { versions = [], era }: ConnectTestOptions,
+  { revisions = [], era }: ConnectTestOptions,
 ): Required<Pick<ConnectTestOptions, "era">> & Revision {
-  const [version = era === "legacy" ? "2025-11-25" : "2026-07-28"] = versions;
+  const [version = era === "legacy" ? "2025-11-25" : "2026-07-28"] = revisions;
   const isOld = VERSIONS.includes(version) && !isModern(version);
   // A test may shake hands for a revision without a handshake, but no server understands the reverse.
   if (isOld && era === "modern") {

@@ -18,7 +18,6 @@ Deno.test({
 for (
   const entry of [
     "mod.ts",
-    "src/modern.ts",
     "src/transports/stdio/stdio.ts",
     "src/transports/http/sse_2024.ts",
     "src/transports/websocket.ts",

@@ -31,16 +31,16 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/testing": [...outer, "src/stores", "src/client"],
   "src/client": outer,
   "src/host.ts": [...core, "src/transports", "src/server"],
-  "src/cli": [...outer, "src/handlers", "src/discovery", "src/client", "src/modern.ts", "src/host.ts"],
-  "src/modern.ts": [
+  "src/cli": [...outer, "src/handlers", "src/discovery", "src/client", "src/host.ts"],
+  "src/library.ts": [
     ...below,
     "src/handlers",
     "src/transports",
     "src/eras",
     "src/server",
     "src/mount.ts",
+    "src/eras/legacy",
   ],
-  "src/library.ts": ["src/eras", "src/eras/legacy", "src/server", "src/modern.ts"],
   "src/hand_over.ts": ["src/runtime.ts"],
   "mod.ts": ["src/library.ts", "src/hand_over.ts"],
 };
@@ -51,7 +51,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   "src/cli": ["zod", "yaml", "jsonc-parser", "smol-toml", "@std/jsonc"],
 };
 
-const eraRooms = ["src/eras/", "src/testing/", "src/client/", "src/cli/", "src/modern.ts", "src/library.ts"];
+const eraRooms = ["src/eras/", "src/testing/", "src/client/", "src/cli/", "src/library.ts"];
 const eraWord = /legacy|modern|\b20\d\d-\d\d-\d\d\b/gi;
 const specPage = /\bspecification\/20\d\d-\d\d-\d\d\b/g;
 const runtimeWords = ["process", "Buffer"];

@@ -44,25 +44,25 @@ Deno.test("two users of two issuers see different notes, in both eras", async ()
   const url = `http://${port.host}/mcp`;
   const server = createNotes(url, [one, two]);
   served.push(server);
-  for (const versions of [["2026-07-28"], ["2025-11-25"]]) {
+  for (const revisions of [["2026-07-28"], ["2025-11-25"]]) {
     const join = async (issuer: TestIssuer, sub: string, scope: string) => {
       const token = await issuer.sign({ claims: { aud: url, sub, scope } });
-      return await connect(url, { versions, headers: { authorization: `Bearer ${token}` } });
+      return await connect(url, { revisions, headers: { authorization: `Bearer ${token}` } });
     };
     const all = "notes:read notes:write";
     const users = await Promise.all([join(one, "ada", all), join(one, "eve", all), join(two, "ada", all)]);
-    for (const [index, user] of users.entries()) await user.callTool("write", { text: `${versions} of ${index}` });
+    for (const [index, user] of users.entries()) await user.callTool("write", { text: `${revisions} of ${index}` });
     for (const [index, user] of users.entries()) {
       const [content] = (await user.callTool("list")).content ?? [];
       const text = "text" in content ? String(content.text) : "";
-      assert(text.endsWith(`${versions} of ${index}`), text);
+      assert(text.endsWith(`${revisions} of ${index}`), text);
       assertEquals(text.includes(`of ${(index + 1) % 3}`), false);
     }
     const reader = await join(one, "ada", "notes:read");
     const error = await assertRejects(() => reader.callTool("write", { text: "x" }));
     assertEquals((error as { status?: number }).status, 403);
     for (const user of [...users, reader]) await user.close();
-    await assertRejects(() => connect(url, { versions }), Error);
+    await assertRejects(() => connect(url, { revisions }), Error);
   }
   assertEquals([one.keyFetches, two.keyFetches], [1, 1]);
   const metadata = await fetch(`http://${port.host}/.well-known/oauth-protected-resource/mcp`);

@@ -72,7 +72,7 @@ behaviour("the handshake agrees on the revision that the client asked for", asyn
 
 for (const asked of ["2099-01-01", "2026-07-28", "1.0", ""]) {
   behaviour(`a handshake for revision "${asked}" gets the newest revision that has one`, async (connect) => {
-    const { client } = await connect({}, { versions: [asked] });
+    const { client } = await connect({}, { revisions: [asked] });
     assertEquals(client.server.version, "2025-11-25");
   }, { eras: ["legacy"] });
 }
@@ -140,7 +140,7 @@ behaviour("an unknown method is -32601", async (connect, { era, transport }) => 
 });
 
 behaviour("an unsupported revision is refused with the list of supported ones", async (connect, { transport }) => {
-  const { client } = await connect({}, { versions: ["2099-01-01"] });
+  const { client } = await connect({}, { revisions: ["2099-01-01"] });
   const error = await assertRejects(() => client.request("server/discover"), RpcError);
   assertEquals(error.code, -32022);
   assertEquals(error.data, { supported: ["2026-07-28"], requested: "2099-01-01" });

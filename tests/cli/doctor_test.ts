@@ -5,7 +5,6 @@ import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { examine, type ExamineOptions } from "../../src/cli/doctor/examination.ts";
 import type { Finding } from "../../src/cli/doctor/report.ts";
-import { createServer as createModernServer } from "../../src/modern.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 
 type Fetch = (request: Request) => Promise<Response> | Response;
@@ -484,7 +483,7 @@ Deno.test("doctor suggests another path where the server responds", async () => 
 });
 
 Deno.test("doctor reports unsupported revisions", async () => {
-  const server = createModernServer(well);
+  const server = createServer({ ...well, revisions: ["2026-07-28"] });
   const bad = listDefects(await runDoctor(server.fetch));
   assertMatch(bad[0], /^note: handshake: the server supports no handshake; clients of 2025-11-25 and earlier/);
   assertMatch(bad[1], NO_CORS);

@@ -62,7 +62,7 @@ Deno.test("a retry of 0 ms does not make the client reconnect without a delay", 
         ? undefined
         : stream([`id: 1\nretry: ${retry}\ndata:\n\n`]);
     });
-    await using client = await connect(url, { fetch: server.fetch, versions: ["2025-11-25"] });
+    await using client = await connect(url, { fetch: server.fetch, revisions: ["2025-11-25"] });
     await assertRejects(() => client.callTool("endless", {}, { timeoutMs: 550 }), DOMException);
     assert(gets >= 2 && gets <= 6, `${gets} times in 550 ms`);
   }

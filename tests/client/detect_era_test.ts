@@ -74,7 +74,7 @@ Deno.test("a refused revision is replaced by one that the server lists", async (
       ? discovered(heard)
       : fault(heard, -32022, 400, { supported: ["2026-07-28"], requested: "2099-01-01" })
   );
-  await using client = await connect(url, { fetch: server.fetch, versions: ["2099-01-01", "2026-07-28"] });
+  await using client = await connect(url, { fetch: server.fetch, revisions: ["2099-01-01", "2026-07-28"] });
   assertEquals(client.server.version, "2026-07-28");
   assertEquals(server.heard.map(({ params }) => params._meta["io.modelcontextprotocol/protocolVersion"]), [
     "2099-01-01",
@@ -91,7 +91,7 @@ Deno.test("a revision that is refused later is replaced too", async () => {
     }
     return ok(heard, heard.method === "tools/list" ? { tools: [] } : { supportedVersions: supported });
   });
-  await using client = await connect(url, { fetch: server.fetch, versions: ["2099-01-01", "2026-07-28"] });
+  await using client = await connect(url, { fetch: server.fetch, revisions: ["2099-01-01", "2026-07-28"] });
   assertEquals(client.server.version, "2099-01-01");
   isNew = false;
   assertEquals(await client.listTools(), []);
@@ -137,7 +137,7 @@ Deno.test("an era can be requested", async () => {
   const fetch = (request: Request) => both.fetch(request);
   await using client = await connect("http://localhost/mcp", { fetch, era: "legacy" });
   assertEquals(client.server.era, "legacy");
-  await using older = await connect(both, { versions: ["2025-03-26"] });
+  await using older = await connect(both, { revisions: ["2025-03-26"] });
   assertEquals(older.server.version, "2025-03-26");
   const server = old((heard) => fault(heard, -32601, 200));
   await assertRejects(
@@ -146,7 +146,11 @@ Deno.test("an era can be requested", async () => {
     "does not speak 2026-07-28; it refused server/discover with error -32601 (-32601)",
   );
   assertEquals(methodsOf(server), ["server/discover"]);
-  await assertRejects(() => connect(both, { era: "modern", versions: ["2025-11-25"] }), TypeError, "none of versions");
+  await assertRejects(
+    () => connect(both, { era: "modern", revisions: ["2025-11-25"] }),
+    TypeError,
+    "none of revisions",
+  );
   await both.close();
 });
 
@@ -165,7 +169,7 @@ for (
 ) {
   const fetch = () => Promise.resolve(respond());
   Deno.test(`connect to a web server that is not MCP reports what it received: ${received}`, async () => {
-    for (const options of [{ era: "modern" }, { versions: ["2026-07-28"] }, { era: "legacy" }, {}] as const) {
+    for (const options of [{ era: "modern" }, { revisions: ["2026-07-28"] }, { era: "legacy" }, {}] as const) {
       const { message, status } = await assertRejects(() => connect(url, { fetch, ...options }), RpcError);
       assertStringIncludes(message, received);
       assertEquals([status, message.length < 500, message.includes("<")], [respond().status, true, false], message);

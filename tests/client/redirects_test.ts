@@ -74,19 +74,19 @@ async function assertRefused(promise: Promise<unknown>, { origin, otherOrigin, o
 
 for (const status of [301, 302, 303, 307, 308]) {
   Deno.test(`a redirect with ${status} to another origin is not followed when a client connects`, async () => {
-    for (const versions of [["2026-07-28"], ["2025-11-25"], ["2026-07-28", "2025-11-25"]]) {
+    for (const revisions of [["2026-07-28"], ["2025-11-25"], ["2026-07-28", "2025-11-25"]]) {
       await using origins = startOrigins((_, other) => redirect(status, `${other}/mcp`));
-      await assertRefused(connect(origins.url, { headers, versions }), origins);
+      await assertRefused(connect(origins.url, { headers, revisions }), origins);
       assertEquals(origins.heard.length, 1);
     }
   });
 
   Deno.test(`a redirect with ${status} to another origin is not followed during a connection`, async () => {
-    for (const versions of [["2026-07-28"], ["2025-11-25"]]) {
+    for (const revisions of [["2026-07-28"], ["2025-11-25"]]) {
       await using origins = startOrigins(({ body }, other) =>
         body.includes("tools/call") ? redirect(status, `${other}/mcp`) : undefined
       );
-      await using client = await connect(origins.url, { headers, versions });
+      await using client = await connect(origins.url, { headers, revisions });
       await assertRefused(client.callTool("echo", { text: "secret" }), origins);
     }
   });
@@ -96,7 +96,7 @@ Deno.test("neither the stream nor the DELETE of a session is redirected to anoth
   await using origins = startOrigins(({ method }, other) =>
     method === "POST" ? undefined : redirect(method === "GET" ? 302 : 307, `${other}/mcp`)
   );
-  const client = await connect(origins.url, { headers, versions: ["2025-11-25"] });
+  const client = await connect(origins.url, { headers, revisions: ["2025-11-25"] });
   await assertRefused(client.subscribe({ toolsListChanged: true }), origins);
   await client.close();
   assertEquals(origins.heard.slice(-1).map(({ method }) => method), ["DELETE"]);
@@ -109,7 +109,7 @@ Deno.test("a resumed stream is not redirected to another origin", async () => {
     if (!body.includes("tools/call")) return;
     return new Response("id: 1\nretry: 1\ndata:\n\n", { headers: { "content-type": "text/event-stream" } });
   });
-  await using client = await connect(origins.url, { headers, versions: ["2025-11-25"] });
+  await using client = await connect(origins.url, { headers, revisions: ["2025-11-25"] });
   await assertRefused(client.callTool("echo", { text: "secret" }), origins);
 });
 
@@ -126,7 +126,7 @@ Deno.test("neither address of HTTP+SSE is redirected to another origin", async (
         return { ...server, fetch: httpSse(server).fetch };
       },
     );
-    await assertRefused(connect(`${origins.origin}/sse`, { headers, versions: ["2024-11-05"] }), origins);
+    await assertRefused(connect(`${origins.origin}/sse`, { headers, revisions: ["2024-11-05"] }), origins);
   }
 });
 
@@ -164,9 +164,9 @@ Deno.test("doctor sends nothing to another origin", async () => {
 
 Deno.test("a redirect with 307 or 308 within the origin keeps method, headers and body", async () => {
   for (const status of [307, 308]) {
-    for (const versions of [["2026-07-28"], ["2025-11-25"]]) {
+    for (const revisions of [["2026-07-28"], ["2025-11-25"]]) {
       await using origins = startOrigins(({ path }) => path === "/old" ? redirect(status, "/mcp?") : undefined);
-      await using client = await connect(`${origins.origin}/old`, { headers, versions });
+      await using client = await connect(`${origins.origin}/old`, { headers, revisions });
       assertEquals(textOf(await client.callTool("echo", { text: "again" })), "again");
       const [asked, arrived] = origins.heard.filter(({ body }) => body.includes("tools/call"));
       assertEquals([asked.path, arrived.path.slice(0, 4)], ["/old", "/mcp"]);
@@ -183,7 +183,7 @@ Deno.test("a GET follows every redirect within the origin", async () => {
     await using origins = startOrigins(({ method, path }) =>
       method === "GET" && path === "/mcp" ? redirect(status, "?there") : undefined
     );
-    await using client = await connect(origins.url, { headers, versions: ["2025-11-25"] });
+    await using client = await connect(origins.url, { headers, revisions: ["2025-11-25"] });
     await using subscription = await client.subscribe({ toolsListChanged: true });
     assertEquals(subscription.granted, { toolsListChanged: true });
     await until(() => origins.heard.filter(({ method }) => method === "GET").length > 1, "the stream was not opened");

@@ -181,11 +181,11 @@ for (const { name, program } of runtimes) {
   testProcesses(`${name}: team notes survive a restart, and two users share a server`, async () => {
     delete process.env.NOTES_DB;
     await withFiles({}, async (cwd) => {
-      for (const [round, versions] of [["2026-07-28"], ["2025-11-25"]].entries()) {
+      for (const [round, revisions] of [["2026-07-28"], ["2025-11-25"]].entries()) {
         const { running, url } = await serve(program, cwd);
         await using _ = running;
-        const ada = await connectTo(url, { versions, headers: toHeaders("ada"), onElicit: yes });
-        const bob = await connectTo(url, { versions, headers: toHeaders("bob"), onElicit: yes });
+        const ada = await connectTo(url, { revisions, headers: toHeaders("ada"), onElicit: yes });
+        const bob = await connectTo(url, { revisions, headers: toHeaders("bob"), onElicit: yes });
         if (round > 0) assertEquals(await readText(ada, "note://ada/round-0"), "hers");
         const title = `round-${round}`;
         const changes = await bob.subscribe({ resourceSubscriptions: [`note://bob/${title}`] });
@@ -211,11 +211,11 @@ for (const { name, program } of runtimes) {
   testProcesses(`${name}: team notes lose nothing that was answered when the process is killed`, async () => {
     delete process.env.NOTES_DB;
     await withFiles({}, async (cwd) => {
-      for (const [round, versions] of [["2026-07-28"], ["2025-11-25"]].entries()) {
+      for (const [round, revisions] of [["2026-07-28"], ["2025-11-25"]].entries()) {
         const first = await serve(program, cwd);
         const answered: string[] = [];
         const clients = await Promise.all((["ada", "bob"] as const).map(async (user) => {
-          const client = await connectTo(first.url, { versions, headers: toHeaders(user) });
+          const client = await connectTo(first.url, { revisions, headers: toHeaders(user) });
           const writers = Array.from({ length: 4 }, async (_, writer) => {
             for (let i = 0;; i++) {
               const title = `kill-${round}-${writer}-${i}`;
@@ -237,7 +237,7 @@ for (const { name, program } of runtimes) {
         await using _ = second.running;
         const known = new Set<string>();
         for (const user of ["ada", "bob"] as const) {
-          await using client = await connectTo(second.url, { versions, headers: toHeaders(user) });
+          await using client = await connectTo(second.url, { revisions, headers: toHeaders(user) });
           const uris = await listUris(client);
           for (const uri of uris) known.add(uri);
           const last = uris[uris.length - 1];

@@ -115,8 +115,8 @@ behaviour("a cancellation ends only the call of the same client", async (connect
   const { client, join } = await connect({ handlers: [hold] });
   const others = [
     await join(),
-    await join({ era: "legacy", versions: [LEGACY] }),
-    await join({ era: "modern", versions: [MODERN] }),
+    await join({ era: "legacy", revisions: [LEGACY] }),
+    await join({ era: "modern", revisions: [MODERN] }),
   ];
   const calls = others.map((other, i) => started(other.callTool("hold", { who: `other ${i}` }, { id: 1 })));
   await until(() => log.length === 3, "the others run");

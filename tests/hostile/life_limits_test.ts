@@ -253,7 +253,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   },
   async "request.batchMessages"() {
     await using held = start({ request: { batchMessages: 2 } });
-    const client = await connectTest(held.server, { era: "legacy", versions: ["2025-03-26"] });
+    const client = await connectTest(held.server, { era: "legacy", revisions: ["2025-03-26"] });
     const one = { jsonrpc: "2.0", method: "notifications/x" };
     const { headers } = toCall("", { session: client.sessionId });
     for (const [count, status] of [[2, 202], [3, 400]]) {

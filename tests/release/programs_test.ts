@@ -143,9 +143,9 @@ async function serveProgram({ file, text, path = "" }: Program, place: Place): P
     const [, port] = await waitFor(/(?:Listening on|server:) http:\/\/\S+?:(\d+)/);
     // The issuer of the page does not exist, so there are no tokens.
     if (/\bauth = oauth\(/.test(text)) return await checkProtected(`http://127.0.0.1:${port}${path}`);
-    for (const versions of [["2026-07-28"], ["2025-11-25"]]) {
-      await using client = await connect(`http://127.0.0.1:${port}${path}`, { versions, headers });
-      assertEquals(client.server.version, versions[0]);
+    for (const revisions of [["2026-07-28"], ["2025-11-25"]]) {
+      await using client = await connect(`http://127.0.0.1:${port}${path}`, { revisions, headers });
+      assertEquals(client.server.version, revisions[0]);
       const tools = client.server.capabilities.tools ? await client.listTools() : [];
       if (tools.some((tool) => tool.name === "add")) {
         assertEquals((await client.callTool("add", { a: 1, b: 2 })).content, [{ type: "text", text: "3" }]);

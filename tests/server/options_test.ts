@@ -19,7 +19,6 @@ import { clientExtension, connect as connectClient } from "../../src/client/clie
 import { discover } from "../../src/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
 import { limits } from "../../src/limits/limits.ts";
-import { createServer as createModernServer } from "../../src/modern.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeContext, replay } from "../../src/testing/testing.ts";
 import { testStore } from "../../src/testing/stores.ts";
@@ -94,7 +93,6 @@ type Sample = readonly [make: (options: Untyped) => unknown, options: Readonly<R
 /** Every exported factory with options, by its entry and name. A factory may have several forms. */
 const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   ". createServer": [[createServer, serverOptions]],
-  "./modern createServer": [[createModernServer, serverOptions]],
   ". tool": [[tool, {
     ...handler,
     ...description,
@@ -211,7 +209,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   "./client connect": [
     [async (options) => await (await connectClient(server, options)).close(), {
       era: "modern",
-      versions: ["2026-07-28"],
+      revisions: ["2026-07-28"],
       timeoutMs: 5000,
       headers: {},
       onElicit: text,
@@ -305,8 +303,7 @@ Deno.test("every exported function is in the table of factories, or takes no opt
     const exported: Record<string, unknown> = await import(new URL(`../../${path}`, import.meta.url).href);
     for (const [name, value] of Object.entries(exported)) {
       if (typeof value !== "function" || /^class\b/.test(Function.prototype.toString.call(value))) continue;
-      // The modern entry has the names of the main one.
-      found.add(entry === "./modern" && name !== "createServer" ? `. ${name}` : `${entry} ${name}`);
+      found.add(`${entry} ${name}`);
     }
   }
   assertEquals([...found].sort(), [...Object.keys(FACTORIES), ...Object.keys(WITHOUT_OPTIONS)].sort());

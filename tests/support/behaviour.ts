@@ -83,7 +83,7 @@ export function behaviour(
         const server = createServer({ name: "fixture", version: "1.0.0", ...options, observer });
         stack.defer(() => server.close());
         const join = async (options?: ConnectTestOptions) =>
-          stack.use(await connectTest(server, { era, transport, versions: [version], ...options }));
+          stack.use(await connectTest(server, { era, transport, revisions: [version], ...options }));
         return { client: await join(client), server, takeFaults: () => faults.splice(0), join };
       }, way);
       assertEquals(faults, [], "unexpected errors");

@@ -53,7 +53,7 @@ export async function enter(
     {
       ...rest,
       transport: "pipe",
-      ...way === "http-sse" ? { versions: ["2024-11-05"] } : {},
+      ...way === "http-sse" ? { revisions: ["2024-11-05"] } : {},
     },
   );
 }

@@ -127,16 +127,16 @@ Deno.test("a revision implies its era, and an old one contradicts the modern era
   const server = createServer({ name: "s", version: "1.0.0" });
   for (const version of ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]) {
     const own = version === "2026-07-28" ? "modern" : "legacy";
-    await using client = await connectTest(server, { versions: [version] });
+    await using client = await connectTest(server, { revisions: [version] });
     assertEquals([client.era, client.server.version], [own, version]);
     if (own === "modern") continue;
     await assertRejects(
-      () => connectTest(server, { versions: [version], era: "modern" }),
+      () => connectTest(server, { revisions: [version], era: "modern" }),
       TypeError,
       `Cannot connect with ${version}: it is a revision of the legacy era; leave era out`,
     );
   }
-  await using odd = await connectTest(server, { versions: ["2099-01-01"] });
+  await using odd = await connectTest(server, { revisions: ["2099-01-01"] });
   await assertRejects(() => odd.listTools(), RpcError, '"2099-01-01" is not supported');
   await server.close();
 });

@@ -50,11 +50,11 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
   },
   // The published client, with a server in the same process.
   async client() {
-    await using client = await connectClient(makeServer(), { versions: [era] });
+    await using client = await connectClient(makeServer(), { revisions: [era] });
     await client.callTool("later");
   },
   async openClient() {
-    const client = await connectClient(makeServer(), { versions: [era] });
+    const client = await connectClient(makeServer(), { revisions: [era] });
     await client.callTool("later");
   },
   // The published client, with a server behind a port.
@@ -64,7 +64,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
       bun?.serve({ hostname: "127.0.0.1", port: 0, fetch: server.fetch });
     const port = listening && ("addr" in listening ? listening.addr.port : listening.port);
     {
-      await using client = await connectClient(`http://127.0.0.1:${port}/mcp`, { versions: [era] });
+      await using client = await connectClient(`http://127.0.0.1:${port}/mcp`, { revisions: [era] });
       await client.callTool("later");
     }
     await server.close();

@@ -97,8 +97,8 @@ function toConnectOptions(
   if (Object.keys(headers).length && typeof target !== "string") {
     throw new UsageError(`Cannot send headers to ${name}: it is not a URL; remove --header`);
   }
-  const versions = readRevisions(args.flags.revision);
-  return { ...toOptions?.(name), headers, timeoutMs, probeMs: Math.min(PROBE_MS, timeoutMs), versions };
+  const revisions = readRevisions(args.flags.revision);
+  return { ...toOptions?.(name), headers, timeoutMs, probeMs: Math.min(PROBE_MS, timeoutMs), revisions };
 }
 
 /** Aborts at the first Ctrl-C or SIGTERM, and exits at the second. */

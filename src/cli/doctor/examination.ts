@@ -127,7 +127,7 @@ function noteMissingRevisions({ at }: Report, has: { readonly modern: boolean; r
   if (!has.legacy) {
     at("handshake").note(
       `the server supports no handshake; clients of ${LEGACY[0]} and earlier, which are most clients, cannot connect`,
-      "support the earlier revisions too (in @x/mcp, import createServer from @x/mcp instead of @x/mcp/modern)",
+      "support the earlier revisions too (in @x/mcp, list them in the option revisions, or leave it out)",
     );
   }
 }

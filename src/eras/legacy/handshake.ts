@@ -8,13 +8,13 @@ import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
 import type { Engine } from "../../core/era.ts";
 import type { SessionFacts } from "./session_state.ts";
-import { isVersion, VERSIONS } from "./versions.ts";
+import { isVersion, type Version, VERSIONS } from "./versions.ts";
 
 /** Maximum characters of the client's capabilities as JSON, because they are part of the session id. */
 const MAX_CAPABILITIES = 4096;
 
-/** Reads the parameters of `initialize`. For an unknown version, the server offers its newest. */
-export function readOffer(params: Params = {}): SessionFacts {
+/** Reads the parameters of `initialize`. To a client of another version, the server offers its newest. */
+export function readOffer(params: Params = {}, versions: readonly Version[] = VERSIONS): SessionFacts {
   const { protocolVersion, capabilities, clientInfo } = params;
   if (typeof protocolVersion !== "string") throw invalid("protocolVersion is not a string");
   if (capabilities !== undefined && !isObject(capabilities)) throw invalid("capabilities is not an object");
@@ -24,7 +24,7 @@ export function readOffer(params: Params = {}): SessionFacts {
   }
   const { name, version, title } = clientInfo ?? {};
   return {
-    version: isVersion(protocolVersion) ? protocolVersion : VERSIONS[0],
+    version: isVersion(protocolVersion, versions) ? protocolVersion : versions[0],
     info: typeof name === "string" && typeof version === "string"
       ? {
         name: copyStart(name, 200),

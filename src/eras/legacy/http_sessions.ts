@@ -46,8 +46,11 @@ export class HttpSessions {
     this.#watch = watch;
     const { engine } = parts;
     const { core, accounts } = engine;
+    const { versions } = parts;
     const count = (session: Session, uri: string) => countSubscriber(engine, uri, server.callOf(session));
-    this.#sessions = new Room(async () => new (await import("./session.ts")).Sessions({ core, accounts, count }));
+    this.#sessions = new Room(async () =>
+      new (await import("./session.ts")).Sessions({ core, accounts, count, versions })
+    );
   }
 
   /** Every session of this endpoint that the process knows. */

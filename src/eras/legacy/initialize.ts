@@ -52,7 +52,7 @@ export async function initialize(
   try {
     if (ready) await ready;
     if (prepare && await prepare()) throw toKnown();
-    const client = readOffer(message.params);
+    const client = readOffer(message.params, parts.versions);
     observed?.identify(client);
     await core.admit?.({ method: message.method, link, client, observed });
     const runs = core.hasMiddleware || core.session;

@@ -17,25 +17,28 @@ import { MessageServer } from "./message_server.ts";
 import { PipedSessions } from "./piped_sessions.ts";
 import type { DialectParts } from "./legacy_call.ts";
 import { announce, endSubscriptions, type Session } from "./session_state.ts";
-import { isVersion, toNoId, VERSIONS } from "./versions.ts";
+import { isVersion, toNoId, type Version, VERSIONS } from "./versions.ts";
 
-/** Creates the era of the revisions up to 2025-11-25. */
-export function legacyEra(engine: Engine): Era {
-  return new LegacyEra(engine);
+/** Creates the era of the revisions up to 2025-11-25, or of some of them. */
+export function legacyEra(engine: Engine, revisions: readonly string[] = VERSIONS): Era {
+  return new LegacyEra(engine, VERSIONS.filter((each) => revisions.includes(each)));
 }
 
 class LegacyEra implements Era {
   readonly #engine: Engine;
+  readonly #versions: readonly Version[];
   readonly #server: MessageServer;
   readonly #web: HttpSessions;
   readonly #piped: PipedSessions;
   readonly #onChange = (change: Change): void => this.#announce(change);
 
-  constructor(engine: Engine) {
+  constructor(engine: Engine, versions: readonly Version[]) {
     this.#engine = engine;
+    this.#versions = versions;
     const parts: DialectParts = {
       engine,
       pipeline: new Pipeline(engine),
+      versions,
       release: (call, retryMs) => this.#web.release(call, retryMs),
     };
     this.#server = new MessageServer(parts);
@@ -53,8 +56,8 @@ class LegacyEra implements Era {
       const stated = session ? session.client.version : version;
       return { text: toFailure(message.id ?? toNoId(stated), message), status: 400 };
     }
-    if (typeof version === "string" && !isVersion(version)) {
-      const supported = VERSIONS.join(", ");
+    if (typeof version === "string" && !isVersion(version, this.#versions)) {
+      const supported = this.#versions.join(", ");
       const state = `MCP-Protocol-Version must be one of ${supported}`;
       return refuse(this.#engine.core, link, { message, version, status: 400, state, reason: "revision" });
     }

@@ -13,11 +13,14 @@ import type { Question } from "../../core/call/question.ts";
 import { createSessionReader, readSessionData } from "../../core/call/session_data.ts";
 import { SessionInputs } from "./session_inputs.ts";
 import type { Session } from "./session_state.ts";
+import type { Version } from "./versions.ts";
 
 /** The parts of the era that its dialects share. */
 export interface DialectParts {
   readonly engine: Engine;
   readonly pipeline: Pipeline;
+  /** The revisions that the server serves, newest first. The first one is offered to a client of another one. */
+  readonly versions: readonly Version[];
   /** Closes the connection but not the call, if the client can resume the stream. */
   release(call: Call, retryMs: number | undefined): void;
 }

@@ -95,7 +95,9 @@ export class MessageServer {
 
   /** Creates a session that ends with its only request. */
   toBare({ inFlight, account, principal, version, transport }: Link): Session {
-    const client = { version: isVersion(version) ? version : UNSTATED_VERSION, capabilities: {} };
+    const { versions } = this.#parts;
+    const assumed = versions.includes(UNSTATED_VERSION) ? UNSTATED_VERSION : versions[0];
+    const client = { version: isVersion(version, versions) ? version : assumed, capabilities: {} };
     return createSession(this.#parts.engine.core, client, {
       account,
       notify: () => {},

@@ -31,7 +31,7 @@ import {
   type SessionFacts,
   toShortId,
 } from "./session_state.ts";
-import { hasPriming } from "./versions.ts";
+import { hasPriming, type Version } from "./versions.ts";
 
 /** A session with an id and resumable streams. */
 export interface HttpSession extends Session {
@@ -53,6 +53,8 @@ export type End = "ended" | "waiting" | "full" | "unknown";
 /** The parts that sessions share with their era. */
 export interface SessionsParts extends Pick<Engine, "core" | "accounts"> {
   readonly count: CountSubscriber;
+  /** The revisions that the server serves. */
+  readonly versions: readonly Version[];
 }
 
 /** Counts that the endpoints of a server share, so that the limits hold for all of their sessions. */
@@ -107,9 +109,9 @@ export class Sessions {
   readonly #count: CountSubscriber;
 
   /** Creates an empty set of sessions. */
-  constructor({ core, accounts, count }: SessionsParts) {
+  constructor({ core, accounts, count, versions }: SessionsParts) {
     this.#core = core;
-    this.#ids = new SessionIds(core);
+    this.#ids = new SessionIds(core, versions);
     this.#accounts = accounts;
     this.#table = openTable(accounts, core);
     this.#table.sweep ??= (now) => this.#tidy(now);

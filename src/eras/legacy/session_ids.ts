@@ -52,11 +52,13 @@ export interface OpenedId {
 /** Seals and opens the ids of one server. */
 export class SessionIds {
   readonly #core: Core;
+  readonly #versions: readonly Version[];
   #isForeignKnown = false;
 
-  /** Creates what seals and opens ids. */
-  constructor(core: Core) {
+  /** Creates what seals and opens ids of sessions in some revisions. */
+  constructor(core: Core, versions: readonly Version[]) {
     this.#core = core;
+    this.#versions = versions;
   }
 
   /** Creates an id. Throws if the facts are too long. */
@@ -77,7 +79,8 @@ export class SessionIds {
     const { limits, sealer, ticker } = this.#core;
     const sealed = await openVersioned(sealer, PURPOSE, id);
     if (!isSealed(sealed)) return this.#warnOfForeign(id);
-    if (sealed.p !== principal?.id) return;
+    // Another process may have served more revisions.
+    if (sealed.p !== principal?.id || !isVersion(sealed.v, this.#versions)) return;
     // From here on, the monotonic clock counts. The system's clock may be changed during the session.
     const leftMs = Math.min(sealed.t + limits.sessions.lifeMs - ticker.clock.date(), limits.sessions.lifeMs);
     if (leftMs < 0) return;

@@ -5,20 +5,18 @@
  * @module
  */
 
-/** Newest first. The first one is offered to a client that requests an unknown version. */
+/** Newest first. */
 export const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
 
 /** A revision with a handshake. */
 export type Version = typeof VERSIONS[number];
 
-const known: readonly unknown[] = VERSIONS;
-
 /** The revision of a client that states none. */
 export const UNSTATED_VERSION: Version = "2025-03-26";
 
-/** Tests for a revision with a handshake. */
-export function isVersion(value: unknown): value is Version {
-  return known.includes(value);
+/** Tests for a revision with a handshake, or for one of those that a server serves. */
+export function isVersion(value: unknown, among: readonly unknown[] = VERSIONS): value is Version {
+  return among.includes(value);
 }
 
 /** Tests whether streams start with an empty event, so that clients can reconnect early. Older clients fail on it. */

@@ -1,0 +1,84 @@
+/**
+ * The revisions of the protocol, and those that a server serves.
+ *
+ * @see specification/2026-07-28/basic/versioning
+ * @module
+ */
+import { McpError, quote, UNSUPPORTED_VERSION } from "../protocol/errors.ts";
+import { type Incoming, isObject, toFailure } from "../protocol/jsonrpc.ts";
+import type { Engine, Era } from "../core/era.ts";
+import type { Link, Reply } from "../core/call/link.ts";
+import { META_VERSION, VERSION } from "./modern/meta_keys.ts";
+
+/** The revisions of the protocol, newest first. */
+export const REVISIONS = [VERSION, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
+
+/** A revision of the protocol. */
+export type Revision = typeof REVISIONS[number];
+
+/** Returns the revisions that a server serves, newest first. Throws if none is given, or one is unknown. */
+export function readRevisions(given: readonly Revision[] = REVISIONS): readonly Revision[] {
+  const refuse = (state: string) =>
+    new TypeError(`Cannot create a server: revisions ${state}; list some of ${REVISIONS.join(", ")}`);
+  if (!Array.isArray(given)) throw refuse("is not a list");
+  const unknown: unknown = given.find((each) => !REVISIONS.includes(each));
+  if (unknown !== undefined) throw refuse(`has ${quote(String(unknown))}, which is none`);
+  if (!given.length) throw refuse("is empty");
+  return REVISIONS.filter((each) => given.includes(each));
+}
+
+/** Narrows an era to some revisions. A client of another one gets an error that lists them. */
+export function narrowEra(engine: Engine, era: Era, served: readonly string[]): Era {
+  return {
+    accept(message, link) {
+      const requested = findUnserved(message, link, served);
+      return requested === undefined
+        ? era.accept(message, link)
+        : refuse(engine, { message, link }, { supported: served, requested });
+    },
+    attach: era.attach?.bind(era),
+    detach: era.detach?.bind(era),
+    load: era.load?.bind(era),
+    rest: era.rest?.bind(era),
+  };
+}
+
+/** Returns the revision of a message that is not served. */
+function findUnserved(message: Incoming, { version }: Link, served: readonly string[]): string | undefined {
+  const params = message.kind === "request" || message.kind === "notification" ? message.params : undefined;
+  if (message.kind === "request" && message.method === "initialize") {
+    const offered = params?.protocolVersion;
+    // A server with older revisions answers with the newest of them.
+    return typeof offered === "string" && served.at(-1) === VERSION ? offered : undefined;
+  }
+  const stated = isObject(params?._meta) ? params._meta[META_VERSION] ?? version : version;
+  if (typeof stated !== "string" || served.includes(stated)) return;
+  // The era refuses a revision that nobody knows.
+  const known: readonly string[] = REVISIONS;
+  return known.includes(stated) || !served.includes(VERSION) ? stated : undefined;
+}
+
+/** A message, and where it came from. */
+interface Received {
+  readonly message: Incoming;
+  readonly link: Link;
+}
+
+/** What the client learns about revisions. */
+interface Versions {
+  readonly supported: readonly string[];
+  readonly requested: string;
+}
+
+function refuse({ core }: Engine, { message, link }: Received, { supported, requested }: Versions): Reply {
+  const error = new McpError(
+    UNSUPPORTED_VERSION,
+    `Cannot serve the request: protocol version ${quote(requested)} is not served; use ${supported.join(", ")}`,
+    { supported, requested: requested.slice(0, 200) },
+  );
+  const { code, message: state } = error;
+  const method = "method" in message ? message.method : undefined;
+  core.observing?.refuse(link, { status: 400, message: state, reason: "revision", code, method });
+  if (message.kind === "notification" || message.kind === "response") return link.http ? { status: 400 } : {};
+  return { text: toFailure(message.kind === "request" ? message.id : undefined, error), status: 400 };
+}

@@ -10,6 +10,7 @@ import type { CallHost } from "./call/call.ts";
 import type { Core } from "./core.ts";
 import type { Link, Reply } from "./call/link.ts";
 import type { Registry } from "./visibility/registry.ts";
+import type { Store } from "./store.ts";
 import type { Scheduler } from "./scheduler.ts";
 
 /** The parts of a server that an era uses. */
@@ -22,6 +23,8 @@ export interface Engine {
   /** Concrete path whose clients are counted together, if tenants have limits. */
   readonly tenant?: string;
   readonly host: CallHost;
+  /** The store of the server, for its extensions. */
+  readonly store?: Store;
 }
 
 /** A generation of the protocol. It turns a message into a call, and the outcome of the call into a reply. */

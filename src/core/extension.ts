@@ -6,7 +6,11 @@
  */
 import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel, Meta } from "../protocol/types.ts";
-import type { Context, ProgressOptions } from "./call/context.ts";
+import type { ClientFacts, Context, Principal, ProgressOptions } from "./call/context.ts";
+import type { Engine } from "./era.ts";
+import type { Lives, Published } from "./call/lives.ts";
+import { withAlso } from "./visibility/registry.ts";
+import type { Awaitable, Store } from "./store.ts";
 import type { CancelReason } from "./call/observer.ts";
 import type { HandlerExtensions } from "./visibility/feature.ts";
 import { INTERNALS } from "./call/internals.ts";
@@ -96,6 +100,8 @@ export interface WrappedCall {
   readonly ctx: Context;
   /** Aborts when the client cancels the request or disconnects before the response. */
   readonly signal: AbortSignal;
+  /** Set if this extension, or another one of the server, made the call. `data` is what it gave. */
+  readonly internal?: { readonly data: unknown };
   /**
    * Settings of the client for the extension, unverified. `undefined` if the client did not declare it, or if the
    * revision of the call lacks the methods of the extension. Then run the handler with `next`.
@@ -133,6 +139,97 @@ export interface WrappedCall {
    * @throws {TypeError} if the client did not declare the extension.
    */
   result(resultType: string, fields: Params): Result;
+}
+
+/**
+ * Starts an extension with its server. Returns the function that stops it, or nothing. It is called with the first
+ * request, or with `server.ready()`. Calls that concern the extension wait until it has started.
+ */
+export type StartExtension = (server: ExtensionServer) => Awaitable<(() => unknown) | void>;
+
+/** What an extension can do with its server. Its methods work when destructured. */
+export interface ExtensionServer {
+  /**
+   * The store of the server, with keys, logs and topics of this extension alone. `undefined` if the server has none:
+   * then use `memoryStore()` of `@x/mcp/stores`, or refuse to start.
+   */
+  readonly store?: ExtensionStore;
+  /** Seals a JSON value into an opaque text, which only this extension of the server, at any instance, can open. */
+  readonly seal: (value: unknown) => Promise<string>;
+  /** Opens what `seal` has made. Returns `undefined` if the text was changed, or was sealed by anybody else. */
+  readonly open: (text: string) => Promise<unknown>;
+  /** Aborts when the server begins to close, or the extension is removed. */
+  readonly signal: AbortSignal;
+  /**
+   * Runs a handler of the server for a caller, without a request of a client. `allow`, scopes, capabilities, middleware
+   * and attributes hold as for a client. Admission, rates and the queue do not. The call takes a place of
+   * `limits.calls.detached`. Observers see the transport `internal`.
+   *
+   * @throws {McpError} that a client would get.
+   */
+  readonly call: (request: InternalRequest) => Promise<Result>;
+}
+
+/** The store of a server, as an extension sees it. The server closes it. */
+export type ExtensionStore = Omit<Store, "close" | typeof INTERNALS>;
+
+/** A call of {@linkcode ExtensionServer.call}. */
+export interface InternalRequest {
+  /** Method, such as `tools/call`. */
+  readonly method: string;
+  /** Parameters, as JSON. Defaults to `{}`. */
+  readonly params?: Params;
+  /** The caller. Defaults to none. */
+  readonly principal?: Principal;
+  /** The client, such as the `ctx.client` of an earlier call. Defaults to a client without capabilities. */
+  readonly client?: ClientFacts;
+  /** Anything for the attributes of the handler, which find it as `call.internal.data`. No client can set it. */
+  readonly data?: unknown;
+  /** Milliseconds after which the call is cancelled. Defaults to the time of the handler. */
+  readonly timeoutMs?: number;
+  /** Cancels the call when it aborts. */
+  readonly signal?: AbortSignal;
+}
+
+/** Called when a topic gets its first subscriber at this instance. Returns a function for when it has none any more. */
+export type WatchTopic = (topic: string) => Awaitable<(() => unknown) | void>;
+
+/**
+ * An extension that lives as long as its server.
+ *
+ * @internal
+ */
+export interface Life {
+  /** Id of the extension. */
+  readonly id: string;
+  readonly start?: StartExtension;
+  /** The keys of its subscriptions. */
+  readonly keys: ReadonlyMap<string, WatchTopic | undefined>;
+  /** What `publish` calls: one function for each server that somebody may listen to. */
+  readonly servers: Set<(key: string, published: Published) => void>;
+  /** Creates what keeps all such extensions of a server. */
+  create(engine: Engine): LivesSet;
+}
+
+/**
+ * All such extensions of a server.
+ *
+ * @internal
+ */
+export interface LivesSet extends Lives {
+  /** Replaces the extensions. Those that are gone are stopped. */
+  set(lives: readonly Life[]): void;
+}
+
+/** Opens, adds and removes the lives of the extensions among the handlers of a server. */
+export function updateLives(engine: Engine): void {
+  const { host, registry } = engine;
+  // `extension()` made each of them.
+  const found = registry.handlers.flatMap(withAlso).flatMap(({ [INTERNALS]: { life } }) => life ? [life as Life] : []);
+  if (!found.length && !host.lives) return;
+  // Only this function sets it.
+  const lives = (host.lives ??= found[0].create(engine)) as LivesSet;
+  lives.set(found);
 }
 
 /** Options of {@linkcode WrappedCall.detach}. */

@@ -86,7 +86,7 @@ class InnerRead extends Call {
     super(toHome(outer, uri, depth), link, request, client, new InFlight());
     this.#outer = outer;
     this.#uri = uri;
-    this.inheritQuestions(outer);
+    this.inherit(outer);
   }
 
   override get isAsking(): boolean {

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Account, Accounts } from "./capacity/account.ts";
-import type { Change, Changes } from "./visibility/changes.ts";
+import type { Change, Changes, ExtensionNews } from "./visibility/changes.ts";
 import type { INTERNALS } from "./call/internals.ts";
 import type { Notification, Response } from "../protocol/jsonrpc.ts";
 import type { Limits } from "./capacity/limits.ts";
@@ -296,4 +296,4 @@ export interface FoundStream {
 }
 
 /** A change that instances tell each other. */
-export type SharedChange = Extract<Change, { readonly kind: "resource" | "list" }>;
+export type SharedChange = Extract<Change, { readonly kind: "resource" | "list" }> | ExtensionNews;

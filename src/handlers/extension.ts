@@ -18,7 +18,10 @@ import {
   type AttributeInternals,
   type AttributeOptions,
   type ExtensibleHandler,
+  type Life,
   NO_ATTRIBUTE,
+  type StartExtension,
+  type WatchTopic,
 } from "../core/extension.ts";
 import {
   type Compiled,
@@ -29,7 +32,6 @@ import {
   type ListenKey,
   type Method,
   type NotificationSource,
-  type Published,
   type Runner,
   toDefinitions,
 } from "../core/visibility/feature.ts";
@@ -39,6 +41,7 @@ import { checkOptions, isPlain, type KnownOptions, toPlace } from "../core/call/
 import type { Reply } from "../core/call/link.ts";
 import { requireCapabilities } from "../core/call/question.ts";
 import { attempt } from "./attempt.ts";
+import { ServerLives } from "./extension_lives.ts";
 
 /** Schemas by the name of a method, a notification or a key. */
 export type Schemas = { readonly [name: string]: Schema };
@@ -80,6 +83,11 @@ export interface ExtensionListen<F extends Schema = Schema> {
    * A granted array of strings subscribes to these topics, and any other value to the topic `""`.
    */
   readonly grant?: (value: Infer<F>, ctx: Context) => unknown;
+  /**
+   * Called when a topic gets its first subscriber at this server. Returns a function, which is called when the topic has
+   * none any more. Use it to do work only while somebody listens.
+   */
+  readonly watch?: WatchTopic;
 }
 
 /** Options of an extension. Only `id` is required. */
@@ -94,6 +102,8 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
   readonly notifications?: { readonly [K in keyof N]: ExtensionNotification<N[K]> };
   /** Keys in the filter of `subscriptions/listen`, such as `auditIds`. */
   readonly listen?: { readonly [K in keyof L]: ExtensionListen<L[K]> };
+  /** Starts the extension with its server, and returns the function that stops it. */
+  readonly start?: StartExtension;
 }
 
 const PARAMS_HINTS = { input: "params", inputSchema: "params", handler: "run" } as const;
@@ -108,7 +118,9 @@ const NOTIFICATION: KnownOptions<keyof ExtensionNotification> = {
   hints: PARAMS_HINTS,
 };
 
-const LISTEN: KnownOptions<keyof ExtensionListen> = { names: { filter: true, grant: "function" } };
+const LISTEN: KnownOptions<keyof ExtensionListen> = {
+  names: { filter: true, grant: "function", watch: "function" },
+};
 
 const OPTIONS: KnownOptions<
   keyof ExtensionOptions<Record<never, Schema>, Record<never, Schema>, Record<never, Schema>>
@@ -119,6 +131,7 @@ const OPTIONS: KnownOptions<
     methods: { each: METHOD },
     notifications: { each: NOTIFICATION },
     listen: { each: LISTEN },
+    start: "function",
   },
 };
 
@@ -149,8 +162,9 @@ export interface Extension<Keys extends string = string> extends Handler {
    */
   attribute(options?: AttributeOptions): Attribute;
   /**
-   * Notifies the subscribers of a topic, of all servers in this process that have this extension. While a client has no
-   * room, it keeps only the newest notification of each method and topic.
+   * Notifies the subscribers of a topic, of all servers in this process that have this extension, and of their other
+   * instances, if they have a store. While a client has no room, it keeps only the newest notification of each method and
+   * topic.
    *
    * @throws {TypeError} if the key is unknown, or the parameters are not JSON.
    */
@@ -186,9 +200,9 @@ export function extension<
   if (typeof id !== "string" || !ID.test(id)) {
     throw refuse("an id is a prefix and a name, such as com.example/audit: letters, digits, hyphens and dots");
   }
-  const topics = new Map<string, Topics>();
-  const definition = define(options, topics, refuse);
+  const definition = define(options, refuse);
   const hasMethods = definition.methods.size + definition.listen.size > 0;
+  const life = toLife(options);
   return {
     id,
     name: id,
@@ -200,9 +214,8 @@ export function extension<
     publish(key, event) {
       checkOptions(`publish for ${quote(key)} of ${id}`, event, EVENT);
       const { topic = "", method, params = {} } = event;
-      const known = topics.get(key);
       const refuse = (state: string) => new TypeError(`Cannot publish for ${quote(key)} of ${id}: ${state}`);
-      if (!known) throw refuse(`its keys are ${[...topics.keys()].join(", ") || "none"}`);
+      if (!life.keys.has(key)) throw refuse(`its keys are ${[...life.keys.keys()].join(", ") || "none"}`);
       if (typeof method !== "string" || !method.startsWith("notifications/")) {
         throw refuse(`the method is ${quote(method)}; it must start with notifications/`);
       }
@@ -213,9 +226,14 @@ export function extension<
         throw refuse(`the parameters are not JSON (${error})`);
       }
       if (!isObject(copy)) throw refuse("the parameters are not an object");
-      known.publish({ topic, method, params: copy });
+      for (const publish of [...life.servers]) publish(key, { topic, method, params: copy });
     },
-    [INTERNALS]: { feature: extensions, key: id, definition },
+    [INTERNALS]: {
+      feature: extensions,
+      key: id,
+      definition,
+      life: life.start || life.keys.size ? life : undefined,
+    },
   };
 }
 
@@ -247,9 +265,15 @@ type Compiling = (core: FeatureParts) => Method;
 
 type Refuse = (state: string) => TypeError;
 
+function toLife<M extends Schemas, N extends Schemas, L extends Schemas>(
+  { id, start, listen }: ExtensionOptions<M, N, L>,
+): Life {
+  const watched = Object.entries<FormListen>(listen ?? {}).map(([key, { watch }]) => [key, watch] as const);
+  return { id, start, keys: new Map(watched), servers: new Set(), create: (engine) => new ServerLives(engine) };
+}
+
 function define<M extends Schemas, N extends Schemas, L extends Schemas>(
   { id, settings = {}, methods, notifications, listen }: ExtensionOptions<M, N, L>,
-  topics: Map<string, Topics>,
   refuse: Refuse,
 ): Definition {
   const toMap = <T, R>(of: Readonly<Record<string, T>> | undefined, make: (name: string, item: T) => R) =>
@@ -276,9 +300,7 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
       if (KEYS.includes(key) || key in {}) {
         throw refuse(`the key ${key} of listen belongs to the protocol; choose another name`);
       }
-      const own = new Topics();
-      topics.set(key, own);
-      return toListenKey(id, key, form, own);
+      return toListenKey(id, key, form);
     }),
   };
 }
@@ -296,6 +318,7 @@ interface Form {
 interface FormListen {
   readonly filter: Schema;
   readonly grant?: (value: never, ctx: Context) => unknown;
+  readonly watch?: WatchTopic;
 }
 
 function compile(id: string, name: string, { params, subject, run, limits }: Form, refuse: Refuse): Compiling {
@@ -314,6 +337,7 @@ function compile(id: string, name: string, { params, subject, run, limits }: For
           if (checked.problem !== undefined) {
             throw new McpError(INVALID_PARAMS, `Cannot run ${quote(name)}: ${checked.problem}`);
           }
+          await call.host.lives?.until(id);
           // A cancelled call does not start its handler.
           if (call.ended) throw call.reason;
           // The schema has validated the value, so it has the type of the parameter.
@@ -332,13 +356,15 @@ function compile(id: string, name: string, { params, subject, run, limits }: For
   };
 }
 
-function toListenKey(id: string, key: string, { filter, grant }: FormListen, topics: Topics): ListenKey {
+function toListenKey(id: string, key: string, { filter, grant }: FormListen): ListenKey {
   const schema: CompiledSchema = compileSchema(filter, { use: "output", place: `${key} of extension ${quote(id)}` });
   const needs = [`extensions.${id}`];
   return {
     extension: id,
+    key,
     async grant(value, call) {
       requireCapabilities(call.client.capabilities, needs, `subscribe to ${quote(key)}`);
+      await call.host.lives?.until(id);
       const checked = await schema.validate(value);
       if (checked.problem !== undefined) {
         throw new McpError(INVALID_PARAMS, `Cannot open the subscription: ${key}: ${checked.problem}`);
@@ -347,7 +373,6 @@ function toListenKey(id: string, key: string, { filter, grant }: FormListen, top
       const granted = grant ? await grant(checked.value as never, call) : checked.value;
       return granted === undefined || granted === null || granted === false ? undefined : toGranted(granted, key);
     },
-    subscribe: (names, deliver) => topics.subscribe(names, deliver),
   };
 }
 
@@ -358,30 +383,6 @@ function toGranted(granted: unknown, key: string): Granted {
   if (!Array.isArray(value)) return { value, topics: [""] };
   if (value.every((topic) => typeof topic === "string")) return { value, topics: [...new Set(value)] };
   throw refuse("it returned an array with other values than strings");
-}
-
-/** The subscribers of one key, by topic. */
-class Topics {
-  readonly #listeners = new Map<string, Set<(published: Published) => void>>();
-
-  subscribe(names: readonly string[], deliver: (published: Published) => void): () => void {
-    for (const name of names) {
-      const known = this.#listeners.get(name);
-      if (known) known.add(deliver);
-      else this.#listeners.set(name, new Set([deliver]));
-    }
-    return () => {
-      for (const name of names) {
-        const known = this.#listeners.get(name);
-        known?.delete(deliver);
-        if (!known?.size) this.#listeners.delete(name);
-      }
-    };
-  }
-
-  publish(published: Published): void {
-    for (const deliver of [...this.#listeners.get(published.topic) ?? []]) deliver(published);
-  }
 }
 
 /** The feature that serves all extensions. */

@@ -52,7 +52,7 @@ class LayerCall extends Call {
     const silent = { ...known, send: () => undefined, wait() {}, open() {}, release() {} };
     super(home, silent, { kind: "request", id, method, params, weight: outer.weigh() }, client);
     this.#says = says;
-    this.inheritQuestions(outer);
+    this.inherit(outer);
     this.limitTime(outer.timeoutMs);
   }
 
@@ -145,6 +145,7 @@ class Layer {
       if (!this.#isDetached && outer?.reason) inner.cancel(outer.reason);
     };
     outer?.signal.addEventListener("abort", onAbort);
+    await outer?.host.lives?.until(this.#attribute.id);
     // It may have been cancelled while this code was loaded.
     if (outer?.ended) onAbort();
     try {
@@ -175,6 +176,7 @@ class Layer {
       },
       signal: this.#outer?.signal ?? inner.signal,
       declared: this.#declared,
+      internal: inner.internal,
       untilRun: () => this.#started.promise,
       detach: (options) => this.#detach(options),
       get why() {

@@ -22,6 +22,7 @@ import { Scheduler } from "../core/scheduler.ts";
 import { Sealer } from "../core/call/sealer.ts";
 import { isGranted } from "../core/call/scopes.ts";
 import { recheck } from "../core/recheck.ts";
+import { updateLives } from "../core/extension.ts";
 import { readInner } from "../core/inner_read.ts";
 import { RerunWatch, toWarning } from "../core/call/rerun_watch.ts";
 import type { Toggle } from "../core/visibility/visibility.ts";
@@ -144,7 +145,12 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const first = branch?.handlers ?? (typeof handlers === "function" ? [] : handlers);
   registry.add(first);
   openServices(first, host);
-  const engine: Engine = { ...parts, host };
+  const engine: Engine = { ...parts, host, store: options.store };
+  // A path with parameters runs no handlers itself.
+  if (!hasParams) {
+    registry.onChange = () => updateLives(engine);
+    updateLives(engine);
+  }
   const era = createEra(engine);
   const allows = corsRule(cors, core.report);
   const endpoint = createEndpoint({ engine, era, allows }, options, site);
@@ -173,7 +179,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
     }),
     ready: async () => {
       await endpoint.options.authenticator?.open();
-      await findRoot(host).container?.ready();
+      await Promise.all([findRoot(host).container?.ready(), host.lives?.ready()]);
     },
     close: () => site.closed ??= closeServer(engine, ending),
     [INTERNALS]: {
@@ -325,12 +331,14 @@ function createEnding({ engine, endpoint }: Pick<TrunkParts, "engine" | "endpoin
   return {
     ended,
     stop() {
+      engine.host.lives?.stop();
       endpoint.close();
       site.router?.stop();
       engine.changes.close();
     },
     async end() {
       await site.router?.end();
+      await engine.host.lives?.close();
       endpoint.loaded?.parts.streams.end();
       await engine.core.shared?.close();
       resolve();
@@ -365,13 +373,14 @@ async function closeServer({ core, scheduler, host }: Engine, { stop, end }: End
   observer.close?.({ durationMs: ticker.clock.now() - since });
 }
 
-/** Makes the services with the first request. A server without services gets its function unchanged. */
+/** Starts services and extensions with the first request. A server without any gets its function unchanged. */
 function withServices(host: CallHost, fetch: Fetch): Fetch {
-  if (!findRoot(host).container) return fetch;
+  if (!findRoot(host).container && !host.lives) return fetch;
   // Deno passes the request only to a function that names its parameters.
   return (request, info) => {
     // `mount` replaces the container.
     findRoot(host).container?.start();
+    host.lives?.start();
     return fetch(request, info);
   };
 }

@@ -6,7 +6,7 @@
 import { toBase64Url } from "../protocol/base64_url.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Pot } from "../core/capacity/account.ts";
-import type { Change } from "../core/visibility/changes.ts";
+import type { Change, ExtensionNews } from "../core/visibility/changes.ts";
 import type { Limits } from "../core/capacity/limits.ts";
 import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
 import { type MarkPlace, markStored, toMarkTtl } from "../core/marking.ts";
@@ -408,38 +408,59 @@ export class InstanceState implements SharedState {
   }
 
   #announce(change: SharedChange): void {
+    if (change.kind === "extension") return this.#host.changes.onNews?.(change);
     for (const listener of [...this.#host.changes.listeners]) listener(change);
   }
 
   // A list that changed with the handlers of this process has not changed in the others.
-  #tell(change: Change): void {
+  #tell(change: Change | ExtensionNews): void {
     if (change.kind === "close" || change.kind === "log" || change.kind === "list" && change.handlers) return;
     // Subscribers may miss a change while the store is lost, but the memory of this process is limited.
-    if (this.#changes.size < MAX_CHANGES) this.#changes.set(JSON.stringify(change), change);
+    if (this.#changes.size < MAX_CHANGES) this.#changes.set(toKey(change), change);
     if (this.#isTelling) return;
     this.#isTelling = true;
     this.#telling = this.#tellAll();
+  }
+
+  #takeBatch(): readonly SharedChange[] {
+    const batch: SharedChange[] = [];
+    let characters = 0;
+    for (const [key, change] of this.#changes) {
+      if (change.kind === "extension") characters += JSON.stringify(change.published).length;
+      if (batch.length && characters > BATCH_CHARACTERS || batch.length === BATCH_CHANGES) break;
+      this.#changes.delete(key);
+      batch.push(change);
+    }
+    return batch;
   }
 
   async #tellAll(): Promise<void> {
     // Changes in quick succession are told once.
     await undefined;
     while (this.#changes.size) {
-      const batch = [...this.#changes].slice(0, BATCH_CHANGES);
-      for (const [key] of batch) this.#changes.delete(key);
-      await this.publish({ changes: batch.map(([, change]) => change) });
+      await this.publish({ changes: this.#takeBatch() });
     }
     this.#isTelling = false;
   }
 }
 
 const RETRY_MS = 1000;
+/** Characters of the notifications of extensions in one entry. A longer notification has an entry of its own. */
+const BATCH_CHARACTERS = 65_536;
 /** Changes that wait for the store, and changes of one entry. */
 const MAX_CHANGES = 10_000;
 const BATCH_CHANGES = 100;
 
+// Of the notifications of an extension, only the newest of each method and topic is needed.
+function toKey(change: SharedChange): string {
+  if (change.kind !== "extension") return JSON.stringify(change);
+  const { extension, key, published: { topic, method } } = change;
+  return JSON.stringify([extension, key, topic, method]);
+}
+
 function isChange(change: unknown): change is SharedChange {
   if (!isObject(change)) return false;
+  if (change.kind === "extension") return typeof change.extension === "string" && isObject(change.published);
   return change.kind === "resource" && typeof change.uri === "string" ||
     change.kind === "list" && typeof change.feature === "string";
 }

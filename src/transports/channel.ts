@@ -165,6 +165,7 @@ class Channel implements Pipe, Link {
     this.#reportEnd = engine.core.observing?.openStream(transport);
     const key = account ? account.key : principal && `principal ${principal.id}`;
     const isOwn = account && (key !== undefined || engine.tenant === undefined);
+    engine.host.lives?.start(false);
     this.#own = isOwn ? account : engine.accounts.find(key, engine.tenant);
   }
 

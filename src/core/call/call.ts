@@ -123,6 +123,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare isQueued?: boolean;
   /** Work since the last question, which {@linkcode RerunWatch} counts in development. */
   declare stretch?: Stretch;
+  /** Set if an extension of the server makes this call, with the data that it gave. Declared only, because few do. */
+  declare internal?: { readonly data: unknown };
   /** What it shares with the other calls of its era or session. */
   readonly home: CallHome;
   /** Text of the request, until it is weighed. */
@@ -324,9 +326,15 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.asks = true;
   }
 
-  /** The handler may ask the client if that of `outer` may, whose client it asks. */
-  inheritQuestions({ asks }: Call): void {
+  /** The call is a part of `outer`: its handler may ask the client if that of `outer` may. */
+  inherit({ asks, internal }: Call): void {
     this.asks = asks;
+    if (internal) this.internal = internal;
+  }
+
+  /** An extension of the server makes this call. */
+  markInternal(data: unknown): void {
+    this.internal = { data };
   }
 
   /** Runs something that cannot ask the client, such as `allow`. */

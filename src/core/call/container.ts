@@ -6,6 +6,7 @@
 import type { McpError } from "../../protocol/errors.ts";
 import type { Context } from "./context.ts";
 import { INTERNALS } from "./internals.ts";
+import type { Lives } from "./lives.ts";
 import type { Observer } from "./observer.ts";
 import type { Lifetime, Service, ServiceEnd, Services } from "./service.ts";
 import type { Ticker } from "../capacity/timers.ts";
@@ -24,6 +25,8 @@ export interface ContainerHost {
   container?: Container;
   /** Has the container instead, if several endpoints share it. */
   root?: ContainerHost;
+  /** The extensions that live as long as the server, if there are any. */
+  lives?: Lives;
   /** Path of the endpoint. Each endpoint has its own values of services by key. */
   readonly endpoint?: string;
   /** Set where containers can be opened. */

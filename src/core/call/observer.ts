@@ -8,8 +8,11 @@ import type { Request as Message, Result } from "../../protocol/jsonrpc.ts";
 import type { Implementation } from "../../protocol/types.ts";
 import type { ClientFacts, Principal } from "./context.ts";
 
-/** The transport of a message. `memory` is a client in the same process, such as a test. */
-export type TransportName = "http" | "stdio" | "websocket" | "http-sse" | "memory";
+/**
+ * The transport of a message. `memory` is a client in the same process, such as a test. `internal` is a call that an
+ * extension of the server makes.
+ */
+export type TransportName = "http" | "stdio" | "websocket" | "http-sse" | "memory" | "internal";
 
 /** The source of an event. */
 export interface EventSource {

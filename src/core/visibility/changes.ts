@@ -7,6 +7,7 @@ import { type Params, toNotification } from "../../protocol/jsonrpc.ts";
 import type { LogLevel } from "../../protocol/types.ts";
 import type { Allow } from "../call/context.ts";
 import type { LogFilter } from "../call/log.ts";
+import type { Published } from "../call/lives.ts";
 import type { Ticker } from "../capacity/timers.ts";
 
 /** A change that clients can subscribe to, or the end of the server. */
@@ -30,6 +31,14 @@ export type Change =
   }
   | { readonly kind: "close" };
 
+/** A notification that an extension publishes at all instances. */
+export interface ExtensionNews {
+  readonly kind: "extension";
+  readonly extension: string;
+  readonly key: string;
+  readonly published: Published;
+}
+
 /** The `allow` of a handler before and after a change. */
 export type Toggled = readonly [before: Allow | undefined, after: Allow | undefined];
 
@@ -40,7 +49,9 @@ export type Listener = (change: Change) => void;
 export class Changes {
   readonly listeners: Set<Listener> = new Set();
   /** Tells other instances of a change. */
-  publish?: (change: Change) => void;
+  publish?: (change: Change | ExtensionNews) => void;
+  /** Called with what the extensions of another instance publish. */
+  onNews?: (news: ExtensionNews) => void;
   /** Connects to other instances, whose changes arrive once the promise settles. Called before a listener is added. */
   connect?: () => Promise<void> | undefined;
   readonly #ticker: Ticker;

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Notification, Params, Request, Result } from "../../protocol/jsonrpc.ts";
+import type { Notification, Request, Result } from "../../protocol/jsonrpc.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import type { Call } from "../call/call.ts";
 import type { Binding } from "../call/container.ts";
@@ -56,6 +56,8 @@ export interface HandlerInternals<Definition = unknown> {
   readonly scopes?: readonly string[];
   /** Additions of extensions to the handler. */
   readonly extensions?: HandlerExtensions;
+  /** An extension that lives as long as its server. */
+  readonly life?: object;
   /** Makes the handler again with changed options. Groups need it. */
   readonly remake?: Remake;
 }
@@ -177,10 +179,10 @@ export interface NotificationSource {
 export interface ListenKey {
   /** Id of the extension. */
   readonly extension: string;
+  /** Name of the key. */
+  readonly key: string;
   /** Decides on the value of the filter. Returns `undefined` if nothing is granted. Throws the error for the client. */
   grant(value: unknown, call: Call): Promise<Granted | undefined>;
-  /** Calls `deliver` for each notification of these topics. Returns a function that stops it. */
-  subscribe(topics: readonly string[], deliver: (published: Published) => void): () => void;
 }
 
 /** The granted part of a filter. */
@@ -189,13 +191,6 @@ export interface Granted {
   readonly value: unknown;
   /** The topics that it stands for. */
   readonly topics: readonly string[];
-}
-
-/** A notification for the subscribers of a topic. */
-export interface Published {
-  readonly topic: string;
-  readonly method: string;
-  readonly params: Params;
 }
 
 /** Runs a call. It belongs to a method, or to the handler that the call names. */

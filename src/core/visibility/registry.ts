@@ -30,6 +30,8 @@ export class Registry {
   #ruled?: ReadonlyMap<Handler, Handler>;
   /** Applies what `enable` and `disable` say. Set with the first of them. */
   rule?: (handlers: readonly Handler[]) => ReadonlyMap<Handler, Handler>;
+  /** Called after handlers were added or removed. */
+  onChange?: () => void;
   #compiled = new Map<string, Compiled>();
   /** Compiled methods by name. The map is replaced as a whole when handlers change. */
   methods: ReadonlyMap<string, Method>;
@@ -141,6 +143,7 @@ export class Registry {
   #swap(handlers: readonly Handler[], changed: readonly Handler[]): void {
     const before = this.#ruled;
     this.#compile(handlers, changed);
+    this.onChange?.();
     for (const [name, { capabilities }] of this.#compiled) {
       const handlers = changed.filter((handler) => isOf(handler, name));
       if (!handlers.length || !capabilities[name]?.listChanged) continue;

@@ -12,7 +12,8 @@ import type { Call } from "../../core/call/call.ts";
 import { CancelError } from "../../core/call/cancel_error.ts";
 import type { Change } from "../../core/visibility/changes.ts";
 import type { Engine } from "../../core/era.ts";
-import type { ListenKey, Published, Runner } from "../../core/visibility/feature.ts";
+import type { Published } from "../../core/call/lives.ts";
+import type { ListenKey, Runner } from "../../core/visibility/feature.ts";
 import { countSubscriber, createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
 import type { Reply } from "../../core/call/link.ts";
 import type { CancelReason } from "../../core/call/observer.ts";
@@ -200,8 +201,10 @@ class Subscription {
     const start = () => {
       if (!this.#ended) return;
       this.#engine.changes.listeners.add(this.#onChange);
-      for (const { key, names } of this.#filter.topics) {
-        this.#stops.push(key.subscribe(names, (published) => this.#deliver(published)));
+      const { lives } = this.#call.host;
+      for (const { key: { extension, key }, names } of this.#filter.topics) {
+        const stop = lives?.subscribe(extension, { key, topics: names }, (published) => this.#deliver(published));
+        if (stop) this.#stops.push(stop);
       }
       // Before the acknowledgement, after which no change may be missed.
       for (const uri of this.#filter.uris) this.#stops.push(countSubscriber(this.#engine, uri, this.#call));

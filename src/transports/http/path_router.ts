@@ -378,7 +378,9 @@ export class PathRouter {
     const { bodies } = endpoint.parts;
     const watch = (handlers: HandlerSet<Handler>) => watchChanges(handlers, () => entry.isChanged = true);
     entry.server = grow({ trunk: engine, bodies, path, secret: this.#secret, handlers, route, watch });
-    findRoot(entry.server[INTERNALS].host).container?.start();
+    const { engine: { host } } = entry.server[INTERNALS];
+    findRoot(host).container?.start();
+    host.lives?.start();
     return entry.server;
   }
 

@@ -77,7 +77,7 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
   const pipe: Pipe = openPipe(server, { write: writer.write, principal, transport: "stdio" });
   const lines = new LineSplitter(pipe.lineBytes);
   // Without services, the process ends at a signal as it would anyway. With `signal`, the caller decides.
-  const listens = container && !options.input && !options.signal;
+  const listens = (container || host?.lives) && !options.input && !options.signal;
   const signals = listens ? listenToSignals() : undefined;
   const signal = signals?.signal ?? options.signal;
   const reader = input.getReader();
@@ -113,7 +113,7 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
     stopExpiry();
     pipe.close();
     await Promise.race([writer.flush(), writer.lost]);
-    await container?.rest();
+    await Promise.all([container?.rest(), host?.lives?.rest()]);
     signals?.finish();
   }
 }

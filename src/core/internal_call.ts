@@ -1,0 +1,165 @@
+/**
+ * Calls that a server makes to its own handlers, without a request of a client.
+ *
+ * @module
+ */
+import { INVALID_REQUEST, McpError, quote } from "../protocol/errors.ts";
+import type { Result } from "../protocol/jsonrpc.ts";
+import { countIndexes, toWeight } from "../protocol/weight.ts";
+import type { Account } from "./capacity/account.ts";
+import { Call, type CallHome } from "./call/call.ts";
+import { CancelError } from "./call/cancel_error.ts";
+import type { ClientFacts, Principal } from "./call/context.ts";
+import { InFlight } from "./call/in_flight.ts";
+import { checkOptions, type KnownOptions } from "./call/known_options.ts";
+import type { Link } from "./call/link.ts";
+import { OnceValues } from "./call/once.ts";
+import { readPrincipal } from "./call/principal.ts";
+import { type Question, requireCapabilities } from "./call/question.ts";
+import { requireScopes } from "./call/scopes.ts";
+import { createSessionReader, readCallData } from "./call/session_data.ts";
+import type { Engine } from "./era.ts";
+import type { InternalRequest } from "./extension.ts";
+import type { Runner } from "./visibility/feature.ts";
+import type { Scheduler } from "./scheduler.ts";
+import { toUnknownMethod } from "./visibility/registry.ts";
+
+const REQUEST: KnownOptions<keyof InternalRequest> = {
+  names: {
+    method: true,
+    params: true,
+    principal: true,
+    client: true,
+    data: true,
+    timeoutMs: true,
+    signal: true,
+  },
+  hints: { name: "params" },
+};
+
+/**
+ * Runs a handler for a caller. `allow`, scopes and capabilities are checked as for a client, admission and rates are not.
+ * The call takes a place of `calls.detached`.
+ */
+export async function callInternally(engine: Engine, request: InternalRequest): Promise<Result> {
+  checkOptions("call a handler", request, REQUEST);
+  const { scheduler, core, registry } = engine;
+  const method = registry.methods.get(request.method);
+  if (!method) throw toUnknownMethod(request.method);
+  const call = new InternalCall(engine, request);
+  const { signal } = request;
+  const report = core.observing?.observe({
+    kind: "request",
+    id: call.id,
+    method: call.method,
+    params: call.params,
+    weight: 0,
+  }, call.link);
+  if (report) call.observe(report, method.subject);
+  const onAbort = () => call.cancel(new CancelError("extension", toMessage(signal?.reason)));
+  signal?.addEventListener("abort", onAbort);
+  if (signal?.aborted) onAbort();
+  try {
+    const result = await run(engine, call, { find: () => method.find(call), timeoutMs: request.timeoutMs });
+    report?.succeed(result);
+    return result;
+  } catch (error) {
+    const known = scheduler.toError(error, call);
+    if (report) report.fail(known);
+    throw known;
+  } finally {
+    signal?.removeEventListener("abort", onAbort);
+    call.end();
+  }
+}
+
+/** What runs a call. */
+interface Run {
+  readonly find: () => Runner | Promise<Runner>;
+  readonly timeoutMs?: number;
+}
+
+async function run({ core, scheduler }: Engine, call: Call, { find, timeoutMs }: Run): Promise<Result> {
+  const runner = await find();
+  if (runner.scopes) requireScopes(core, call, runner.scopes);
+  if (runner.needs) requireCapabilities(call.client.capabilities, runner.needs, "run the call");
+  if (call.reason) throw call.reason;
+  call.allowQuestions();
+  const running = Promise.withResolvers<Result>();
+  // Before the handler starts, because there may be no place for it.
+  const ending = scheduler.detach(call, running.promise, timeoutMs);
+  call.observed?.start();
+  running.resolve(runWithin(scheduler, call, runner));
+  const outcome = await ending;
+  if (outcome?.result) return outcome.result;
+  throw call.reason ?? outcome?.error;
+}
+
+async function runWithin(scheduler: Scheduler, call: Call, runner: Runner): Promise<Result> {
+  if (runner.extensions?.run) return await runner.extensions.run(call, runner, scheduler);
+  return await (scheduler.invoke ? scheduler.invoke(call, runner) : runner.run(call));
+}
+
+function toMessage(reason: unknown): string | undefined {
+  return reason instanceof Error ? reason.message : undefined;
+}
+
+/** A call without a request. What its handler sends is dropped, unless an attribute redirects it. */
+class InternalCall extends Call {
+  readonly #made: OnceValues;
+
+  constructor(engine: Engine, { method, params = {}, principal, client = NOBODY, data }: InternalRequest) {
+    // A copy, because the handler may change its parameters.
+    const text = JSON.stringify(params);
+    const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
+    const link = new InternalLink(engine, principal === undefined ? undefined : readPrincipal(principal, "call()"));
+    // No client can cancel it, so its id equals no other one.
+    super(toHome(engine), link, { kind: "request", id: NaN, method, params: JSON.parse(text), weight }, client);
+    this.markInternal(data);
+    this.#made = new OnceValues({ limits: engine.core.limits.calls });
+  }
+
+  notify(): undefined {}
+
+  askClient(key: string, _question: Question): Promise<unknown> {
+    const state = "no client waits for this call; answer its questions with next({ ask })";
+    return Promise.reject(new McpError(INVALID_REQUEST, `Cannot ask ${quote(key)}: ${state}`));
+  }
+
+  makeOnce(key: string, make: () => unknown): Promise<unknown> {
+    return this.#made.get(key, make);
+  }
+}
+
+/** The link of a call without a request. */
+class InternalLink implements Link {
+  readonly transport = "internal";
+  readonly inFlight: InFlight = new InFlight();
+  readonly streams = false;
+  readonly account: Account;
+  readonly principal?: Principal;
+
+  constructor({ accounts, tenant }: Engine, principal?: Principal) {
+    this.principal = principal;
+    this.account = accounts.find(principal && `principal ${principal.id}`, tenant);
+  }
+
+  send(): undefined {}
+
+  wait(): void {}
+
+  open(): void {}
+
+  release(): void {}
+}
+
+const NOBODY: ClientFacts = { version: "", capabilities: {} };
+
+function toHome({ core, host, registry }: Engine): CallHome {
+  return {
+    host,
+    hasResultTypes: true,
+    session: createSessionReader(core, (call) => readCallData(core, call)),
+    subject: (call) => registry.findSubject(call),
+  };
+}

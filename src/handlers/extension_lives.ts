@@ -1,0 +1,191 @@
+/**
+ * The extensions that live as long as their server: started with its first request, and stopped with its end.
+ *
+ * @module
+ */
+import { quote } from "../protocol/errors.ts";
+import { Room } from "../protocol/room.ts";
+import type { Published, WantedTopics } from "../core/call/lives.ts";
+import type { Engine } from "../core/era.ts";
+import type { ExtensionServer, Life, LivesSet } from "../core/extension.ts";
+import { openExtensionStore } from "./extension_store.ts";
+import { type Deliver, Topics } from "./topics.ts";
+
+/** Calls without a request. Bundles would load it with every server otherwise, because all export extensions. */
+const callRoom = new Room(() => import("../core/internal_call.ts"));
+
+/** Milliseconds that an extension may take to stop. */
+const STOP_MS = 5000;
+
+/** The extensions of one server. */
+export class ServerLives implements LivesSet {
+  readonly #engine: Engine;
+  readonly #extensions = new Map<string, LivingExtension>();
+  #isStarted = false;
+  #isKept = false;
+  #isStopping = false;
+
+  /** Creates an empty set for a server. */
+  constructor(engine: Engine) {
+    this.#engine = engine;
+    engine.changes.onNews = ({ extension, key, published }) => this.#extensions.get(extension)?.deliver(key, published);
+  }
+
+  set(lives: readonly Life[]): void {
+    for (const [id, extension] of this.#extensions) {
+      if (lives.includes(extension.life)) continue;
+      this.#extensions.delete(id);
+      void extension.stop();
+    }
+    for (const life of lives) {
+      if (this.#extensions.has(life.id)) continue;
+      this.#extensions.set(life.id, new LivingExtension(this.#engine, life));
+      if (this.#isStarted) this.#start(life.id);
+    }
+  }
+
+  start(isKept = true): void {
+    this.#isKept ||= isKept;
+    if (this.#isStarted) return;
+    this.#isStarted = true;
+    for (const id of this.#extensions.keys()) this.#start(id);
+  }
+
+  async ready(): Promise<void> {
+    await Promise.all([...this.#extensions.keys()].map((id) => this.until(id)));
+  }
+
+  until(id: string): Promise<void> | undefined {
+    return this.#extensions.get(id)?.start();
+  }
+
+  subscribe(id: string, wanted: WantedTopics, deliver: Deliver): () => void {
+    return this.#extensions.get(id)?.subscribe(wanted, deliver) ?? (() => {});
+  }
+
+  async rest(): Promise<void> {
+    if (this.#isKept) return;
+    this.#isStarted = false;
+    await this.#stopAll();
+  }
+
+  stop(): void {
+    this.#isStopping = true;
+    for (const extension of this.#extensions.values()) extension.abort();
+  }
+
+  async close(): Promise<void> {
+    this.stop();
+    await this.#stopAll();
+  }
+
+  async #stopAll(): Promise<void> {
+    await Promise.all([...this.#extensions.values()].map((extension) => extension.stop()));
+  }
+
+  // A call that waits for the extension reports the error too.
+  #start(id: string): void {
+    if (this.#isStopping) return;
+    this.until(id)?.catch((error) => this.#engine.core.report(error, { subject: `extension ${quote(id)}` }));
+  }
+}
+
+/** One extension of a server. */
+class LivingExtension {
+  readonly life: Life;
+  readonly #engine: Engine;
+  readonly #topics: Topics;
+  #controller = new AbortController();
+  #starting?: Promise<void>;
+  #end?: () => unknown;
+  readonly #publish = (key: string, published: Published): void => {
+    const { id: extension } = this.life;
+    this.deliver(key, published);
+    this.#engine.changes.publish?.({ kind: "extension", extension, key, published });
+  };
+
+  constructor(engine: Engine, life: Life) {
+    this.life = life;
+    this.#engine = engine;
+    this.#topics = new Topics({ core: engine.core, server: engine.host.server }, life.keys);
+    this.#listen();
+  }
+
+  /** Notifies the subscribers at this server. */
+  deliver(key: string, published: Published): void {
+    this.#topics.publish(key, published);
+  }
+
+  subscribe(wanted: WantedTopics, deliver: Deliver): () => void {
+    const stop = this.#topics.subscribe(wanted, deliver);
+    this.#listen();
+    return () => {
+      stop();
+      this.#listen();
+    };
+  }
+
+  /** Starts the extension once, and again after a failure. Returns `undefined` if it has nothing to start. */
+  start(): Promise<void> | undefined {
+    if (!this.life.start || this.#end) return;
+    return this.#starting ??= this.#start().catch((error) => {
+      this.#starting = undefined;
+      throw error;
+    });
+  }
+
+  abort(): void {
+    this.#controller.abort(new DOMException("The extension stops", "AbortError"));
+  }
+
+  /** Stops the extension. It can be started again. */
+  async stop(): Promise<void> {
+    this.abort();
+    const { ticker, report } = this.#engine.core;
+    const late = Promise.withResolvers<void>();
+    const timeout = ticker.startTimeout(STOP_MS, late.resolve);
+    try {
+      await Promise.race([this.#stop(), late.promise]);
+    } catch (error) {
+      report(error, { subject: `extension ${quote(this.life.id)}` });
+    } finally {
+      ticker.cancel(timeout);
+      this.life.servers.delete(this.#publish);
+    }
+  }
+
+  async #start(): Promise<void> {
+    const { id, start } = this.life;
+    const { core: { sealer }, store } = this.#engine;
+    const purpose = `extension ${id}`;
+    if (this.#controller.signal.aborted) this.#controller = new AbortController();
+    const server: ExtensionServer = {
+      store: store && await openExtensionStore(store, sealer.realm, id),
+      seal: (value) => sealer.seal(purpose, value),
+      open: (text) => sealer.open(purpose, text),
+      signal: this.#controller.signal,
+      call: async (request) => await (await callRoom.open()).callInternally(this.#engine, request),
+    };
+    const stop: unknown = await start?.(server);
+    if (stop !== undefined && typeof stop !== "function") {
+      throw new TypeError(
+        `Cannot start extension ${quote(id)}: start returned no function; return one that stops it, or nothing`,
+      );
+    }
+    this.#end = () => stop?.();
+  }
+
+  async #stop(): Promise<void> {
+    await this.#starting?.catch(() => {});
+    const end = this.#end;
+    this.#starting = this.#end = undefined;
+    await end?.();
+  }
+
+  // A server without a store is only reached while it has subscribers, so an extension keeps no server in memory.
+  #listen(): void {
+    const { servers } = this.life;
+    if (this.#topics.isUsed || this.#engine.changes.publish) servers.add(this.#publish);
+    else servers.delete(this.#publish);
+  }
+}

@@ -1,0 +1,28 @@
+/**
+ * The part of a store that belongs to one extension of one server.
+ *
+ * @module
+ */
+import { toBase64Url } from "../protocol/base64_url.ts";
+import type { ExtensionStore } from "../core/extension.ts";
+import type { Store } from "../core/store.ts";
+
+/**
+ * Returns a view of a store in which all keys, logs and topics belong to an extension of a server. Others that use the
+ * same store never see them, such as servers with another name, path or tenant.
+ */
+export async function openExtensionStore(store: Store, realm: string, id: string): Promise<ExtensionStore> {
+  const bytes = new TextEncoder().encode(JSON.stringify([realm, "extension", id]));
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  const prefix = `${toBase64Url(hash.subarray(0, 12))}-`;
+  return {
+    get: (key) => store.get(prefix + key),
+    set: (key, value, options) => store.set(prefix + key, value, options),
+    delete: (key, options) => store.delete(prefix + key, options),
+    append: (log, value, options) => store.append(prefix + log, value, options),
+    read: (log, options) => store.read(prefix + log, options),
+    trim: (log, before) => store.trim(prefix + log, before),
+    publish: (topic, text) => store.publish(prefix + topic, text),
+    subscribe: (topic, listener, options) => store.subscribe(prefix + topic, listener, options),
+  };
+}

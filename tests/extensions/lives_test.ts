@@ -1,0 +1,391 @@
+// Extensions that start and stop with their server, call its handlers, and publish at all of its instances.
+import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import {
+  type CallEvent,
+  createServer,
+  extension,
+  type ExtensionServer,
+  type ExtensionStore,
+  McpError,
+  type Principal,
+  type Server,
+  type ServerOptions,
+  tool,
+} from "../../mod.ts";
+import { clientExtension } from "../../src/client/client.ts";
+import { memoryStore } from "../../src/stores/stores.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { connect, type Connection, RpcError } from "../../src/testing/testing.ts";
+import { z } from "zod";
+import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
+
+const ID = "com.example/audit";
+const modern = { eras: ["modern"] } as const;
+const declares = { extensions: [clientExtension({ id: ID })] };
+
+behaviour("an extension starts with the first request, and stops with the server", async (connect, { transport }) => {
+  const seen: string[] = [];
+  const { pass, open } = gate();
+  const audit = extension({
+    id: ID,
+    methods: { "audit/get": { run: () => (seen.push("run"), {}) } },
+    async start({ signal, store }) {
+      seen.push(`start ${store}`);
+      signal.addEventListener("abort", () => seen.push("aborted"));
+      await pass;
+      seen.push("started");
+      return () => seen.push("stopped");
+    },
+  });
+  const options = { name: "t", version: "1", handlers: [audit] };
+  const server = createServer(options);
+  await turn(3);
+  // A client of this process is not served before it connects.
+  assertEquals(seen, []);
+  const client = await connectTo(server, transport);
+  const calling = client.request("audit/get");
+  await until(() => seen.length === 1, "the start");
+  await turn(3);
+  assertEquals(seen, ["start undefined"], "calls wait");
+  open();
+  await calling;
+  await client.request("audit/get");
+  await client.close();
+  await server.close();
+  assertEquals(seen, ["start undefined", "started", "run", "run", "aborted", "stopped"]);
+  void connect;
+}, modern);
+
+async function connectTo(server: Server, transport: "memory" | "http" | "pipe"): Promise<Connection> {
+  return await connect(server, { ...declares, transport });
+}
+
+Deno.test("over stdio, an extension starts at once and stops with the input", async () => {
+  const seen: string[] = [];
+  const audit = extension({
+    id: ID,
+    start() {
+      seen.push("start");
+      return async () => {
+        await turn();
+        seen.push("stop");
+      };
+    },
+  });
+  const server = createServer({ name: "t", version: "1", handlers: [audit] });
+  const input = new ReadableStream<Uint8Array>({ start: (controller) => controller.close() });
+  await serveStdio(server, { input, output: () => Promise.resolve() });
+  assertEquals(seen, ["start", "stop"]);
+  await server.close();
+});
+
+Deno.test("an extension that fails to start fails its calls, and is started again", async () => {
+  const faults: unknown[] = [];
+  let result: () => unknown = () => {
+    throw new Error("no database");
+  };
+  const audit = extension({
+    id: ID,
+    methods: { "audit/get": { run: () => ({}) } },
+    // Some results are wrong on purpose.
+    start: () => result() as undefined,
+  });
+  const hello = tool({ name: "hello", run: () => "hello" });
+  const observer = { fault: ({ error }: { error: unknown }) => void faults.push(`${error}`) };
+  const server = createServer({ name: "t", version: "1", handlers: [audit, hello], observer });
+  await assertRejects(() => server.ready(), Error, "no database");
+  await using client = await connect(server, declares);
+  assertEquals(textOf(await client.callTool("hello")), "hello");
+  for (const wrong of [7, null, {}, () => Promise.reject(new Error("lost"))]) {
+    result = typeof wrong === "function" ? wrong as () => unknown : () => wrong;
+    await assertRejects(() => client.request("audit/get"), RpcError, "Internal error");
+  }
+  assertEquals(faults.filter((fault) => `${fault}`.includes("start returned no function")).length, 3);
+  result = () => undefined;
+  await client.request("audit/get");
+  await server.close();
+});
+
+Deno.test("an extension that is added to or removed from a running server starts and stops", async () => {
+  const seen: string[] = [];
+  const toExtension = (name: string) =>
+    extension({
+      id: `com.example/${name}`,
+      start() {
+        seen.push(`start ${name}`);
+        return () => seen.push(`stop ${name}`);
+      },
+    });
+  const [a, b] = [toExtension("a"), toExtension("b")];
+  const server = createServer({ name: "t", version: "1", handlers: [a] });
+  await server.ready();
+  server.handlers.add(b);
+  await server.ready();
+  server.handlers.remove(a);
+  await until(() => seen.includes("stop a"), "the end");
+  await server.close();
+  assertEquals(seen, ["start a", "start b", "stop a", "stop b"]);
+});
+
+Deno.test("each path of a tenant has a life of its own", async () => {
+  const seen: string[] = [];
+  const server = createServer({
+    name: "t",
+    version: "1",
+    path: "/:tenant/mcp",
+    handlers: ({ tenant }) => [
+      extension({
+        id: ID,
+        async start({ store }) {
+          await store?.set("name", tenant, { ttlMs: 1000, version: null });
+          seen.push(`start ${(await store?.get("name"))?.value}`);
+          return () => seen.push(`stop ${tenant}`);
+        },
+      }),
+    ],
+    store: memoryStore(),
+  });
+  for (const tenant of ["a", "b"]) {
+    await using client = await connect(server, { ...declares, params: { tenant }, transport: "http" });
+    await client.request("server/discover");
+  }
+  await until(() => seen.length === 2, "the starts");
+  await server.close();
+  assertEquals(seen.toSorted(), ["start a", "start b", "stop a", "stop b"]);
+});
+
+Deno.test("an extension seals values, and has a part of the store for itself", async () => {
+  const store = memoryStore();
+  const shared: ServerOptions["secret"] = "s".repeat(32);
+  const starts: Record<string, ExtensionServer> = {};
+  const toServer = (name: string, ...ids: string[]) =>
+    createServer({
+      name,
+      version: "1",
+      store,
+      secret: shared,
+      handlers: ids.map((id) => extension({ id, start: (given) => void (starts[`${name} ${id}`] = given) })),
+    });
+  const servers = [toServer("one", "a/x", "a/y"), toServer("two", "a/x"), toServer("one", "a/x")];
+  for (const server of servers) await server.ready();
+  const { "one a/x": x, "one a/y": y, "two a/x": other } = starts;
+  const sealed = await x.seal({ token: 1 });
+  assertEquals(await x.open(sealed), { token: 1 });
+  assertEquals([await y.open(sealed), await other.open(sealed), await x.open(`${sealed}x`)], [
+    undefined,
+    undefined,
+    undefined,
+  ]);
+  const ofX = x.store as ExtensionStore; // The servers have a store.
+  await ofX.set("key", "value", { ttlMs: 10_000 });
+  assertEquals((await ofX.get("key"))?.value, "value");
+  assertEquals([await y.store?.get("key"), await other.store?.get("key")], [undefined, undefined]);
+  const told: string[] = [];
+  const stop = await ofX.subscribe("topic", (text) => void told.push(text));
+  await y.store?.publish("topic", "not for x");
+  await ofX.publish("topic", "for x");
+  await until(() => told.length === 1, "the text");
+  assertEquals(told, ["for x"]);
+  stop();
+  await ofX.append("log", "entry", { ttlMs: 1000, max: 5 });
+  assertEquals((await ofX.read("log", { limit: 5 })).entries.map(({ value }) => value), ["entry"]);
+  await ofX.trim("log", 2);
+  await ofX.delete("key");
+  assertEquals(await ofX.get("key"), undefined);
+  for (const server of servers) await server.close();
+});
+
+/** Serves a tool that extensions call. */
+function serveCalls(options: Partial<ServerOptions> = {}) {
+  let host: ExtensionServer | undefined;
+  const audit = extension({
+    id: ID,
+    methods: { "audit/own": { run: ({ day }, ctx) => ({ day, who: ctx.principal?.id }) } },
+    start: (given) => void (host = given),
+  });
+  const internals: unknown[] = [];
+  const attribute = audit.attribute({
+    wrap(call, next) {
+      internals.push(call.internal);
+      return next({ ask: () => Promise.resolve({ action: "accept", content: {} }) });
+    },
+  });
+  const work = tool({
+    name: "work",
+    input: z.object({ n: z.number().default(1) }),
+    extensions: [attribute],
+    async run({ n }, ctx) {
+      await ctx.progress(1);
+      await ctx.log.error("dropped");
+      return JSON.stringify([n, ctx.principal?.id, ctx.client.version, await ctx.once("k", () => 1)]);
+    },
+  });
+  const asks = tool({
+    name: "asks",
+    extensions: [attribute],
+    run: async (_input, ctx) =>
+      (await ctx.elicit("ok", { message: "?", schema: { type: "object", properties: {} } })).action,
+  });
+  const lonely = tool({ name: "lonely", run: async (_input, ctx) => `${await ctx.roots()}` });
+  const secret = tool({ name: "secret", allow: ({ principal }) => principal?.id === "ada", run: () => "secret" });
+  const scoped = tool({ name: "scoped", scopes: ["a"], run: () => "scoped" });
+  const slow = tool({
+    name: "slow",
+    run: (_input, { signal }) => new Promise((_, reject) => signal.onabort = () => reject(signal.reason)),
+  });
+  const handlers = [audit, work, asks, lonely, secret, scoped, slow];
+  const server = createServer({ name: "t", version: "1", handlers, ...options });
+  const call = async (name: string, more: Partial<Parameters<ExtensionServer["call"]>[0]> = {}) => {
+    await server.ready();
+    const result = await host!.call({ method: "tools/call", params: { name, ...more.params }, ...more });
+    return textOf(result as Parameters<typeof textOf>[0]); // The result of a tool.
+  };
+  return { server, call, host: () => host!, internals };
+}
+
+Deno.test("an extension calls a handler for a caller, past admission and rates, and observers see it", async () => {
+  const events: Partial<CallEvent>[] = [];
+  const admitted: string[] = [];
+  const { server, call, internals, host } = serveCalls({
+    admit: ({ method }) => {
+      admitted.push(method);
+      return true;
+    },
+    observer: {
+      call: ({ transport, method, subject, principal, outcome, why }) =>
+        events.push({ transport, method, subject, principal, outcome, why }),
+    },
+    limits: { calls: { running: 1, runningPerClient: 1 } },
+  });
+  const ada: Principal = { id: "ada", scopes: ["a"] };
+  const client = { version: "x", capabilities: { elicitation: {} } };
+  assertEquals(await call("work", { principal: ada, client, data: 7 }), '[1,"ada","x",1]');
+  assertEquals(await call("work", { params: { name: "work", arguments: { n: 2 } } }), '[2,null,"",1]');
+  assertEquals(await call("asks", { client }), "accept");
+  assertEquals(internals, [{ data: 7 }, { data: undefined }, { data: undefined }]);
+  await assertRejects(() => call("asks"), McpError, "elicitation");
+  assertStringIncludes(
+    await call("lonely", { client: { version: "", capabilities: { roots: {} } } }).catch(String),
+    "no client waits",
+  );
+  assertEquals(await call("secret", { principal: ada }), "secret");
+  await assertRejects(() => call("secret"), McpError, "Unknown tool");
+  assertEquals(await call("scoped", { principal: ada }), "scoped");
+  await assertRejects(() => call("scoped", { principal: { id: "bob", scopes: [] } }), McpError);
+  await assertRejects(() => call("nothing"), McpError);
+  await assertRejects(() => host().call({ method: "no/such" }), McpError, "no such method");
+  await assertRejects(() => host().call({ method: "tools/call", principal: {} as Principal }), TypeError, "principal");
+  await assertRejects(() => host().call({ metod: "tools/call" } as never), TypeError, "method");
+  assertEquals(admitted, []);
+  assertEquals(events[0], {
+    transport: "internal",
+    method: "tools/call",
+    subject: "work",
+    principal: "ada",
+    outcome: "result",
+    why: undefined,
+  });
+  await server.close();
+});
+
+Deno.test("a call of an extension has a timeout and a signal, a place of its own, and ends with the server", async () => {
+  const { server, call } = serveCalls({ limits: { calls: { detached: 4, closeMs: 10 } } });
+  const slow = (more: Parameters<typeof call>[1] = {}) =>
+    call("slow", { principal: { id: "ada" }, ...more }).catch((error) => [error.code, error.why]);
+  assertEquals(await slow({ timeoutMs: 10 }), [-32603, "timeout"]);
+  assertEquals(await slow({ signal: AbortSignal.abort(new Error("enough")) }), [-32603, "extension"]);
+  const stop = new AbortController();
+  const stopped = slow({ signal: stop.signal });
+  await turn(3);
+  assertEquals(await slow(), [-31503, undefined], "one place, a quarter of four, is taken");
+  stop.abort();
+  assertEquals(await stopped, [-32603, "extension"]);
+  const last = slow();
+  await turn(3);
+  await server.close();
+  assertEquals(await last, [-32603, "closing"]);
+});
+
+Deno.test("no client can pretend to be an extension", async () => {
+  const { server, internals } = serveCalls();
+  await using client = await connect(server, declares);
+  await client.request("tools/call", { name: "work", internal: { data: 1 }, data: 1, _meta: { internal: 1 } });
+  assertEquals(internals, [undefined]);
+  await server.close();
+});
+
+const published = () => ({ method: "notifications/audit", params: { at: 1 } });
+
+Deno.test("what an extension publishes reaches the subscribers of all instances once", async () => {
+  const store = memoryStore();
+  const secret = "s".repeat(32);
+  const listen = { days: { filter: z.array(z.string()) } };
+  const toAudit = () => extension({ id: ID, listen });
+  // Two servers of one instance share an extension, and the other instance has its own.
+  const [own, others] = [toAudit(), toAudit()];
+  const toServer = (handlers: ServerOptions["handlers"], name: string) =>
+    createServer({ name, version: "1", store, secret, handlers });
+  const servers = [
+    toServer([own], "one"),
+    toServer([own], "two"),
+    toServer([others], "one"),
+    toServer([others], "two"),
+  ];
+  const counts: number[] = [];
+  const clients = await Promise.all(servers.map(async (server, at) => {
+    counts[at] = 0;
+    const client = await connect(server, {
+      ...declares,
+      onNotification: ({ method }) => method === "notifications/audit" && counts[at]++,
+    });
+    await client.subscribe({ extensions: { days: ["7"] } });
+    return client;
+  }));
+  own.publish("days", { topic: "7", ...published() });
+  own.publish("days", { topic: "8", ...published() });
+  await until(() => counts.every((count) => count > 0), `all subscribers (${counts})`);
+  others.publish("days", { topic: "7", ...published() });
+  await until(() => counts.every((count) => count > 1), `all subscribers again (${counts})`);
+  await turn(5);
+  assertEquals(counts, [2, 2, 2, 2]);
+  for (const client of clients) await client.close();
+  for (const server of servers) await server.close();
+});
+
+behaviour("an extension learns which topics somebody listens to", async (connect) => {
+  const seen: string[] = [];
+  const { pass, open } = gate();
+  const audit = extension({
+    id: ID,
+    listen: {
+      days: {
+        filter: z.array(z.string()),
+        async watch(topic) {
+          if (topic === "slow") await pass;
+          if (topic === "fails") throw new Error("no such day");
+          seen.push(`watch ${topic}`);
+          return () => seen.push(`stop ${topic}`);
+        },
+      },
+      all: { filter: z.boolean(), watch: (topic) => void seen.push(`all ${topic}`) },
+    },
+  });
+  const { client, join, takeFaults } = await connect({ handlers: [audit] }, declares);
+  const first = await client.subscribe({ extensions: { days: ["1", "2"], all: true } });
+  const other = await join(declares);
+  const second = await other.subscribe({ extensions: { days: ["2", "fails"] } });
+  await until(() => seen.length === 3 && takeFaults().length === 1, "the topics");
+  assertEquals(seen.toSorted(), ["all ", "watch 1", "watch 2"]);
+  await first.close();
+  await until(() => seen.length === 4, "the end of one topic");
+  assertEquals(seen.at(-1), "stop 1");
+  await second.close();
+  await until(() => seen.length === 5, "the end of the other topic");
+  assertEquals(seen.at(-1), "stop 2");
+  // The subscriber is gone before the topic is watched.
+  const third = await client.subscribe({ extensions: { days: ["slow"] } });
+  await third.close();
+  open();
+  await until(() => seen.length === 7, "the end of the last topic");
+  assertEquals(seen.slice(5), ["watch slow", "stop slow"]);
+}, modern);

@@ -12,6 +12,7 @@ import { compileSchema } from "../schema/schema_compiler.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Context } from "../core/call/context.ts";
+import type { Engine } from "../core/era.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import {
   type Attribute,
@@ -265,11 +266,14 @@ type Compiling = (core: FeatureParts) => Method;
 
 type Refuse = (state: string) => TypeError;
 
+const create = (engine: Engine): ServerLives =>
+  new ServerLives(engine, async (...call) => await (await callRoom.open()).callInternally(...call));
+
 function toLife<M extends Schemas, N extends Schemas, L extends Schemas>(
   { id, start, listen }: ExtensionOptions<M, N, L>,
 ): Life {
   const watched = Object.entries<FormListen>(listen ?? {}).map(([key, { watch }]) => [key, watch] as const);
-  return { id, start, keys: new Map(watched), servers: new Set(), create: (engine) => new ServerLives(engine) };
+  return { id, start, keys: new Map(watched), servers: new Set(), create };
 }
 
 function define<M extends Schemas, N extends Schemas, L extends Schemas>(
@@ -442,8 +446,8 @@ async function takeNotification(
   return {};
 }
 
-/** What attributes that wrap calls need. Most wrap none. */
-const wrappingRoom = new Room(() => import("./extension_call.ts"));
+/** What attributes that wrap calls need, and calls without a request. Most extensions have neither. */
+const callRoom = new Room(() => import("./extension_call.ts"));
 
 function combine(all: readonly Attribute[], { place, requires = [], _meta }: ExtensibleHandler): HandlerExtensions {
   const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
@@ -471,7 +475,7 @@ function combine(all: readonly Attribute[], { place, requires = [], _meta }: Ext
       ? (call, runner, executor) =>
         wrapping.reduceRight<(call: Call) => Result | Promise<Result>>(
           (next, attribute) => async (call) =>
-            await (await wrappingRoom.open()).runWrapped(call, attribute, next, executor),
+            await (await callRoom.open()).runWrapped(call, attribute, next, executor),
           (call) => executor.invoke ? executor.invoke(call, runner) : runner.run(call),
         )(call)
       : undefined,

@@ -18,6 +18,8 @@ import { OnceValues } from "../core/call/once.ts";
 import { type Question, requireCapabilities } from "../core/call/question.ts";
 import { untilAborted } from "../core/call/until_aborted.ts";
 
+export { callInternally } from "../core/internal_call.ts";
+
 /** Runs a call below an attribute. */
 export type RunCall = (call: Call) => Result | Promise<Result>;
 

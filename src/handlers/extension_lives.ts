@@ -4,15 +4,15 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import { Room } from "../protocol/room.ts";
+import type { Result } from "../protocol/jsonrpc.ts";
 import type { Published, WantedTopics } from "../core/call/lives.ts";
 import type { Engine } from "../core/era.ts";
-import type { ExtensionServer, Life, LivesSet } from "../core/extension.ts";
+import type { ExtensionServer, InternalRequest, Life, LivesSet } from "../core/extension.ts";
 import { openExtensionStore } from "./extension_store.ts";
 import { type Deliver, Topics } from "./topics.ts";
 
-/** Calls without a request. Bundles would load it with every server otherwise, because all export extensions. */
-const callRoom = new Room(() => import("../core/internal_call.ts"));
+/** Runs a handler without a request. */
+export type CallInternally = (engine: Engine, request: InternalRequest) => Promise<Result>;
 
 /** Milliseconds that an extension may take to stop. */
 const STOP_MS = 5000;
@@ -20,14 +20,16 @@ const STOP_MS = 5000;
 /** The extensions of one server. */
 export class ServerLives implements LivesSet {
   readonly #engine: Engine;
+  readonly #call: CallInternally;
   readonly #extensions = new Map<string, LivingExtension>();
   #isStarted = false;
   #isKept = false;
   #isStopping = false;
 
   /** Creates an empty set for a server. */
-  constructor(engine: Engine) {
+  constructor(engine: Engine, call: CallInternally) {
     this.#engine = engine;
+    this.#call = call;
     engine.changes.onNews = ({ extension, key, published }) => this.#extensions.get(extension)?.deliver(key, published);
   }
 
@@ -39,7 +41,7 @@ export class ServerLives implements LivesSet {
     }
     for (const life of lives) {
       if (this.#extensions.has(life.id)) continue;
-      this.#extensions.set(life.id, new LivingExtension(this.#engine, life));
+      this.#extensions.set(life.id, new LivingExtension(this.#engine, life, this.#call));
       if (this.#isStarted) this.#start(life.id);
     }
   }
@@ -94,6 +96,7 @@ export class ServerLives implements LivesSet {
 class LivingExtension {
   readonly life: Life;
   readonly #engine: Engine;
+  readonly #call: CallInternally;
   readonly #topics: Topics;
   #controller = new AbortController();
   #starting?: Promise<void>;
@@ -104,9 +107,10 @@ class LivingExtension {
     this.#engine.changes.publish?.({ kind: "extension", extension, key, published });
   };
 
-  constructor(engine: Engine, life: Life) {
+  constructor(engine: Engine, life: Life, call: CallInternally) {
     this.life = life;
     this.#engine = engine;
+    this.#call = call;
     this.#topics = new Topics({ core: engine.core, server: engine.host.server }, life.keys);
     this.#listen();
   }
@@ -164,7 +168,7 @@ class LivingExtension {
       seal: (value) => sealer.seal(purpose, value),
       open: (text) => sealer.open(purpose, text),
       signal: this.#controller.signal,
-      call: async (request) => await (await callRoom.open()).callInternally(this.#engine, request),
+      call: (request) => this.#call(this.#engine, request),
     };
     const stop: unknown = await start?.(server);
     if (stop !== undefined && typeof stop !== "function") {

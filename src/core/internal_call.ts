@@ -82,7 +82,7 @@ interface Run {
 async function run({ core, scheduler }: Engine, call: Call, { find, timeoutMs }: Run): Promise<Result> {
   const runner = await find();
   if (runner.scopes) requireScopes(core, call, runner.scopes);
-  if (runner.needs) requireCapabilities(call.client.capabilities, runner.needs, "run the call");
+  if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
   if (call.reason) throw call.reason;
   call.allowQuestions();
   const running = Promise.withResolvers<Result>();

@@ -15,7 +15,7 @@ import {
 import { clientExtension } from "../../src/client/client.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
-import { connect, type Connection, RpcError } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, RpcError } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 
@@ -57,7 +57,7 @@ behaviour("an extension starts with the first request, and stops with the server
 }, modern);
 
 async function connectTo(server: Server, transport: "memory" | "http" | "pipe"): Promise<Connection> {
-  return await connect(server, { ...declares, transport });
+  return await connectTest(server, { ...declares, transport });
 }
 
 Deno.test("over stdio, an extension starts at once and stops with the input", async () => {
@@ -94,7 +94,7 @@ Deno.test("an extension that fails to start fails its calls, and is started agai
   const observer = { fault: ({ error }: { error: unknown }) => void faults.push(`${error}`) };
   const server = createServer({ name: "t", version: "1", handlers: [audit, hello], observer });
   await assertRejects(() => server.ready(), Error, "no database");
-  await using client = await connect(server, declares);
+  await using client = await connectTest(server, declares);
   assertEquals(textOf(await client.callTool("hello")), "hello");
   for (const wrong of [7, null, {}, () => Promise.reject(new Error("lost"))]) {
     result = typeof wrong === "function" ? wrong as () => unknown : () => wrong;
@@ -146,7 +146,7 @@ Deno.test("each path of a tenant has a life of its own", async () => {
     store: memoryStore(),
   });
   for (const tenant of ["a", "b"]) {
-    await using client = await connect(server, { ...declares, params: { tenant }, transport: "http" });
+    await using client = await connectTest(server, { ...declares, params: { tenant }, transport: "http" });
     await client.request("server/discover");
   }
   await until(() => seen.length === 2, "the starts");
@@ -308,7 +308,7 @@ Deno.test("a call of an extension has a timeout and a signal, a place of its own
 
 Deno.test("no client can pretend to be an extension", async () => {
   const { server, internals } = serveCalls();
-  await using client = await connect(server, declares);
+  await using client = await connectTest(server, declares);
   await client.request("tools/call", { name: "work", internal: { data: 1 }, data: 1, _meta: { internal: 1 } });
   assertEquals(internals, [undefined]);
   await server.close();
@@ -334,7 +334,7 @@ Deno.test("what an extension publishes reaches the subscribers of all instances 
   const counts: number[] = [];
   const clients = await Promise.all(servers.map(async (server, at) => {
     counts[at] = 0;
-    const client = await connect(server, {
+    const client = await connectTest(server, {
       ...declares,
       onNotification: ({ method }) => method === "notifications/audit" && counts[at]++,
     });

@@ -3,11 +3,13 @@
  *
  * @module
  */
-import { createEras } from "./eras/eras.ts";
+import { createEras, type LoadOlder } from "./eras/eras.ts";
 import { readRevisions } from "./eras/revisions.ts";
 import type { Schema } from "./schema/schema.ts";
 import { buildServer, type Server } from "./server/server.ts";
 import type { RouteServerOptions, TextParams } from "./server/options.ts";
+
+const loadOlder: LoadOlder = async (...args) => (await import("./eras/legacy/legacy.ts")).legacyEra(...args);
 
 /**
  * Creates an MCP server for clients of every protocol revision.
@@ -19,11 +21,7 @@ import type { RouteServerOptions, TextParams } from "./server/options.ts";
  */
 export function createServer<const P extends Schema = TextParams>(options: RouteServerOptions<P>): Server {
   const revisions = readRevisions(options?.revisions);
-  return buildServer(
-    options,
-    (engine) =>
-      createEras(engine, revisions, async (...args) => (await import("./eras/legacy/legacy.ts")).legacyEra(...args)),
-  );
+  return buildServer(options, (engine) => createEras(engine, revisions, loadOlder));
 }
 
 export { type Tool, tool, type ToolOptions, type ToolResultOf, type ToolReturn } from "./handlers/tool.ts";

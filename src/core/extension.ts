@@ -36,8 +36,8 @@ export interface Attribute {
 export interface AttributeInternals {
   /** Id of the extension. */
   readonly id: string;
-  /** Whether the extension has methods or keys of subscriptions. */
-  readonly hasMethods: boolean;
+  /** Whether clients with sessions lack the methods of the extension, and so cannot use it. */
+  readonly lacksSessions: boolean;
   readonly options: AttributeOptions;
   /** Combines the attributes of one handler. Throws if one of them is none, or two are in conflict. */
   combine(attributes: readonly Attribute[], handler: ExtensibleHandler): HandlerExtensions;
@@ -136,7 +136,8 @@ export interface WrappedCall {
   /**
    * Creates a result with a `resultType` of the extension. Only results made by this have one.
    *
-   * @throws {TypeError} if the client did not declare the extension.
+   * @throws {TypeError} if the client did not declare the extension, or has a session, whose revisions have no such
+   * results.
    */
   result(resultType: string, fields: Params): Result;
 }

@@ -103,6 +103,12 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
   readonly notifications?: { readonly [K in keyof N]: ExtensionNotification<N[K]> };
   /** Keys in the filter of `subscriptions/listen`, such as `auditIds`. */
   readonly listen?: { readonly [K in keyof L]: ExtensionListen<L[K]> };
+  /**
+   * Whether clients of revisions with sessions can use the extension too: its methods and notifications, not its
+   * subscriptions and result types. `initialize` then names it. Defaults to `false` if it has methods or subscriptions, as
+   * the protocol defines extensions for revision 2026-07-28.
+   */
+  readonly sessions?: boolean;
   /** Starts the extension with its server, and returns the function that stops it. */
   readonly start?: StartExtension;
 }
@@ -132,6 +138,7 @@ const OPTIONS: KnownOptions<
     methods: { each: METHOD },
     notifications: { each: NOTIFICATION },
     listen: { each: LISTEN },
+    sessions: "boolean",
     start: "function",
   },
 };
@@ -202,7 +209,7 @@ export function extension<
     throw refuse("an id is a prefix and a name, such as com.example/audit: letters, digits, hyphens and dots");
   }
   const definition = define(options, refuse);
-  const hasMethods = definition.methods.size + definition.listen.size > 0;
+  const lacksSessions = !options.sessions && definition.methods.size + definition.listen.size > 0;
   const life = toLife(options);
   return {
     id,
@@ -210,7 +217,7 @@ export function extension<
     attribute(options = {}) {
       checkOptions(`make an attribute of ${place}`, options, ATTRIBUTE);
       toJson(options.list ?? {}, (state) => new TypeError(`Cannot make an attribute of ${place}: list: ${state}`));
-      return { extension: id, [INTERNALS]: { id, hasMethods, options, combine } };
+      return { extension: id, [INTERNALS]: { id, lacksSessions, options, combine } };
     },
     publish(key, event) {
       checkOptions(`publish for ${quote(key)} of ${id}`, event, EVENT);
@@ -277,7 +284,7 @@ function toLife<M extends Schemas, N extends Schemas, L extends Schemas>(
 }
 
 function define<M extends Schemas, N extends Schemas, L extends Schemas>(
-  { id, settings = {}, methods, notifications, listen }: ExtensionOptions<M, N, L>,
+  { id, settings = {}, methods, notifications, listen, sessions }: ExtensionOptions<M, N, L>,
   refuse: Refuse,
 ): Definition {
   const toMap = <T, R>(of: Readonly<Record<string, T>> | undefined, make: (name: string, item: T) => R) =>
@@ -288,7 +295,7 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
     methods: toMap<Form, Compiling>(methods, (name, method) => {
       if (!/^[\w.$-]+(\/[\w.$-]+)+$/.test(name)) throw refuse(`method ${quote(name)} is no name such as audit/get`);
       if (METHODS.test(name)) throw refuse(`the method ${name} belongs to the protocol; choose another name`);
-      return compile(id, name, method, refuse);
+      return compile({ id, sessions }, name, method, refuse);
     }),
     notifications: toMap<Form, Compiling>(notifications, (name, notification) => {
       if (!/^notifications(\/[\w.$-]+)+$/.test(name)) {
@@ -297,7 +304,7 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
       if (NOTIFICATIONS.test(name)) {
         throw refuse(`the notification ${name} belongs to the protocol; choose another name`);
       }
-      return compile(id, name, notification, refuse);
+      return compile({ id, sessions }, name, notification, refuse);
     }),
     listen: toMap<FormListen, ListenKey>(listen, (key, form) => {
       if (!/^[a-z]\w*$/i.test(key)) throw refuse(`the key ${quote(key)} of listen is no name such as auditIds`);
@@ -325,7 +332,18 @@ interface FormListen {
   readonly watch?: WatchTopic;
 }
 
-function compile(id: string, name: string, { params, subject, run, limits }: Form, refuse: Refuse): Compiling {
+/** The extension of a method. */
+interface Owner {
+  readonly id: string;
+  readonly sessions?: boolean;
+}
+
+function compile(
+  { id, sessions }: Owner,
+  name: string,
+  { params, subject, run, limits }: Form,
+  refuse: Refuse,
+): Compiling {
   if (typeof run !== "function") throw refuse(`run of ${name} is not a function`);
   const place = `${name} of extension ${quote(id)}`;
   const schema = params === undefined ? undefined : compileSchema(params, { use: "input", place });
@@ -356,7 +374,7 @@ function compile(id: string, name: string, { params, subject, run, limits }: For
       requireCapabilities(call.client.capabilities, needs, `run ${quote(name)}`);
       return runner;
     };
-    return { subject, extension: id, find };
+    return { subject, extension: id, inSessions: sessions, find };
   };
 }
 
@@ -416,7 +434,7 @@ const extensions: Feature = {
       methods: Object.fromEntries(collect(({ methods }) => methods, (make) => make(core))),
       notify(message, source) {
         const method = notifications.get(message.method);
-        return method && takeNotification(message, method, source);
+        if (method && (method.inSessions || !source.hasSession)) return takeNotification(message, method, source);
       },
       listen: collect(({ listen }) => listen, (key) => key),
     };

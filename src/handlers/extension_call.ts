@@ -127,7 +127,7 @@ class Layer {
     });
     const { id, options: { required } } = attribute;
     const settings = client.capabilities.extensions?.[id];
-    if (isObject(settings) && (home.hasResultTypes || !attribute.hasMethods)) this.#declared = settings;
+    if (isObject(settings) && (home.hasResultTypes || !attribute.lacksSessions)) this.#declared = settings;
     else if (required) requireCapabilities({}, [`extensions.${id}`], "run the call");
     // Not `outer` itself, which would stay in memory as long as the handler runs.
     const { onRun } = outer;
@@ -195,6 +195,7 @@ class Layer {
     if (typeof resultType !== "string" || !/^[\w./-]+$/.test(resultType)) throw refuse("it is no name");
     if (resultType === "complete" || resultType === "input_required") throw refuse("it belongs to the protocol");
     if (!this.#declared) throw refuse(`the client did not declare ${this.#attribute.id}; return what next() returns`);
+    if (!this.#inner.home.hasResultTypes) throw refuse("clients with sessions know none; return what next() returns");
     return toTypedResult(resultType, fields);
   }
 

@@ -897,3 +897,89 @@ behaviour("handlers that go on after their response leave the slots of calls alo
   await turn(3);
   await client.callTool("work");
 }, { transports: ["memory", "pipe"] });
+
+behaviour(
+  "an extension for sessions too has its methods, notifications and attributes there",
+  async (connect, { era }) => {
+    const noted: unknown[] = [];
+    const seen: unknown[] = [];
+    const skills = extension({
+      id: ID,
+      settings: { directoryRead: true },
+      sessions: true,
+      methods: {
+        "audit/get": { params: z.object({ day: z.string() }), subject: "day", run: ({ day }) => ({ day, ttlMs: 5 }) },
+        "audit/fail": {
+          run: () => {
+            throw new McpError(-31001, "own");
+          },
+        },
+      },
+      notifications: {
+        "notifications/audit/seen": { params: z.object({ day: z.string() }), run: ({ day }) => void noted.push(day) },
+      },
+      listen: { auditIds: { filter: z.array(z.string()) } },
+    });
+    const other = extension({
+      id: "com.example/other",
+      methods: { "other/get": { run } },
+      notifications: { "notifications/other": { run: () => void noted.push("other") } },
+    });
+    const work = tool({
+      name: "work",
+      extensions: [skills.attribute({
+        async wrap(call, next) {
+          seen.push(call.declared !== undefined);
+          if (era === "legacy") assertThrows(() => call.result("ticket", {}), TypeError, "did not declare");
+          return await next();
+        },
+      })],
+      run: () => "done",
+    });
+    const options = { handlers: [skills, other, work] };
+    const { client, join } = await connect(options, declares);
+    const described = era === "modern" ? await client.request("server/discover") : client.handshake;
+    const shown = Object.keys(Object(described?.capabilities).extensions);
+    assertEquals(shown, era === "modern" ? [ID, "com.example/other"] : [ID]);
+    const { day, ttlMs } = await client.request("audit/get", { day: "monday" });
+    assertEquals([day, ttlMs], ["monday", 5]);
+    const failed = await assertRejects(() => client.request("audit/fail"), RpcError, "own");
+    assertEquals(failed.code, -31001);
+    assertEquals((await assertRejects(() => client.request("audit/get", { day: 7 }), RpcError)).code, -32602);
+    const missing = await assertRejects(() => client.request("other/get"), RpcError);
+    assertEquals(missing.code, era === "modern" ? -32021 : -32601);
+    const undeclared = await join();
+    const refused = await assertRejects(() => undeclared.request("audit/fail"), RpcError);
+    assertEquals(refused.code, -32021);
+    await undeclared.callTool("work");
+    assertEquals(seen, [false]);
+    await client.notify("notifications/audit/seen", { day: "monday" });
+    // Without sessions, a notification need not describe its client.
+    if (era === "legacy") await undeclared.notify("notifications/audit/seen", { day: "monday" });
+    await client.notify("notifications/audit/seen", { day: 7 });
+    await client.notify("notifications/other");
+    await until(() => noted.length > 0, "the notification");
+    await client.request("audit/get", { day: "tuesday" });
+    await turn(5);
+    assertEquals(noted, ["monday"]);
+  },
+);
+
+behaviour("in sessions an extension can wrap calls, but gives a result no type", async (connect) => {
+  const seen: unknown[] = [];
+  const audit = extension({ id: ID, sessions: true, methods: { "audit/get": { run } } });
+  const work = tool({
+    name: "work",
+    extensions: [audit.attribute({
+      wrap(call, next) {
+        seen.push(call.declared);
+        assertThrows(() => call.result("ticket", {}), TypeError, "clients with sessions know none");
+        return next();
+      },
+    })],
+    run: () => "done",
+  });
+  const { client } = await connect({ handlers: [audit, work] }, declares);
+  assertEquals(textOf(await client.callTool("work")), "done");
+  assertEquals(seen, [{}]);
+}, { eras: ["legacy"] });

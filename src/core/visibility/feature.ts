@@ -168,6 +168,8 @@ export interface Compiled {
 
 /** Where a notification of a client comes from, and what runs its handler. */
 export interface NotificationSource {
+  /** Whether the client has a session. */
+  readonly hasSession?: boolean;
   /** Creates the call that handles the notification. */
   open(message: Request, client: ClientFacts): Call;
   /** The client, as far as the notification describes it. */
@@ -228,8 +230,10 @@ export interface Method {
   find(call: Call): Runner | Promise<Runner>;
   /** The parameter that identifies what the call is about, and that clients repeat in an HTTP header. */
   readonly subject?: string;
-  /** Id of the extension that the method belongs to. Clients that share a session do not have such methods. */
+  /** Id of the extension that the method belongs to. */
   readonly extension?: string;
+  /** Whether clients with sessions have this method of an extension too. */
+  readonly inSessions?: boolean;
   /** Whether a handler may send requests to the client. */
   readonly asks?: boolean;
   /** Whether the result stays the same object until handlers change, so that its JSON text can be cached. */

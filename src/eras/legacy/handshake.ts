@@ -51,11 +51,11 @@ export function toAgreement({ core, registry }: Engine, { version }: SessionFact
   };
 }
 
-// Extensions with methods exist only in revisions without sessions.
+// Others with methods exist only in revisions without sessions.
 function toCapabilities({ capabilities, methods }: Engine["registry"]): Engine["registry"]["capabilities"] {
   const { extensions, ...others } = capabilities;
   if (!extensions) return capabilities;
-  const hidden = new Set([...methods.values()].map(({ extension }) => extension));
+  const hidden = new Set([...methods.values()].map(({ extension, inSessions }) => inSessions ? undefined : extension));
   const shown = Object.entries(extensions).filter(([id]) => !hidden.has(id));
   return shown.length ? { ...others, extensions: Object.fromEntries(shown) } : others;
 }

@@ -52,8 +52,20 @@ export class MessageServer {
         return session.requests.answer(message) ? {} : this.#relay(session, message, link);
       case "notification":
         this.observe(message, link, session);
-        return session.inFlight.notify(message) ? {} : this.#relay(session, message, link);
+        if (!session.inFlight.notify(message)) return this.#relay(session, message, link);
+        return this.#notifyExtension(session, message, link) ?? {};
     }
+  }
+
+  #notifyExtension(session: Session, message: Notification, link: Link): Promise<Reply> | undefined {
+    const { registry, scheduler } = this.#parts.engine;
+    const { client } = session;
+    return registry.compiled("extensions")?.notify?.(message, {
+      hasSession: true,
+      open: (request, client) => this.#dialectOf(session).open(request, link, client),
+      client,
+      executor: scheduler,
+    });
   }
 
   // The call that the message is about may run on another instance.
@@ -123,8 +135,8 @@ class SessionDialect implements Dialect {
 
   find(name: string): Method | undefined {
     const method = this.#parts.engine.registry.methods.get(name);
-    // Methods of extensions exist only in revisions without sessions.
-    return method?.extension === undefined ? method : undefined;
+    // Other methods of extensions exist only in revisions without sessions.
+    return method?.extension === undefined || method.inSessions ? method : undefined;
   }
 
   read({ params }: Request): ClientFacts {

@@ -105,8 +105,8 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
   readonly listen?: { readonly [K in keyof L]: ExtensionListen<L[K]> };
   /**
    * Whether clients of revisions with sessions can use the extension too: its methods and notifications, not its
-   * subscriptions and result types. `initialize` then names it. Defaults to `false` if it has methods or subscriptions, as
-   * the protocol defines extensions for revision 2026-07-28.
+   * subscriptions and result types. `initialize` then names it. Defaults to `false`. An extension that has neither methods
+   * nor subscriptions is always named.
    */
   readonly sessions?: boolean;
   /** Starts the extension with its server, and returns the function that stops it. */

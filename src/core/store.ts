@@ -23,15 +23,26 @@ export interface StoredValue {
   readonly version: string;
 }
 
+/** A value in a store, with its key. */
+export interface StoredEntry extends StoredValue {
+  /** The key of the value. */
+  readonly key: string;
+}
+
 /** Options of a write. */
 export interface SetOptions {
-  /** Milliseconds after which the value expires. */
+  /** Milliseconds after which the value expires. A fraction is rounded up. */
   readonly ttlMs: number;
   /**
    * The version that the value must have: the value is only written if nobody has changed it since. `null` requires that
    * there is no value. Without it, the value is written in any case.
    */
   readonly version?: string | null;
+  /**
+   * The new version: 1 to 256 letters, digits, `-` and `_`. A write whose `token` is the present version has succeeded
+   * before, and changes nothing. Defaults to random text.
+   */
+  readonly token?: string;
 }
 
 /** Options of a removal. */
@@ -42,17 +53,30 @@ export interface DeleteOptions {
 
 /** Options of an addition to a log. */
 export interface AppendOptions {
-  /** Milliseconds after which the whole log expires, unless something is appended before. */
+  /** Milliseconds after which the whole log expires, unless something is appended before. A fraction is rounded up. */
   readonly ttlMs: number;
   /** Number of entries that the log keeps. It drops the oldest ones. */
   readonly max: number;
+  /**
+   * Name of the entry: 1 to 256 letters, digits, `-` and `_`. If the log has an entry with this token, nothing is
+   * appended, and the id of that entry is returned. Defaults to random text.
+   */
+  readonly token?: string;
 }
 
 /** Options of a read from a log. */
 export interface ReadOptions {
   /** Id of the last entry that is known already. Defaults to 0, which is before all entries. */
   readonly after?: number;
-  /** Maximum number of entries to return. 0 returns only `first` and `last`. */
+  /** Maximum number of entries to return. 0 returns no entries, but the state of the log. */
+  readonly limit: number;
+}
+
+/** Options of a list of values. */
+export interface ListOptions {
+  /** The last key that is known already. Defaults to the empty text, which is before all keys. */
+  readonly after?: string;
+  /** Maximum number of values to return, from 1 to 1000. */
   readonly limit: number;
 }
 
@@ -64,47 +88,80 @@ export interface LogEntry {
   readonly value: string;
 }
 
-/** Part of a log. */
-export interface LogPage {
-  /** The entries in order. */
-  readonly entries: readonly LogEntry[];
+/** The state of a log. */
+export interface LogHead {
   /** Id of the oldest entry that the log keeps, or `last + 1` if it keeps none. */
   readonly first: number;
   /** Id of the newest entry that was appended, or 0 if the log does not exist or has expired. */
   readonly last: number;
+  /**
+   * Random text that is made with the log, and the empty text if the log does not exist. Another text means that the log
+   * was lost or has expired and has begun again, so its ids stand for other entries.
+   */
+  readonly epoch: string;
+}
+
+/** Part of a log. */
+export interface LogPage extends LogHead {
+  /** The entries in order. */
+  readonly entries: readonly LogEntry[];
+}
+
+/** What each operation of an engine gets. */
+export interface EngineOptions {
+  /** Aborts when the operation has taken too long, or the store is closed: nobody waits for its result any more. */
+  readonly signal: AbortSignal;
+}
+
+/** What each write of an engine gets. */
+export interface EngineWriteOptions extends EngineOptions {
+  /** Distinguishes a repetition from a second write. */
+  readonly token: string;
 }
 
 /**
- * The operations of an engine, such as Redis or SQLite, that becomes a store. Keys and log names are short texts of letters,
- * digits, `-` and `_`. Values are opaque texts without U+0000.
+ * The operations of an engine, such as Redis or SQLite, that becomes a store. Keys, log names and tokens are short texts
+ * of letters, digits, `-` and `_`. Values are opaque well-formed texts without U+0000. Times to live are whole
+ * milliseconds.
  *
  * Each operation may be repeated with the same arguments, because an answer may be lost on its way. The `token` of a
- * write distinguishes a repetition from a second write.
+ * write distinguishes a repetition from a second write. An operation that fails is repeated, unless it throws a
+ * `RangeError` or a `TypeError`, which mean that it can never succeed.
  */
 export interface StoreEngine {
+  /** Maximum bytes of one value or entry, in UTF-8, if it is less than `valueBytes` of the store. */
+  readonly valueBytes?: number;
   /** Returns a value, or `undefined` if there is none or it has expired. */
-  get(key: string): Awaitable<StoredValue | undefined>;
+  get(key: string, options: EngineOptions): Awaitable<StoredValue | undefined>;
   /**
    * Writes a value, with `token` as its new version, in one atomic step. Returns `true` if the value has this version
    * afterwards, also if it had it before. Returns `false` if `version` does not match.
    */
-  set(key: string, value: string, options: SetOptions & { readonly token: string }): Awaitable<boolean>;
+  set(key: string, value: string, options: SetOptions & EngineWriteOptions): Awaitable<boolean>;
   /** Removes a value. Returns `false` if it has another version than `version`, and `true` if there is none. */
-  delete(key: string, options: DeleteOptions): Awaitable<boolean>;
+  delete(key: string, options: DeleteOptions & EngineOptions): Awaitable<boolean>;
+  /** Returns the values whose keys begin with `prefix` and come after `after`, sorted by key. */
+  list(prefix: string, options: ListOptions & EngineOptions): Awaitable<readonly StoredEntry[]>;
   /**
    * Appends an entry to a log, drops the oldest entries beyond `max`, and rings the bell of the log, in one atomic step.
    * Returns the id of the entry. Returns the id of the earlier entry if one with the same `token` is in the log.
    */
-  append(log: string, value: string, options: AppendOptions & { readonly token: string }): Awaitable<number>;
+  append(log: string, value: string, options: AppendOptions & EngineWriteOptions): Awaitable<number>;
   /** Reads entries in order. */
-  read(log: string, options: ReadOptions): Awaitable<LogPage>;
+  read(log: string, options: ReadOptions & EngineOptions): Awaitable<LogPage>;
   /** Drops all entries with a lower id than `before`. Ids of later entries do not change. */
-  trim(log: string, before: number): Awaitable<void>;
+  trim(log: string, before: number, options: EngineOptions): Awaitable<void>;
   /**
-   * Calls `onRing` with the name of a log that got an entry, from any process. Rings may be late, repeated or lost. An
-   * engine without this method is read at an interval instead. Returns a function that stops it.
+   * Returns the states of logs, in the same order. With it, all topics are checked for new entries in one round trip.
+   * Without it, each is read.
    */
-  listen?(onRing: (log: string) => void): Awaitable<() => void>;
+  heads?(logs: readonly string[], options: EngineOptions): Awaitable<readonly LogHead[]>;
+  /**
+   * Calls `onRing` with the name of a log that got an entry, from any process. Single rings may be late, repeated or lost.
+   * Calls `onLost` if no ring will come any more; then `listen` is called again. An engine without this method is read at
+   * an interval instead. Returns a function that stops it.
+   */
+  listen?(onRing: (log: string) => void, onLost: (error?: unknown) => void): Awaitable<() => void>;
   /** Closes the connections. */
   close?(): Awaitable<void>;
 }
@@ -114,6 +171,8 @@ export interface StoreEngine {
  * `@x/mcp/stores` make one.
  *
  * A method throws or rejects if the store does not answer in time, is full or closed, or if an argument exceeds a limit.
+ * A write that failed may still happen, because its answer may have been lost. Repeat it with the same `token` to find
+ * out.
  */
 export interface Store {
   /** Returns a value, or `undefined` if there is none or it has expired. */
@@ -122,6 +181,11 @@ export interface Store {
   set(key: string, value: string, options: SetOptions): Awaitable<string | undefined>;
   /** Removes a value. Returns `false` if the version did not match. */
   delete(key: string, options?: DeleteOptions): Awaitable<boolean>;
+  /**
+   * Returns the values whose keys begin with `prefix`, sorted by key. Pass the last key as `after` to go on. Values that are
+   * written during a list may be missing from it.
+   */
+  list(prefix: string, options: ListOptions): Awaitable<readonly StoredEntry[]>;
   /** Appends an entry to a log. Returns its id. */
   append(log: string, value: string, options: AppendOptions): Awaitable<number>;
   /** Reads entries of a log in order. */
@@ -152,9 +216,11 @@ export type TopicListener = (text: string, id: number) => void;
 export interface SubscribeOptions {
   /** Id of the last known entry. Defaults to the newest entry. */
   readonly after?: number;
+  /** The `epoch` of the log whose entry is `after`. Without it, a log that has begun again since is not noticed. */
+  readonly epoch?: string;
   /**
-   * Called if entries are lost, because the topic has dropped or expired them before they were read. `last` is the newest
-   * id, or 0 if the topic does not exist any more.
+   * Called if entries are lost, because the topic has dropped or expired them before they were read, or was lost and has
+   * begun again. `last` is the newest id, or 0 if the topic does not exist any more.
    */
   readonly onGap?: (last: number) => void;
 }
@@ -166,7 +232,7 @@ export interface SubscribeOptions {
  */
 export interface StoreInternals {
   /** Opens the engine of the store. */
-  connect(): Awaitable<StoreEngine>;
+  connect(options?: EngineOptions): Awaitable<StoreEngine>;
   /**
    * Connects a server to the store.
    *

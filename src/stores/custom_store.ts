@@ -9,12 +9,16 @@ import type {
   AppendOptions,
   Awaitable,
   DeleteOptions,
+  EngineOptions,
+  ListOptions,
+  LogHead,
   LogPage,
   ReadOptions,
   SetOptions,
   SharedState,
   SharingHost,
   Store,
+  StoredEntry,
   StoredValue,
   StoreEngine,
   StoreInternals,
@@ -23,21 +27,24 @@ import type {
 } from "../core/store.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 import { readSyncVerdict } from "../core/call/verdict.ts";
+import { isPromiseLike } from "../protocol/promises.ts";
 import { isWithin } from "../protocol/weight.ts";
 import { InstanceState } from "./instance_state.ts";
 import { SessionRecord } from "./session_record.ts";
+import { type Connect, EngineConnection } from "./engine_connection.ts";
 import { Subscription } from "./subscription.ts";
+import { Topics } from "./topics.ts";
 
 /** Options of a store. All have defaults. */
 export interface StoreOptions {
-  /** Milliseconds that one operation may take. Defaults to 1000. */
+  /** Milliseconds that one operation may take. An attempt to connect may take five times as long. Defaults to 1000. */
   readonly timeoutMs?: number;
   /**
    * Milliseconds between two reads of a topic, in case `listen` missed an entry. Defaults to 1000, or to 50 without
    * `listen`.
    */
   readonly pollMs?: number;
-  /** Maximum bytes of one value or entry, in UTF-8. Defaults to 1 MiB. */
+  /** Maximum bytes of one value or entry, in UTF-8. Defaults to 1 MiB. The engine may state less. */
   readonly valueBytes?: number;
   /** Maximum number of entries of a log. Defaults to 10,000. */
   readonly logEntries?: number;
@@ -52,13 +59,14 @@ const OPTIONS: KnownOptions<keyof StoreOptions> = {
 };
 
 /**
- * Makes a store from an engine, or from a function that connects to one. The function is called on first use, and again
- * after a failure. The server closes the store with `server.close()`.
+ * Makes a store from an engine, or from a function that connects to one. The function is called on first use, again if it
+ * fails, and again if the engine has not answered three times in a row; that engine is closed before. The server closes
+ * the store with `server.close()`.
  *
  * @throws {TypeError} if an option is not a number above 0.
  */
 export function customStore(
-  engine: StoreEngine | (() => Awaitable<StoreEngine>),
+  engine: StoreEngine | ((options: EngineOptions) => Awaitable<StoreEngine>),
   options: StoreOptions = {},
 ): Store {
   checkOptions("make a store", options, OPTIONS);
@@ -67,7 +75,8 @@ export function customStore(
       "Cannot make a store: its engine has no get(); pass an engine, or a function that connects to one",
     );
   }
-  return new CustomStore(typeof engine === "function" ? engine : () => engine, options);
+  if (typeof engine === "function") return new CustomStore(engine, options, { isShared: true, isReplaceable: true });
+  return new CustomStore(() => engine, options, { isShared: true, isReplaceable: false });
 }
 
 const DEFAULTS = {
@@ -91,81 +100,119 @@ const MAX_TTL_MS = 31_536_000_000;
 /** Entries that a topic keeps, and milliseconds for which it keeps them. */
 const TOPIC = { max: 1000, ttlMs: 3_600_000 };
 
-/** Operations in a row without an answer after which the store counts as lost, and milliseconds until the next attempt. */
-const LOST_AFTER = 3;
-const RETRY_MS = 1000;
-
 /** Milliseconds before each repetition of a failed operation. */
 const REPEAT_MS = [5, 10, 20, 40];
 
-/** Milliseconds between two reads of a topic, with and without `listen`. */
-const LISTEN_POLL_MS = 1000;
-const POLL_MS = 50;
+/** How many times longer than an operation an attempt to connect may take. */
+const CONNECT_TIMES = 5;
+
+/** Values of one list. */
+const LIST_VALUES = 1000;
+
+/** What a store knows of its engine. */
+export interface EngineFacts {
+  /** Whether other processes can reach it, so that each server needs a `secret`. */
+  readonly isShared: boolean;
+  /** Whether connecting again makes a new engine. */
+  readonly isReplaceable: boolean;
+}
+
+/** An operation on an engine. */
+type Operation<T> = (engine: StoreEngine, options: EngineOptions) => Awaitable<T>;
 
 /** A store on top of an engine. A synchronous engine is answered synchronously. */
 export class CustomStore implements Store {
   readonly [INTERNALS]: StoreInternals;
-  readonly #connect: () => Awaitable<StoreEngine>;
   readonly #options: Required<StoreOptions>;
-  /** Whether each server needs a `secret`. */
   readonly #isShared: boolean;
-  readonly #subscriptions = new Map<string, Set<Subscription>>();
-  readonly #pending = new Set<(error: Error) => void>();
-  #engine?: StoreEngine;
-  #connecting?: Promise<StoreEngine>;
-  #listening?: Awaitable<void>;
-  #stopListening?: () => void;
-  #stopPolling?: () => void;
-  /** Milliseconds between two reads of all topics. Set once the store listens. */
-  #pollMs = 0;
+  readonly #connection: EngineConnection;
+  readonly #topics: Topics;
+  /** Ends operations in progress. */
+  readonly #running = new Set<(error: Error) => void>();
+  /** Number of operations in progress that count for the limit. */
+  #pending = 0;
   #subscribed = 0;
-  #failures = 0;
-  #retryAt = 0;
   #isClosed = false;
   #closed?: Promise<void>;
-  /** Number of servers that use the store. */
-  #users = 0;
+  /** The servers that use the store. */
+  readonly #users = new Set<InstanceState>();
 
-  constructor(connect: () => Awaitable<StoreEngine>, options: StoreOptions, isShared = true) {
+  constructor(connect: Connect, options: StoreOptions, { isShared, isReplaceable }: EngineFacts) {
     const given = Object.entries(options).filter(([, value]) => value !== undefined);
     for (const [name, value] of given) {
       if (typeof value === "number" && value > 0) continue;
       throw new TypeError(`Cannot make a store: ${name} is ${value}; it must be a number above 0`);
     }
-    this.#connect = connect;
     this.#options = { ...DEFAULTS, ...Object.fromEntries(given) };
     this.#isShared = isShared;
-    this[INTERNALS] = { connect, share: (host) => this.#share(host) };
+    this.#connection = new EngineConnection(connect, {
+      connectMs: CONNECT_TIMES * this.#options.timeoutMs,
+      isReplaceable,
+      onReplace: () => this.#topics.restart(),
+    });
+    this.#topics = new Topics({
+      read: (topic, after) => this.#read(topic, { after, limit: PAGE_ENTRIES }, UNCOUNTED),
+      heads: (topics) =>
+        this.#run(
+          "read",
+          (engine, options) => engine.heads && then(engine.heads(topics, options), (heads) => readHeads(heads, topics)),
+          UNCOUNTED,
+        ),
+      listen: (onRing, onLost) => this.#listen(onRing, onLost),
+      isLost: () => this.#connection.isLost,
+      onListening: (state, error) => {
+        for (const user of this.#users) user.reportListening(state, error);
+      },
+    }, this.#options.pollMs);
+    const never = new AbortController().signal;
+    this[INTERNALS] = {
+      connect: (options = { signal: never }) => connect(options),
+      share: (host) => this.#share(host),
+    };
   }
 
   get(key: string): Awaitable<StoredValue | undefined> {
     checkKey("get", key);
-    return then(
-      this.#run("get", (engine) => engine.get(key)),
-      readStored,
-    );
+    return this.#run("get", (engine, options) => then(engine.get(key, options), readStored));
   }
 
-  set(key: string, value: string, { ttlMs, version }: SetOptions): Awaitable<string | undefined> {
+  set(key: string, value: string, { ttlMs, version, token = toToken() }: SetOptions): Awaitable<string | undefined> {
     checkKey("set", key);
-    checkTtl("set", ttlMs);
+    checkToken("set", token);
     this.#checkValue("set", value);
     // A repetition after a lost answer has the same token, and so does not conflict with itself.
-    const token = toToken();
-    const done = this.#run("set", (engine) => engine.set(key, value, { ttlMs, version, token }));
-    // A result of a database, such as `{ changes: 0 }`, would count as true.
-    return then(done, (isSet) => readSyncVerdict(isSet, "set() of the store's engine") ? token : undefined);
+    const write = { ttlMs: toWholeTtl("set", ttlMs), version, token };
+    return this.#run("set", (engine, options) => {
+      checkSize("set", value, engine);
+      // A result of a database, such as `{ changes: 0 }`, would count as true.
+      return then(
+        engine.set(key, value, { ...write, ...options }),
+        (isSet) => readSyncVerdict(isSet, "set() of the store's engine") ? token : undefined,
+      );
+    });
   }
 
   delete(key: string, { version }: DeleteOptions = {}): Awaitable<boolean> {
     checkKey("delete", key);
-    const done = this.#run("delete", (engine) => engine.delete(key, { version }));
-    return then(done, (isDeleted) => readSyncVerdict(isDeleted, "delete() of the store's engine"));
+    return this.#run("delete", (engine, options) =>
+      then(
+        engine.delete(key, { version, ...options }),
+        (isDeleted) => readSyncVerdict(isDeleted, "delete() of the store's engine"),
+      ));
   }
 
-  append(log: string, value: string, { ttlMs, max }: AppendOptions): Awaitable<number> {
+  list(prefix: string, { after = "", limit }: ListOptions): Awaitable<readonly StoredEntry[]> {
+    if (prefix !== "") checkKey("list", prefix);
+    if (after !== "") checkKey("list", after);
+    if (!(Number.isSafeInteger(limit) && limit > 0 && limit <= LIST_VALUES)) {
+      throw new RangeError(`Cannot list: limit is ${limit}; it must be a whole number from 1 to ${LIST_VALUES}`);
+    }
+    return this.#run("list", (engine, options) => then(engine.list(prefix, { after, limit, ...options }), readList));
+  }
+
+  append(log: string, value: string, { ttlMs, max, token = toToken() }: AppendOptions): Awaitable<number> {
     checkKey("append", log);
-    checkTtl("append", ttlMs);
+    checkToken("append", token);
     this.#checkValue("append", value);
     const { logEntries } = this.#options;
     if (!(Number.isSafeInteger(max) && max > 0 && max <= logEntries)) {
@@ -173,8 +220,11 @@ export class CustomStore implements Store {
         `Cannot append: max is ${max}; it must be a whole number from 1 to ${logEntries} (logEntries)`,
       );
     }
-    const token = toToken();
-    return this.#run("append", (engine) => engine.append(log, value, { ttlMs, max, token }));
+    const write = { ttlMs: toWholeTtl("append", ttlMs), max, token };
+    return this.#run("append", (engine, options) => {
+      checkSize("append", value, engine);
+      return then(engine.append(log, value, { ...write, ...options }), readId);
+    });
   }
 
   read(log: string, { after = 0, limit }: ReadOptions): Awaitable<LogPage> {
@@ -183,18 +233,13 @@ export class CustomStore implements Store {
     if (!(Number.isSafeInteger(limit) && limit >= 0)) {
       throw new RangeError(`Cannot read: limit is ${limit}; it must be a whole number, 0 or more`);
     }
-    const page = this.#run("read", (engine) => engine.read(log, { after, limit: Math.min(limit, PAGE_ENTRIES) }));
-    return then(page, ({ entries, first, last }) => ({
-      entries: entries.map(({ id, value }) => ({ id, value })),
-      first,
-      last,
-    }));
+    return this.#read(log, { after, limit: Math.min(limit, PAGE_ENTRIES) });
   }
 
   trim(log: string, before: number): Awaitable<void> {
     checkKey("trim", log);
     checkId("trim", before);
-    return this.#run("trim", (engine) => engine.trim(log, before));
+    return this.#run("trim", (engine, options) => then(engine.trim(log, before, options), () => {}));
   }
 
   publish(topic: string, text: string): Awaitable<void> {
@@ -204,12 +249,14 @@ export class CustomStore implements Store {
 
   subscribe(topic: string, listener: TopicListener, options: SubscribeOptions = {}): Awaitable<() => void> {
     checkKey("subscribe", topic);
+    const { after, epoch } = options;
+    if (after !== undefined) checkId("subscribe", after);
     const { subscriptions } = this.#options;
     if (this.#subscribed >= subscriptions) {
       throw new Error(`Cannot subscribe: there are ${subscriptions} subscriptions (subscriptions)`);
     }
     const subscription = new Subscription(
-      (after) => this.read(topic, { after, limit: PAGE_ENTRIES }),
+      (after) => this.#read(topic, { after, limit: PAGE_ENTRIES }, UNCOUNTED),
       listener,
       options,
     );
@@ -219,14 +266,14 @@ export class CustomStore implements Store {
       if (isOver) return;
       isOver = true;
       this.#subscribed--;
-      this.#remove(topic, subscription);
+      this.#topics.remove(topic, subscription);
     };
     try {
       // Listen before the first read, so that no entry falls between the two.
-      const started = then(this.#listen(), () => {
-        if (!isOver) this.#add(topic, subscription);
-        return then(options.after === undefined ? this.read(topic, { limit: 0 }) : undefined, (page) => {
-          subscription.start(page?.last ?? options.after ?? 0);
+      const started = then(this.#topics.listen(), () => {
+        if (!isOver) this.#topics.add(topic, subscription);
+        return then(after === undefined ? this.read(topic, { limit: 0 }) : { last: after, epoch }, (place) => {
+          subscription.start(place);
           return stop;
         });
       });
@@ -241,25 +288,18 @@ export class CustomStore implements Store {
   close(): Awaitable<void> {
     if (this.#isClosed) return this.#closed;
     this.#isClosed = true;
-    this.#stopPolling?.();
-    for (const subscriptions of this.#subscriptions.values()) for (const each of subscriptions) each.stop();
-    this.#subscriptions.clear();
-    for (const reject of this.#pending) reject(new Error("Cannot finish the operation: the store was closed"));
-    this.#pending.clear();
-    return this.#closed = this.#closeEngine();
+    for (const end of [...this.#running]) end(new Error("Cannot finish the operation: the store was closed"));
+    return this.#closed = this.#close();
   }
 
-  async #closeEngine(): Promise<void> {
+  async #close(): Promise<void> {
     const close = async () => {
-      // A function that is still connecting hands over its engine later.
-      const engine = this.#engine ?? await this.#connecting?.catch(() => undefined);
-      await this.#stopListening?.();
-      await engine?.close?.();
+      await this.#topics.close();
+      await this.#connection.close();
     };
     const { promise, resolve } = Promise.withResolvers<void>();
     const stop = systemClock.start(resolve, this.#options.timeoutMs);
-    // An engine that fails to close is lost already.
-    await Promise.race([close().catch(() => {}), promise]);
+    await Promise.race([close(), promise]);
     stop();
   }
 
@@ -270,163 +310,166 @@ export class CustomStore implements Store {
           "in all of them",
       );
     }
-    this.#users++;
-    return new InstanceState(host, {
+    const state: InstanceState = new InstanceState(host, {
       store: this,
       createSession: (state, facts) => new SessionRecord(state, facts),
       closeStore: async () => {
-        if (--this.#users === 0) await this.close();
+        this.#users.delete(state);
+        if (!this.#users.size) await this.close();
       },
     });
+    this.#users.add(state);
+    return state;
   }
 
-  #run<T>(operation: string, run: (engine: StoreEngine) => Awaitable<T>): Awaitable<T> {
-    if (this.#isClosed) throw new Error(`Cannot ${operation}: the store is closed`);
-    if (this.#retryAt && systemClock.now() < this.#retryAt) {
-      throw new Error(`Cannot ${operation}: the store has not answered ${LOST_AFTER} times in a row`);
-    }
-    if (this.#pending.size >= this.#options.pending) {
-      throw new Error(`Cannot ${operation}: ${this.#pending.size} operations are pending (pending)`);
-    }
-    const engine = this.#engine ?? this.#open();
-    if (engine instanceof Promise) return this.#withDeadline(operation, (isPending) => this.#repeat(run, isPending));
-    const result = run(engine);
-    if (!(result instanceof Promise)) return result;
-    return this.#withDeadline(operation, (isPending) => this.#repeat(run, isPending, result));
+  #read(log: string, read: ReadOptions, count?: Count): Awaitable<LogPage> {
+    return this.#run("read", (engine, options) => then(engine.read(log, { ...read, ...options }), readPage), count);
   }
 
-  // Another attempt is safe until the caller learns of the failure. A later write would undo what the caller has written
-  // since.
-  async #repeat<T>(
-    run: (engine: StoreEngine) => Awaitable<T>,
-    isPending: () => boolean,
-    first?: Promise<T>,
-  ): Promise<T> {
-    const attempt = async () => {
-      const engine = await (this.#engine ?? this.#open());
-      if (!isPending()) throw new Error("the deadline has passed");
-      return await run(engine);
-    };
-    let result = first ?? attempt();
-    for (const ms of REPEAT_MS) {
-      try {
-        return await result;
-      } catch {
-        await new Promise<void>((resolve) => systemClock.start(resolve, ms * (0.5 + Math.random())));
-        if (!isPending()) break;
-        result = attempt();
-      }
-    }
-    return await result;
-  }
-
-  #withDeadline<T>(operation: string, run: (isPending: () => boolean) => Promise<T>): Promise<T> {
-    const { timeoutMs } = this.#options;
-    const { promise, resolve, reject } = Promise.withResolvers<T>();
-    const late = () => {
-      this.#pending.delete(reject);
-      this.#fail();
-      reject(new Error(`Cannot ${operation}: the store has not answered within ${timeoutMs} ms (timeoutMs)`));
-    };
-    const stop = systemClock.start(late, timeoutMs);
-    this.#pending.add(reject);
-    const settle = (end: () => void) => {
-      stop();
-      if (this.#pending.delete(reject)) end();
-    };
-    run(() => this.#pending.has(reject)).then(
-      (value) =>
-        settle(() => {
-          this.#failures = this.#retryAt = 0;
-          resolve(value);
-        }),
-      (cause) =>
-        settle(() => {
-          this.#fail();
-          reject(new Error(`Cannot ${operation}: the store has failed`, { cause }));
-        }),
-    );
-    return promise.finally(stop);
-  }
-
-  // Without this, each call would wait for the whole deadline while the store is lost.
-  #fail(): void {
-    if (++this.#failures >= LOST_AFTER) this.#retryAt = systemClock.now() + RETRY_MS;
-  }
-
-  #open(): Awaitable<StoreEngine> {
-    if (this.#connecting) return this.#connecting;
-    const engine = this.#connect();
-    if (!(engine instanceof Promise)) return this.#engine = engine;
-    this.#connecting = engine.then((engine) => this.#engine = engine);
-    // A later operation connects again.
-    this.#connecting.catch(() => this.#connecting = undefined);
-    return this.#connecting;
-  }
-
-  // One listener serves all topics. Notifications get lost, so all topics are read at an interval too.
-  #listen(): Awaitable<void> {
-    return this.#listening ??= this.#startListening();
-  }
-
-  #startListening(): Awaitable<void> {
-    const ring = (log: string) => {
-      for (const subscription of this.#subscriptions.get(log) ?? []) subscription.pull();
-    };
+  #listen(
+    onRing: (log: string) => void,
+    onLost: (error?: unknown) => void,
+  ): Awaitable<(() => void) | undefined> {
     let started: Awaitable<(() => void) | undefined>;
-    const listening = this.#run("listen", (engine) => started = engine.listen?.(ring));
-    if (!(listening instanceof Promise)) return this.#setListening(listening);
-    return listening.then((stop) => this.#setListening(stop), (error) => {
-      this.#listening = undefined;
+    const listening = this.#run("listen", (engine) => started = engine.listen?.(onRing, onLost));
+    if (!(listening instanceof Promise)) return listening;
+    return listening.catch((error) => {
       // A listener that starts too late would run as long as the engine lives.
       Promise.resolve(started).then((stop) => stop?.()).catch(() => {});
       throw error;
     });
   }
 
-  #setListening(stop: (() => void) | undefined): void {
-    this.#stopListening = stop;
-    this.#pollMs = this.#options.pollMs || (stop ? LISTEN_POLL_MS : POLL_MS);
+  /** Runs an operation: at once if the engine answers synchronously, and otherwise within its deadline. */
+  #run<T>(operation: string, run: Operation<T>, { isCounted }: Count = COUNTED): Awaitable<T> {
+    if (this.#isClosed) throw new Error(`Cannot ${operation}: the store is closed`);
+    if (isCounted && this.#pending >= this.#options.pending) {
+      throw new Error(`Cannot ${operation}: ${this.#pending} operations are pending (pending)`);
+    }
+    this.#connection.admit(operation);
+    const controller = new AbortController();
+    let first: Promise<T> | undefined;
+    try {
+      const engine = this.#connection.open();
+      if (!(engine instanceof Promise)) {
+        const result = run(engine, { signal: controller.signal });
+        if (!isPromiseLike(result)) {
+          this.#connection.succeed(engine);
+          return result;
+        }
+        first = Promise.resolve(result);
+      }
+    } catch (error) {
+      if (isFinal(error)) throw error;
+      first = Promise.reject(error);
+    }
+    return this.#withDeadline(operation, { run, controller, first, isCounted });
   }
 
-  /** Reads all topics after a while, and again as long as there are subscriptions. */
-  #poll(): void {
-    const poll = () => {
-      this.#stopPolling = undefined;
-      for (const subscriptions of this.#subscriptions.values()) for (const each of subscriptions) each.pull();
-      if (this.#subscribed && !this.#isClosed) this.#poll();
+  #withDeadline<T>(operation: string, { run, controller, first, isCounted }: Run<T>): Promise<T> {
+    const { timeoutMs } = this.#options;
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    /** The engine of the present attempt. */
+    let engine: StoreEngine | undefined = first && this.#connection.engine;
+    let isPending = true;
+    const settle = () => {
+      isPending = false;
+      stop();
+      this.#running.delete(end);
+      if (isCounted) this.#pending--;
     };
-    this.#stopPolling ??= systemClock.start(poll, this.#pollMs, { background: true });
-  }
-
-  #add(topic: string, subscription: Subscription): void {
-    if (this.#isClosed) return;
-    let subscriptions = this.#subscriptions.get(topic);
-    if (!subscriptions) this.#subscriptions.set(topic, subscriptions = new Set());
-    subscriptions.add(subscription);
-    this.#poll();
-  }
-
-  #remove(topic: string, subscription: Subscription): void {
-    subscription.stop();
-    const subscriptions = this.#subscriptions.get(topic);
-    if (subscriptions?.delete(subscription) && !subscriptions.size) this.#subscriptions.delete(topic);
-    if (this.#subscriptions.size) return;
-    this.#stopPolling?.();
-    this.#stopPolling = undefined;
+    const end = (error: Error) => {
+      settle();
+      controller.abort(error);
+      reject(error);
+    };
+    const late = () => {
+      this.#connection.fail(engine);
+      end(new Error(`Cannot ${operation}: the store has not answered within ${timeoutMs} ms (timeoutMs)`));
+    };
+    const stop = systemClock.start(late, timeoutMs);
+    if (isCounted) this.#pending++;
+    this.#running.add(end);
+    const attempt = async () => {
+      engine = undefined;
+      engine = await this.#connection.open();
+      if (!isPending) throw new Error("the deadline has passed");
+      return await run(engine, { signal: controller.signal });
+    };
+    repeat(attempt, { first, isWanted: (error) => isPending && !isFinal(error) }).then(
+      (value) => {
+        if (!isPending) return;
+        settle();
+        this.#connection.succeed(engine);
+        resolve(value);
+      },
+      (cause) => {
+        if (!isPending) return;
+        settle();
+        // The engine has answered that this operation can never succeed.
+        if (isFinal(cause)) return reject(cause);
+        this.#connection.fail(engine);
+        reject(new Error(`Cannot ${operation}: the store has failed`, { cause }));
+      },
+    );
+    return promise;
   }
 
   #checkValue(operation: string, value: string): void {
     const { valueBytes } = this.#options;
     // Some engines end a text there.
     if (value.includes("\0")) throw new RangeError(`Cannot ${operation}: the value contains U+0000`);
+    // UTF-8 cannot express it, so most engines would change it.
+    if (!value.isWellFormed()) throw new RangeError(`Cannot ${operation}: the value contains a lone surrogate`);
     if (isWithin(value, valueBytes)) return;
     throw new RangeError(`Cannot ${operation}: the value has more than ${valueBytes} bytes (valueBytes)`);
   }
 }
 
+/** Whether an operation counts as pending. */
+interface Count {
+  readonly isCounted: boolean;
+}
+
+const COUNTED: Count = { isCounted: true };
+/** Reads of topics by the store itself, which are limited elsewhere. */
+const UNCOUNTED: Count = { isCounted: false };
+
+/** An operation that an engine answers later. */
+interface Run<T> extends Count {
+  readonly run: Operation<T>;
+  readonly controller: AbortController;
+  /** The first attempt, if the engine was connected. */
+  readonly first?: Promise<T>;
+}
+
+// Another attempt is safe until the caller learns of the failure. A later write would undo what the caller has written
+// since.
+async function repeat<T>(
+  attempt: () => Promise<T>,
+  { first, isWanted }: { readonly first?: Promise<T>; readonly isWanted: (error?: unknown) => boolean },
+): Promise<T> {
+  let result = first ?? attempt();
+  for (const ms of REPEAT_MS) {
+    try {
+      return await result;
+    } catch (error) {
+      if (!isWanted(error)) break;
+      await new Promise<void>((resolve) => systemClock.start(resolve, ms * (0.5 + Math.random())));
+      if (!isWanted()) break;
+      result = attempt();
+    }
+  }
+  return await result;
+}
+
+// Another attempt would fail too, and the engine works.
+function isFinal(error: unknown): boolean {
+  return error instanceof RangeError || error instanceof TypeError;
+}
+
 function then<T, U>(value: Awaitable<T>, next: (value: T) => Awaitable<U>): Awaitable<U> {
-  return value instanceof Promise ? value.then(next) : next(value);
+  return isPromiseLike(value) ? Promise.resolve(value).then(next) : next(value);
 }
 
 // Rows of a database may have further properties. Without a version, the next write would be unconditional.
@@ -436,6 +479,38 @@ function readStored(found: StoredValue | null | undefined): StoredValue | undefi
   if (typeof value === "string" && typeof version === "string") return { value, version };
   throw new TypeError(
     "Cannot get a value: get() of the store's engine returned no value and version that are strings; return both, or undefined",
+  );
+}
+
+function readList(found: readonly StoredEntry[]): readonly StoredEntry[] {
+  if (Array.isArray(found) && found.every((entry) => typeof entry?.key === "string" && readStored(entry))) {
+    return found.map(({ key, value, version }) => ({ key, value, version }));
+  }
+  throw new TypeError(
+    "Cannot list: list() of the store's engine returned no list of keys, values and versions that are strings",
+  );
+}
+
+function readId(id: number): number {
+  if (Number.isSafeInteger(id) && id > 0) return id;
+  throw new TypeError(`Cannot append: append() of the store's engine returned ${id}; return the id of the entry`);
+}
+
+function readPage({ entries, ...head }: LogPage): LogPage {
+  return { entries: entries.map(({ id, value }) => ({ id, value })), ...readHead(head) };
+}
+
+function readHeads(heads: readonly LogHead[], { length }: readonly string[]): readonly LogHead[] {
+  if (Array.isArray(heads) && heads.length === length) return heads.map(readHead);
+  throw new TypeError("Cannot read: heads() of the store's engine did not return the state of each log");
+}
+
+function readHead({ first, last, epoch }: LogHead): LogHead {
+  if (Number.isSafeInteger(first) && Number.isSafeInteger(last) && typeof epoch === "string") {
+    return { first, last, epoch };
+  }
+  throw new TypeError(
+    "Cannot read: the store's engine returned no first and last that are ids, and epoch that is a text",
   );
 }
 
@@ -450,8 +525,23 @@ function checkKey(operation: string, key: string): void {
   );
 }
 
-function checkTtl(operation: string, ttlMs: number): void {
-  if (ttlMs > 0 && ttlMs <= MAX_TTL_MS) return;
+function checkToken(operation: string, token: string): void {
+  if (typeof token === "string" && token.length <= KEY_CHARACTERS && /^[\w-]+$/.test(token)) return;
+  throw new RangeError(
+    `Cannot ${operation}: the token must have 1 to ${KEY_CHARACTERS} letters, digits, "-" and "_"`,
+  );
+}
+
+function checkSize(operation: string, value: string, { valueBytes = Infinity }: StoreEngine): void {
+  if (isWithin(value, valueBytes)) return;
+  throw new RangeError(
+    `Cannot ${operation}: the value has more than the ${valueBytes} bytes of the engine (valueBytes)`,
+  );
+}
+
+/** Returns whole milliseconds, because some engines refuse fractions or misread them. */
+function toWholeTtl(operation: string, ttlMs: number): number {
+  if (ttlMs > 0 && ttlMs <= MAX_TTL_MS) return Math.ceil(ttlMs);
   throw new RangeError(`Cannot ${operation}: ttlMs is ${ttlMs}; it must be above 0 and at most ${MAX_TTL_MS}`);
 }
 

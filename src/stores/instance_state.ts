@@ -36,6 +36,7 @@ export interface OpenedPage {
   readonly entries: readonly { readonly id: number; readonly value: unknown }[];
   readonly first: number;
   readonly last: number;
+  readonly epoch: string;
 }
 
 /** A message from one instance to the others. */
@@ -298,16 +299,16 @@ export class InstanceState implements SharedState {
 
   /** Reads a log. */
   async read(log: string, options: ReadOptions): Promise<OpenedPage> {
-    const { entries, first, last } = await this.#store.read(log, options);
+    const { entries, first, last, epoch } = await this.#store.read(log, options);
     const opened = entries.map(async ({ id, value }) => ({ id, value: await this.open(log, value) }));
-    return { entries: await Promise.all(opened), first, last };
+    return { entries: await Promise.all(opened), first, last, epoch };
   }
 
   /** Calls `listener` for each entry of a log after `after`, in order. */
   async follow(
     log: string,
     listener: (value: unknown) => void,
-    options: { readonly after?: number; readonly onGap: (last: number) => void },
+    options: { readonly after?: number; readonly epoch?: string; readonly onGap: (last: number) => void },
   ): Promise<() => void> {
     let isOver = false;
     let queue = Promise.resolve();
@@ -335,11 +336,30 @@ export class InstanceState implements SharedState {
       }
       return result;
     } catch (error) {
-      if (this.#isDegraded || this.#isClosed) return;
+      if (this.#isClosed) return;
+      // The store works. Only this value is too large for it.
+      if (error instanceof RangeError) return this.#reportRefused(operation, error);
+      if (this.#isDegraded) return;
       this.#isDegraded = true;
       this.#host.observer.store?.({ state: "degraded", operation, error });
     }
   }
+
+  /** Tells the observer that the store rings no more, or that it rings again. Meanwhile topics are read more often. */
+  reportListening(state: "lost" | "back", error?: unknown): void {
+    if (this.#isClosed) return;
+    const event = { operation: "listen", error };
+    this.#host.observer.store?.({ state: state === "lost" ? "degraded" : "recovered", ...event });
+  }
+
+  // Once for each operation, because clients choose the values.
+  #reportRefused(operation: string, error: RangeError): undefined {
+    if (this.#refused.has(operation)) return;
+    this.#refused.add(operation);
+    this.#host.observer.store?.({ state: "refused", operation, error });
+  }
+
+  readonly #refused = new Set<string>();
 
   /** Tells the other instances something. */
   async publish(news: News): Promise<void> {

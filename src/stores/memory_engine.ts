@@ -3,7 +3,17 @@
  *
  * @module
  */
-import type { AppendOptions, DeleteOptions, LogPage, ReadOptions, SetOptions, StoredValue } from "../core/store.ts";
+import type {
+  AppendOptions,
+  DeleteOptions,
+  ListOptions,
+  LogHead,
+  LogPage,
+  ReadOptions,
+  SetOptions,
+  StoredEntry,
+  StoredValue,
+} from "../core/store.ts";
 import type { Clock } from "../core/capacity/timers.ts";
 import { toBytes } from "../protocol/weight.ts";
 
@@ -19,6 +29,7 @@ interface Entry {
 interface Log {
   due: number;
   first: number;
+  readonly epoch: string;
   readonly entries: Entry[];
 }
 
@@ -62,13 +73,22 @@ export class MemoryEngine {
     return true;
   }
 
+  list(prefix: string, { after = "", limit }: ListOptions): readonly StoredEntry[] {
+    const now = this.#clock.now();
+    const found: StoredEntry[] = [];
+    for (const [key, { value, version, due }] of this.#values) {
+      if (due > now && key > after && key.startsWith(prefix)) found.push({ key, value, version });
+    }
+    return found.sort((a, b) => a.key < b.key ? -1 : 1).slice(0, limit);
+  }
+
   append(log: string, value: string, { ttlMs, max, token }: AppendOptions & { readonly token: string }): number {
     const now = this.#clock.now();
     const found = this.#findLog(log, now);
     const index = found?.entries.findLastIndex((entry) => entry.token === token) ?? -1;
     if (found && index >= 0) return found.first + index;
     this.#charge("append", toHeld(log, value), now);
-    const kept = found ?? { due: 0, first: 1, entries: [] };
+    const kept = found ?? { due: 0, first: 1, epoch: crypto.randomUUID(), entries: [] };
     this.#logs.set(log, kept);
     kept.due = now + ttlMs;
     kept.entries.push({ value, token });
@@ -79,15 +99,20 @@ export class MemoryEngine {
 
   read(log: string, { after = 0, limit }: ReadOptions): LogPage {
     const found = this.#findLog(log);
-    if (!found) return { entries: [], first: 1, last: 0 };
-    const { first, entries } = found;
+    if (!found) return { entries: [], first: 1, last: 0, epoch: "" };
+    const { first, entries, epoch } = found;
     const from = Math.max(after + 1, first);
     const page = entries.slice(from - first, from - first + limit);
     return {
       entries: page.map(({ value }, index) => ({ id: from + index, value })),
       first,
       last: first + entries.length - 1,
+      epoch,
     };
+  }
+
+  heads(logs: readonly string[]): readonly LogHead[] {
+    return logs.map((log) => this.read(log, { limit: 0 }));
   }
 
   trim(log: string, before: number): void {
@@ -135,7 +160,7 @@ export class MemoryEngine {
   #charge(operation: string, bytes: number, now: number): void {
     if (++this.#writes % SWEEP_WRITES === 0 || this.#bytes + bytes > this.#maxBytes) this.#sweep(now);
     if (this.#bytes + bytes > this.#maxBytes) {
-      throw new Error(`Cannot ${operation}: the store holds ${this.#maxBytes} bytes (bytes); raise the limit`);
+      throw new RangeError(`Cannot ${operation}: the store holds ${this.#maxBytes} bytes (bytes); raise the limit`);
     }
     this.#bytes += bytes;
   }

@@ -38,5 +38,5 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const { bytes = 64 * 1024 * 1024, clock = systemClock } = options;
   if (!(bytes > 0)) throw new TypeError(`Cannot make a store: bytes is ${bytes}; it must be a number above 0`);
   const engine = new MemoryEngine({ clock, bytes });
-  return new CustomStore(() => engine, {}, false);
+  return new CustomStore(() => engine, {}, { isShared: false, isReplaceable: false });
 }

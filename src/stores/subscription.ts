@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Awaitable, LogPage, SubscribeOptions, TopicListener } from "../core/store.ts";
+import type { Awaitable, LogHead, LogPage, SubscribeOptions, TopicListener } from "../core/store.ts";
 
 /** One subscription to a topic. It knows the last entry that its listener got. */
 export class Subscription {
@@ -11,6 +11,8 @@ export class Subscription {
   readonly #listener: TopicListener;
   readonly #onGap?: (last: number) => void;
   #last = 0;
+  /** The epoch of the topic, once it is known. */
+  #epoch?: string;
   #isStarted = false;
   #isOver = false;
   #isReading = false;
@@ -24,9 +26,10 @@ export class Subscription {
     this.#onGap = onGap;
   }
 
-  /** Starts after the entry with this id. */
-  start(last: number): void {
+  /** Starts after the entry with this id, of the log with this epoch if it is known. */
+  start({ last, epoch }: { readonly last: number; readonly epoch?: string }): void {
     this.#last = last;
+    this.#epoch = epoch;
     this.#isStarted = true;
     this.pull();
   }
@@ -36,24 +39,27 @@ export class Subscription {
     this.#isOver = true;
   }
 
+  /** Whether the topic has entries that the listener did not get. */
+  isBehind({ last, epoch }: LogHead): boolean {
+    return this.#isStarted && (last !== this.#last || epoch !== this.#epoch);
+  }
+
   /** Reads new entries. A second call during a read makes it read once more. */
-  pull(): void {
+  pull(): Awaitable<void> {
     this.#isRung = true;
     if (!this.#isStarted || this.#isReading) return;
     this.#isReading = true;
-    this.#readAll();
+    return this.#readAll();
   }
 
   // A failed read is repeated when the topic is read at the next interval.
-  #readAll(): void {
+  #readAll(): Awaitable<void> {
     try {
       while (this.#isRung && !this.#isOver) {
         this.#isRung = false;
         const page = this.#read(this.#last);
         // Also catches an engine that returns a malformed page.
-        if (page instanceof Promise) {
-          return void page.then((page) => this.#continue(page)).catch(() => this.#finish());
-        }
+        if (page instanceof Promise) return page.then((page) => this.#continue(page)).catch(() => this.#finish());
         this.#take(page);
       }
     } catch {
@@ -62,23 +68,26 @@ export class Subscription {
     this.#finish();
   }
 
-  #continue(page: LogPage): void {
+  #continue(page: LogPage): Awaitable<void> {
     this.#take(page);
-    this.#readAll();
+    return this.#readAll();
   }
 
   #finish(): void {
     this.#isReading = false;
   }
 
-  #take({ entries, first, last }: LogPage): void {
+  #take(page: LogPage): void {
     if (this.#isOver) return;
-    if (last < this.#last) {
-      // The topic has expired, and perhaps begun again.
-      this.#last = 0;
+    const { entries, first, last, epoch } = page;
+    if (this.#isLost(page)) {
+      // The entries before were of another log, so this one is read from its start.
       this.#isRung = last > 0;
+      this.#last = 0;
+      this.#epoch = epoch;
       return this.#call(() => this.#onGap?.(last));
     }
+    this.#epoch = epoch;
     if (first > this.#last + 1) {
       this.#last = first - 1;
       this.#call(() => this.#onGap?.(last));
@@ -90,6 +99,11 @@ export class Subscription {
       this.#call(() => this.#listener(value, id));
     }
     if (entries.length && this.#last < last) this.#isRung = true;
+  }
+
+  // The topic was lost or has expired, and has perhaps begun again. One that had no entry has lost none.
+  #isLost({ last, epoch }: LogPage): boolean {
+    return last < this.#last || !!this.#epoch && epoch !== this.#epoch;
   }
 
   // An error of one listener must not keep the others from their entries.

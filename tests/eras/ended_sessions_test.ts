@@ -7,6 +7,7 @@ import { Sealer } from "../../src/core/call/sealer.ts";
 import { customStore, memoryStore, type StoreEngine } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
 
 type Json = { readonly [key: string]: unknown };
 
@@ -98,23 +99,12 @@ function makeFragile(timeoutMs = 100) {
   const silent = () => new Promise<never>(() => {});
   async function wrap(): Promise<StoreEngine> {
     const engine = await memory.connect();
-    return {
-      async get(key) {
-        if (fragile.isSilent) return await silent();
-        const found = await engine.get(key);
-        return found && fragile.isGarbage ? { ...found, value: "garbage" } : found;
-      },
-      set: async (...args) => fragile.isSilent ? await silent() : await engine.set(...args),
-      delete: async (...args) => fragile.isSilent ? await silent() : await engine.delete(...args),
-      append: async (...args) => {
-        if (fragile.isSilent) return await silent();
-        fragile.appended++;
-        return await engine.append(...args);
-      },
-      read: async (...args) => fragile.isSilent ? await silent() : await engine.read(...args),
-      trim: async (...args) => await engine.trim(...args),
-      listen: (onRing) => engine.listen?.(onRing) ?? (() => {}),
-    };
+    return wrapEngine(engine, async ({ name, run }) => {
+      if (fragile.isSilent && name !== "trim") return await silent();
+      if (name === "append") fragile.appended++;
+      const found = await run();
+      return name === "get" && found && fragile.isGarbage ? { ...Object(found), value: "garbage" } : found;
+    });
   }
   return fragile;
 }
@@ -343,16 +333,15 @@ Deno.test("a record that cannot be read is that of an ended session, and new ses
 
 for (const record of ["text", null, 5, [], { level: 5 }, { uris: "x" }, { uris: [1] }, { level: "error", uris: {} }]) {
   Deno.test(`a session with the record ${JSON.stringify(record)} has ended`, async () => {
-    const memory = memoryStore()[INTERNALS];
-    const engine = await memory.connect();
-    const server = open({ store: customStore(() => engine) });
+    const memory = memoryStore();
+    const server = open({ store: customStore(memory[INTERNALS].connect) });
     const id = await begin({ server });
     const realm = JSON.stringify(["ended", "/mcp"]);
     const hashed = new TextEncoder().encode(JSON.stringify([realm, "session", id]));
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", hashed));
     const key = btoa(String.fromCharCode(...digest)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
     const value = await new Sealer({ secret: SECRET, realm }).seal(`store ${key}`, record);
-    await engine.set(key, value, { ttlMs: 60_000, token: "t" });
+    await memory.set(key, value, { ttlMs: 60_000 });
     assertEquals(await use({ server }, id), 404);
     assertEquals(await use({ server }, await begin({ server })), 200);
     await server.close();

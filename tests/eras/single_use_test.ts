@@ -7,6 +7,7 @@ import { Sealer } from "../../src/core/call/sealer.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
 import { fakeClock, fakeContext } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
 
 type Json = { readonly [key: string]: unknown };
 
@@ -243,21 +244,11 @@ function makeFragile(): { readonly store: Store; isLost: boolean; garble: boolea
   const fragile = { store: customStore(wrap, { timeoutMs: 200 }), isLost: false, garble: false };
   async function wrap(): Promise<StoreEngine> {
     const engine = await memory.connect();
-    return {
-      get: async (key) => {
-        if (fragile.isLost) throw new Error("lost");
-        const found = await engine.get(key);
-        return found && fragile.garble ? { ...found, value: "garbage" } : found;
-      },
-      set: async (...args) => {
-        if (fragile.isLost) throw new Error("lost");
-        return await engine.set(...args);
-      },
-      delete: (...args) => engine.delete(...args),
-      append: (...args) => engine.append(...args),
-      read: (...args) => engine.read(...args),
-      trim: (...args) => engine.trim(...args),
-    };
+    return wrapEngine(engine, async ({ name, run }) => {
+      if (fragile.isLost && (name === "get" || name === "set")) throw new Error("lost");
+      const found = await run();
+      return name === "get" && found && fragile.garble ? { ...Object(found), value: "garbage" } : found;
+    });
   }
   return fragile;
 }

@@ -1,10 +1,12 @@
 // Stores whose engine is slow, or returns wrong values.
-import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
+import { createServer } from "../../mod.ts";
 import type { StoreEngine } from "../../src/core/store.ts";
-import { customStore, memoryStore } from "../../src/stores/stores.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
 
 /** An engine in memory with some methods replaced. */
 async function spoil(change: (engine: StoreEngine) => Partial<StoreEngine>): Promise<StoreEngine> {
@@ -21,6 +23,7 @@ async function spoil(change: (engine: StoreEngine) => Partial<StoreEngine>): Pro
 Deno.test("a topic that cannot be read ends no process, and is read again", async () => {
   let reads = 0;
   const engine = await spoil((engine) => ({
+    heads: undefined,
     async read(log, options) {
       await turn();
       // Simulates a broken engine.
@@ -161,3 +164,372 @@ Deno.test("a value of an engine that has no version is refused, because writes w
     await store.close();
   }
 });
+
+/** Options of a value and of a log. */
+const MINUTE = { ttlMs: 60_000 };
+const LOG = { ttlMs: 60_000, max: 100 };
+
+/** An engine that fails as long as it is told to, and how often it was made and closed. */
+function makeMortal(options?: Parameters<typeof customStore>[1]) {
+  const memory = memoryStore();
+  const mortal = { made: 0, closed: 0, commands: 0, isDead: false };
+  const store = customStore(async () => {
+    mortal.made++;
+    let isDead = false;
+    const engine = await memory[INTERNALS].connect();
+    return wrapEngine(engine, async ({ run }) => {
+      mortal.commands++;
+      isDead ||= mortal.isDead;
+      if (isDead) throw new Error("the connection is gone");
+      return await run();
+    }, { close: () => void mortal.closed++ });
+  }, options);
+  return { mortal, store };
+}
+
+Deno.test("an engine that fails three times in a row is closed, and the function is called again", async () => {
+  const { mortal, store } = makeMortal();
+  await store.set("key", "value", MINUTE);
+  mortal.isDead = true;
+  for (let i = 0; i < 3; i++) {
+    assertEquals(mortal.closed, 0);
+    await assertRejects(async () => await store.get("key"), Error, "has failed");
+  }
+  assertEquals([mortal.made, mortal.closed], [1, 1]);
+  mortal.isDead = false;
+  await assertRejects(async () => await store.get("key"), Error, "3 times in a row");
+  await until(() => gets(store, "key"), "a new engine");
+  assertEquals([mortal.made, mortal.closed], [2, 1]);
+  await store.close();
+  assertEquals(mortal.closed, 2);
+});
+
+Deno.test("while an engine is lost, one operation per second tests whether it is back", async () => {
+  const { mortal, store } = makeMortal();
+  mortal.isDead = true;
+  for (let i = 0; i < 3; i++) await assertRejects(async () => await store.get("key"), Error, "has failed");
+  let tested = 0;
+  await until(async () => {
+    const before = mortal.commands;
+    const errors = await Promise.all(
+      Array.from({ length: 5 }, async () => String(await failure(() => store.get("key")))),
+    );
+    tested = errors.filter((error) => error.includes("has failed")).length;
+    return mortal.commands > before;
+  }, "an attempt");
+  assertEquals(tested, 1);
+  await store.close();
+});
+
+Deno.test("a connection that is never made is given up, and made again", async () => {
+  let made = 0;
+  const signals: AbortSignal[] = [];
+  const memory = memoryStore();
+  const store = customStore(({ signal }) => {
+    signals.push(signal);
+    return ++made === 1 ? new Promise<never>(() => {}) : memory[INTERNALS].connect();
+  }, { timeoutMs: 30 });
+  await assertRejects(async () => await store.get("key"), Error, "within 30 ms");
+  await until(() => gets(store, "key"), "a second attempt");
+  assertEquals([made, signals.map(({ aborted }) => aborted)], [2, [true, false]]);
+  await store.close();
+});
+
+Deno.test("an engine that connects after it was given up is closed", async () => {
+  let [made, closed] = [0, 0];
+  const late = gate();
+  const memory = memoryStore();
+  const store = customStore(async () => {
+    const engine = await memory[INTERNALS].connect();
+    if (++made > 1) return engine;
+    await late.pass;
+    return wrapEngine(engine, ({ run }) => run(), { close: () => void closed++ });
+  }, { timeoutMs: 30 });
+  await until(() => gets(store, "key"), "a second attempt");
+  late.open();
+  await until(() => closed === 1, "the first engine is closed");
+  await store.close();
+});
+
+Deno.test("subscribers of an engine that was replaced hear what the next one rings", async () => {
+  const { mortal, store } = makeMortal({ pollMs: 100 });
+  const heard: string[] = [];
+  await store.subscribe("topic", (text) => void heard.push(text));
+  mortal.isDead = true;
+  await until(() => mortal.closed > 0, "the engine is replaced, without an operation of anybody");
+  mortal.isDead = false;
+  await until(() => gets(store, "key"), "a new engine");
+  await store.publish("topic", "text");
+  await until(() => heard.length > 0, "the text");
+  assertEquals(heard, ["text"]);
+  await store.close();
+});
+
+Deno.test("an operation that can never succeed is neither repeated nor counted as a lost answer", async () => {
+  for (const [title, wait] of [["later", turn], ["at once", undefined]] as const) {
+    for (const error of [new RangeError(`too large, ${title}`), new TypeError(`no text, ${title}`)]) {
+      let tries = 0;
+      const engine = await spoil(() => ({
+        set: () => {
+          tries++;
+          if (!wait) throw error;
+          return wait().then(() => Promise.reject(error));
+        },
+      }));
+      let made = 0;
+      const store = customStore(() => (made++, engine));
+      for (let i = 0; i < 5; i++) assertEquals(await failure(() => store.set("key", "value", MINUTE)), error);
+      assertEquals([tries, made], [5, 1]);
+      assertEquals(await store.get("key"), undefined);
+      await store.close();
+    }
+  }
+});
+
+Deno.test("a value beyond the bytes that an engine states is refused, and the store goes on", async () => {
+  let writes = 0;
+  const engine = await spoil((engine) => ({
+    valueBytes: 10,
+    set: (...args) => (writes++, engine.set(...args)),
+  }));
+  for (const connect of [() => engine, async () => (await turn(), engine)]) {
+    const store = customStore(connect);
+    for (let i = 0; i < 5; i++) {
+      assertMatch(String(await failure(() => store.set("key", "é".repeat(6), MINUTE))), /RangeError.*10 bytes/);
+      assertMatch(String(await failure(() => store.append("log", "é".repeat(6), LOG))), /RangeError.*10 bytes/);
+    }
+    assertEquals(writes, 0);
+    assertEquals(typeof await store.set("key", "é".repeat(5), MINUTE), "string");
+    writes = 0;
+    await store.close();
+  }
+  const wrong = customStore(await spoil(() => ({ valueBytes: NaN })));
+  await assertRejects(async () => await wrong.get("key"), TypeError, "valueBytes is NaN");
+});
+
+Deno.test("an engine that lacks a method is refused by its name", async () => {
+  const engine = await spoil(() => ({ list: undefined }));
+  for (const connect of [() => engine, () => Promise.resolve(engine)]) {
+    const store = customStore(connect);
+    await assertRejects(async () => await store.get("key"), TypeError, "it has no list()");
+    await store.close();
+  }
+});
+
+Deno.test("a synchronous engine that fails is tried again, and replaced", async () => {
+  let [left, made] = [2, 0];
+  const engine = await spoil((engine) => ({
+    get(...args) {
+      if (left-- > 0) throw new Error("the file is locked");
+      return engine.get(...args);
+    },
+  }));
+  const store = customStore(() => (made++, engine));
+  assertEquals(await store.get("key"), undefined);
+  assertEquals(made, 1);
+  left = Infinity;
+  for (let i = 0; i < 3; i++) await assertRejects(async () => await store.get("key"), Error, "has failed");
+  left = 0;
+  await until(() => gets(store, "key"), "a new engine");
+  assertEquals(made, 2);
+  await store.close();
+});
+
+Deno.test("a function that throws when it connects is called again", async () => {
+  let made = 0;
+  const memory = memoryStore();
+  const store = customStore(() => {
+    if (++made < 3) throw new Error("no such folder");
+    return memory[INTERNALS].connect();
+  });
+  assertEquals(await store.get("key"), undefined);
+  assertEquals(made, 3);
+  await store.close();
+});
+
+Deno.test("an operation that nobody waits for any more is aborted, and each has a signal of its own", async () => {
+  const signals: [string, AbortSignal][] = [];
+  const memory = await memoryStore()[INTERNALS].connect();
+  const engine = wrapEngine(memory, ({ name, args }) => {
+    const { signal } = Object(args.at(-1));
+    signals.push([name, signal]);
+    return new Promise<never>(() => {});
+  });
+  const store = customStore(engine, { timeoutMs: 60 });
+  const operations = [
+    () => store.get("key"),
+    () => store.set("key", "value", MINUTE),
+    () => store.delete("key"),
+    () => store.list("key", { limit: 1 }),
+    () => store.append("log", "value", LOG),
+    () => store.read("log", { limit: 1 }),
+    () => store.trim("log", 1),
+  ];
+  await Promise.all(operations.map(async (run) => assertMatch(String(await failure(run)), /within 60 ms/)));
+  assertEquals(signals.map(([name]) => name), ["get", "set", "delete", "list", "append", "read", "trim"]);
+  assertEquals(new Set(signals.map(([, signal]) => signal)).size, 7);
+  for (const [name, { aborted, reason }] of signals) assert(aborted && /within 60 ms/.test(String(reason)), name);
+  await store.close();
+
+  const other = customStore(engine);
+  const pending = failure(() => other.get("key"));
+  await until(() => signals.length === 8, "the operation");
+  await other.close();
+  assertMatch(String(await pending), /closed/);
+  assertEquals(signals[7][1].aborted, true);
+});
+
+Deno.test("thousands of subscriptions are read in slices, and leave room for other operations", async () => {
+  const memory = await memoryStore()[INTERNALS].connect();
+  let [reading, most] = [0, 0];
+  const read = new Set<unknown>();
+  const slow = wrapEngine(memory, async ({ name, args, run }) => {
+    if (name === "read" && isStarted) {
+      most = Math.max(most, ++reading);
+      read.add(args[0]);
+      await turn(2);
+      reading--;
+    }
+    return await run();
+  }, { heads: undefined, listen: undefined });
+  let isStarted = false;
+  const store = customStore(slow, { pending: 20, pollMs: 10 });
+  for (let i = 0; i < 3000; i++) await store.subscribe(`topic${i}`, () => {});
+  isStarted = true;
+  await until(async () => {
+    for (let i = 0; i < 20; i++) assertEquals(await store.get("key"), undefined);
+    return read.size === 3000;
+  }, "a read of each topic");
+  assert(most <= 32, `${most} reads at the same time`);
+  await store.close();
+});
+
+Deno.test("an engine that knows the states of all topics is asked once for all of them", async () => {
+  const memory = await memoryStore()[INTERNALS].connect();
+  const asked: number[] = [];
+  let reads = 0;
+  const engine = wrapEngine(memory, async ({ name, args, run }) => {
+    if (name === "heads") asked.push(Object(args[0]).length);
+    if (name === "read") reads++;
+    return await run();
+  }, { listen: undefined });
+  const store = customStore(engine, { pollMs: 20 });
+  const heard: string[] = [];
+  for (let i = 0; i < 500; i++) await store.subscribe(`topic${i}`, (text) => void heard.push(text));
+  await until(() => asked.length > 2, "the states");
+  const before = reads;
+  await store.publish("topic7", "text");
+  await until(() => heard.length > 0, "the text");
+  assertEquals([heard, reads - before, asked.at(-1)], [["text"], 1, 500]);
+  await store.close();
+});
+
+Deno.test("a listener that is lost is started again, and meanwhile topics are read more often", async () => {
+  const memory = memoryStore();
+  const inner = await memory[INTERNALS].connect();
+  const lost: ((error?: unknown) => void)[] = [];
+  const events: string[] = [];
+  const rings = new Set<(log: string) => void>();
+  const engine = wrapEngine(inner, ({ run }) => run(), {
+    listen(onRing, onLost) {
+      lost.push(onLost);
+      rings.add(onRing);
+      const stop = inner.listen?.((log) => rings.has(onRing) && onRing(log), onLost);
+      return async () => (await stop)?.();
+    },
+  });
+  const store = customStore(engine);
+  const server = createServer({
+    name: "notes",
+    version: "1.0.0",
+    store,
+    secret: "a secret of at least thirty-two characters",
+    observer: {
+      store: ({ state, operation, error }) => void events.push(`${state} ${operation} ${error}`),
+    },
+  });
+  const heard: string[] = [];
+  await store.subscribe("topic", (text) => void heard.push(text));
+  rings.clear();
+  lost[0](new Error("the connection is gone"));
+  lost[0](new Error("told twice"));
+  const since = performance.now();
+  await store.publish("topic", "1");
+  await until(() => heard.length === 1, "the first text");
+  assert(performance.now() - since < 900, "topics are read as seldom as before");
+  await until(() => lost.length === 2, "the listener is started again");
+  await until(() => events.length === 2, "the observer");
+  assertEquals(events, ["degraded listen Error: the connection is gone", "recovered listen undefined"]);
+  await store.publish("topic", "2");
+  assertEquals(heard, ["1", "2"]);
+  await server.close();
+});
+
+Deno.test("a topic that was lost and has grown past a subscriber is a gap", async () => {
+  let engine = await memoryStore()[INTERNALS].connect();
+  // An engine in memory that loses its data, behind the same connection.
+  const proxy = wrapEngine(engine, ({ name, args }) => Reflect.apply(Reflect.get(engine, name), engine, args), {
+    listen: undefined,
+  });
+  const store = customStore(proxy, { pollMs: 60_000 });
+  const heard: unknown[] = [];
+  for (const text of ["a", "b"]) await store.publish("topic", text);
+  await store.subscribe("topic", (text) => void heard.push(text), { onGap: (last) => heard.push(last) });
+  await store.publish("topic", "c");
+  engine = await memoryStore()[INTERNALS].connect();
+  for (const text of ["1", "2", "3", "4"]) await store.publish("topic", text);
+  await store.close();
+  assertEquals(heard, []);
+
+  const other = customStore(proxy, { pollMs: 20 });
+  await other.subscribe("topic", (text) => void heard.push(text), { onGap: (last) => heard.push(last) });
+  engine = await memoryStore()[INTERNALS].connect();
+  await other.publish("topic", "5");
+  for (let i = 6; i < 12; i++) await other.publish("topic", `${i}`);
+  await until(() => heard.includes("11"), "the last text");
+  assertEquals(heard, [7, "5", "6", "7", "8", "9", "10", "11"]);
+  await other.close();
+});
+
+Deno.test("a server without an observer prints that its store fails, and that it works again", async () => {
+  const { mortal, store } = makeMortal();
+  const printed: string[] = [];
+  const { error } = console;
+  console.error = (...words: unknown[]) => void printed.push(words.join(" "));
+  const server = createServer({
+    name: "notes",
+    version: "1.0.0",
+    store,
+    secret: "a secret of at least thirty-two characters",
+    observer: { call() {} },
+  });
+  try {
+    mortal.isDead = true;
+    server.resourceUpdated("note://1");
+    server.listChanged("tools");
+    await until(() => printed.length > 0, "the failure");
+    mortal.isDead = false;
+    await until(() => {
+      server.resourceUpdated("note://2");
+      return printed.length > 1;
+    }, "the recovery");
+  } finally {
+    console.error = error;
+    await server.close();
+  }
+  assertMatch(printed[0], /^Error of the store, degraded at publish:\nError: Cannot append: the store has failed/);
+  assertEquals(printed.slice(1), ["The store has recovered (publish)"]);
+});
+
+async function gets(store: Store, key: string): Promise<boolean> {
+  return await failure(() => store.get(key)) === undefined;
+}
+
+/** Returns the error of an operation, if it fails. */
+async function failure(run: () => unknown): Promise<unknown> {
+  try {
+    await run();
+  } catch (error) {
+    return error;
+  }
+}

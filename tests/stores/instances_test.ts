@@ -6,6 +6,7 @@ import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
 import { type Faults, startStore, type StoreProcess } from "../support/store_client.ts";
 
 const SECRET = "a secret of at least thirty-two characters";
@@ -469,6 +470,7 @@ Deno.test("an event that is too long for the store is sent, and only its resumpt
   assertEquals(await toStatus(a.send(undefined, { ...session, "last-event-id": id })), 200);
   assertEquals(await toStatus(b.send(undefined, { ...session, "last-event-id": id })), 400);
   assertMatch(String(a.events[0].error), /valueBytes/);
+  assertEquals(a.events.map(({ state }) => state), ["refused"]);
 });
 
 Deno.test("a store that loses its data loses no session", async () => {
@@ -491,19 +493,10 @@ Deno.test("keys are hashes and values are sealed", async () => {
   const [engine] = [memory[INTERNALS].connect()];
   if (engine instanceof Promise) throw new Error("it is not synchronous");
   const seen: string[] = [];
-  const spy = (name: "get" | "set" | "delete" | "append" | "read" | "trim") => (...args: readonly unknown[]) => {
+  const spied = wrapEngine(engine, ({ name, args, run }) => {
     seen.push(`${name} ${JSON.stringify(args)}`);
-    return Reflect.apply(engine[name], engine, args);
-  };
-  const spied: StoreEngine = {
-    get: spy("get"),
-    set: spy("set"),
-    delete: spy("delete"),
-    append: spy("append"),
-    read: spy("read"),
-    trim: spy("trim"),
-    listen: engine.listen?.bind(engine),
-  };
+    return run();
+  });
   {
     await using a = startInstance(customStore(spied));
     const session = await shake(a);
@@ -539,15 +532,8 @@ Deno.test("a store connects on first use, once, and is closed with the last serv
   if (engine instanceof Promise) throw new Error("it is not synchronous");
   const store = customStore(() => {
     calls.push("connect");
-    return Promise.resolve({
-      get: engine.get.bind(engine),
-      set: engine.set.bind(engine),
-      delete: engine.delete.bind(engine),
-      append: engine.append.bind(engine),
-      read: engine.read.bind(engine),
-      trim: engine.trim.bind(engine),
-      close: () => void calls.push("close"),
-    });
+    const close = () => void calls.push("close");
+    return Promise.resolve(wrapEngine(engine, ({ run }) => run(), { close, listen: undefined }));
   });
   const [a, b] = [startInstance(store), startInstance(store)];
   assertEquals(calls, []);
@@ -573,13 +559,5 @@ function settle(): Promise<void> {
 
 function faulty(engine: StoreEngine, faults: Faults): StoreEngine {
   const never = new Promise<never>(() => {});
-  return {
-    get: (key) => faults.stalls ? never : engine.get(key),
-    set: (key, value, options) => faults.stalls ? never : engine.set(key, value, options),
-    delete: (key, options) => faults.stalls ? never : engine.delete(key, options),
-    append: (log, value, options) => faults.stalls ? never : engine.append(log, value, options),
-    read: (log, options) => faults.stalls ? never : engine.read(log, options),
-    trim: (log, before) => faults.stalls ? never : engine.trim(log, before),
-    close: () => engine.close?.(),
-  };
+  return wrapEngine(engine, ({ run }) => faults.stalls ? never : run(), { listen: undefined, heads: undefined });
 }

@@ -14,7 +14,10 @@ Deno.test("the store in memory answers synchronously", () => {
   if (typeof version !== "string") throw new Error("it is not synchronous");
   assertEquals(store.get("key"), { value: "value", version });
   assertEquals(store.append("log", "entry", { ttlMs: 1000, max: 10 }), 1);
-  assertEquals(store.read("log", { limit: 10 }), { entries: [{ id: 1, value: "entry" }], first: 1, last: 1 });
+  const { epoch, ...page } = Object(store.read("log", { limit: 10 }));
+  assertEquals(page, { entries: [{ id: 1, value: "entry" }], first: 1, last: 1 });
+  assertEquals(typeof epoch, "string");
+  assertEquals(store.list("k", { limit: 1 }), [{ key: "key", value: "value", version }]);
   const stop = store.subscribe("topic", (text) => void heard.push(text));
   store.publish("topic", "text");
   assertEquals(heard, ["text"]);
@@ -39,10 +42,11 @@ Deno.test("the store in memory is limited by its bytes, and expired values make 
 
 Deno.test("a store returns only what its contract names, if the rows of its engine have more", () => {
   const row = { value: "value", version: "1", expires: 2 };
-  const page = { entries: [{ id: 1, value: "entry", token: "2" }], first: 1, last: 1, log: "log" };
+  const page = { entries: [{ id: 1, value: "entry", token: "2" }], first: 1, last: 1, epoch: "a", log: "log" };
   const unused = () => true;
   const store = customStore({
     get: () => row,
+    list: () => [{ key: "key", ...row }],
     read: () => page,
     set: unused,
     delete: unused,
@@ -50,7 +54,13 @@ Deno.test("a store returns only what its contract names, if the rows of its engi
     trim: () => {},
   });
   assertEquals(store.get("key"), { value: "value", version: "1" });
-  assertEquals(store.read("log", { limit: 1 }), { entries: [{ id: 1, value: "entry" }], first: 1, last: 1 });
+  assertEquals(store.list("key", { limit: 1 }), [{ key: "key", value: "value", version: "1" }]);
+  assertEquals(store.read("log", { limit: 1 }), {
+    entries: [{ id: 1, value: "entry" }],
+    first: 1,
+    last: 1,
+    epoch: "a",
+  });
 });
 
 Deno.test("options of a store are checked", () => {

@@ -27,4 +27,3 @@ function testWith(title: string, faults: Faults): void {
 testWith("process", {});
 testWith("slow process", { delayMs: 20 });
 testWith("repeating process", { repeats: true });
-testWith("deaf process", { isDeaf: true });

@@ -39,7 +39,7 @@ const mistakes: readonly Mistake[] = [
   {
     name: "an engine without a method",
     code:
-      `customStore({ get: () => undefined, set: () => true, delete: () => true, append: () => 1, read: () => ({ entries: [], first: 1, last: 0 }) });`,
+      `customStore({ get: () => undefined, set: () => true, delete: () => true, append: () => 1, read: () => ({ entries: [], first: 1, last: 0, epoch: '' }), list: () => [] });`,
     line: "Property 'trim' is missing in type",
     most: 2,
   },

@@ -1,7 +1,13 @@
 // Starts a store in another process, and connects to it.
 import { bun, deno } from "../../src/runtime.ts";
 import { startChild } from "../../src/testing/http_server.ts";
-import { customStore, type Store, type StoreEngine, type StoreOptions } from "../../src/stores/stores.ts";
+import {
+  customStore,
+  type EngineOptions,
+  type Store,
+  type StoreEngine,
+  type StoreOptions,
+} from "../../src/stores/stores.ts";
 
 /** How the process mishandles the commands of a connection. */
 export interface Faults {
@@ -63,37 +69,47 @@ function connect(origin: string, faults: Faults): StoreEngine {
    * attempts.
    */
   const lost = new Set<string>();
-  async function run(operation: string, ...args: readonly unknown[]) {
+  async function run({ signal }: EngineOptions, operation: string, ...args: readonly unknown[]) {
     const key = JSON.stringify([operation, args]);
     const losesAnswer = !lost.delete(key) && Math.random() < (faults.loses ?? 0);
     if (losesAnswer) lost.add(key);
     const body = JSON.stringify({ client, operation, args, faults: { ...faults, losesAnswer } });
-    const response = await fetch(origin, { method: "POST", body, signal: closed.signal });
-    const text = await response.text();
-    if (response.status === 599) throw new Error("the connection was lost");
+    const { status, text } = await send({ body, signal: AbortSignal.any([closed.signal, signal]) });
+    if (status === 599) throw new Error("the connection was lost");
     const { result, error } = JSON.parse(text);
     if (error) throw new Error(error);
     return result;
   }
+  // A TypeError would mean that the operation can never succeed.
+  async function send(init: RequestInit): Promise<{ readonly status: number; readonly text: string }> {
+    try {
+      const response = await fetch(origin, { method: "POST", ...init });
+      return { status: response.status, text: await response.text() };
+    } catch (cause) {
+      throw new Error("the connection has failed", { cause });
+    }
+  }
   return {
-    get: (key) => run("get", key),
-    set: (key, value, options) => run("set", key, value, options),
-    delete: (key, options) => run("delete", key, options),
-    append: (log, value, options) => run("append", log, value, options),
-    read: (log, options) => run("read", log, options),
-    trim: (log, before) => run("trim", log, before),
-    async listen(onRing) {
+    get: (key, options) => run(options, "get", key),
+    set: (key, value, options) => run(options, "set", key, value, options),
+    delete: (key, options) => run(options, "delete", key, options),
+    list: (prefix, options) => run(options, "list", prefix, options),
+    append: (log, value, options) => run(options, "append", log, value, options),
+    read: (log, options) => run(options, "read", log, options),
+    trim: (log, before, options) => run(options, "trim", log, before),
+    async listen(onRing, onLost) {
       const end = new AbortController();
       const signal = AbortSignal.any([closed.signal, end.signal]);
       const { body } = await fetch(`${origin}/bell?client=${client}`, { signal });
-      listenTo(body, onRing);
+      listenTo(body, onRing).then((error) => signal.aborted || onLost(error));
       return () => end.abort();
     },
     close: () => closed.abort(),
   };
 }
 
-async function listenTo(body: ReadableStream<Uint8Array> | null, onRing: (log: string) => void): Promise<void> {
+/** Rings until the stream ends. Returns the error that ended it. */
+async function listenTo(body: ReadableStream<Uint8Array> | null, onRing: (log: string) => void): Promise<unknown> {
   let rest = "";
   try {
     for await (const text of body?.pipeThrough(new TextDecoderStream()) ?? []) {
@@ -101,7 +117,7 @@ async function listenTo(body: ReadableStream<Uint8Array> | null, onRing: (log: s
       rest = lines.pop() ?? "";
       for (const line of lines) if (line) onRing(line);
     }
-  } catch {
-    // The store was closed.
+  } catch (error) {
+    return error;
   }
 }

@@ -7,7 +7,7 @@ import type { Faults } from "./store_client.ts";
 
 interface Command {
   readonly client: string;
-  readonly operation: "get" | "set" | "delete" | "append" | "read" | "trim";
+  readonly operation: "get" | "set" | "delete" | "list" | "append" | "read" | "trim";
   readonly args: readonly never[];
   readonly faults: Faults;
 }

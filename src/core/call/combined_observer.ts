@@ -5,7 +5,7 @@
  */
 import { quote } from "../../protocol/errors.ts";
 import { printFault } from "../../protocol/printable.ts";
-import type { FaultEvent, Observer } from "./observer.ts";
+import type { FaultEvent, Observer, StoreEvent } from "./observer.ts";
 
 /** The names of all events. */
 export const EVENTS: readonly (keyof Observer)[] = [
@@ -26,9 +26,15 @@ export const EVENTS: readonly (keyof Observer)[] = [
   "close",
 ];
 
-/** Creates the observer that prints unexpected errors with `console.error`. It is the default for `fault`. */
-export function consoleObserver(): Pick<Observer, "fault"> & { fault(event: FaultEvent): void } {
-  return { fault: printEvent };
+/**
+ * Creates the observer that prints unexpected errors, and the failures of a store, with `console.error`. It is the default
+ * for `fault` and for `store`.
+ */
+export function consoleObserver(): Pick<Observer, "fault" | "store"> & {
+  fault(event: FaultEvent): void;
+  store(event: StoreEvent): void;
+} {
+  return { fault: printEvent, store: printStore };
 }
 
 /**
@@ -40,7 +46,9 @@ export function consoleObserver(): Pick<Observer, "fault"> & { fault(event: Faul
 export function combineObservers(observers: Observer | readonly Observer[] = []): Observer {
   const all = [observers].flat();
   all.forEach(check);
-  if (!all.some(({ fault }) => fault)) all.push(consoleObserver());
+  const { fault, store } = consoleObserver();
+  if (!all.some(({ fault }) => fault)) all.push({ fault });
+  if (!all.some(({ store }) => store)) all.push({ store });
   const combined: Record<string, (event: never) => void> = {};
   for (const name of EVENTS) {
     const listening = all.filter((observer) => observer[name]);
@@ -92,6 +100,12 @@ function printEvent({ id, error, server, method, subject }: FaultEvent): void {
   const about = subject === undefined || subject.startsWith('service "') ? subject : quote(subject);
   const place = method && about ? `${method} of ${about}` : method ?? (about ? `${about} of ${server}` : server);
   printFault(`${id} in ${place}`, error);
+}
+
+/** Prints what happened to a store, such as `Error of the store, degraded at get:`. */
+function printStore({ state, operation, error }: StoreEvent): void {
+  if (state === "recovered") console.error(`The store has recovered${operation ? ` (${operation})` : ""}`);
+  else printFault(`of the store, ${state}${operation ? ` at ${operation}` : ""}`, error);
 }
 
 /** Methods that have failed. Each is reported once, because it may fail for every event. */

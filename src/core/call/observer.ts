@@ -224,10 +224,13 @@ export interface ServiceEvent {
   readonly durationMs?: number;
 }
 
-/** A store that stopped working or works again. */
+/** A store that stopped working or works again, or has refused a value. */
 export interface StoreEvent {
-  /** What happened. */
-  readonly state: "degraded" | "recovered";
+  /**
+   * What happened. `refused` means that the store works but cannot write a value, such as one that is too large; it is told
+   * once for each operation.
+   */
+  readonly state: "degraded" | "recovered" | "refused";
   /** The operation that failed, such as `get`. */
   readonly operation?: string;
   /** The error, if there is one. */
@@ -296,7 +299,10 @@ export interface Observer {
   stream?(event: StreamEvent): unknown;
   /** Called when a service is made or disposed, or fails. */
   service?(event: ServiceEvent): unknown;
-  /** Called when a store stops working or works again. */
+  /**
+   * Called when a store stops working or works again, or refuses a value. If no observer has this method,
+   * {@linkcode consoleObserver} prints these events.
+   */
   store?(event: StoreEvent): unknown;
   /** Called for decisions about callers. */
   auth?(event: AuthEvent): unknown;

@@ -6,6 +6,7 @@ import { INTERNALS } from "../../../src/core/call/internals.ts";
 import type { LimitOptions } from "../../../src/core/capacity/limits.ts";
 import { limits } from "../../../src/limits/limits.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../../src/stores/stores.ts";
+import { wrapEngine } from "../../support/engines.ts";
 import { any } from "../../hostile/attack.ts";
 
 /** Who sends a request, and where to. */
@@ -126,15 +127,7 @@ const sure = z.object({ ok: z.boolean() });
 function makeSlowStore(): Store {
   return customStore(async (): Promise<StoreEngine> => {
     const engine = await memoryStore()[INTERNALS].connect();
-    return {
-      get: async (...given) => await slowly(engine.get(...given), STORE_MS),
-      set: async (...given) => await slowly(engine.set(...given), STORE_MS),
-      delete: async (...given) => await slowly(engine.delete(...given), STORE_MS),
-      append: async (...given) => await slowly(engine.append(...given), STORE_MS),
-      read: async (...given) => await slowly(engine.read(...given), STORE_MS),
-      trim: async (...given) => await slowly(engine.trim(...given), STORE_MS),
-      listen: engine.listen && ((onRing) => engine.listen?.(onRing) ?? (() => {})),
-    };
+    return wrapEngine(engine, async ({ run }) => await slowly(run(), STORE_MS));
   });
 }
 

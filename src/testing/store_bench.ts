@@ -1,0 +1,139 @@
+/**
+ * What the tests of a store share: stores whose engines fail on request, and assertions without a package.
+ *
+ * @module
+ */
+import { INTERNALS } from "../core/call/internals.ts";
+import type { Awaitable, EngineOptions, Store, StoreEngine } from "../core/store.ts";
+import { customStore, type StoreOptions } from "../stores/custom_store.ts";
+
+/** A rule that a store must keep, and its test. */
+export type Rule = readonly [name: string, check: (bench: Bench) => Promise<void>];
+
+/** How an engine mishandles the commands of a test. */
+export interface Faults {
+  /** Runs each command twice. */
+  repeats?: boolean;
+  /** Number of commands whose answers are lost. */
+  loses?: number;
+  /** Whether rings of `listen` are lost. */
+  isDeaf?: boolean;
+  /** Whether commands are never answered. */
+  stalls?: boolean;
+  /** Whether the present engines fail for ever. Those that are made later work. */
+  isKilled?: boolean;
+  /** Called with the name and the arguments of each command. */
+  onCommand?: (name: string, args: readonly unknown[]) => void;
+}
+
+/** Makes stores with faults. */
+export class Bench {
+  /** A key of this test. */
+  readonly key: string = crypto.randomUUID();
+  readonly #make: () => Awaitable<Store>;
+  readonly #stores: Store[] = [];
+
+  constructor(make: () => Awaitable<Store>) {
+    this.#make = make;
+  }
+
+  /** Opens a store, as another process does. */
+  open(faults: Faults = {}, options: StoreOptions = {}): Store {
+    const connect = async (options: EngineOptions) => toFaulty(await this.connect(options), faults);
+    const store = customStore(connect, { pollMs: 100, ...options });
+    this.#stores.push(store);
+    return store;
+  }
+
+  /** Connects to an engine without faults. */
+  async connect(options: EngineOptions = { signal: new AbortController().signal }): Promise<StoreEngine> {
+    return await (await this.#make())[INTERNALS].connect(options);
+  }
+
+  /** Tests whether the engine has a method that it may lack. */
+  async has(name: "listen" | "heads"): Promise<boolean> {
+    const engine = await this.connect();
+    const isThere = typeof engine[name] === "function";
+    await engine.close?.();
+    return isThere;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#stores.map((store) => store.close()));
+  }
+}
+
+const COMMANDS: readonly PropertyKey[] = ["get", "set", "delete", "list", "append", "read", "trim", "heads"];
+
+function toFaulty(engine: StoreEngine, faults: Faults): StoreEngine {
+  let isKilled = false;
+  async function run(command: () => unknown): Promise<unknown> {
+    isKilled ||= faults.isKilled === true;
+    if (isKilled) throw new Error("the engine was killed");
+    if (faults.stalls) return await new Promise<never>(() => {});
+    if (faults.repeats) await command();
+    const result = await command();
+    if (!faults.loses) return result;
+    faults.loses--;
+    throw new Error("the answer was lost");
+  }
+  const listen: StoreEngine["listen"] = async (onRing, onLost) =>
+    await engine.listen?.((log) => faults.isDeaf || onRing(log), onLost) ?? (() => {});
+  return new Proxy(engine, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== "function") return value;
+      if (name === "listen") return listen;
+      if (!COMMANDS.includes(name)) return value.bind(target);
+      return (...args: readonly unknown[]) => {
+        faults.onCommand?.(String(name), args);
+        return run(() => Reflect.apply(value, target, args));
+      };
+    },
+  });
+}
+
+/** Options of a value, and of a log, that live long enough for each test. */
+export const MINUTE = { ttlMs: 60_000 };
+export const LOG = { ttlMs: 60_000, max: 100 };
+
+/** Waits. */
+export function wait(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Waits until a condition holds, for at most 10 seconds. */
+export async function until(condition: () => Awaitable<boolean>): Promise<void> {
+  const end = performance.now() + 10_000;
+  while (!await condition()) {
+    if (performance.now() > end) throw new Error("The store did not do what was expected within 10 seconds");
+    await wait(10);
+  }
+}
+
+/** Throws unless something rejects with a message that contains the word. */
+export async function rejects(run: () => unknown, word: string): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    const text = String(error);
+    if (text.includes(word)) return;
+    throw new Error(`The store rejects with "${text}"; the message must contain "${word}"`);
+  }
+  throw new Error(`The store accepts what it must reject with "${word}"`);
+}
+
+/** Throws unless two values are equal as JSON. */
+export function equal(actual: unknown, expected: unknown): void {
+  const [found, wanted] = [actual, expected].map(toText);
+  if (found !== wanted) throw new Error(`The store returns ${found}; expected ${wanted}`);
+}
+
+// Engines may return the same fields in another order.
+function toText(value: unknown): string {
+  const sorted = (_key: string, value: unknown) =>
+    typeof value === "object" && value && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => a < b ? -1 : 1))
+      : value;
+  return JSON.stringify(value, sorted) ?? "undefined";
+}

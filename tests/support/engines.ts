@@ -1,0 +1,30 @@
+// Wraps engines of stores, to delay, count or spoil their commands.
+import type { StoreEngine } from "../../src/stores/stores.ts";
+
+/** A command of an engine. */
+export interface Command {
+  readonly name: string;
+  readonly args: readonly unknown[];
+  /** Runs it. */
+  run(): unknown;
+}
+
+const COMMANDS: readonly PropertyKey[] = ["get", "set", "delete", "list", "append", "read", "trim", "heads"];
+
+/** Returns an engine each command of which goes through `around`, and of which some methods may be replaced. */
+export function wrapEngine(
+  engine: StoreEngine,
+  around: (command: Command) => unknown,
+  own: Partial<StoreEngine> = {},
+): StoreEngine {
+  return new Proxy(engine, {
+    get(target, name) {
+      if (Object.hasOwn(own, name)) return Reflect.get(own, name);
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== "function") return value;
+      if (!COMMANDS.includes(name)) return value.bind(target);
+      return (...args: readonly unknown[]) =>
+        around({ name: String(name), args, run: () => Reflect.apply(value, target, args) });
+    },
+  });
+}

@@ -5,7 +5,7 @@
  */
 import { toBase64Url } from "../protocol/base64_url.ts";
 import type { ExtensionStore } from "../core/extension.ts";
-import type { Store } from "../core/store.ts";
+import type { Store, StoredEntry } from "../core/store.ts";
 
 /**
  * Returns a view of a store in which all keys, logs and topics belong to an extension of a server. Others that use the
@@ -15,10 +15,16 @@ export async function openExtensionStore(store: Store, realm: string, id: string
   const bytes = new TextEncoder().encode(JSON.stringify([realm, "extension", id]));
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   const prefix = `${toBase64Url(hash.subarray(0, 12))}-`;
+  const toOwn = (found: readonly StoredEntry[]) =>
+    found.map(({ key, ...value }) => ({ key: key.slice(prefix.length), ...value }));
   return {
     get: (key) => store.get(prefix + key),
     set: (key, value, options) => store.set(prefix + key, value, options),
     delete: (key, options) => store.delete(prefix + key, options),
+    list: (start, { after, limit }) => {
+      const found = store.list(prefix + start, { after: after && prefix + after, limit });
+      return found instanceof Promise ? found.then(toOwn) : toOwn(found);
+    },
     append: (log, value, options) => store.append(prefix + log, value, options),
     read: (log, options) => store.read(prefix + log, options),
     trim: (log, before) => store.trim(prefix + log, before),

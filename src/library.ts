@@ -166,6 +166,7 @@ export type {
   TransportName,
 } from "./core/call/observer.ts";
 export { consoleObserver } from "./core/call/combined_observer.ts";
+export type { SelectCaller } from "./core/call/caller_watch.ts";
 export type { Store } from "./core/store.ts";
 export { isQuestion, type Requirement } from "./core/call/question.ts";
 export { type Middleware, onlyMethods } from "./core/call/middleware.ts";

@@ -90,6 +90,7 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
     listChanged: (list, options) => servers.forEach((server) => server.listChanged(list, options)),
     log: createServerLog((level, data, options) => servers.forEach((server) => server.log[level](data, options))),
     ready: async () => void await Promise.all(servers.map((server) => server.ready())),
+    end: (select) => servers.forEach((server) => server.end(select)),
     close: () => closed ??= close(),
     [INTERNALS]: toInternals(servers),
   };

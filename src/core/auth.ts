@@ -37,6 +37,12 @@ export interface Authentication {
    * callers with `allScopes`. Defaults to whether the scopes include each of the needed ones.
    */
   satisfies?(granted: readonly string[], needed: readonly string[]): boolean;
+  /**
+   * Renews the credentials of a caller with an open stream, at most ten seconds before they expire. Returns the principal
+   * with a later `expiresAt`, or none. The stream ends at the expiry if it returns `undefined`, or another id or other
+   * scopes. It is asked again after an error. Without it, streams end when their credentials expire.
+   */
+  renew?(principal: Principal): Principal | undefined | Promise<Principal | undefined>;
   /** Releases what the authentication holds. Called when the server closes. */
   close?(): void | Promise<void>;
   /**

@@ -5,6 +5,7 @@
  */
 import type { Implementation } from "../protocol/types.ts";
 import type { Authentication } from "./auth.ts";
+import type { CallerWatch } from "./call/caller_watch.ts";
 import type { ClientFacts, ReadRoute } from "./call/context.ts";
 import type { Link } from "./call/link.ts";
 import type { RequestReport } from "./call/observer.ts";
@@ -24,6 +25,8 @@ export interface Entering {
 export interface Core extends FeatureParts, SessionOptions {
   readonly identity: Implementation;
   readonly instructions?: string;
+  /** The callers of open streams. */
+  readonly callers: CallerWatch;
   /** Authenticates callers over HTTP. */
   readonly auth?: Authentication;
   /** Returns the parameters of the concrete path. `undefined` if the path has none. */

@@ -5,6 +5,7 @@
  */
 import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
 import type { Authentication } from "../core/auth.ts";
+import { CallerWatch } from "../core/call/caller_watch.ts";
 import { readCapabilities } from "../core/call/capabilities.ts";
 import { admit } from "../core/admission.ts";
 import { createObserving } from "../core/observing.ts";
@@ -33,6 +34,7 @@ export function createCore(
   const auth = readAuth(options);
   const core: Core = {
     ...own,
+    callers: new CallerWatch(own.ticker),
     identity: { name, version, title, description, websiteUrl, icons },
     info: { name, version },
     instructions,

@@ -27,6 +27,7 @@ const AUTH: KnownOptions<Extract<keyof Authentication, string>> = {
     challenge: true,
     routes: true,
     satisfies: "function",
+    renew: "function",
     close: "function",
   },
   hints: { verify: "authenticate" },

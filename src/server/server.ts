@@ -10,6 +10,7 @@ import { Accounts } from "../core/capacity/account.ts";
 import type { Authentication } from "../core/auth.ts";
 import { Changes } from "../core/visibility/changes.ts";
 import { type ContainerHost, findRoot } from "../core/call/container.ts";
+import type { SelectCaller } from "../core/call/caller_watch.ts";
 import type { CallHost } from "../core/call/call.ts";
 import type { ChangeNotifier, HandlerSet, RunningServer } from "../core/call/context.ts";
 import type { CreateEra, Engine } from "../core/era.ts";
@@ -56,6 +57,14 @@ export interface Server extends ChangeNotifier {
    * it before they listen. Otherwise the first request makes them.
    */
   ready(): Promise<void>;
+  /**
+   * Ends the open streams, subscriptions and connections of callers, such as one whose account was locked:
+   * `server.end(({ principal }) => principal?.id === "ada")`. Calls over HTTP go on to their response. The client may
+   * connect again, and is authenticated then.
+   *
+   * @throws {TypeError} if `select` is not a function, or returns no boolean. Then nothing has ended.
+   */
+  end(select: SelectCaller): void;
   /**
    * Stops accepting calls, waits up to `calls.closeMs` milliseconds for running ones, ends all streams, and
    * disposes the services. Settles when everything has ended.
@@ -181,6 +190,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       await endpoint.options.authenticator?.open();
       await Promise.all([findRoot(host).container?.ready(), host.lives?.ready()]);
     },
+    end: (select) => core.callers.end(select),
     close: () => site.closed ??= closeServer(engine, ending),
     [INTERNALS]: {
       openPipe: hasParams ? refuse : undefined,

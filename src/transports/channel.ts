@@ -7,6 +7,7 @@
 import { INVALID_REQUEST, UNAUTHENTICATED } from "../protocol/errors.ts";
 import { type Broken, type Incoming, NOT_UTF8, parseMessage, toFailure } from "../protocol/jsonrpc.ts";
 import type { Account } from "../core/capacity/account.ts";
+import type { CallerChecks } from "../core/call/caller_watch.ts";
 import type { ContainerHost } from "../core/call/container.ts";
 import type { Principal } from "../core/call/context.ts";
 import type { Engine, Era } from "../core/era.ts";
@@ -15,7 +16,6 @@ import { INTERNALS } from "../core/call/internals.ts";
 import type { Link, LinkEvents, Reply } from "../core/call/link.ts";
 import type { TransportName } from "../core/call/observer.ts";
 import { readPrincipal } from "../core/call/principal.ts";
-import type { Ticker } from "../core/capacity/timers.ts";
 
 /** Writes a message. Returns a promise if the writer should wait for room. */
 export type Write = (text: string) => Promise<void> | undefined;
@@ -38,11 +38,11 @@ export interface Pipe {
    */
   readonly account: Account;
   /**
-   * The timer of the server.
+   * Calls `end` once the credentials of the caller have expired or were revoked. Returns a function that stops it.
    *
    * @internal
    */
-  readonly ticker: Ticker;
+  watchCaller(checks: CallerChecks | undefined, end: () => void): () => void;
   /** Number of messages whose reply is not written yet. */
   readonly unanswered: number;
   /** Settles when at most `count` messages are unanswered. */
@@ -140,7 +140,7 @@ interface Waiting {
 class Channel implements Pipe, Link {
   readonly transport: TransportName;
   readonly inFlight: InFlight = new InFlight();
-  readonly principal?: Principal;
+  #principal?: Principal;
   readonly streams = true;
   readonly #engine: Engine;
   readonly #era: Era;
@@ -161,7 +161,7 @@ class Channel implements Pipe, Link {
     this.#engine = engine;
     this.#era = era;
     this.#write = write;
-    this.principal = principal;
+    this.#principal = principal;
     this.#reportEnd = engine.core.observing?.openStream(transport);
     const key = account ? account.key : principal && `principal ${principal.id}`;
     const isOwn = account && (key !== undefined || engine.tenant === undefined);
@@ -169,13 +169,18 @@ class Channel implements Pipe, Link {
     this.#own = isOwn ? account : engine.accounts.find(key, engine.tenant);
   }
 
+  get principal(): Principal | undefined {
+    return this.#principal;
+  }
+
   get account(): Account {
     const { key } = this.#own;
     return key === undefined ? this.#own : this.#engine.accounts.find(key, this.#engine.tenant);
   }
 
-  get ticker(): Ticker {
-    return this.#engine.core.ticker;
+  watchCaller(checks: CallerChecks | undefined, end: () => void): () => void {
+    const onRenewed = (principal: Principal) => void (this.#principal = principal);
+    return this.#engine.core.callers.watch({ principal: this.principal, checks, onRenewed }, end);
   }
 
   get lineBytes(): number {
@@ -251,7 +256,7 @@ class Channel implements Pipe, Link {
 
   // The transport may have no timer that ends the channel.
   #isLate({ principal }: Link): boolean {
-    return principal?.expiresAt !== undefined && principal.expiresAt <= this.ticker.clock.date();
+    return principal?.expiresAt !== undefined && principal.expiresAt <= this.#engine.core.ticker.clock.date();
   }
 
   #end(reply: Reply): void {

@@ -18,7 +18,7 @@ import { isWithin } from "../protocol/weight.ts";
 import { type Account, type Drop, Holding } from "../core/capacity/account.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import { type Recheck, watchCaller } from "../core/call/caller_watch.ts";
+import type { CallerChecks } from "../core/call/caller_watch.ts";
 import type { Principal } from "../core/call/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import type { ConnectionInfo } from "./http/access.ts";
@@ -148,7 +148,7 @@ class SocketEndpoint {
       const late = parts.callers.refuseIfClosing(this.#way);
       if (late) return late;
       const account = parts.account(caller);
-      const owner: Owner = { principal, account, endpoint: served, recheck: caller.seen?.toRecheck?.(principal) };
+      const owner: Owner = { principal, account, endpoint: served, checks: caller.seen?.toChecks?.(principal) };
       const place = takeSocket(account, () => owner.drop?.() ?? false);
       if (!(place instanceof Holding)) return this.#refuse(place, principal);
       owner.place = place;
@@ -253,7 +253,7 @@ interface Owner {
   readonly principal?: Principal;
   readonly account?: Account;
   /** Made before the upgrade, after which a runtime may drop the request. */
-  readonly recheck?: Recheck;
+  readonly checks?: CallerChecks;
   /** The server of a concrete path. */
   readonly endpoint?: PipeServer;
   /** The place of the socket among all streams. */
@@ -302,7 +302,7 @@ class SocketConnection {
   /** Bytes that are charged for the buffer of the longest message so far. */
   #buffer = 0;
 
-  constructor(server: PipeServer, socket: Socket, { principal, account, recheck }: Owner) {
+  constructor(server: PipeServer, socket: Socket, { principal, account, checks }: Owner) {
     this.#socket = socket;
     this.#pipe = openPipe(server, {
       write: (text) => this.#write(text),
@@ -311,7 +311,7 @@ class SocketConnection {
       transport: "websocket",
     });
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
-    this.#stopExpiry = watchCaller(this.#pipe.ticker, { principal, recheck }, () => {
+    this.#stopExpiry = this.#pipe.watchCaller(checks, () => {
       this.#socket.close(POLICY_VIOLATION, "the credentials are no longer valid");
       this.close();
     });

@@ -1,6 +1,6 @@
 // Streams end when the credentials of their caller are revoked, on every way in.
-import { assert, assertEquals } from "@std/assert";
-import type { Authentication } from "../../mod.ts";
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import type { Authentication, Principal } from "../../mod.ts";
 import { createServer, type FaultEvent, resource, tool } from "../../mod.ts";
 import { refuseRequest } from "../../src/auth/auth.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
@@ -219,4 +219,132 @@ Deno.test("the principal of code in front is not checked again, and a stream wit
   await until(own.ended, "the end");
   assert(!front.ended());
   await server.close();
+});
+
+for (const [name, open] of Object.entries(openings)) {
+  Deno.test(`${name}: a server ends the streams of selected callers`, async () => {
+    const callers = ["ada", "bob"];
+    const started = start({ authenticate: () => ({ id: callers[0] }) });
+    const ada = await open(started);
+    callers.shift();
+    const bob = await open(started);
+    await until(() => !ada.ended() && !bob.ended(), "the streams");
+    for (const select of [undefined, "ada", () => undefined, () => 1, () => Promise.resolve(true)]) {
+      assertThrows(() => started.server.end(select as never), TypeError, "Cannot end the streams of callers");
+    }
+    assertThrows(
+      () =>
+        started.server.end(() => {
+          throw new Error("own");
+        }),
+      Error,
+      "own",
+    );
+    started.server.end(({ principal }) => principal?.id === "ada");
+    await until(ada.ended, "the end");
+    assert(!bob.ended());
+    started.server.end(() => true);
+    await until(bob.ended, "the end of the other");
+    assertEquals(started.faults, []);
+    for (const stream of [ada, bob]) await stream.cancel();
+    await started.server.close();
+  });
+
+  Deno.test(`${name}: an authentication renews the caller of a stream shortly before the expiry`, async () => {
+    const asked: unknown[] = [];
+    const times = [50_000, 30_000, 12_000];
+    let now = () => 0;
+    let result: (principal: Principal) => unknown = (principal) => ({ ...principal, expiresAt: now() + times[1] });
+    const started = start({
+      authenticate: (_, facts) => ({ id: "ada", scopes: ["a"], expiresAt: facts.now + times[0] }),
+      renew(principal) {
+        asked.push([principal.id, (principal.expiresAt ?? 0) - now()]);
+        return result(principal) as Principal; // Some are wrong on purpose.
+      },
+    });
+    now = () => started.clock.date();
+    const stream = await open(started);
+    await started.clock.advance(39_000);
+    assertEquals(asked, []);
+    await started.clock.advance(1000);
+    await until(() => asked.length === 1, "the first renewal");
+    await started.clock.advance(19_000);
+    assert(!stream.ended(), "it lives longer than its first credentials");
+    await started.clock.advance(1000);
+    await until(() => asked.length === 2, "the second renewal");
+    assertEquals(asked, [["ada", 10_000], ["ada", 10_000]]);
+    for (
+      const wrong of [
+        () => undefined,
+        () => ({ id: "eve", scopes: ["a"], expiresAt: now() + 60_000 }),
+        () => ({ id: "ada", expiresAt: now() + 60_000 }),
+        () => ({ id: "ada", scopes: ["a"], expiresAt: now() }),
+      ]
+    ) {
+      result = wrong;
+      const other = await open(started);
+      await started.clock.advance(50_000);
+      await until(other.ended, `the end (${wrong})`);
+      await other.cancel();
+    }
+    await until(stream.ended, "the end of the first stream");
+    assertEquals(started.faults, []);
+    await stream.cancel();
+    await started.server.close();
+  });
+}
+
+Deno.test("a renewal that fails is tried again until the expiry, and one that never ends changes nothing", async () => {
+  let asked = 0;
+  let isWorking = false;
+  const started = start({
+    authenticate: (_, { now }) => ({ id: "ada", expiresAt: now + 20_000 }),
+    renew(principal) {
+      asked++;
+      if (!isWorking) throw new Error("no database");
+      return { ...principal, expiresAt: started.clock.date() + 20_000 };
+    },
+  });
+  const stream = await openings.listen(started);
+  await started.clock.advance(10_000);
+  await until(() => asked === 1, "the first renewal");
+  isWorking = true;
+  await started.clock.advance(5000);
+  await until(() => asked === 2, "the second renewal");
+  await started.clock.advance(9000);
+  assert(!stream.ended());
+  isWorking = false;
+  for (let i = 0; i < 12; i++) await started.clock.advance(1000);
+  await until(stream.ended, "the end");
+  assert(started.faults.length > 1);
+  await started.server.close();
+
+  const never = start({
+    authenticate: (_, { now }) => ({ id: "ada", expiresAt: now + 5000 }),
+    renew: () => new Promise(() => {}),
+  });
+  const waiting = await openings.listen(never);
+  await never.clock.advance(5001);
+  await until(waiting.ended, "the end without an answer");
+  await never.server.close();
+});
+
+Deno.test("messages on a socket have the renewed credentials", async () => {
+  const started = start({
+    authenticate: (_, { now }) => ({ id: "ada", expiresAt: now + 20_000 }),
+    renew: (principal) => ({ ...principal, expiresAt: started.clock.date() + 20_000 }),
+  });
+  await using port = serve(webSocket(started.server));
+  const socket = new WebSocket(`ws://${port.host}/ws`);
+  const texts: string[] = [];
+  socket.addEventListener("message", ({ data }) => texts.push(data));
+  await new Promise((resolve) => socket.addEventListener("open", resolve));
+  for (let i = 0; i < 3; i++) await started.clock.advance(10_000);
+  socket.send(JSON.stringify(initialize));
+  await until(() => texts.length === 1, "the response");
+  assert(texts[0].includes("serverInfo"), texts[0]);
+  const closed = new Promise((resolve) => socket.addEventListener("close", resolve));
+  socket.close();
+  await closed;
+  await started.server.close();
 });

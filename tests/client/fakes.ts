@@ -1,7 +1,7 @@
 // Servers that behave as one test requires, over web requests and over a pipe.
 import { Accounts } from "../../src/core/capacity/account.ts";
 import { LIMITS } from "../../src/core/capacity/limits.ts";
-import { systemClock, Ticker } from "../../src/core/capacity/timers.ts";
+
 import { INTERNALS } from "../../src/core/call/internals.ts";
 
 /** A message as a test reads it. */
@@ -103,7 +103,7 @@ export function fakePipe(
         return undefined;
       },
       reject: () => undefined,
-      ticker: new Ticker(systemClock),
+      watchCaller: () => () => {},
       lineBytes: Infinity,
       unanswered: 0,
       untilAnswered: () => Promise.resolve(),

@@ -1,8 +1,9 @@
 /**
- * Ends streams whose caller is no longer authenticated.
+ * Ends streams whose caller is no longer authenticated, or which the server ends for a caller.
  *
  * @module
  */
+import { isStrayPromise } from "../../protocol/promises.ts";
 import type { Principal } from "./context.ts";
 import type { Ticker } from "../capacity/timers.ts";
 
@@ -12,36 +13,152 @@ import type { Ticker } from "../capacity/timers.ts";
  */
 export type Recheck = () => Promise<boolean | undefined>;
 
+/**
+ * Renews the credentials of the caller of an open stream. Resolves to the same caller with a later expiry, to `false` if
+ * they cannot be renewed, and to `undefined` if that cannot be found out now.
+ */
+export type Renew = (principal: Principal) => Promise<Principal | false | undefined>;
+
+/** How the caller of a stream is checked while the stream is open. */
+export interface CallerChecks {
+  readonly recheck?: Recheck;
+  readonly renew?: Renew;
+}
+
+/** Selects the callers whose streams end. */
+export type SelectCaller = (caller: { readonly principal?: Principal }) => boolean;
+
 /** Milliseconds between two checks of a caller. */
 const RECHECK_MS = 60_000;
 /** Milliseconds after which a caller counts as refused if no check succeeds, as while an issuer is not reachable. */
 const MAX_UNKNOWN_MS = 300_000;
+/** Milliseconds before the expiry at which credentials are renewed. Those that live shorter are renewed at half time. */
+const RENEW_MS = 10_000;
+/** Milliseconds before the expiry at which a renewal that fails is no longer tried again. */
+const LEAST_RENEW_MS = 100;
 
 /** The caller of a stream. */
 export interface WatchedCaller {
   readonly principal?: Principal;
-  /** `undefined` for callers that are not checked again. */
-  readonly recheck?: Recheck;
+  /** `undefined` for callers that are neither checked again nor renewed. */
+  readonly checks?: CallerChecks;
+  /** Called with the caller when its credentials were renewed. */
+  readonly onRenewed?: (principal: Principal) => void;
 }
 
-/** Calls a function once the credentials of a caller have expired or were revoked. Returns a function that stops it. */
-export function watchCaller(ticker: Ticker, { principal, recheck }: WatchedCaller, end: () => void): () => void {
-  const stopExpiry = ticker.startExpiry(principal?.expiresAt, end);
-  if (!recheck) return stopExpiry;
-  const { clock } = ticker;
-  let isStopped = false;
-  let known = clock.now();
-  const check = async () => {
+/** The callers of the open streams of a server. */
+export class CallerWatch {
+  readonly #ticker: Ticker;
+  readonly #watches = new Set<Watch>();
+
+  /** Creates an empty set. */
+  constructor(ticker: Ticker) {
+    this.#ticker = ticker;
+  }
+
+  /** Calls `end` once the credentials of a caller have expired or were revoked. Returns a function that stops it. */
+  watch(caller: WatchedCaller, end: () => void): () => void {
+    const watch = new Watch(this.#ticker, caller, () => {
+      stop();
+      end();
+    });
+    const stop = () => {
+      this.#watches.delete(watch);
+      watch.stop();
+    };
+    this.#watches.add(watch);
+    watch.start();
+    return stop;
+  }
+
+  /**
+   * Ends the streams of the selected callers.
+   *
+   * @throws {TypeError} if the selection is not a function, or returns no boolean. Then nothing has ended.
+   */
+  end(select: SelectCaller): void {
+    const refuse = (state: string) => new TypeError(`Cannot end the streams of callers: ${state}`);
+    if (typeof select !== "function") throw refuse("give a function that selects callers");
+    const selected = [...this.#watches].filter(({ principal }) => {
+      const isSelected: unknown = select({ principal });
+      if (typeof isSelected === "boolean") return isSelected;
+      const kind = isStrayPromise(isSelected) ? "a promise" : `a value of type ${typeof isSelected}`;
+      throw refuse(`the function returned ${kind}; return true or false`);
+    });
+    for (const watch of selected) watch.end();
+  }
+}
+
+/** The caller of one open stream. */
+class Watch {
+  readonly #ticker: Ticker;
+  readonly #caller: WatchedCaller;
+  readonly end: () => void;
+  principal?: Principal;
+  #isStopped = false;
+  #known: number;
+  readonly #stops = new Map<"expiry" | "recheck" | "renew", () => void>();
+
+  constructor(ticker: Ticker, caller: WatchedCaller, end: () => void) {
+    this.#ticker = ticker;
+    this.#caller = caller;
+    this.end = end;
+    this.principal = caller.principal;
+    this.#known = ticker.clock.now();
+  }
+
+  start(): void {
+    const { recheck } = this.#caller.checks ?? {};
+    if (recheck) this.#schedule("recheck", RECHECK_MS, () => this.#check(recheck));
+    this.#expire();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    for (const stop of this.#stops.values()) stop();
+    this.#stops.clear();
+  }
+
+  #schedule(what: "recheck" | "renew", ms: number, run: () => void): void {
+    const timeout = this.#ticker.startTimeout(ms, run);
+    this.#stops.set(what, () => this.#ticker.cancel(timeout));
+  }
+
+  #expire(): void {
+    this.#stops.get("expiry")?.();
+    this.#stops.set("expiry", this.#ticker.startExpiry(this.principal?.expiresAt, this.end));
+    const leftMs = this.#leftMs;
+    const { renew } = this.#caller.checks ?? {};
+    if (renew && leftMs < Infinity) this.#renewIn(Math.max(leftMs / 2, leftMs - RENEW_MS), renew);
+  }
+
+  get #leftMs(): number {
+    return (this.principal?.expiresAt ?? Infinity) - this.#ticker.clock.date();
+  }
+
+  #renewIn(ms: number, renew: Renew): void {
+    this.#schedule("renew", ms, () => this.#renew(renew));
+  }
+
+  async #renew(renew: Renew): Promise<void> {
+    const { principal } = this;
+    const renewed = principal && await renew(principal);
+    if (this.#isStopped || renewed === false) return;
+    if (renewed) {
+      this.principal = renewed;
+      this.#caller.onRenewed?.(renewed);
+      return this.#expire();
+    }
+    const leftMs = this.#leftMs;
+    if (leftMs > LEAST_RENEW_MS) this.#renewIn(leftMs / 2, renew);
+  }
+
+  async #check(recheck: Recheck): Promise<void> {
+    const { clock } = this.#ticker;
     const isValid = await recheck();
-    if (isStopped) return;
-    if (isValid) known = clock.now();
-    if (isValid === false || clock.now() - known >= MAX_UNKNOWN_MS) return end();
-    timeout = ticker.startTimeout(RECHECK_MS, check);
-  };
-  let timeout = ticker.startTimeout(RECHECK_MS, check);
-  return () => {
-    isStopped = true;
-    ticker.cancel(timeout);
-    stopExpiry();
-  };
+    if (this.#isStopped) return;
+    if (isValid) this.#known = clock.now();
+    if (isValid === false || clock.now() - this.#known >= MAX_UNKNOWN_MS) return this.end();
+    this.#schedule("recheck", RECHECK_MS, () => this.#check(recheck));
+  }
 }

@@ -5,7 +5,7 @@
  */
 import type { McpError } from "../../protocol/errors.ts";
 import type { Account } from "../capacity/account.ts";
-import type { Recheck } from "./caller_watch.ts";
+import type { CallerChecks } from "./caller_watch.ts";
 import type { Principal } from "./context.ts";
 import type { InFlight } from "./in_flight.ts";
 import type { TransportName } from "./observer.ts";
@@ -34,8 +34,8 @@ export type HeaderReader = Pick<Headers, "get">;
 export interface SeenRequest {
   readonly request: Request;
   readonly headers: HeaderReader;
-  /** Returns the check of its caller for a stream, unless the caller needs none. */
-  toRecheck?(principal: Principal | undefined): Recheck | undefined;
+  /** Returns the checks of its caller for a stream, unless the caller needs none. */
+  toChecks?(principal: Principal | undefined): CallerChecks | undefined;
 }
 
 /** The source of a message, created by a transport. An era may wrap it. */
@@ -46,7 +46,7 @@ export interface Link {
   /** The client's account. It is looked up on first access. */
   readonly account: Account;
   /** The HTTP request that carried the message. */
-  readonly http?: Pick<SeenRequest, "request" | "toRecheck">;
+  readonly http?: Pick<SeenRequest, "request" | "toChecks">;
   /** Headers of that request. */
   readonly headers?: HeaderReader;
   /** Its `MCP-Protocol-Version` header, or `null` if it has none. */

@@ -7,7 +7,6 @@
 import { isMcpError, toBusy } from "../../protocol/errors.ts";
 import { type Batch, type Id, isId, isObject, type Request, toFailure } from "../../protocol/jsonrpc.ts";
 import { Room } from "../../protocol/room.ts";
-import { watchCaller } from "../../core/call/caller_watch.ts";
 import type { Call } from "../../core/call/call.ts";
 import type { Link, Reply } from "../../core/call/link.ts";
 import { countSubscriber } from "../../core/watching.ts";
@@ -89,8 +88,8 @@ export class HttpSessions {
       return refuseBusy(this.#parts.engine.core, link, session.client, toBusy(problem));
     }
     const { principal, http } = link;
-    const caller = { principal, recheck: http?.toRecheck?.(principal) };
-    const stopExpiry = watchCaller(this.#parts.engine.core.ticker, caller, () => link.release());
+    const caller = { principal, checks: http?.toChecks?.(principal) };
+    const stopExpiry = this.#parts.engine.core.callers.watch(caller, () => link.release());
     try {
       await session.streams.attach(link, link.headers?.get("last-event-id") ?? null);
       return {};

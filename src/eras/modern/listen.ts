@@ -7,7 +7,6 @@
 import { INVALID_PARAMS, McpError, toBusy } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
-import { watchCaller } from "../../core/call/caller_watch.ts";
 import type { Call } from "../../core/call/call.ts";
 import { CancelError } from "../../core/call/cancel_error.ts";
 import type { Change } from "../../core/visibility/changes.ts";
@@ -196,8 +195,8 @@ class Subscription {
     inFlight.add(this.#call);
     this.#announce("opened");
     const { principal, http } = link;
-    const caller = { principal, recheck: http?.toRecheck?.(principal) };
-    this.#stops.push(watchCaller(this.#engine.core.ticker, caller, () => this.#expire()));
+    const caller = { principal, checks: http?.toChecks?.(principal) };
+    this.#stops.push(this.#engine.core.callers.watch(caller, () => this.#expire()));
     const start = () => {
       if (!this.#ended) return;
       this.#engine.changes.listeners.add(this.#onChange);

@@ -53,7 +53,7 @@ export class Exchange implements Link {
     {} as ExchangeParts, // Not read.
   );
   readonly transport = "http";
-  readonly http: Pick<SeenRequest, "request" | "toRecheck">;
+  readonly http: Pick<SeenRequest, "request" | "toChecks">;
   readonly headers: HeaderReader;
   readonly version: string | null;
   readonly principal?: Principal;

@@ -26,7 +26,7 @@ import {
   refuseRequest,
   toChallengeHeaders,
 } from "../../core/auth.ts";
-import type { Recheck } from "../../core/call/caller_watch.ts";
+import type { CallerChecks } from "../../core/call/caller_watch.ts";
 import type { Principal, ReadRoute } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../core/call/link.ts";
@@ -161,18 +161,33 @@ export class HttpAuthenticator implements Authenticator {
     const { request, info, transport, place } = entry;
     this.#core.observer.auth?.({ state: "accepted", transport, principal: principal.id });
     // The principal of code in front is not this server's to check.
-    const source = origin === FRONT ? undefined : { entry, recheck: this.#recheck };
+    const source = origin === FRONT ? undefined : { entry, toChecks: this.#toChecks };
     const seen = new VisibleRequest(request, this.#hidden, source);
     return new Caller(request, info, { principal, seen, place });
   }
 
-  /** Returns the check of the caller of a request. It keeps a copy, because a runtime may drop the request. */
-  readonly #recheck = (entry: Entry, principal: Principal): Recheck | undefined => {
-    if (principal.expiresAt !== undefined && !this.#auth[RECHECKS]) return;
+  /** Returns the checks of the caller of a request. They keep a copy, because a runtime may drop the request. */
+  readonly #toChecks = (entry: Entry, principal: Principal): CallerChecks => {
+    const renew = this.#auth.renew ? (principal: Principal) => this.#renew(principal) : undefined;
+    if (principal.expiresAt !== undefined && !this.#auth[RECHECKS]) return { renew };
     const { request: { url, method, headers }, transport, route, peer } = entry;
     const copy = new Request(url, { method, headers: new Headers(headers) });
-    return () => this.#check(copy, { transport, route, peer }, principal);
+    return { renew, recheck: () => this.#check(copy, { transport, route, peer }, principal) };
   };
+
+  async #renew(principal: Principal): Promise<Principal | false | undefined> {
+    const { ticker: { clock }, report } = this.#core;
+    try {
+      const found: unknown = await this.#auth.renew?.(principal);
+      if (found === undefined || found === null) return false;
+      const renewed = readPrincipal(found, "renew()");
+      const { id, scopes, expiresAt = Infinity } = renewed;
+      return isSame({ id, scopes }, principal) && expiresAt > clock.date() && renewed;
+    } catch (error) {
+      report(error);
+      return undefined;
+    }
+  }
 
   async #check(
     request: Request,
@@ -193,9 +208,7 @@ export class HttpAuthenticator implements Authenticator {
       if (isRefusal(found)) return found.status === 503 || found.status === 429 ? undefined : false;
       if (found === undefined || found === null) return false;
       const { id, scopes, expiresAt = Infinity } = readPrincipal(found, "authenticate()");
-      // As JSON, because a scope may contain a comma.
-      const hasSameScopes = JSON.stringify(scopes) === JSON.stringify(principal.scopes);
-      return id === principal.id && hasSameScopes && expiresAt > now;
+      return isSame({ id, scopes }, principal) && expiresAt > now;
     } catch (error) {
       report(error);
       return undefined;
@@ -341,10 +354,16 @@ function toHidden({ headers = [], cookies = [], query = [] }: Credentials = {}):
   return { headers: new Set(["authorization", ...headers.map((name) => name.toLowerCase())]), cookies, query };
 }
 
-/** How the caller of a request is checked again. */
-interface RecheckSource {
+/** Tests whether two principals are the same caller with the same rights. */
+function isSame(one: Pick<Principal, "id" | "scopes">, other: Principal): boolean {
+  // As JSON, because a scope may contain a comma.
+  return one.id === other.id && JSON.stringify(one.scopes) === JSON.stringify(other.scopes);
+}
+
+/** How the caller of a request is checked while its stream is open. */
+interface CheckSource {
   readonly entry: Entry;
-  readonly recheck: (entry: Entry, principal: Principal) => Recheck | undefined;
+  readonly toChecks: (entry: Entry, principal: Principal) => CallerChecks;
 }
 
 /** A request without its credentials. The copy is made when a handler reads it. */
@@ -352,17 +371,17 @@ class VisibleRequest implements SeenRequest {
   // Private, so that a printed context shows no credentials.
   readonly #raw: Request;
   readonly #hidden: Hidden;
-  readonly #source?: RecheckSource;
+  readonly #source?: CheckSource;
   #request?: Request;
 
-  constructor(raw: Request, hidden: Hidden, source: RecheckSource | undefined) {
+  constructor(raw: Request, hidden: Hidden, source: CheckSource | undefined) {
     this.#raw = raw;
     this.#hidden = hidden;
     this.#source = source;
   }
 
-  toRecheck(principal: Principal | undefined): Recheck | undefined {
-    return principal && this.#source?.recheck(this.#source.entry, principal);
+  toChecks(principal: Principal | undefined): CallerChecks | undefined {
+    return principal && this.#source?.toChecks(this.#source.entry, principal);
   }
 
   get request(): Request {

@@ -15,7 +15,6 @@
 import { toBusy } from "../../protocol/errors.ts";
 import { INTERNALS } from "../../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
-import { watchCaller } from "../../core/call/caller_watch.ts";
 import type { Principal } from "../../core/call/context.ts";
 import { isJsonType } from "./accept.ts";
 import type { ConnectionInfo } from "./access.ts";
@@ -180,7 +179,7 @@ class SseStreams {
   #start(caller: Caller<Spot>, { parts, served }: Opening): Response {
     const { principal, place: spot, seen } = caller;
     const account = parts.account(caller);
-    const recheck = seen?.toRecheck?.(principal);
+    const checks = seen?.toChecks?.(principal);
     const place = account.openStream(() => {
       if (pipe.unanswered) return false;
       end();
@@ -205,7 +204,7 @@ class SseStreams {
       close();
       stream.end();
     };
-    const stopExpiry = watchCaller(pipe.ticker, { principal, recheck }, end);
+    const stopExpiry = pipe.watchCaller(checks, end);
     this.#open.set(id, { pipe, close, owner: principal?.id, place: spot?.path });
     return new Response(stream.toBody(), { headers: STREAM_HEADERS });
   }

@@ -85,7 +85,7 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
   signal?.addEventListener("abort", stop);
   if (signal?.aborted) stop();
   writer.lost.then(stop);
-  const stopExpiry = pipe.ticker.startExpiry(principal?.expiresAt, stop);
+  const stopExpiry = pipe.watchCaller(undefined, stop);
   try {
     if (container) await Promise.race(signal ? [container.ready(), aborted(signal)] : [container.ready()]);
     while (true) {

@@ -1,7 +1,7 @@
 // A tool that calls an HTTP API with a rate limit of its own. It keeps below that limit, and retries what the API
 // refuses. Run it with `mcp examples/http_api.ts`, with the API's address in WEATHER_API.
 import { createServer, tool, ToolError } from "@x/mcp";
-import { limits } from "@x/mcp/limits";
+import { quota } from "@x/mcp/quota";
 import process from "node:process";
 import { z } from "zod";
 
@@ -41,7 +41,7 @@ export function createWeatherServer(api: string, retries: Partial<Retries> = {})
     description: "Returns the weather of a city",
     input: z.object({ city: z.string() }),
     // One client cannot use up what the API allows all of them, and at most two requests are under way.
-    limits: limits({ timeoutMs: 30_000, concurrency: 2, rate: { calls: 20, perMs: 60_000 } }),
+    quota: quota({ timeoutMs: 30_000, concurrency: 2, rate: { calls: 20, perMs: 60_000 } }),
     async run({ city }, { signal }) {
       const url = new URL("forecast", api);
       url.searchParams.set("city", city);

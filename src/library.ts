@@ -142,7 +142,7 @@ export type { Encoder, Guards, InputGuard, OutputGuard } from "./core/visibility
 export type { LogFilter, LogReceiver, ServerLog, ServerLogMethod, ServerLogOptions } from "./core/call/log.ts";
 export type { Admit, AdmitFacts } from "./core/admission.ts";
 export type { Capabilities, CapabilityOptions } from "./core/call/capabilities.ts";
-export type { HandlerLimits } from "./core/visibility/handler_limits.ts";
+export type { Quota } from "./core/visibility/quota.ts";
 export type {
   AuthEvent,
   CallEvent,

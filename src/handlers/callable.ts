@@ -8,7 +8,7 @@ import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call/call.ts";
 import type { HandlerExtensions } from "../core/visibility/feature.ts";
 import type { Filter } from "../core/visibility/guards.ts";
-import type { BoundLimits } from "../core/visibility/handler_limits.ts";
+import type { BoundQuota } from "../core/visibility/quota.ts";
 import type { Entry } from "../core/visibility/pagination.ts";
 import type { Guarded } from "./filters.ts";
 
@@ -18,7 +18,7 @@ export interface Callable extends Entry, Guarded {
   readonly requires?: readonly string[];
   readonly extensions?: HandlerExtensions;
   readonly mapError?: MapError;
-  readonly limits?: BoundLimits;
+  readonly quota?: BoundQuota;
   /** Runs the handler with a validated input, and encodes its value. */
   readonly invoke: (
     call: Call,

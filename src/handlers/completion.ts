@@ -19,7 +19,7 @@ import {
   toDefinitions,
 } from "../core/visibility/feature.ts";
 import { INTERNALS } from "../core/call/internals.ts";
-import { bindLimits, type BoundLimits, type HandlerLimits } from "../core/visibility/handler_limits.ts";
+import { bindQuota, type BoundQuota, type Quota } from "../core/visibility/quota.ts";
 import type { NoServices } from "../core/call/service.ts";
 import { attempt } from "./attempt.ts";
 
@@ -60,7 +60,7 @@ interface CompletionOptions {
   readonly allow?: Allow;
   readonly scopes?: readonly string[];
   /** Limits of the prompt or template. */
-  readonly limits?: HandlerLimits;
+  readonly quota?: Quota;
   /** Services of the prompt or template. */
   readonly services?: Binding;
   readonly mapError?: MapError;
@@ -69,8 +69,8 @@ interface CompletionOptions {
 }
 
 /** Completers as the registry needs them. */
-interface Definition extends Omit<CompletionOptions, "limits"> {
-  readonly limits?: BoundLimits;
+interface Definition extends Omit<CompletionOptions, "quota"> {
+  readonly quota?: BoundQuota;
 }
 
 // The protocol allows at most this number.
@@ -96,8 +96,8 @@ export function completion(definition: CompletionOptions): Handler {
     }
   }
   const { allow } = definition;
-  const limits = bindLimits(definition.limits, { place, kind: "completion", key: name });
-  const bound = { ...definition, limits };
+  const quota = bindQuota(definition.quota, { place, kind: "completion", key: name });
+  const bound = { ...definition, quota };
   return { name, allow, [INTERNALS]: { feature: completions, key: `${type} ${name}`, definition: bound } };
 }
 
@@ -159,9 +159,9 @@ function findCompleter(
   const kind = key === "name" ? "prompt" : "resource template";
   const refusal = () => new McpError(INVALID_PARAMS, `Unknown ${kind}: ${quote(name)}`);
   const toRunner = (definition: Definition): Runner => {
-    const { scopes, limits } = definition;
+    const { scopes, quota } = definition;
     const runner: Runner = { scopes, run: (call) => answer(definition, call, core) };
-    return limits?.apply(runner, core) ?? runner;
+    return quota?.apply(runner, core) ?? runner;
   };
   const revealed = revealTo(call, found, { core, refusal });
   return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);

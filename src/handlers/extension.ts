@@ -36,7 +36,7 @@ import {
   type Runner,
   toDefinitions,
 } from "../core/visibility/feature.ts";
-import { bindLimits, type HandlerLimits } from "../core/visibility/handler_limits.ts";
+import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, toPlace } from "../core/call/known_options.ts";
 import type { Reply } from "../core/call/link.ts";
@@ -59,8 +59,8 @@ export interface ExtensionMethod<P extends Schema = Schema> {
    * different fails with code -32020.
    */
   readonly subject?: keyof InferParams<P> & string;
-  /** Limits of the method, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
-  readonly limits?: HandlerLimits;
+  /** Quota of the method, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. */
+  readonly quota?: Quota;
   /** Runs the method. The result is sent as it is. A client gets an `McpError`, and of other errors only an id. */
   readonly run: (params: InferParams<P>, ctx: Context) => Result | Promise<Result>;
 }
@@ -116,7 +116,7 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
 const PARAMS_HINTS = { input: "params", inputSchema: "params", handler: "run" } as const;
 
 const METHOD: KnownOptions<keyof ExtensionMethod> = {
-  names: { params: true, subject: true, limits: true, run: true },
+  names: { params: true, subject: true, quota: true, run: true },
   hints: PARAMS_HINTS,
 };
 
@@ -320,7 +320,7 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
 interface Form {
   readonly params?: Schema;
   readonly subject?: string;
-  readonly limits?: HandlerLimits;
+  readonly quota?: Quota;
   // Its parameters have the type of the schema, which validates them.
   readonly run: (params: never, ctx: Context) => unknown;
 }
@@ -341,7 +341,7 @@ interface Owner {
 function compile(
   { id, sessions }: Owner,
   name: string,
-  { params, subject, run, limits }: Form,
+  { params, subject, run, quota }: Form,
   refuse: Refuse,
 ): Compiling {
   if (typeof run !== "function") throw refuse(`run of ${name} is not a function`);
@@ -349,7 +349,7 @@ function compile(
   const schema = params === undefined ? undefined : compileSchema(params, { use: "input", place });
   schema?.json();
   const needs = [`extensions.${id}`];
-  const bound = bindLimits(limits, { place, kind: "method", key: name });
+  const bound = bindQuota(quota, { place, kind: "method", key: name });
   return (core) => {
     const unlimited: Runner = {
       run: (call: Call) =>

@@ -26,7 +26,7 @@ const EACH = "give it to each handler of the group";
 const OPTIONS: KnownOptions<keyof GroupOptions> = {
   names: { use: "functions", tags: "texts", allow: "function" },
   hints: { middleware: "use", middlewares: "use", canAccess: "allow", authorize: "allow" },
-  elsewhere: { scopes: EACH, guards: EACH, limits: EACH, requires: EACH, services: EACH, extensions: EACH },
+  elsewhere: { scopes: EACH, guards: EACH, quota: EACH, requires: EACH, services: EACH, extensions: EACH },
 };
 
 /** Handlers for `handlers` that come and go together. */

@@ -20,7 +20,7 @@ export const HANDLER = {
   scopes: true,
   requires: "list",
   extensions: true,
-  limits: true,
+  quota: true,
 } as const satisfies Readonly<Record<string, OptionRule>>;
 
 /** Options that describe a handler to clients. */
@@ -39,7 +39,9 @@ export const HANDLER_HINTS = {
   authorize: "allow",
   permissions: "scopes",
   roles: "scopes",
-  timeoutMs: "limits",
+  timeoutMs: "quota",
+  limits: "quota",
+  rateLimit: "quota",
   needs: "requires",
   describeError: "mapError",
 } as const;

@@ -15,7 +15,7 @@ import type { Call } from "../core/call/call.ts";
 import { type Binding, bindServices } from "../core/call/container.ts";
 import type { Allow, Context } from "../core/call/context.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
-import { bindLimits, type HandlerLimits } from "../core/visibility/handler_limits.ts";
+import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
 import { compose, type Middleware } from "../core/call/middleware.ts";
 import {
@@ -128,8 +128,8 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly requires?: readonly Requirement[];
   /** Additions of extensions, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
   readonly extensions?: readonly Attribute[];
-  /** Limits of the prompt. Its completers count apart, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
-  readonly limits?: HandlerLimits;
+  /** Quota of the prompt. Its completers count apart, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. */
+  readonly quota?: Quota;
   /** Writes the messages. The client gets the text of a `ToolError`, and an id for any other error. */
   readonly run: (input: Infer<I>, ctx: Context<ServiceValues<S>>) => PromptReturn | Promise<PromptReturn>;
 }
@@ -193,8 +193,8 @@ export function prompt<const I extends Schema = Schema, S extends Services = NoS
   const { allow } = definition;
   const names = definition.inputs.map((argument) => argument.name);
   const { scopes, extensions } = definition;
-  const { mapError, limits } = options;
-  const completed = { place, names, complete, allow, scopes, services, mapError, limits };
+  const { mapError, quota } = options;
+  const completed = { place, names, complete, allow, scopes, services, mapError, quota };
   const also = [completion({ type: "ref/prompt", name, ...completed })];
   const remake: Remake = (change) => prompt(change(options));
   const internals = { feature: prompts, key: name, definition, also, services, scopes, extensions, remake };
@@ -246,7 +246,7 @@ function define<I extends Schema, S extends Services>(
     scopes: readScopes(options.scopes, place),
     requires,
     extensions,
-    limits: bindLimits(options.limits, { place, kind: "prompt", key: name }),
+    quota: bindQuota(options.quota, { place, kind: "prompt", key: name }),
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
@@ -263,7 +263,7 @@ const prompts: Feature = {
         const { key, allow, scopes, requires, extensions } = definition;
         const run: Runner["run"] = (call) => getPrompt(definition, call, core);
         const found: Found = { allow, scopes, requires, extensions, run };
-        return [key, definition.limits?.apply(found, core) ?? found];
+        return [key, definition.quota?.apply(found, core) ?? found];
       }),
     );
     const find = (call: Call) => {

@@ -15,7 +15,7 @@ import type { Call } from "../core/call/call.ts";
 import { type Binding, bindServices } from "../core/call/container.ts";
 import type { ChangeNotifier, Context } from "../core/call/context.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
-import { bindLimits, type HandlerLimits } from "../core/visibility/handler_limits.ts";
+import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
 import { compose, type Middleware } from "../core/call/middleware.ts";
 import type { Requirement } from "../core/call/question.ts";
@@ -71,8 +71,8 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
   readonly requires?: readonly Requirement[];
   /** Additions of extensions, made by `attribute` of an extension. The first attribute that wraps reads is the outermost. */
   readonly extensions?: readonly Attribute[];
-  /** Limits of the resource. Its completers count apart, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
-  readonly limits?: HandlerLimits;
+  /** Quota of the resource. Its completers count apart, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. */
+  readonly quota?: Quota;
   /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
   readonly ttlMs?: number;
   /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
@@ -293,9 +293,9 @@ export function resource<
   const remake: Remake = (change) => resource<U, S, P>(change(options));
   // At runtime, the template has the variables of its type.
   if (!template) return toResource(form, defined, { remake, uri: () => key }) as unknown as ResourceOf<U, S, P>; // As above.
-  const { name, complete, mapError, limits } = form;
+  const { name, complete, mapError, quota } = form;
   const place = `resource ${quote(key)}`;
-  const completed = { place, names, complete, allow, scopes, services, mapError, match, limits };
+  const completed = { place, names, complete, allow, scopes, services, mapError, match, quota };
   const also = [completion({ type: "ref/resource", name: key, ...completed })];
   const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
   return toResource(form, defined, { remake, also, uri }) as unknown as ResourceOf<U, S, P>; // As above.
@@ -412,7 +412,7 @@ function define<Input>(form: Form<Input>): Defined {
     scopes: readScopes(form.scopes, `resource ${quote(key)}`),
     requires,
     extensions,
-    limits: bindLimits(form.limits, { place: `resource ${quote(key)}`, kind: "resource", key }),
+    quota: bindQuota(form.quota, { place: `resource ${quote(key)}`, kind: "resource", key }),
     ttlMs,
     hooks: form.subscribe || form.unsubscribe ? form : undefined,
     scope: allow ? "private" : cacheScope,

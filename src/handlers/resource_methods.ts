@@ -11,7 +11,7 @@ import type { ResourceLink } from "../protocol/types.ts";
 import { isGranted } from "../core/call/scopes.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Binding } from "../core/call/container.ts";
-import type { BoundLimits } from "../core/visibility/handler_limits.ts";
+import type { BoundQuota } from "../core/visibility/quota.ts";
 import {
   type BoundAllow,
   type Feature,
@@ -68,7 +68,7 @@ export interface Definition extends Entry {
   /** Functions that are called for the first and the last subscriber of a URI. */
   readonly hooks?: SubscriptionHooks;
   readonly extensions?: HandlerExtensions;
-  readonly limits?: BoundLimits;
+  readonly quota?: BoundQuota;
   /** Cache scope of the contents. */
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
@@ -100,10 +100,10 @@ export const resources: Feature = {
       const { uri } = call.params;
       if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot read the resource: uri is not a string");
       const toRunner = (found: Found): Runner => {
-        const { ttlMs = core.ttlMs, scope, scopes, requires, extensions, limits } = found.definition;
+        const { ttlMs = core.ttlMs, scope, scopes, requires, extensions, quota } = found.definition;
         const cache = { ttlMs, scope };
         const runner: Runner = { run: (call) => read(found, uri, call), scopes, requires, extensions, cache };
-        return limits?.apply(runner, core) ?? runner;
+        return quota?.apply(runner, core) ?? runner;
       };
       const revealed = revealTo(call, locate(uri), { core, refusal: () => McpError.resourceNotFound(uri) });
       return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);

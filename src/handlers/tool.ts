@@ -19,7 +19,7 @@ import { type Binding, bindServices } from "../core/call/container.ts";
 import type { Allow, Context } from "../core/call/context.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
-import { bindLimits, type HandlerLimits } from "../core/visibility/handler_limits.ts";
+import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { compose, type Middleware } from "../core/call/middleware.ts";
 import {
   bindAllow,
@@ -153,8 +153,8 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
   readonly requires?: readonly Requirement[];
   /** Additions of extensions, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
   readonly extensions?: readonly Attribute[];
-  /** Limits of the tool, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
-  readonly limits?: HandlerLimits;
+  /** Quota of the tool, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. */
+  readonly quota?: Quota;
   /**
    * Runs the tool. The model reads the message of a `ToolError`. Other errors go to `observer.fault`, and the client gets
    * their id.
@@ -246,8 +246,8 @@ export function tool<
   if (typeof run !== "function") throw refuse("run is not a function; rename the handler to run");
   const services = bindServices(options.services, place);
   const definition = define(options, services);
-  const { allow, extensions, limits, scopes } = definition;
-  const also = limits?.also;
+  const { allow, extensions, quota, scopes } = definition;
+  const also = quota?.also;
   const remake: Remake = (change) => tool(change(options));
   const internals = { feature: tools, key: name, definition, also, services, scopes, extensions, remake };
   return withInternals({ name, run, allow, tags: options.tags }, internals);
@@ -295,18 +295,18 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   const visible = bindAllow(allow, services);
   const scopes = readScopes(options.scopes, place);
   const limited = { place, kind: "tool", key: name, hasOutput: !!output, allow: visible, scopes } as const;
-  const limits = bindLimits(options.limits, limited);
+  const quota = bindQuota(options.quota, limited);
   return {
     key: name,
     allow: visible,
-    limits,
+    quota,
     guards: options.guards,
     services,
     mapError: options.mapError,
     vary: options.forCaller && (async (call, core) => {
       const variant = await toVariant(options, { call, core, services, define });
-      // All variants share the limits of the tool.
-      return variant && { ...variant, limits };
+      // All variants share the quota of the tool.
+      return variant && { ...variant, quota };
     }),
     input,
     lenient: options.lenientArguments,
@@ -351,7 +351,7 @@ const tools: Feature = {
     // The keys are unknown, because a client may send any value as a name.
     const toRunner = (definition: Definition): Found => {
       const runner = new ToolRunner(definition, core);
-      return definition.limits?.apply<Found>(runner, core) ?? runner;
+      return definition.quota?.apply<Found>(runner, core) ?? runner;
     };
     const byName = new Map<unknown, Found>(definitions.map((definition) => [definition.key, toRunner(definition)]));
     const find = (call: Call) => {

@@ -22,7 +22,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/mount.ts": [...core, "src/transports", "src/server"],
   "src/auth": below,
   "src/auth/oauth": [...below, "src/auth"],
-  "src/limits": [...below, "src/handlers"],
+  "src/quota": [...below, "src/handlers"],
   "src/discovery": [...below, "src/runtime.ts"],
   "src/worker": [...below, "src/runtime.ts", "src/transports"],
   "src/middleware": below,

@@ -14,7 +14,7 @@ import {
 } from "../../mod.ts";
 import { allScopes } from "../../src/auth/auth.ts";
 import type { Connection, Subscription } from "../../src/testing/testing.ts";
-import { limits } from "../../src/limits/limits.ts";
+import { quota } from "../../src/quota/quota.ts";
 import {
   behaviour,
   FENCE,
@@ -399,7 +399,7 @@ for (const queue of ["server", "handler"] as const) {
     const { pass, open: openGate } = gate();
     const ran: string[] = [];
     const reached: string[] = [];
-    const own = queue === "handler" ? limits({ concurrency: 1 }) : undefined;
+    const own = queue === "handler" ? quota({ concurrency: 1 }) : undefined;
     const note = (name: string) => {
       ran.push(name);
       return name;
@@ -414,20 +414,20 @@ for (const queue of ["server", "handler"] as const) {
     const isOpen = () => !isClosed;
     // A server without a free slot refuses a call whose first `allow` is asynchronous.
     const isOpenLater = () => isClosed ? Promise.resolve(false) : true;
-    const removed = tool({ name: "removed", limits: own, run: () => note("removed") });
+    const removed = tool({ name: "removed", quota: own, run: () => note("removed") });
     const handlers = [
-      tool({ name: "hold", limits: own, run: holdAndNote }),
-      tool({ name: "disabled", limits: own, run: () => note("disabled") }),
+      tool({ name: "hold", quota: own, run: holdAndNote }),
+      tool({ name: "disabled", quota: own, run: () => note("disabled") }),
       removed,
-      tool({ name: "hidden", limits: own, allow: isOpen, run: () => note("hidden") }),
-      tool({ name: "hidden_later", limits: own, allow: isOpenLater, run: () => note("hidden later") }),
+      tool({ name: "hidden", quota: own, allow: isOpen, run: () => note("hidden") }),
+      tool({ name: "hidden_later", quota: own, allow: isOpenLater, run: () => note("hidden later") }),
       tool({
         name: "kept",
-        limits: own,
+        quota: own,
         allow: () => isClosed ? Promise.resolve(true) : true,
         run: async () => await note("kept"),
       }),
-      resource({ uri: "x://gone", name: "gone", limits: own, read: () => note("gone") }),
+      resource({ uri: "x://gone", name: "gone", quota: own, read: () => note("gone") }),
     ];
     const { client, server } = await connect({
       handlers,

@@ -2,15 +2,15 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
-import { limits } from "../../src/limits/limits.ts";
+import { quota } from "../../src/quota/quota.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { turn, until } from "../support/behaviour.ts";
 
-function hanging(options: Parameters<typeof limits>[0] = {}) {
+function hanging(options: Parameters<typeof quota>[0] = {}) {
   const state = { runs: false, aborted: false };
   const hang = tool({
     name: "hang",
-    limits: limits(options),
+    quota: quota(options),
     run: (_, { signal }) =>
       new Promise<string>((resolve) => {
         state.runs = true;

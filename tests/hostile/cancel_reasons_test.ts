@@ -1,7 +1,7 @@
 // Reasons of cancellations, which are any JSON from the client.
 import { assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
-import { limits } from "../../src/limits/limits.ts";
+import { quota } from "../../src/quota/quota.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import { start } from "./attack.ts";
@@ -11,7 +11,7 @@ Deno.test("no reason frees the place of a handler that goes on", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const slow = tool({
     name: "slow",
-    limits: limits({ concurrency: { calls: 1, waiting: 4 }, timeoutMs: 60_000 }),
+    quota: quota({ concurrency: { calls: 1, waiting: 4 }, timeoutMs: 60_000 }),
     async run() {
       running++;
       await promise;

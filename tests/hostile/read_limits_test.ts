@@ -1,7 +1,7 @@
 // A tool that reads the resource that its client names.
 import { assertEquals } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
-import { limits } from "../../src/limits/limits.ts";
+import { quota } from "../../src/quota/quota.ts";
 import { behaviour } from "../support/behaviour.ts";
 
 behaviour("the rate of a resource holds for handlers that read it", async (join) => {
@@ -9,7 +9,7 @@ behaviour("the rate of a resource holds for handlers that read it", async (join)
   const report = resource({
     uri,
     name: "report",
-    limits: limits({ rate: { calls: 2, perMs: 600_000 } }),
+    quota: quota({ rate: { calls: 2, perMs: 600_000 } }),
     read: () => "42",
   });
   const show = tool({ name: "show", run: async (_input, ctx) => Object((await ctx.readResource(uri))[0]).text });

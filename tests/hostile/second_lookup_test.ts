@@ -1,7 +1,7 @@
 // A queued call is looked up again before it starts. An `allow` that never settles then must not hold a slot forever.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { limits as handlerLimits } from "../../src/limits/limits.ts";
+import { quota as handlerLimits } from "../../src/quota/quota.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 import { ask } from "../support/requests.ts";
 
@@ -17,7 +17,7 @@ for (const place of ["server", "handler"] as const) {
     const held = tool({
       name: "held",
       allow: () => (looked++, hangs ? never : true),
-      limits: place === "handler" ? handlerLimits({ concurrency: { calls: 1 } }) : undefined,
+      quota: place === "handler" ? handlerLimits({ concurrency: { calls: 1 } }) : undefined,
       run: async () => {
         running++;
         await pass;

@@ -1,19 +1,19 @@
 // Clients with many addresses cannot keep others out of the queues of a server.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, type HandlerLimits, tool } from "../../mod.ts";
+import { createServer, type Quota, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { limits } from "../../src/limits/limits.ts";
+import { quota } from "../../src/quota/quota.ts";
 import { until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
 /** Opens a server whose handler waits, and writes down who runs. */
-function open(own: HandlerLimits) {
+function open(own: Quota) {
   const ran: string[] = [];
   const gates: (() => void)[] = [];
   const work = tool({
     name: "work",
     input: { type: "object", properties: { who: { type: "string" } }, required: ["who"] } as const,
-    limits: own,
+    quota: own,
     run: ({ who }) =>
       new Promise<string>((resolve) => {
         ran.push(who);
@@ -48,7 +48,7 @@ function open(own: HandlerLimits) {
 const addresses = Array.from({ length: 64 }, (_, i) => `2001:db8:${i % 16}:12${(i >> 4).toString(16)}0::1`);
 
 Deno.test("sixteen networks do not keep others out of the queue of a handler", async () => {
-  const { server, ran, gates, call, endAll, toPot } = open(limits({ concurrency: { calls: 1, waiting: 64 } }));
+  const { server, ran, gates, call, endAll, toPot } = open(quota({ concurrency: { calls: 1, waiting: 64 } }));
   const calls: Promise<number>[] = [];
   for (const address of addresses) for (let i = 0; i < 4; i++) calls.push(call("eve", address));
   await until(() => gates.length === 1, "one call runs");

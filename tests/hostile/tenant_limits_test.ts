@@ -1,13 +1,13 @@
 // A client that spreads its calls over many paths, and an author that enables and disables handlers all the time.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { limits } from "../../src/limits/limits.ts";
+import { quota } from "../../src/quota/quota.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { until } from "../support/behaviour.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
 
-function open(options: Parameters<typeof limits>[0], run: () => Promise<string> | string = () => "done") {
-  const work = tool({ name: "work", limits: limits(options), run });
+function open(options: Parameters<typeof quota>[0], run: () => Promise<string> | string = () => "done") {
+  const work = tool({ name: "work", quota: quota(options), run });
   const server = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", handlers: [work] });
   const call = async (tenant: string) => {
     const request = new Request(`http://localhost/${tenant}/mcp`, toRequest("tools/call", { name: "work" }));

@@ -14,7 +14,7 @@ import {
   tool,
 } from "../../mod.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
-import { limits } from "../../src/limits/limits.ts";
+import { quota } from "../../src/quota/quota.ts";
 
 /** Passes a value of the wrong type. */
 function untyped(value: unknown): never {
@@ -66,7 +66,7 @@ const FACTORIES: Readonly<Record<string, Typed>> = {
   },
   'make group "g"': { make: (wrong) => group("g", [], wrong), lists: ["use", "tags"], functions: ["allow"] },
   'make service "s"': { make: (wrong) => service("s", run, wrong), lists: [], functions: ["dispose"] },
-  "make limits": { make: (wrong) => limits(untyped(wrong)), lists: [], functions: [], objects: ["rate"] },
+  "make limits": { make: (wrong) => quota(untyped(wrong)), lists: [], functions: [], objects: ["rate"] },
   "use oauth()": {
     make: (wrong) => oauth({ resource: "https://a.example/mcp", issuers: ["https://login.example"], ...wrong }),
     lists: ["algorithms"],
@@ -128,7 +128,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       createServer({ ...about, auth: { authenticate: () => undefined, credentials: { headers: untyped("x-key") } } }),
     'auth.credentials.headers is "x-key"; it must be a list of strings',
   ],
-  [() => limits({ rate: untyped({ calls: "5", perMs: 5 }) }), "rate.calls is 5; it must be a number"],
+  [() => quota({ rate: untyped({ calls: "5", perMs: 5 }) }), "rate.calls is 5; it must be a number"],
   ...[null, false, 0, ""].flatMap((none) => {
     const route = { name: "a", path: "/t/:tenant/mcp", version: "1.0.0", params: untyped(none) };
     const method = { "a/b": { params: untyped(none), run: () => ({}) } };
@@ -139,7 +139,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       [() => resource({ uri: "x://{a}", name: "a", params: untyped(none), read: run }), "it is not an object"],
       [() => createServer(route), "the input schema of path /t/:tenant/mcp: it is not an object"],
       [() => extension({ id: "com.example/a", methods: method }), "the input schema of a/b of extension"],
-      [() => tool({ name: "t", limits: untyped(none), run }), "its limits were not made by limits()"],
+      [() => tool({ name: "t", quota: untyped(none), run }), "its quota was not made by quota()"],
       [() => tool({ name: "t", extensions: untyped(none), run }), "make its extensions with extension.attribute()"],
       [() => createServer({ ...about, store: untyped(none) }), "its store is not a store; make one with customStore()"],
       [() => createServer({ ...about, auth: untyped(none) }), "auth"],

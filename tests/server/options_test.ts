@@ -18,7 +18,7 @@ import { clientCredentials, exchangeToken, oauth } from "../../src/auth/oauth/oa
 import { clientExtension, connect as connectClient } from "../../src/client/client.ts";
 import { discover } from "../../src/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
-import { limits } from "../../src/limits/limits.ts";
+import { quota } from "../../src/quota/quota.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeContext, replay } from "../../src/testing/testing.ts";
 import { testStore } from "../../src/testing/stores.ts";
@@ -102,7 +102,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     lenientArguments: true,
     annotations: { title: "T", readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true },
     forCaller: () => undefined,
-    limits: limits({ timeoutMs: 5 }),
+    limits: quota({ timeoutMs: 5 }),
     run: text,
   }]],
   ". prompt": [[prompt, { ...handler, ...description, name: "p", complete: {}, run: text }]],
@@ -190,7 +190,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
       if (error instanceof TypeError) throw error;
     }
   }, { audience: "a", resource: "https://a.example", scopes: ["a"] }]],
-  "./limits limits": [[limits, {
+  "./quota quota": [[quota, {
     timeoutMs: 5,
     concurrency: { calls: 1, waiting: 2 },
     rate: { calls: 1, perMs: 5, burst: 2 },
@@ -459,7 +459,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   ),
   [() => tool({ name: "t", allowed: text, run: text } as Untyped), "unknown option allowed; did you mean allow?"],
   [() => tool({ name: "t", guard: {}, run: text } as Untyped), "unknown option guard; did you mean guards?"],
-  [() => tool({ name: "t", limit: {}, run: text } as Untyped), "unknown option limit; did you mean limits?"],
+  [() => tool({ name: "t", limits: {}, run: text } as Untyped), "unknown option limits; did you mean quota?"],
   [
     () => tool({ name: "t", guards: { inputs: [] }, run: text } as Untyped),
     "guards.inputs; did you mean guards.input?",
@@ -531,8 +531,8 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
     () => createServer({ ...about, auth: { authenticate: text, credential: {} } } as Untyped),
     "unknown option auth.credential; did you mean auth.credentials?",
   ],
-  [() => limits({ perMs: 5 } as Untyped), "Cannot make limits: unknown option perMs; did you mean rate.perMs?"],
-  [() => limits({ queue: 5 } as Untyped), "Cannot make limits: unknown option queue; remove it"],
+  [() => quota({ perMs: 5 } as Untyped), "Cannot make a quota: unknown option perMs; did you mean rate.perMs?"],
+  [() => quota({ queue: 5 } as Untyped), "Cannot make a quota: unknown option queue; remove it"],
   [() => server.listChanged("tools", { only: text } as Untyped), "unknown option only; remove it"],
   [() => server.log.info("x", { too: text } as Untyped), "Cannot log a message: unknown option too; did you mean to?"],
 ];

@@ -121,7 +121,7 @@ export interface Limits {
     readonly detached: number;
     /**
      * Time that one handler may run, from its start. Time in a queue or waiting for an answer of the client does not
-     * count. The default is checked every 15 seconds, any other value exactly. `limits({ timeoutMs })` of a handler
+     * count. The default is checked every 15 seconds, any other value exactly. `quota({ timeoutMs })` of a handler
      * takes precedence.
      *
      * Exceeded: `ctx.signal` aborts, and the client gets code -32603.

@@ -4,7 +4,7 @@ import { createServer, extension, resource, type Server, tool } from "../../../m
 import { customAuth } from "../../../src/auth/auth.ts";
 import { INTERNALS } from "../../../src/core/call/internals.ts";
 import type { LimitOptions } from "../../../src/core/capacity/limits.ts";
-import { limits } from "../../../src/limits/limits.ts";
+import { quota } from "../../../src/quota/quota.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../../src/stores/stores.ts";
 import { wrapEngine } from "../../support/engines.ts";
 import { any } from "../../hostile/attack.ts";
@@ -93,11 +93,11 @@ function listHandlers() {
       return { content: [] };
     },
   });
-  const narrow = limits({ concurrency: 2 });
+  const narrow = quota({ concurrency: 2 });
   return [
     late,
     tool({ name: "quick", input: any, run: () => "quick" }),
-    tool({ name: "narrow", input: any, limits: narrow, run: () => slowly("narrow", 1) }),
+    tool({ name: "narrow", input: any, quota: narrow, run: () => slowly("narrow", 1) }),
     tool({ name: "wait", input: any, run: (_, { signal }) => untilCancelled(signal) }),
     tool({ name: "late", input: any, extensions: [answersFirst], run: () => slowly("late", 4 * SLOW_MS) }),
     tool({
@@ -110,7 +110,7 @@ function listHandlers() {
     }),
     tool({
       name: "keep",
-      limits: limits({ resultBytes: 2000, onLarge: "link", keepBytes: 2_000_000 }),
+      quota: quota({ resultBytes: 2000, onLarge: "link", keepBytes: 2_000_000 }),
       run: () => "x".repeat(20_000),
     }),
     tool({

@@ -9,7 +9,7 @@ import type { Content } from "../protocol/types.ts";
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Handler } from "../core/visibility/feature.ts";
-import type { LimitedHandler } from "../core/visibility/handler_limits.ts";
+import type { LimitedHandler } from "../core/visibility/quota.ts";
 import { isContent } from "../handlers/content.ts";
 import { Keeper } from "./kept_results.ts";
 import { cutText, toSize } from "./text.ts";

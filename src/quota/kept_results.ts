@@ -10,7 +10,7 @@ import type { Account, Holding, Pot } from "../core/capacity/account.ts";
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Handler } from "../core/visibility/feature.ts";
-import type { LimitedHandler } from "../core/visibility/handler_limits.ts";
+import type { LimitedHandler } from "../core/visibility/quota.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import type { Sweep } from "../core/capacity/timers.ts";
 import { type Definition, resources } from "../handlers/resource_methods.ts";

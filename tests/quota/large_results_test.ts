@@ -2,15 +2,15 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, media, prompt, resource, tool } from "../../mod.ts";
-import { type HandlerLimitsOptions, limits } from "../../src/limits/limits.ts";
-import { cutText, toSize } from "../../src/limits/text.ts";
+import { quota, type QuotaOptions } from "../../src/quota/quota.ts";
+import { cutText, toSize } from "../../src/quota/text.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 
-async function open(options: HandlerLimitsOptions, server: Parameters<typeof createServer>[0] | object = {}) {
+async function open(options: QuotaOptions, server: Parameters<typeof createServer>[0] | object = {}) {
   const long = tool({
     name: "long",
     input: z.object({ n: z.number() }),
-    limits: limits({ resultBytes: 2000, onLarge: "link", ...options }),
+    quota: quota({ resultBytes: 2000, onLarge: "link", ...options }),
     run: ({ n }) => "x".repeat(n),
   });
   const made = createServer({ name: "x", version: "1", handlers: [long], ...server });
@@ -63,7 +63,7 @@ Deno.test("media are pages of their own", async () => {
   const image = media(new Uint8Array(3000), "image/png");
   const mixed = tool({
     name: "mixed",
-    limits: limits({ resultBytes: 2000, onLarge: "link" }),
+    quota: quota({ resultBytes: 2000, onLarge: "link" }),
     run: () => ({ content: [{ type: "text" as const, text: "first" }, image] }),
   });
   const server = createServer({ name: "x", version: "1", handlers: [mixed] });
@@ -93,15 +93,15 @@ Deno.test("a cut text fits, whatever its characters are", () => {
 
 Deno.test("the whole cut result is within its limit", async () => {
   for (const text of ['"\\\n', "ä", "x\u0000", "😀"]) {
-    const cut = limits({ resultBytes: 3000, onLarge: "cut" });
+    const cut = quota({ resultBytes: 3000, onLarge: "cut" });
     const blocks = [1, 2, 3].map(() => ({ type: "text" as const, text: text.repeat(900) }));
     const server = createServer({
       name: "x",
       version: "1",
       handlers: [
-        tool({ name: "t", limits: cut, run: () => ({ content: blocks }) }),
-        prompt({ name: "p", limits: cut, run: () => blocks }),
-        resource({ uri: "x://r", name: "r", limits: cut, read: () => text.repeat(2000) }),
+        tool({ name: "t", quota: cut, run: () => ({ content: blocks }) }),
+        prompt({ name: "p", quota: cut, run: () => blocks }),
+        resource({ uri: "x://r", name: "r", quota: cut, read: () => text.repeat(2000) }),
       ],
     });
     await using client = await connectTest(server);
@@ -118,18 +118,18 @@ Deno.test("the whole cut result is within its limit", async () => {
 });
 
 Deno.test("limits that do not fit a handler are refused", () => {
-  const link = limits({ resultBytes: 2000, onLarge: "link" });
-  assertThrows(() => prompt({ name: "p", limits: link, run: () => "" }), TypeError, "for tools");
-  assertThrows(() => resource({ uri: "x://r", name: "r", limits: link, read: () => "" }), TypeError, "for tools");
+  const link = quota({ resultBytes: 2000, onLarge: "link" });
+  assertThrows(() => prompt({ name: "p", quota: link, run: () => "" }), TypeError, "for tools");
+  assertThrows(() => resource({ uri: "x://r", name: "r", quota: link, read: () => "" }), TypeError, "for tools");
   const output = z.object({ a: z.string() });
-  assertThrows(() => tool({ name: "t", limits: link, output, run: () => ({ a: "" }) }), TypeError, "output schema");
-  const tiny = limits({ resultBytes: 100, onLarge: "cut" });
-  assertThrows(() => tool({ name: "t", limits: tiny, run: () => "" }), TypeError, "at least 1024");
+  assertThrows(() => tool({ name: "t", quota: link, output, run: () => ({ a: "" }) }), TypeError, "output schema");
+  const tiny = quota({ resultBytes: 100, onLarge: "cut" });
+  assertThrows(() => tool({ name: "t", quota: tiny, run: () => "" }), TypeError, "at least 1024");
 });
 
 Deno.test("tools that share limits can all keep results, and take them along when they are removed", async () => {
-  const shared = limits({ resultBytes: 2000, onLarge: "link" });
-  const [a, b] = ["a", "b"].map((name) => tool({ name, limits: shared, run: () => name.repeat(5000) }));
+  const shared = quota({ resultBytes: 2000, onLarge: "link" });
+  const [a, b] = ["a", "b"].map((name) => tool({ name, quota: shared, run: () => name.repeat(5000) }));
   const server = createServer({ name: "x", version: "1", handlers: [a, b] });
   assertEquals(server.handlers.list().length, 2);
   await using client = await connectTest(server);

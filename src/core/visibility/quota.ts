@@ -1,5 +1,5 @@
 /**
- * The contract of limits that belong to single handlers. `@x/mcp/limits` makes them.
+ * The contract of the quota of a handler. `@x/mcp/quota` makes it.
  *
  * @module
  */
@@ -8,21 +8,21 @@ import type { Handler, Runner } from "./feature.ts";
 import type { Allow } from "../call/context.ts";
 import { INTERNALS } from "../call/internals.ts";
 
-/** Limits of a handler, made by `limits()` of `@x/mcp/limits`. Handlers with the same object share its counts. */
-export interface HandlerLimits {
+/** Quota of a handler, made by `quota()` of `@x/mcp/quota`. Handlers with the same object share its counts. */
+export interface Quota {
   /**
    * Internal state for the handler.
    *
    * @ignore
    */
   readonly [INTERNALS]: {
-    /** Binds the limits to a handler. Throws if they do not fit it. */
-    bind(handler: LimitedHandler): BoundLimits;
+    /** Binds the quota to a handler. Throws if it does not fit. */
+    bind(handler: LimitedHandler): BoundQuota;
   };
 }
 
 /**
- * A handler that gets limits.
+ * A handler that gets a quota.
  *
  * @internal
  */
@@ -39,17 +39,17 @@ export interface LimitedHandler {
 }
 
 /** Limits that are bound to one handler. */
-export interface BoundLimits {
+export interface BoundQuota {
   /** Handlers that come and go with the limited one. */
   readonly also?: readonly Handler[];
-  /** Returns a runner that runs within the limits. */
+  /** Returns a runner that runs within the quota. */
   apply<R extends Runner>(runner: R, core: FeatureParts): R;
 }
 
-/** Binds the limits of a handler, if it has any. Throws if they are not limits. */
-export function bindLimits(limits: HandlerLimits | undefined, handler: LimitedHandler): BoundLimits | undefined {
-  if (limits !== undefined && !Object(limits)[INTERNALS]) {
-    throw new TypeError(`Cannot make ${handler.place}: its limits were not made by limits() of @x/mcp/limits`);
+/** Binds the quota of a handler, if it has one. Throws if it is none. */
+export function bindQuota(quota: Quota | undefined, handler: LimitedHandler): BoundQuota | undefined {
+  if (quota !== undefined && !Object(quota)[INTERNALS]) {
+    throw new TypeError(`Cannot make ${handler.place}: its quota was not made by quota() of @x/mcp/quota`);
   }
-  return limits?.[INTERNALS].bind(handler);
+  return quota?.[INTERNALS].bind(handler);
 }

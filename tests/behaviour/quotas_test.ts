@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type CallEvent, type LimitEvent, prompt, type RefusedEvent, resource, tool } from "../../mod.ts";
-import { limits } from "../../src/limits/limits.ts";
+import { quota } from "../../src/quota/quota.ts";
 import { fakeClock, RpcError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
 
@@ -26,17 +26,17 @@ behaviour("every kind of handler has a timeout of its own", async (connect) => {
         reject(signal.reason);
       });
     });
-  const short = limits({ timeoutMs: 30 });
+  const short = quota({ timeoutMs: 30 });
   const { client } = await connect({
     clock,
     observer: { limit: (event) => reached.push(event) },
     handlers: [
-      tool({ name: "t", limits: short, run: (_, ctx) => hang("t", ctx) }),
-      resource({ uri: "x://r", name: "r", limits: short, read: (_, ctx) => hang("r", ctx) }),
+      tool({ name: "t", quota: short, run: (_, ctx) => hang("t", ctx) }),
+      resource({ uri: "x://r", name: "r", quota: short, read: (_, ctx) => hang("r", ctx) }),
       prompt({
         name: "p",
         input: z.object({ a: z.string() }),
-        limits: short,
+        quota: short,
         complete: { a: (_value, _others, ctx) => hang("c", ctx) },
         run: (_, ctx) => hang("p", ctx),
       }),
@@ -66,7 +66,7 @@ behaviour("every kind of handler has a timeout of its own", async (connect) => {
 const reader = (timeoutMs: number) =>
   tool({
     name: "reader",
-    limits: limits({ timeoutMs }),
+    quota: quota({ timeoutMs }),
     input: z.object({ uri: z.string() }),
     run: ({ uri }, ctx) =>
       ctx.readResource(uri).then(
@@ -79,12 +79,12 @@ behaviour("a resource that a handler reads obeys its own timeout, and the handle
   const clock = fakeClock();
   const started: string[] = [];
   const aborted: string[] = [];
-  const short = limits({ timeoutMs: 30 });
+  const short = quota({ timeoutMs: 30 });
   const { pass, open } = gate();
   const slow = resource({
     uri: "x://slow",
     name: "slow",
-    limits: short,
+    quota: short,
     read: (uri, { signal }) => {
       started.push(uri);
       return new Promise<never>((_, reject) =>
@@ -99,7 +99,7 @@ behaviour("a resource that a handler reads obeys its own timeout, and the handle
   const deaf = resource({
     uri: "x://deaf",
     name: "deaf",
-    limits: short,
+    quota: short,
     read: (uri) => {
       started.push(uri);
       return pass.then(() => "late");
@@ -133,13 +133,13 @@ behaviour("while a resource that a handler reads waits for an answer or a place,
   const asking = resource({
     uri: "x://asking",
     name: "asking",
-    limits: limits({ timeoutMs: 1000 }),
+    quota: quota({ timeoutMs: 1000 }),
     read: async (_, ctx) => (await ctx.elicit("a", { message: "Sure?", schema })).action,
   });
   const single = resource({
     uri: "x://single",
     name: "single",
-    limits: limits({ timeoutMs: Infinity, concurrency: 1 }),
+    quota: quota({ timeoutMs: Infinity, concurrency: 1 }),
     read: () => {
       held++;
       return holding.pass.then(() => "single");
@@ -177,7 +177,7 @@ behaviour("the time of an answer does not count towards the timeout, and that of
   const ask = tool({
     name: "ask",
     input: z.object({ workMs: z.number() }),
-    limits: limits({ timeoutMs: 120 }),
+    quota: quota({ timeoutMs: 120 }),
     async run({ workMs }, ctx) {
       await ctx.elicit("a", { message: "Sure?", schema: z.object({ ok: z.boolean() }) });
       await clock.advance(workMs);
@@ -206,7 +206,7 @@ behaviour(
     let most = 0;
     const work = tool({
       name: "work",
-      limits: limits({ concurrency: { calls: 2, waiting: 4 } }),
+      quota: quota({ concurrency: { calls: 2, waiting: 4 } }),
       async run() {
         most = Math.max(most, ++running);
         await pass;
@@ -241,7 +241,7 @@ behaviour("the time in the queue of a handler does not count towards its timeout
   const clock = fakeClock();
   const work = tool({
     name: "work",
-    limits: limits({ concurrency: 1, timeoutMs: 600 }),
+    quota: quota({ concurrency: 1, timeoutMs: 600 }),
     run: () => clock.advance(200).then(() => "done"),
   });
   const { client } = await connect({ clock, handlers: [work] });
@@ -254,7 +254,7 @@ behaviour("a call that waits for its turn can be cancelled", async (connect) => 
   const runs: number[] = [];
   const work = tool({
     name: "work",
-    limits: limits({ concurrency: 1 }),
+    quota: quota({ concurrency: 1 }),
     input: z.object({ n: z.number() }),
     async run({ n }) {
       runs.push(n);
@@ -289,7 +289,7 @@ behaviour("a handler that ignores its cancellation keeps its place until it ends
   let most = 0;
   const work = tool({
     name: "work",
-    limits: limits({ concurrency: 1 }),
+    quota: quota({ concurrency: 1 }),
     async run() {
       most = Math.max(most, ++running);
       await pass;
@@ -315,15 +315,15 @@ behaviour("a client may call a handler at its rate", async (connect, way) => {
   const refused: RefusedEvent[] = [];
   const reached: LimitEvent[] = [];
   const seen: string[] = [];
-  const polite = limits({ rate: { calls: 2, perMs: 60_000 } });
+  const polite = quota({ rate: { calls: 2, perMs: 60_000 } });
   const handlers = [
-    tool({ name: "t", limits: polite, run: () => "t" }),
-    resource({ uri: "x://r", name: "r", limits: polite, read: () => "r" }),
+    tool({ name: "t", quota: polite, run: () => "t" }),
+    resource({ uri: "x://r", name: "r", quota: polite, read: () => "r" }),
     prompt({
       name: "p",
       input: z.object({ a: z.string() }),
       complete: { a: () => ["a"] },
-      limits: polite,
+      quota: polite,
       run: () => "p",
     }),
   ];
@@ -377,12 +377,12 @@ behaviour("a client may call a handler at its rate", async (connect, way) => {
 });
 
 behaviour("a result that is too large is refused with words for the model", async (connect) => {
-  const small = limits({ resultBytes: 2000 });
+  const small = quota({ resultBytes: 2000 });
   const { client } = await connect({
     handlers: [
-      tool({ name: "t", limits: small, input: z.object({ n: z.number() }), run: ({ n }) => "x".repeat(n) }),
-      resource({ uri: "x://r", name: "r", limits: small, read: () => "x".repeat(5000) }),
-      prompt({ name: "p", limits: small, run: () => "x".repeat(5000) }),
+      tool({ name: "t", quota: small, input: z.object({ n: z.number() }), run: ({ n }) => "x".repeat(n) }),
+      resource({ uri: "x://r", name: "r", quota: small, read: () => "x".repeat(5000) }),
+      prompt({ name: "p", quota: small, run: () => "x".repeat(5000) }),
     ],
   });
   assertEquals(textOf(await client.callTool("t", { n: 1000 })).length, 1000);
@@ -395,14 +395,14 @@ behaviour("a result that is too large is refused with words for the model", asyn
 });
 
 behaviour("a result that is too large is cut, with a note", async (connect) => {
-  const small = limits({ resultBytes: 2000, onLarge: "cut" });
+  const small = quota({ resultBytes: 2000, onLarge: "cut" });
   const long = "äöü\n😀".repeat(2000);
   const { client } = await connect({
     handlers: [
-      tool({ name: "t", limits: small, run: () => long }),
-      tool({ name: "o", limits: small, run: () => ({ a: long }) }),
-      resource({ uri: "x://r", name: "r", limits: small, read: () => long }),
-      prompt({ name: "p", limits: small, run: () => long }),
+      tool({ name: "t", quota: small, run: () => long }),
+      tool({ name: "o", quota: small, run: () => ({ a: long }) }),
+      resource({ uri: "x://r", name: "r", quota: small, read: () => long }),
+      prompt({ name: "p", quota: small, run: () => long }),
     ],
   });
   const check = (text: string, note: string) => {
@@ -423,7 +423,7 @@ behaviour("a result that is too large is cut, with a note", async (connect) => {
 
 behaviour("a result that is too large is kept behind a link, in pages, for its caller", async (connect, way) => {
   const lines = Array.from({ length: 1000 }, (_, i) => `line ${i} äöü`).join("\n");
-  const all = tool({ name: "all", limits: limits({ resultBytes: 4000, onLarge: "link" }), run: () => lines });
+  const all = tool({ name: "all", quota: quota({ resultBytes: 4000, onLarge: "link" }), run: () => lines });
   const { client, join } = await connect({ handlers: [all] });
   const { content } = await client.callTool("all");
   assertStringIncludes(textOf({ content }), "Read the resource result://all/");
@@ -454,10 +454,10 @@ behaviour("a result that is too large is kept behind a link, in pages, for its c
 });
 
 behaviour("a handler that reads a resource with the same limits takes one place", async (connect) => {
-  const one = limits({ concurrency: { calls: 1, waiting: 0 }, timeoutMs: 2000 });
+  const one = quota({ concurrency: { calls: 1, waiting: 0 }, timeoutMs: 2000 });
   const read = tool({
     name: "read",
-    limits: one,
+    quota: one,
     async run(_, ctx) {
       const texts = await Promise.all(["x://a", "x://b"].map((uri) => ctx.readResource(uri)));
       return texts.flat().map(({ text }) => text).join();
@@ -469,9 +469,9 @@ behaviour("a handler that reads a resource with the same limits takes one place"
   const { client } = await connect({
     handlers: [
       read,
-      resource({ uri: "x://a", name: "a", limits: one, read: async (_, ctx) => await ctx.readResource("x://c") }),
-      resource({ uri: "x://b", name: "b", limits: one, read: () => (running++, isHeld ? pass.then(() => "b") : "b") }),
-      resource({ uri: "x://c", name: "c", limits: one, read: () => "c" }),
+      resource({ uri: "x://a", name: "a", quota: one, read: async (_, ctx) => await ctx.readResource("x://c") }),
+      resource({ uri: "x://b", name: "b", quota: one, read: () => (running++, isHeld ? pass.then(() => "b") : "b") }),
+      resource({ uri: "x://c", name: "c", quota: one, read: () => "c" }),
     ],
   });
   const first = started(client.callTool("read"));
@@ -492,7 +492,7 @@ behaviour("the time in the queue of a handler counts as time that a call waited"
   const { pass, open } = gate();
   const work = tool({
     name: "work",
-    limits: limits({ concurrency: 1 }),
+    quota: quota({ concurrency: 1 }),
     run: async () => {
       await pass;
       await clock.advance(150);
@@ -539,14 +539,14 @@ behaviour("a completer has the concurrency of its handler, and counts apart from
       prompt({
         name: "p",
         input: z.object({ a: z.string() }),
-        limits: limits({ concurrency: { calls: 1, waiting: 4 } }),
+        quota: quota({ concurrency: { calls: 1, waiting: 4 } }),
         complete: { a: complete },
         run: () => "p",
       }),
       resource({
         uri: "x://{a}",
         name: "r",
-        limits: limits({ concurrency: { calls: 1, waiting: 0 } }),
+        quota: quota({ concurrency: { calls: 1, waiting: 0 } }),
         complete: { a: complete },
         read: () => "r",
       }),

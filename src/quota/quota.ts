@@ -1,13 +1,13 @@
 /**
- * Limits of single handlers: their time, their concurrency, the rate of their calls, and the size of their results.
+ * Quotas of single handlers: their time, their concurrency, the rate of their calls, and the size of their results.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
- * import { limits } from "@x/mcp/limits";
+ * import { quota } from "@x/mcp/quota";
  *
  * const search = tool({
  *   name: "search",
- *   limits: limits({ timeoutMs: 5000, concurrency: 4, rate: { calls: 30, perMs: 60_000 } }),
+ *   quota: quota({ timeoutMs: 5000, concurrency: 4, rate: { calls: 30, perMs: 60_000 } }),
  *   run: () => "nothing found",
  * });
  *
@@ -18,7 +18,7 @@
  */
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Runner, RunWithin } from "../core/visibility/feature.ts";
-import type { HandlerLimits, LimitedHandler } from "../core/visibility/handler_limits.ts";
+import type { LimitedHandler, Quota } from "../core/visibility/quota.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { Ticker } from "../core/capacity/timers.ts";
@@ -26,13 +26,13 @@ import { type Concurrency, Places } from "./concurrency.ts";
 import { type LargeResults, type OnLarge, readLargeResults } from "./large_results.ts";
 import { Buckets, type Rate, takeToken } from "./rate.ts";
 
-export type { HandlerLimits } from "../core/visibility/handler_limits.ts";
+export type { Quota } from "../core/visibility/quota.ts";
 export type { Concurrency } from "./concurrency.ts";
 export type { OnLarge } from "./large_results.ts";
 export type { Rate } from "./rate.ts";
 
-/** Options of {@linkcode limits}. All are optional. */
-export interface HandlerLimitsOptions {
+/** Options of {@linkcode quota}. All are optional. */
+export interface QuotaOptions {
   /**
    * Milliseconds that the handler may take, with its middleware. Time in a queue or waiting for an answer of the client
    * does not count. `Infinity` means no limit. Defaults to the server's `limits.calls.timeoutMs`.
@@ -64,7 +64,7 @@ export interface HandlerLimitsOptions {
   readonly keepBytes?: number;
 }
 
-const OPTIONS: KnownOptions<keyof HandlerLimitsOptions> = {
+const OPTIONS: KnownOptions<keyof QuotaOptions> = {
   names: {
     timeoutMs: true,
     concurrency: {
@@ -81,11 +81,11 @@ const OPTIONS: KnownOptions<keyof HandlerLimitsOptions> = {
 };
 
 /**
- * Creates limits for the option `limits` of a handler. Handlers with the same object share its rate and its concurrency.
+ * Creates a quota for the option `quota` of a handler. Handlers with the same object share its rate and its concurrency.
  *
  * @throws {TypeError} if a limit is unknown or invalid.
  */
-export function limits(options: HandlerLimitsOptions): HandlerLimits {
+export function quota(options: QuotaOptions): Quota {
   check(options);
   // One state per server, and one for its completers. They run with each key that a user types. All paths of a server
   // share its ticker. With a state for each path, a client could choose another path for each call.
@@ -118,7 +118,7 @@ class State {
   readonly buckets?: Buckets;
   readonly places?: Places;
 
-  constructor({ rate, concurrency }: HandlerLimitsOptions, core: FeatureParts, key: string) {
+  constructor({ rate, concurrency }: QuotaOptions, core: FeatureParts, key: string) {
     if (rate) this.buckets = new Buckets(rate);
     if (concurrency !== undefined && concurrency !== Infinity) {
       this.places = new Places(typeof concurrency === "number" ? { calls: concurrency } : concurrency, core, key);
@@ -128,7 +128,7 @@ class State {
 
 /** The parts that the limits of a runner need. */
 interface Parts {
-  readonly options: HandlerLimitsOptions;
+  readonly options: QuotaOptions;
   readonly handler: LimitedHandler;
   readonly state: State;
   readonly core: FeatureParts;
@@ -168,8 +168,8 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
   };
 }
 
-function check(options: HandlerLimitsOptions): void {
-  checkOptions("make limits", options, OPTIONS);
+function check(options: QuotaOptions): void {
+  checkOptions("make a quota", options, OPTIONS);
   const { timeoutMs, concurrency, rate, resultBytes, keepMs, keepBytes } = options;
   const { calls, waiting = 1 } = typeof concurrency === "object" ? concurrency : { calls: concurrency };
   const numbers = {
@@ -183,18 +183,18 @@ function check(options: HandlerLimitsOptions): void {
     keepBytes,
   };
   if (rate && (rate.calls === undefined || rate.perMs === undefined)) {
-    throw new TypeError("Cannot make limits: rate has no calls and perMs; write { calls: 10, perMs: 60_000 }");
+    throw new TypeError("Cannot make a quota: rate has no calls and perMs; write { calls: 10, perMs: 60_000 }");
   }
   for (const [name, value] of Object.entries(numbers)) {
     if (value === undefined || typeof value === "number" && value > 0) continue;
-    throw new TypeError(`Cannot make limits: ${name} is ${value}; it must be a number above 0`);
+    throw new TypeError(`Cannot make a quota: ${name} is ${value}; it must be a number above 0`);
   }
   for (const [name, value] of Object.entries({ "concurrency.calls": calls, "rate.burst": rate?.burst })) {
     if (value === undefined || value >= 1) continue;
-    throw new TypeError(`Cannot make limits: ${name} is ${value}; it must be at least 1`);
+    throw new TypeError(`Cannot make a quota: ${name} is ${value}; it must be at least 1`);
   }
   if (rate && rate.burst === undefined && rate.calls < 1) {
-    throw new TypeError(`Cannot make limits: rate.calls is ${rate.calls}; it must be at least 1, or set burst`);
+    throw new TypeError(`Cannot make a quota: rate.calls is ${rate.calls}; it must be at least 1, or set burst`);
   }
-  if (!(waiting >= 0)) throw new TypeError(`Cannot make limits: concurrency.waiting is ${waiting}; use 0 or more`);
+  if (!(waiting >= 0)) throw new TypeError(`Cannot make a quota: concurrency.waiting is ${waiting}; use 0 or more`);
 }

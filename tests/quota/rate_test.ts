@@ -1,8 +1,8 @@
 // Token buckets: their refill, their bound, and their clients.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { limits } from "../../src/limits/limits.ts";
-import { Buckets } from "../../src/limits/rate.ts";
+import { quota } from "../../src/quota/quota.ts";
+import { Buckets } from "../../src/quota/rate.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 
 Deno.test("a bucket fills with time, up to its burst", () => {
@@ -66,7 +66,7 @@ Deno.test("clients that come back in each period cannot make the number of bucke
 
 Deno.test("HTTP clients without an address share a rate, and a refused one learns when to come back", async () => {
   const clock = fakeClock();
-  const handlers = [tool({ name: "t", limits: limits({ rate: { calls: 1, perMs: 3500 } }), run: () => "t" })];
+  const handlers = [tool({ name: "t", quota: quota({ rate: { calls: 1, perMs: 3500 } }), run: () => "t" })];
   await using server = {
     ...createServer({ name: "x", version: "1", clock, handlers }),
     [Symbol.asyncDispose]: async () => await server.close(),
@@ -96,7 +96,7 @@ Deno.test("HTTP clients without an address share a rate, and a refused one learn
 });
 
 Deno.test("each server counts for itself", async () => {
-  const handlers = [tool({ name: "t", limits: limits({ rate: { calls: 1, perMs: 60_000 } }), run: () => "t" })];
+  const handlers = [tool({ name: "t", quota: quota({ rate: { calls: 1, perMs: 60_000 } }), run: () => "t" })];
   for (let i = 0; i < 2; i++) {
     const server = createServer({ name: "x", version: "1", handlers });
     await using client = await connectTest(server);
@@ -116,12 +116,12 @@ Deno.test("limits are checked", () => {
       [{ rate: { calls: 1, perMs: NaN } }, "rate.perMs is NaN"],
       [{ resultBytes: -1 }, "resultBytes is -1"],
     ] as const
-  ) assertThrows(() => limits(options), TypeError, words);
+  ) assertThrows(() => quota(options), TypeError, words);
   // The types do not allow these.
   assertThrows(
-    () => limits({ onLarge: "drop" as "cut" }),
+    () => quota({ onLarge: "drop" as "cut" }),
     TypeError,
     'onLarge is "drop"; it must be "refuse", "cut" or "link"',
   );
-  assertThrows(() => tool({ name: "t", limits: {} as never, run: () => "" }), TypeError, "limits()");
+  assertThrows(() => tool({ name: "t", quota: {} as never, run: () => "" }), TypeError, "quota()");
 });

@@ -2,14 +2,14 @@
 import { assert } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
-import { limits } from "../../src/limits/limits.ts";
+import { quota } from "../../src/quota/quota.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 
 Deno.test("a result that its client has no room for drops no result of another", async () => {
   const long = tool({
     name: "long",
     input: z.object({ n: z.number() }),
-    limits: limits({ resultBytes: 2000, onLarge: "link", keepBytes: 150_000 }),
+    quota: quota({ resultBytes: 2000, onLarge: "link", keepBytes: 150_000 }),
     run: ({ n }) => "x".repeat(n),
   });
   const memory = { bytesPerClient: 100_000 };

@@ -11,7 +11,10 @@ import { random } from "../support/random.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
 const LANES = 2;
-const LATE_MS = 30_000;
+/** Milliseconds that the tests of a file may take unchanged, also beside other programs. */
+const LATE_MS = 180_000;
+/** How many times as long they may take with a mutant. */
+const LATE_FACTOR = 3;
 /** Percentage of mutations that the tests must notice. */
 const LEAST_SCORE = 80;
 /** The same for a run that tries few of them, whose score varies. */
@@ -179,17 +182,31 @@ function shuffle<T>(list: T[], seed: number): void {
 }
 
 /** Whether the tests pass. A run that hangs counts as failed. */
-async function passes(folder: string, tests: readonly string[]): Promise<boolean> {
+async function passes(folder: string, tests: readonly string[], lateMs: number): Promise<boolean> {
   const child = new Deno.Command("bun", {
     args: ["test", "--bail", ...tests.map((test) => `./tests/${test}`)],
     cwd: folder,
     stdout: "null",
     stderr: "null",
   }).spawn();
-  const late = setTimeout(() => child.kill("SIGKILL"), LATE_MS);
+  const late = setTimeout(() => child.kill("SIGKILL"), lateMs);
   const { success } = await child.status;
   clearTimeout(late);
   return success;
+}
+
+/** Runs the tests of a file without any change, and returns how long they may take with one. */
+async function findLimit(folder: string, { path, tests }: Subject): Promise<number> {
+  const begun = performance.now();
+  if (await passes(folder, tests, LATE_MS)) return LATE_FACTOR * (performance.now() - begun);
+  throw new Error(`Cannot judge ${path}: its tests fail without any change`);
+}
+
+/** Returns what is known of a key, or finds it out. */
+function find<K, V>(known: Map<K, V>, key: K, make: () => V): V {
+  const found = known.get(key) ?? make();
+  known.set(key, found);
+  return found;
 }
 
 /** The files that have changed since a revision. */
@@ -218,21 +235,21 @@ for (const { path } of chosen) sources.set(path, await Deno.readTextFile(root + 
 const waiting = chosen.flatMap((subject) => listMutants(subject, sources.get(subject.path) ?? ""));
 const seed = Date.now() % 2 ** 31;
 if (isBounded) shuffle(waiting, seed);
+/** Milliseconds that the tests of each file may take. */
+const limits = new Map<string, Promise<number>>();
 const copies = await Promise.all(Array.from({ length: LANES }, createCopy));
 let total = 0;
 const survivors: Mutant[] = [];
 const started = performance.now();
 try {
-  for (const { path, tests } of chosen) {
-    if (!await passes(copies[0], tests)) throw new Error(`Cannot judge ${path}: its tests fail without any change`);
-  }
   await Promise.all(copies.map(async (folder) => {
     for (let mutant = waiting.shift(); mutant && performance.now() < end; mutant = waiting.shift()) {
       total++;
       const { subject: { path, tests }, at, size, by } = mutant;
+      const lateMs = await find(limits, path, () => findLimit(folder, mutant.subject));
       const source = sources.get(path) ?? "";
       await Deno.writeTextFile(`${folder}/${path}`, source.slice(0, at) + by + source.slice(at + size));
-      if (await passes(folder, tests)) survivors.push(mutant);
+      if (await passes(folder, tests, lateMs)) survivors.push(mutant);
       await Deno.writeTextFile(`${folder}/${path}`, source);
     }
   }));

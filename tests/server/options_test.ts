@@ -102,7 +102,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     lenientArguments: true,
     annotations: { title: "T", readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true },
     forCaller: () => undefined,
-    limits: quota({ timeoutMs: 5 }),
+    quota: quota({ timeoutMs: 5 }),
     run: text,
   }]],
   ". prompt": [[prompt, { ...handler, ...description, name: "p", complete: {}, run: text }]],

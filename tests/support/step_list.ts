@@ -132,5 +132,5 @@ function onBun(name: string, tier: Tier, files: readonly string[], { env }: Opti
 
 function toTests(name: string, tier: Tier, rest: Pick<Step, "command" | "files">): TierStep {
   const again = `deno task ok --only ${name}`;
-  return { name, tier, ...rest, kind: "report", again, minutes: tier === "fast" ? 5 : 15, isAlone: true };
+  return { name, tier, ...rest, kind: "report", again, minutes: tier === "fast" ? 5 : 20, isAlone: true };
 }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { McpError, quote, UNAUTHENTICATED } from "../protocol/errors.ts";
+import { McpError, quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Authentication } from "../core/auth.ts";
 import type { Context, Principal } from "../core/call/context.ts";
@@ -66,5 +66,5 @@ export function checkFor(callers: readonly Principal[]): NonNullable<Authenticat
  */
 export function requirePrincipal({ principal }: Pick<Context, "principal">): Principal {
   if (principal) return principal;
-  throw new McpError(UNAUTHENTICATED, "Cannot run the call: it needs an authenticated caller");
+  throw McpError.unauthenticated("Cannot run the call: it needs an authenticated caller");
 }

@@ -26,6 +26,10 @@ export const INSUFFICIENT_SCOPE = -31_403;
 export const UNAUTHENTICATED = -31_401;
 /** The server does not support the protocol version. */
 export const UNSUPPORTED_VERSION = -32022;
+/** The client calls too often. Outside the range that the specification reserves. */
+export const RATE_LIMITED = -31_429;
+/** The server is at a limit. Outside the range that the specification reserves. */
+export const BUSY = -31_503;
 
 // Errors are recognized by a brand and not by `instanceof`, because a handler may bring its own copy of the library.
 const KIND: unique symbol = Symbol.for("mcp.error");
@@ -73,6 +77,52 @@ export class McpError extends Error {
   /** Creates an error for a failure of the server (code -32603). */
   static internalError(message: string, data?: unknown): McpError {
     return new McpError(INTERNAL_ERROR, message, data);
+  }
+
+  /** Creates an error for a text that is not JSON (code -32700). */
+  static parseError(message: string, data?: unknown): McpError {
+    return new McpError(PARSE_ERROR, message, data);
+  }
+
+  /** Creates an error for a header that does not match the body (code -32020). */
+  static headerMismatch(message: string, data?: unknown): McpError {
+    return new McpError(HEADER_MISMATCH, message, data);
+  }
+
+  /** Creates an error for a client that lacks capabilities: `data` is `{ requiredCapabilities }` (code -32021). */
+  static missingCapability(message: string, data?: unknown): McpError {
+    return new McpError(MISSING_CAPABILITY, message, data);
+  }
+
+  /** Creates an error for a protocol revision: `data` is `{ supported, requested }` (code -32022). */
+  static unsupportedVersion(message: string, data?: unknown): McpError {
+    return new McpError(UNSUPPORTED_VERSION, message, data);
+  }
+
+  /** Creates an error for a caller who is not authenticated (code -31401). */
+  static unauthenticated(message: string, data?: unknown): McpError {
+    return new McpError(UNAUTHENTICATED, message, data);
+  }
+
+  /** Creates an error for a caller who lacks scopes: `data` is `{ scopes }` (code -31403). */
+  static insufficientScope(message: string, data?: unknown): McpError {
+    return new McpError(INSUFFICIENT_SCOPE, message, data);
+  }
+
+  /**
+   * Creates an error for a client that calls too often (code -31429, HTTP status 429). `Retry-After` is
+   * `data.retryAfterMs` in seconds, or one second.
+   */
+  static rateLimited(message: string, data?: unknown): McpError {
+    return new McpError(RATE_LIMITED, message, data);
+  }
+
+  /**
+   * Creates an error for a server at a limit (code -31503, HTTP status 503, or 429 in revisions with sessions).
+   * `Retry-After` is `data.retryAfterMs` in seconds, or one second.
+   */
+  static busy(message: string, data?: unknown): McpError {
+    return new McpError(BUSY, message, data);
   }
 
   /**
@@ -124,9 +174,6 @@ export class ResultError extends Error {
   /** @internal */
   readonly [KIND] = "result";
 }
-
-/** Error code of a refusal at a limit. It is outside the range that the specification reserves. */
-export const BUSY = -31_503;
 
 /** Creates the error of a refusal at a limit. `problem` completes the message "Cannot …". */
 export function toBusy(problem: string): McpError {

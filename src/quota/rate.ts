@@ -6,7 +6,6 @@
 import { McpError } from "../protocol/errors.ts";
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
-import { RATE_LIMITED } from "../core/call/link.ts";
 
 /** The rate of calls that one client may make. */
 export interface Rate {
@@ -110,5 +109,5 @@ export function takeToken(buckets: Buckets, call: Call, core: FeatureParts, plac
   if (!retryAfterMs) return;
   core.observing?.reach("handler.rate", call.link.account.key, place);
   const message = `Cannot run the call: too many calls; try again in ${retryAfterMs} ms (handler.rate)`;
-  throw new McpError(RATE_LIMITED, message, { retryAfterMs });
+  throw McpError.rateLimited(message, { retryAfterMs });
 }

@@ -101,9 +101,6 @@ export function toHints(error: Hinted): Pick<Reply, "status" | "headers"> | unde
   return { status, headers: { ...retry, ...error[REPLY_HEADERS] } };
 }
 
-/** The code of a call that exceeds the rate of its handler. */
-export const RATE_LIMITED = -31_429;
-
 /** A link to the same client over which nothing is sent. */
 export function toSilent(
   { transport, inFlight, account, principal }: Pick<Link, "transport" | "inFlight" | "account" | "principal">,

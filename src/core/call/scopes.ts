@@ -110,7 +110,7 @@ export function requireScopes(core: ScopeRules & Reporter, call: Call, needed: r
   const { principal } = call;
   if (principal && !principal.scopes) reportMissing(core, call, needed);
   const message = `Cannot run the call: it needs the scopes ${needed.join(" ")}`;
-  throw new McpError(INSUFFICIENT_SCOPE, message, { scopes: needed });
+  throw McpError.insufficientScope(message, { scopes: needed });
 }
 
 /** The observers that have the report. The servers of concrete paths share that of their server. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { BUSY, McpError, quote, toBusy } from "../../protocol/errors.ts";
+import { McpError, quote, toBusy } from "../../protocol/errors.ts";
 import { isPromiseLike } from "../../protocol/promises.ts";
 import {
   type Container,
@@ -484,7 +484,7 @@ export class ServiceContainer implements Container {
     if (entry.state !== "making") return;
     entry.state = "gone";
     entry.controller.abort();
-    entry.settled.reject(new McpError(BUSY, `Cannot get ${entry.place}: ${state}`));
+    entry.settled.reject(McpError.busy(`Cannot get ${entry.place}: ${state}`));
   }
 
   /** Disposes a made value. Throws if that fails or takes too long. */

@@ -199,6 +199,8 @@ export interface Store {
    * listener first gets the entries after that id. Returns a function that ends the subscription.
    */
   subscribe(topic: string, listener: TopicListener, options?: SubscribeOptions): Awaitable<() => void>;
+  /** Proof that this process lives, for other processes. */
+  readonly lease: Lease;
   /** Closes the store. Pending operations are rejected. */
   close(): Awaitable<void>;
   /**
@@ -207,6 +209,22 @@ export interface Store {
    * @ignore
    */
   readonly [INTERNALS]: StoreInternals;
+}
+
+/**
+ * Proof that this process lives, for other processes that use the store: a value that expires soon after the process has
+ * ended. A process that was blocked for longer than `ms` counts as dead though it goes on, so what two processes may write
+ * still needs a `version`.
+ */
+export interface Lease {
+  /** Id of this process. */
+  readonly id: string;
+  /** Milliseconds after which others know that this process has ended. */
+  readonly ms: number;
+  /** Renews the lease until the returned function is called. Settles once others can find it. */
+  hold(): Promise<() => void>;
+  /** Whether the process with this id holds its lease. */
+  isHeld(id: string): Awaitable<boolean>;
 }
 
 /** Called for each entry of a topic. */

@@ -18,6 +18,8 @@ export async function openExtensionStore(store: Store, realm: string, id: string
   const toOwn = (found: readonly StoredEntry[]) =>
     found.map(({ key, ...value }) => ({ key: key.slice(prefix.length), ...value }));
   return {
+    // Processes are the same for all extensions.
+    lease: store.lease,
     get: (key) => store.get(prefix + key),
     set: (key, value, options) => store.set(prefix + key, value, options),
     delete: (key, options) => store.delete(prefix + key, options),

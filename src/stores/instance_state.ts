@@ -12,6 +12,7 @@ import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
 import { type MarkPlace, markStored, toMarkTtl } from "../core/marking.ts";
 import type {
   AppendOptions,
+  Lease,
   ReadOptions,
   SetOptions,
   SharedChange,
@@ -149,6 +150,11 @@ export class InstanceState implements SharedState {
   get instance(): string {
     // Made on first use, because Workers forbid randomness while a module loads.
     return this.#instance ??= crypto.randomUUID();
+  }
+
+  /** Proof that this process lives. */
+  get lease(): Lease {
+    return this.#store.lease;
   }
 
   /** Limits of the server. */

@@ -13,11 +13,13 @@ import { MemoryEngine } from "./memory_engine.ts";
 export interface MemoryStoreOptions {
   /** Maximum bytes of all values and entries, at two bytes per character. Defaults to 64 MiB. */
   readonly bytes?: number;
+  /** Milliseconds after which other servers know that one has ended. Defaults to 5000. */
+  readonly leaseMs?: number;
   /** Source of the time, for tests. */
   readonly clock?: Clock;
 }
 
-const OPTIONS: KnownOptions<keyof MemoryStoreOptions> = { names: { bytes: true, clock: true } };
+const OPTIONS: KnownOptions<keyof MemoryStoreOptions> = { names: { bytes: true, leaseMs: true, clock: true } };
 
 /**
  * Makes a store in the memory of this process, which answers synchronously. Servers of one process can share it.
@@ -31,12 +33,12 @@ const OPTIONS: KnownOptions<keyof MemoryStoreOptions> = { names: { bytes: true, 
  * if (!isSet) throw new Error("somebody else has changed it");
  * ```
  *
- * @throws {TypeError} if `bytes` is not a number above 0.
+ * @throws {TypeError} if `bytes` or `leaseMs` is not a number above 0.
  */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   checkOptions("make a store", options, OPTIONS);
-  const { bytes = 64 * 1024 * 1024, clock = systemClock } = options;
+  const { bytes = 64 * 1024 * 1024, leaseMs, clock = systemClock } = options;
   if (!(bytes > 0)) throw new TypeError(`Cannot make a store: bytes is ${bytes}; it must be a number above 0`);
   const engine = new MemoryEngine({ clock, bytes });
-  return new CustomStore(() => engine, {}, { isShared: false, isReplaceable: false });
+  return new CustomStore(() => engine, { leaseMs }, { isShared: false, isReplaceable: false });
 }

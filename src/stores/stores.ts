@@ -23,6 +23,7 @@ export type {
   DeleteOptions,
   EngineOptions,
   EngineWriteOptions,
+  Lease,
   ListOptions,
   LogEntry,
   LogHead,

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Account } from "../core/capacity/account.ts";
+import { systemClock } from "../core/capacity/timers.ts";
 import type { FoundStream, WrittenStream } from "../core/store.ts";
 import { toBytes } from "../protocol/weight.ts";
 import type { InstanceState } from "./instance_state.ts";
@@ -14,6 +15,10 @@ interface Batch {
   readonly texts: readonly string[];
   readonly isOwn: boolean;
   readonly isOver: boolean;
+  /** Id of the process that writes the stream. */
+  readonly writer?: string;
+  /** Whether the process that writes the stream has ended. */
+  readonly isDead?: boolean;
 }
 
 /** Writes and reads the logs of one session's streams. */
@@ -25,6 +30,8 @@ export class StreamLog {
   readonly #written = new WeakMap<WrittenStream, number>();
   readonly #writing = new Set<WrittenStream>();
   readonly #followed = new Set<() => void>();
+  /** What ends the use of the lease by each stream that is being written. */
+  readonly #leases = new Map<WrittenStream, () => void>();
 
   constructor(instances: InstanceState, session: string, account: Account) {
     this.#instances = instances;
@@ -54,9 +61,11 @@ export class StreamLog {
   /** Ends everything that follows a stream. */
   stop(): void {
     for (const stop of [...this.#followed]) stop();
+    for (const stream of [...this.#leases.keys()]) this.#release(stream);
   }
 
   async #writeAll(stream: WrittenStream): Promise<void> {
+    await this.#hold(stream);
     for (let batch = this.#toBatch(stream); batch; batch = this.#toBatch(stream)) {
       const { first, texts } = batch;
       const append = (batch: Batch) => this.#instances.attempt("append", () => this.#append(stream.name, batch));
@@ -66,6 +75,19 @@ export class StreamLog {
       await append({ ...batch, first: first + texts.length, texts: [] });
     }
     this.#writing.delete(stream);
+    if (stream.isOver) this.#release(stream);
+  }
+
+  // Whoever finds the stream must find the lease of its process too.
+  async #hold(stream: WrittenStream): Promise<void> {
+    if (this.#leases.has(stream) || stream.isOver) return;
+    const release = await this.#instances.attempt("set", () => this.#instances.lease.hold());
+    if (release) this.#leases.set(stream, release);
+  }
+
+  #release(stream: WrittenStream): void {
+    this.#leases.get(stream)?.();
+    this.#leases.delete(stream);
   }
 
   /** Returns the next events to write, or `undefined` if all are written. */
@@ -89,11 +111,15 @@ export class StreamLog {
 
   readonly #over = new WeakSet<WrittenStream>();
 
-  async #append(name: string, { first, texts, isOwn, isOver }: Batch): Promise<number> {
+  async #append(name: string, batch: Batch): Promise<number> {
+    return await this.#appendTo(await this.#toLog(name), { ...batch, writer: this.#instances.lease.id });
+  }
+
+  async #appendTo(log: string, { first, texts, isOwn, isOver, writer, isDead }: Batch): Promise<number> {
     const { replay } = this.#instances.limits;
     const max = Math.max(1, Math.min(replay.events, MAX_ENTRIES));
     const options = { ttlMs: this.#ttlMs, max };
-    return await this.#instances.append(await this.#toLog(name), [first, texts, isOwn, isOver], options);
+    return await this.#instances.append(log, [first, texts, isOwn, isOver, writer, isDead === true], options);
   }
 
   get #ttlMs(): number {
@@ -104,15 +130,19 @@ export class StreamLog {
     const { replay } = this.#instances.limits;
     const log = await this.#toLog(name);
     const texts: string[] = [];
-    let [cursor, written, bytes, isOwn, isOver] = [0, 0, 0, false, false];
+    let [cursor, written, bytes, isOver] = [0, 0, 0, false];
+    let known: string | undefined;
+    let newest: Batch | undefined;
     while (true) {
-      const { entries, last } = await this.#instances.read(log, { after: cursor, limit: PAGE_ENTRIES });
-      if (!last) return;
+      const { entries, last, epoch } = await this.#instances.read(log, { after: cursor, limit: PAGE_ENTRIES });
+      // The log was lost, and has perhaps begun again.
+      if (!last || known !== undefined && epoch !== known) return;
+      known = epoch;
       for (const { id, value } of entries) {
         cursor = id;
         const batch = toBatch(value);
         if (!batch) continue;
-        ({ isOwn } = batch);
+        newest = batch;
         isOver ||= batch.isOver;
         written = batch.first + batch.texts.length - 1;
         const expected = after + texts.length + 1;
@@ -125,24 +155,29 @@ export class StreamLog {
       }
       if (!entries.length || cursor >= last) break;
     }
+    const { isOwn = false, isDead = false, writer } = newest ?? {};
     // The client cannot have what was never written. A running call may be ahead of its log.
     if (isOver && after > written) return;
-    const place = after + texts.length;
-    const follow: FoundStream["follow"] = (onEvent, onEnd) => this.#follow(log, { cursor, place }, onEvent, onEnd);
-    return { isOwn, isOver, texts, follow };
+    // The rest will never be written.
+    if (isDead && !isOver && !texts.length) return;
+    const place = { cursor, epoch: known, last: after + texts.length, isOwn, writer };
+    const follow: FoundStream["follow"] = (onEvent, onEnd) => this.#follow(log, place, onEvent, onEnd);
+    return { isOwn, isOver: isOver || isDead, texts, follow };
   }
 
   #follow(
     log: string,
-    { cursor, place }: { readonly cursor: number; readonly place: number },
+    place: Place,
     onEvent: (text: string, place: number) => void,
     onEnd: () => void,
   ): () => void {
     let isOver = false;
     let stopFollowing = () => {};
+    let { last } = place;
     const stop = () => {
       isOver = true;
       this.#followed.delete(stop);
+      stopWatching();
       stopFollowing();
     };
     const end = () => {
@@ -150,17 +185,24 @@ export class StreamLog {
       stop();
       onEnd();
     };
-    let last = place;
     const take = (value: unknown) => {
       const batch = toBatch(value);
       if (!batch || isOver) return;
       // The client must not take what follows a gap for the next event.
       if (batch.first > last + 1) return end();
       for (const text of batch.texts.slice(last + 1 - batch.first)) onEvent(text, ++last);
-      if (batch.isOver) end();
+      if (batch.isOver || batch.isDead) end();
     };
+    const stopWatching = this.#watch(place.writer, () => {
+      const { isOwn, writer } = place;
+      const batch = { first: last + 1, texts: [], isOwn, isOver: false, writer, isDead: true };
+      // The next request of the client is refused, so that it does not come again.
+      this.#instances.attempt("append", () => this.#appendTo(log, batch));
+      end();
+    });
     this.#followed.add(stop);
-    this.#instances.attempt("subscribe", () => this.#instances.follow(log, take, { after: cursor, onGap: end })).then(
+    const { cursor: after, epoch } = place;
+    this.#instances.attempt("subscribe", () => this.#instances.follow(log, take, { after, epoch, onGap: end })).then(
       (stop) => {
         if (!stop) return end();
         stopFollowing = stop;
@@ -168,6 +210,31 @@ export class StreamLog {
       },
     );
     return stop;
+  }
+
+  /** Calls `onDead` once the process that writes a stream has lost its lease. Returns a function that stops it. */
+  #watch(writer: string | undefined, onDead: () => void): () => void {
+    if (writer === undefined) return () => {};
+    const { lease } = this.#instances;
+    let absences = 0;
+    let stop = () => {};
+    const check = async () => {
+      const isHeld = await this.#instances.attempt("get", async () => await lease.isHeld(writer));
+      // While the store was lost, the process could not renew its lease. So it has a second chance.
+      absences = isHeld === false ? absences + 1 : 0;
+      if (isOver) return;
+      if (absences < 2) start();
+      else onDead();
+    };
+    let isOver = false;
+    const start = () => {
+      stop = systemClock.start(check, lease.ms * CHECKS_PER_LEASE, { background: true });
+    };
+    start();
+    return () => {
+      isOver = true;
+      stop();
+    };
   }
 
   #toLog(name: string): Promise<string> {
@@ -181,12 +248,27 @@ const BATCH_BYTES = 32_768;
 const PAGE_ENTRIES = 10;
 const MAX_ENTRIES = 10_000;
 
+/** Share of a lease after which it is checked again: two checks and a lease are less than 10 seconds by default. */
+const CHECKS_PER_LEASE = 0.4;
+
+/** Where a stream is followed from. */
+interface Place {
+  /** Id of the last entry that was read, and the epoch of the log. */
+  readonly cursor: number;
+  readonly epoch?: string;
+  /** Number of the last event that was read. */
+  readonly last: number;
+  readonly isOwn: boolean;
+  readonly writer?: string;
+}
+
 /** Milliseconds after which a stream without a sign of its instance counts as lost. */
 const ALIVE_MS = 180_000;
 
 function toBatch(value: unknown): Batch | undefined {
   if (!Array.isArray(value)) return;
-  const [first, texts, isOwn, isOver] = value;
+  const [first, texts, isOwn, isOver, writer, isDead] = value;
   if (typeof first !== "number" || !Array.isArray(texts) || !texts.every((text) => typeof text === "string")) return;
-  return { first, texts, isOwn: isOwn === true, isOver: isOver === true };
+  if (typeof writer !== "string") return;
+  return { first, texts, isOwn: isOwn === true, isOver: isOver === true, writer, isDead: isDead === true };
 }

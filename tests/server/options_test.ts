@@ -246,8 +246,9 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     logEntries: 5,
     pending: 5,
     subscriptions: 5,
+    leaseMs: 5,
   }]],
-  "./stores memoryStore": [[memoryStore, { bytes: 5000 }]],
+  "./stores memoryStore": [[memoryStore, { bytes: 5000, leaseMs: 5 }]],
   "./worker worker": [[(options) => worker(new URL("x.ts", import.meta.url), options), {
     size: 1,
     idleMs: 5,

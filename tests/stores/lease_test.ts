@@ -1,0 +1,152 @@
+// The lease of a process: others notice soon that it has ended.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { gate, turn, until } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
+
+const LEASE_MS = 300;
+
+/** A store of a process that can be killed: nothing of it reaches the others any more. */
+function makeProcess(shared: Store) {
+  const process = { isKilled: false, commands: [] as string[] };
+  const store = customStore(async () =>
+    wrapEngine(await shared[INTERNALS].connect(), async ({ name, run }) => {
+      process.commands.push(name);
+      return process.isKilled ? await new Promise<never>(() => {}) : await run();
+    }), { leaseMs: LEASE_MS });
+  return { process, store };
+}
+
+Deno.test("a lease is held until its process has ended, or nobody holds it any more", async () => {
+  const shared = memoryStore();
+  const [a, b] = [makeProcess(shared), makeProcess(shared)];
+  assertEquals(await b.store.lease.isHeld(a.store.lease.id), false);
+  const release = await a.store.lease.hold();
+  const since = performance.now();
+  while (performance.now() - since < 3 * LEASE_MS) {
+    assertEquals(await b.store.lease.isHeld(a.store.lease.id), true);
+    await turn();
+  }
+  release();
+  await until(async () => !await b.store.lease.isHeld(a.store.lease.id), "the lease is over");
+  await a.store.lease.hold();
+  a.process.isKilled = true;
+  const killed = performance.now();
+  await until(async () => !await b.store.lease.isHeld(a.store.lease.id), "the lease has expired");
+  assert(performance.now() - killed < 2 * LEASE_MS);
+  await Promise.all([a.store.close(), b.store.close()]);
+});
+
+Deno.test("a store that is closed gives its lease back", async () => {
+  const shared = memoryStore();
+  const store = customStore(shared[INTERNALS].connect, { leaseMs: 60_000 });
+  await store.lease.hold();
+  assertEquals(await shared.lease.isHeld(store.lease.id), true);
+  await store.close();
+  assertEquals(await shared.lease.isHeld(store.lease.id), false);
+  assertEquals([memoryStore({ leaseMs: 70 }).lease.ms, memoryStore().lease.ms], [70, 5000]);
+});
+
+Deno.test("a lease is renewed once the store is back", async () => {
+  const shared = memoryStore();
+  const { process, store } = makeProcess(shared);
+  await store.lease.hold();
+  process.isKilled = true;
+  await until(async () => !await shared.lease.isHeld(store.lease.id), "the lease has expired");
+  process.isKilled = false;
+  await until(() => shared.lease.isHeld(store.lease.id) === true, "the lease is held again");
+  await store.close();
+});
+
+/** An instance of a server with a tool that waits. */
+function startInstance(shared: Store, pass: Promise<void>) {
+  const { process, store } = makeProcess(shared);
+  const work = tool({
+    name: "work",
+    async run(_input, ctx) {
+      await ctx.progress(1);
+      await pass;
+      await ctx.progress(2);
+      return "done";
+    },
+  });
+  const secret = "a secret of at least thirty-two characters";
+  const observer = { store() {} };
+  const server = createServer({ name: "notes", version: "1.0.0", handlers: [work], store, secret, observer });
+  const send = (message: object | undefined, headers: Record<string, string> = {}) =>
+    server.fetch(
+      new Request("http://localhost/mcp", {
+        method: message ? "POST" : "GET",
+        headers: {
+          "content-type": "application/json",
+          accept: message ? "application/json, text/event-stream" : "text/event-stream",
+          ...headers,
+        },
+        body: message && JSON.stringify({ jsonrpc: "2.0", ...message }),
+      }),
+    );
+  return { process, server, send };
+}
+
+const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
+
+async function open(instance: ReturnType<typeof startInstance>): Promise<Record<string, string>> {
+  const response = await instance.send({ id: 0, method: "initialize", params });
+  await response.text();
+  return { "mcp-session-id": response.headers.get("mcp-session-id") ?? "" };
+}
+
+/** Reads until an event has arrived, and returns the id of the last event. */
+async function readTo(response: Response, text: string): Promise<string> {
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let read = "";
+  while (!read.includes(text)) read += (await reader?.read())?.value ?? "";
+  await reader?.cancel();
+  return [...read.matchAll(/^id: ?(.*)$/gm)].at(-1)?.[1] ?? "";
+}
+
+Deno.test("a stream whose instance was killed ends at the next one, and cannot be resumed again", async () => {
+  const shared = memoryStore();
+  const { pass, open: finish } = gate();
+  const [a, b] = [startInstance(shared, pass), startInstance(shared, pass)];
+  const session = await open(a);
+  const call = { id: 1, method: "tools/call", params: { name: "work", _meta: { progressToken: "p" } } };
+  const first = await a.send(call, session);
+  const id = await readTo(first, `"progress":1`);
+  await until(() => a.process.commands.filter((name) => name === "append").length > 0, "the stream is written");
+  a.process.isKilled = true;
+  const since = performance.now();
+  const next = await b.send(undefined, { ...session, "last-event-id": id });
+  assertEquals(next.status, 200);
+  // It ends without a result.
+  const text = await next.text();
+  assert(!text.includes("result"), text);
+  assert(performance.now() - since < 10_000);
+  await until(async () => {
+    const again = await b.send(undefined, { ...session, "last-event-id": id });
+    await again.body?.cancel();
+    return again.status === 400;
+  }, "the stream is refused");
+  finish();
+  a.process.isKilled = false;
+  for (const { server } of [a, b]) await server.close();
+});
+
+Deno.test("a stream whose instance lives goes on at the next one, however long it is silent", async () => {
+  const shared = memoryStore();
+  const { pass, open: finish } = gate();
+  const [a, b] = [startInstance(shared, pass), startInstance(shared, pass)];
+  const session = await open(a);
+  const call = { id: 1, method: "tools/call", params: { name: "work", _meta: { progressToken: "p" } } };
+  const id = await readTo(await a.send(call, session), `"progress":1`);
+  await until(() => a.process.commands.filter((name) => name === "append").length > 0, "the stream is written");
+  const next = await b.send(undefined, { ...session, "last-event-id": id });
+  const checks = () => b.process.commands.filter((name) => name === "get").length;
+  const before = checks();
+  await until(() => checks() > before + 5, "the lease is checked");
+  finish();
+  assertMatch(await next.text(), /"progress":2[^]*"text":"done"/);
+  for (const { server } of [a, b]) await server.close();
+});

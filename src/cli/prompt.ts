@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type ListedPrompt, RpcError } from "../client/client.ts";
+import { type ListedPrompt, McpError } from "../client/client.ts";
 import { INVALID_PARAMS } from "../protocol/errors.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
 import type { Args } from "./args.ts";
@@ -68,7 +68,7 @@ async function getPrompt({ client, operands, request }: InteractiveSession, { fl
 
 /** Reports rejected arguments as such, instead of as a server error. */
 function explain(error: unknown, name: string): never {
-  if (!(error instanceof RpcError) || error.code !== INVALID_PARAMS) throw error;
+  if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) throw error;
   // A server of this library begins its message in the same way.
   const reason = toLine(error.message).replace(/^Cannot get "[^"]*": /, "");
   throw new ServerError(`Cannot get ${toLine(name)}: ${reason} (${error.code})`);

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { RpcError } from "../client/client.ts";
+import { McpError } from "../client/client.ts";
 import type { Args } from "./args.ts";
 import { type PrintableContent, saveContents, toPrintableResource } from "./client/content_blocks.ts";
 import { type InteractiveSession, withInteractiveSession } from "./client/interactive_session.ts";
@@ -64,7 +64,7 @@ async function printResources({ client, request }: InteractiveSession, isJson: b
 
 /** Adds a suggestion to an error if the server lists resources, and the one with this URI is not among them. */
 async function explain(error: unknown, uri: string, { client, request }: InteractiveSession): Promise<never> {
-  if (!(error instanceof RpcError) || error.status === 401) throw error;
+  if (!(error instanceof McpError) || error.status === 401) throw error;
   const resources = await request((options) => client.listResources(options)).catch(() => []);
   const uris = resources.map((each) => each.uri);
   if (uris.includes(uri) || !uris.length) throw error;

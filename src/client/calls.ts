@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/schema
  * @module
  */
-import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
+import { isRemoteError, McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
@@ -12,7 +12,6 @@ import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from ".
 import { OutputChecks } from "./output_check.ts";
 import { MAX_ITEMS, readPages } from "./pagination.ts";
 import { REQUEST, type RequestOptions, type Rpc } from "./rpc.ts";
-import { RpcError } from "./rpc_error.ts";
 import type { Protocol, ServerFacts } from "./protocol.ts";
 import { type Subscription, type SubscriptionFilter, toSubscription } from "./subscription.ts";
 
@@ -40,7 +39,7 @@ export interface Completion {
 /**
  * A client that is connected to a server.
  *
- * Its methods throw an {@linkcode RpcError} if the server responds with an error or with no valid response. They throw
+ * Its methods throw an {@linkcode McpError} with `remote: true` if the server responds with an error or with no valid response. They throw
  * the reason of `signal` if that is aborted first, and a `TimeoutError` after `timeoutMs`.
  */
 export interface Client<Options extends RequestOptions = RequestOptions> extends AsyncDisposable {
@@ -202,7 +201,7 @@ class Requests {
       return await this.send(method, params, options);
     } catch (error) {
       const [feature] = method.split("/");
-      const isMissing = error instanceof RpcError && error.code === METHOD_NOT_FOUND;
+      const isMissing = isRemoteError(error) && error.code === METHOD_NOT_FOUND;
       const isDeclared = feature in this.#protocol.server.capabilities && method !== "resources/templates/list";
       if (!isMissing || isDeclared) throw error;
     }
@@ -245,6 +244,6 @@ function readObjects(result: Result, key: string): readonly Params[] {
   return items;
 }
 
-function toMisfit(method: string, key: string): RpcError {
-  return new RpcError(0, `Cannot use the result of ${method}: ${key} is not what it should be`);
+function toMisfit(method: string, key: string): McpError {
+  return new McpError(0, `Cannot use the result of ${method}: ${key} is not what it should be`, undefined, {});
 }

@@ -32,8 +32,8 @@ export {
 } from "./extension.ts";
 export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./listed.ts";
 export type { Message, Notification } from "./message.ts";
+export { McpError, type RemoteOrigin } from "../protocol/errors.ts";
 export type { Progress, RequestOptions } from "./rpc.ts";
-export { RpcError } from "./rpc_error.ts";
 export type { ServerFacts } from "./protocol.ts";
 export type { Subscription, SubscriptionFilter, Watch } from "./subscription.ts";
 export type { Target, TargetOptions } from "./target.ts";

@@ -80,7 +80,7 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
  * ```
  *
  * @throws {TypeError} if the target cannot be used.
- * @throws {RpcError} if the server refuses.
+ * @throws {McpError} if the server refuses.
  * @throws {Error} if there is no server, or the two have no protocol revision in common.
  */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {

@@ -5,14 +5,19 @@
  * @see specification/2026-07-28/basic/transports/stdio (Backward Compatibility)
  * @module
  */
-import { HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION } from "../protocol/errors.ts";
+import {
+  HEADER_MISMATCH,
+  isRemoteError,
+  McpError,
+  MISSING_CAPABILITY,
+  UNSUPPORTED_VERSION,
+} from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import { toPrintableLine } from "../protocol/printable.ts";
 import { LegacyCodec, legacyProtocol } from "./legacy.ts";
 import { ModernCodec, modernProtocol, readSupported } from "./modern.ts";
 import { delay } from "./delay.ts";
 import type { Rpc } from "./rpc.ts";
-import { RpcError } from "./rpc_error.ts";
 import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
 
 /** The default protocol revisions, best first. */
@@ -42,7 +47,7 @@ export interface DetectOptions extends ProtocolOptions {
 /**
  * Sends a modern request first. A server that does not respond in the modern way counts as a legacy server.
  *
- * @throws {RpcError} if the server refuses the client.
+ * @throws {McpError} if the server refuses the client.
  * @throws {Error} if the two have no protocol revision in common.
  */
 export async function detectEra(rpc: Rpc, options: DetectOptions): Promise<Protocol> {
@@ -86,15 +91,15 @@ async function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof LA
 
 /** Why a server counts as a legacy server. */
 interface Refused {
-  readonly refusal: RpcError;
+  readonly refusal: McpError;
 }
 
 /** The error for a server that must be modern. A response that is not a JSON-RPC message need not be one of a server. */
-function toModernError(modern: readonly string[], refusal: RpcError | undefined): Error {
+function toModernError(modern: readonly string[], refusal: McpError | undefined): Error {
   if (refusal?.code === 0) {
     const state = refusal.message.replace(/^Cannot read the response: /, "");
     const message = `Cannot connect: there is no MCP server at this URL: ${state}; check the URL and the server`;
-    return new RpcError(0, message, undefined, refusal.status);
+    return new McpError(0, message, undefined, { status: refusal.status });
   }
   const reason = refusal
     ? `; it refused server/discover with ${toPrintableLine(refusal.message)} (${refusal.code})`
@@ -118,7 +123,7 @@ async function probe(
       codec.version = version;
       return toFacts(result, version);
     } catch (error) {
-      if (!(error instanceof RpcError)) throw error;
+      if (!isRemoteError(error)) throw error;
       if (error.code === UNSUPPORTED_VERSION && refusals < MAX_REFUSALS) {
         const version = choose(readSupported(error), modern, legacy);
         if (version === undefined) return;
@@ -130,7 +135,7 @@ async function probe(
 }
 
 /** Whether only a modern server responds with this error, or any server does to any client. */
-export function isModernRefusal({ code, status }: RpcError): boolean {
+export function isModernRefusal({ code, status }: McpError): boolean {
   return [UNSUPPORTED_VERSION, HEADER_MISMATCH, MISSING_CAPABILITY].includes(code) || status === 401 || status === 403;
 }
 

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic (Extensions)
  * @module
  */
+import { McpError } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities } from "../protocol/types.ts";
 import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
@@ -11,7 +12,6 @@ import type { Checked, Infer, Schema } from "../schema/schema.ts";
 import { compileSchema } from "../schema/schema_compiler.ts";
 import type { Notification } from "./message.ts";
 import type { RequestOptions, ServerRequest } from "./rpc.ts";
-import { RpcError } from "./rpc_error.ts";
 import type { Subscription, SubscriptionFilter } from "./subscription.ts";
 
 /** Schemas by the name of a result type or of a notification. */
@@ -128,7 +128,7 @@ export function clientExtension<
       const { _meta, ...given } = result;
       const checked = await compiled.validate(given);
       if (checked.problem !== undefined) {
-        throw new RpcError(0, `Cannot use the result of ${call.method}: ${type}: ${checked.problem}`);
+        throw new McpError(0, `Cannot use the result of ${call.method}: ${type}: ${checked.problem}`, undefined, {});
       }
       // The schema has validated the value, so it has the type of the parameter.
       const final: unknown = await finish(checked.value as never, call);

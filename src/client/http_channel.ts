@@ -5,6 +5,7 @@
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
  * @module
  */
+import { McpError } from "../protocol/errors.ts";
 import { startBackgroundTimer } from "../runtime.ts";
 import { describeResponse, readText } from "./response_text.ts";
 import type { Channel, SendOptions, SendResult, ServerStream, Trace } from "./channel.ts";
@@ -12,7 +13,6 @@ import { readEvents, type StreamEvent } from "./event_stream.ts";
 import { type Message, readMessages } from "./message.ts";
 import { delay } from "./delay.ts";
 import { fetchSameOrigin, RedirectError } from "./redirects.ts";
-import { RpcError } from "./rpc_error.ts";
 
 /** The options of {@linkcode httpChannel}. */
 export interface HttpChannelOptions {
@@ -222,12 +222,12 @@ export function isStream({ ok, headers }: Response): boolean {
 }
 
 /** Makes the error for a response that is not a stream. */
-export async function toError(response: Response): Promise<RpcError> {
+export async function toError(response: Response): Promise<McpError> {
   const text = await readText(response);
   const { error } = readBody(response, text) ?? {};
   const { status, headers } = response;
   const message = error?.message ?? `Cannot open the stream: ${describeResponse({ status, headers, text })}`;
-  return new RpcError(error?.code ?? 0, message, error?.data, status);
+  return new McpError(error?.code ?? 0, message, error?.data, { status });
 }
 
 async function expectEnd(events: AsyncGenerator<StreamEvent>, reply: Message): Promise<Message> {

@@ -5,14 +5,13 @@
  * @see specification/2025-11-25/basic/transports
  * @module
  */
-import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
+import { isRemoteError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel } from "../protocol/types.ts";
 import type { ServerStream } from "./channel.ts";
 import type { Notification } from "./message.ts";
 import type { Codec, Outcome, Rpc, TestRequestOptions } from "./rpc.ts";
 import { delay, startTimer } from "./delay.ts";
-import { RpcError } from "./rpc_error.ts";
 import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
 import type { SubscriptionFilter, Watch } from "./subscription.ts";
 
@@ -54,7 +53,7 @@ const END_SESSION_MS = 2000;
 /**
  * Shakes hands, and returns the protocol of the connection.
  *
- * @throws {RpcError} if the server refuses.
+ * @throws {McpError} if the server refuses.
  * @throws {Error} if the server responds with a protocol revision that the client does not support.
  */
 export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: LegacyOptions): Promise<Protocol> {
@@ -233,7 +232,7 @@ class LegacyProtocol implements Protocol {
       }).catch((error) => onWarning(`Cannot begin a new session: ${error.message}`));
       return opened;
     } catch (error) {
-      if (!recovers || !(error instanceof RpcError) || error.status !== 405) throw error;
+      if (!recovers || !isRemoteError(error) || error.status !== 405) throw error;
       // The server has no such stream.
     }
   }
@@ -263,7 +262,7 @@ class LegacyProtocol implements Protocol {
 }
 
 function isSessionLost(error: unknown): boolean {
-  return error instanceof RpcError && error.status === 404 && error.code !== METHOD_NOT_FOUND;
+  return isRemoteError(error) && error.status === 404 && error.code !== METHOD_NOT_FOUND;
 }
 
 function toFacts({ protocolVersion, serverInfo, capabilities, instructions }: Result): ServerFacts {

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic
  * @module
  */
-import { HEADER_MISMATCH, UNSUPPORTED_VERSION } from "../protocol/errors.ts";
+import { HEADER_MISMATCH, isMcpError, isRemoteError, type McpError, UNSUPPORTED_VERSION } from "../protocol/errors.ts";
 import { encodeHeaderValue } from "../protocol/header_value.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel } from "../protocol/types.ts";
@@ -21,7 +21,6 @@ import {
   type TestRequestOptions,
 } from "./rpc.ts";
 import { delay, startTimer } from "./delay.ts";
-import { RpcError } from "./rpc_error.ts";
 import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./protocol.ts";
 import { type SubscriptionFilter, toSubscription, type Watch } from "./subscription.ts";
 
@@ -200,12 +199,12 @@ class ModernProtocol implements Protocol {
     return responses;
   }
 
-  /** Answers a question. Throws no RpcError, because that would look as if the server had refused the call. */
+  /** Answers a question. Throws no McpError, because that would look as if the server had refused the call. */
   async #answer(method: string, params: Params, signal: AbortSignal): Promise<unknown> {
     try {
       return await this.#rpc.answer({ method, params }, signal);
     } catch (cause) {
-      if (signal.aborted || !(cause instanceof RpcError)) throw cause;
+      if (signal.aborted || !(isMcpError(cause) || isRemoteError(cause))) throw cause;
       throw new Error(`Cannot finish the request: ${cause.message}`, { cause });
     }
   }
@@ -242,14 +241,14 @@ class ModernProtocol implements Protocol {
     try {
       return await this.#rpc.request(method, params, options);
     } catch (error) {
-      const recovers = this.#options.recovers && error instanceof RpcError && await this.#recover(method, error);
+      const recovers = this.#options.recovers && isRemoteError(error) && await this.#recover(method, error);
       if (!recovers) throw error;
       return await this.#rpc.request(method, params, options);
     }
   }
 
   /** Returns whether a refused request may be sent again. */
-  async #recover(method: string, error: RpcError): Promise<boolean> {
+  async #recover(method: string, error: McpError): Promise<boolean> {
     if (error.code === UNSUPPORTED_VERSION) {
       const supported = readSupported(error);
       const version = this.#options.versions.find((each) => supported.includes(each));
@@ -336,7 +335,7 @@ class ModernSubscription {
         return result;
       } catch (error) {
         this.#acknowledged.reject(error);
-        const isLost = this.#options.recovers && !(error instanceof RpcError && error.code);
+        const isLost = this.#options.recovers && !(isRemoteError(error) && error.code);
         if (!isLost || this.#stop.signal.aborted || await this.#isRefused()) return;
       }
       if (openSince !== undefined) {
@@ -392,6 +391,6 @@ function toGranted(
 }
 
 /** The protocol revisions that a server names when it refuses one. */
-export function readSupported({ data }: RpcError): readonly unknown[] {
+export function readSupported({ data }: McpError): readonly unknown[] {
   return isObject(data) && Array.isArray(data.supported) ? data.supported : [];
 }

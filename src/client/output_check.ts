@@ -4,9 +4,9 @@
  * @see specification/2026-07-28/server/tools (Output Schema)
  * @module
  */
+import { McpError } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { type Issue, toText } from "../schema/json_schema.ts";
-import { RpcError } from "./rpc_error.ts";
 
 type Check = (value: unknown) => readonly Issue[];
 
@@ -30,12 +30,13 @@ export class OutputChecks {
   /**
    * Checks a result of a tool. A tool that is not known to have an output schema may return anything.
    *
-   * @throws {RpcError} with code 0 if the structured content does not match, or is missing.
+   * @throws {McpError} with code 0 if the structured content does not match, or is missing.
    */
   async check(name: string, { isError, structuredContent }: Result): Promise<void> {
     const schema = this.#schemas.get(name);
     if (!schema || isError === true) return;
-    const refuse = (state: string) => new RpcError(0, `Cannot use the result of the tool ${name}: ${state}`);
+    const refuse = (state: string) =>
+      new McpError(0, `Cannot use the result of the tool ${name}: ${state}`, undefined, {});
     if (structuredContent === undefined) throw refuse("structuredContent is missing, but the tool has an outputSchema");
     const issues = (await this.#compile(schema))(structuredContent);
     if (!issues.length) return;

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { INTERNAL_ERROR } from "../protocol/errors.ts";
+import { INTERNAL_ERROR, isMcpError, McpError } from "../protocol/errors.ts";
 import { type Id, isId, isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { KnownOptions } from "../core/call/known_options.ts";
 import type { Channel } from "./channel.ts";
@@ -11,7 +11,6 @@ import { AnswerSlots } from "./answer_slots.ts";
 import type { Message, Notification } from "./message.ts";
 import { checkTimeout, startTimer } from "./delay.ts";
 import { describeResponse } from "./response_text.ts";
-import { RpcError } from "./rpc_error.ts";
 import type { Held } from "./subscription.ts";
 
 /** The progress of a request. */
@@ -75,7 +74,7 @@ export interface ServerRequest {
   readonly params: Params;
 }
 
-/** Answers a request of the server with a result, or throws an `RpcError`. `signal` aborts when the request is cancelled. */
+/** Answers a request of the server with a result, or throws an `McpError`. `signal` aborts when the request is cancelled. */
 export type RequestHandler = (request: ServerRequest, signal: AbortSignal) => unknown;
 
 /** Adds to messages what a protocol revision requires. */
@@ -228,11 +227,11 @@ class ChannelRpc implements Rpc {
     const outcome = await this.channel.send(message, { headers: this.codec.toHeaders(message) });
     const { status, message: { error } = {} } = outcome;
     if (status === undefined || (status >= 200 && status < 300 && !error)) return;
-    throw new RpcError(
+    throw new McpError(
       error?.code ?? 0,
       error?.message ?? `Cannot notify: ${describeResponse(outcome)}`,
       error?.data,
-      status,
+      { status },
     );
   }
 
@@ -381,7 +380,7 @@ class ChannelRpc implements Rpc {
     try {
       return { result: await this.#answer(request, signal) };
     } catch (error) {
-      if (error instanceof RpcError) return { error: { code: error.code, message: error.message, data: error.data } };
+      if (isMcpError(error)) return { error: { code: error.code, message: error.message, data: error.data } };
       if (!signal.aborted) this.#onError(error);
       return { error: { code: INTERNAL_ERROR, message: `Cannot answer ${request.method}` } };
     }
@@ -411,11 +410,15 @@ function toRunning(
 
 function toOutcome(id: Id, received: Awaited<ReturnType<Channel["send"]>>): Outcome {
   const { message, status, headers } = received;
-  if (!message) throw new RpcError(0, `Cannot read the response: ${describeResponse(received)}`, undefined, status);
+  if (!message) {
+    throw new McpError(0, `Cannot read the response: ${describeResponse(received)}`, undefined, { status: status });
+  }
   const { error, result } = message;
-  if (error) throw new RpcError(error.code, error.message, error.data, status);
+  if (error) throw new McpError(error.code, error.message, error.data, { status });
   if (message.id !== id) throw new Error(`Cannot use the response to ${message.id}: the request was ${id}`);
-  if (!isObject(result)) throw new RpcError(0, `Cannot read the result: ${JSON.stringify(result)}`, undefined, status);
+  if (!isObject(result)) {
+    throw new McpError(0, `Cannot read the result: ${JSON.stringify(result)}`, undefined, { status: status });
+  }
   return { result, status, headers };
 }
 

@@ -6,13 +6,12 @@
  * @see specification/2026-07-28/client/roots
  * @module
  */
-import { INVALID_PARAMS, METHOD_NOT_FOUND } from "../protocol/errors.ts";
+import { McpError } from "../protocol/errors.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
 import type { KnownOptions } from "../core/call/known_options.ts";
 import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../protocol/types.ts";
 import { findFormMisfit } from "./form_answer.ts";
 import type { RequestHandler } from "./rpc.ts";
-import { RpcError } from "./rpc_error.ts";
 
 /** A form for the user to fill in. */
 export interface ElicitRequest {
@@ -126,7 +125,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       case "roots/list":
         if (roots) return { roots: checkRoots(typeof roots === "function" ? await roots() : roots) };
     }
-    throw new RpcError(METHOD_NOT_FOUND, `Cannot answer ${method}: this client has no function for it`);
+    throw McpError.methodNotFound(`Cannot answer ${method}: this client has no function for it`);
   };
 }
 
@@ -151,8 +150,8 @@ function readSampling(params: Params, declared: ClientCapabilities["sampling"]):
   return params as unknown as SamplingRequest; // Its messages are there.
 }
 
-function refuse(state: string): RpcError {
-  return new RpcError(INVALID_PARAMS, `Cannot answer: ${state}`);
+function refuse(state: string): McpError {
+  return McpError.invalidParams(`Cannot answer: ${state}`);
 }
 
 // The user accepted the form with the defaults that it showed.

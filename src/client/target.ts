@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isRemoteError } from "../protocol/errors.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions } from "../core/call/known_options.ts";
 import type { PipeServer } from "../transports/channel.ts";
@@ -14,7 +15,6 @@ import { lineChannel, type OpenLineTransport } from "./line_channel.ts";
 import { childTransport, memoryTransport } from "./line_transports.ts";
 import type { Message } from "./message.ts";
 import { startTimer } from "./delay.ts";
-import { RpcError } from "./rpc_error.ts";
 import { sseTransport } from "./sse_transport.ts";
 
 /**
@@ -88,7 +88,7 @@ export async function findOther(target: Target, { error, wasLegacy, ...options }
 }
 
 function hasNoEndpoint(error: unknown): boolean {
-  return error instanceof RpcError && [400, 404, 405].includes(error.status ?? 0) && !isModernRefusal(error);
+  return isRemoteError(error) && [400, 404, 405].includes(error.status ?? 0) && !isModernRefusal(error);
 }
 
 // Revision 2024-11-05 has one URL for the stream and another for messages.

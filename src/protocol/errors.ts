@@ -34,8 +34,17 @@ export const BUSY = -31_503;
 // Errors are recognized by a brand and not by `instanceof`, because a handler may bring its own copy of the library.
 const KIND: unique symbol = Symbol.for("mcp.error");
 
+/** The response that a remote error stands for. */
+export interface RemoteOrigin {
+  /** The HTTP status, if the request was sent over HTTP. */
+  readonly status?: number;
+}
+
 /**
  * A JSON-RPC error response. The client receives `code`, `message` and `data` unchanged, so never put secrets in them.
+ *
+ * Clients throw it too, for the error response of a server. It then has `remote: true`, and the code 0 if the response
+ * was not a JSON-RPC message.
  *
  * ```ts
  * import { McpError } from "@x/mcp";
@@ -51,12 +60,32 @@ export class McpError extends Error {
   readonly code: number;
   /** Any JSON value for programs. */
   readonly data?: unknown;
+  /**
+   * Whether another server responded with this error, or with no valid response. Such an error never becomes the
+   * response of this server by accident: a handler that lets it escape fails with an internal error.
+   */
+  readonly remote: boolean;
+  /** The HTTP status of a remote error, if the request was sent over HTTP. */
+  readonly status?: number;
 
   /** Creates an error with a code, a message for people, and optional data for programs. */
-  constructor(code: number, message: string, data?: unknown) {
+  constructor(code: number, message: string, data?: unknown, origin?: RemoteOrigin) {
     super(message);
     this.code = code;
     this.data = data;
+    this.remote = origin !== undefined;
+    if (origin?.status !== undefined) this.status = origin.status;
+  }
+
+  /**
+   * Returns a remote error as one of this server: `throw error.asOwn()` passes its code, message and data on to the
+   * client. The code 0, of a response that is not a JSON-RPC message, becomes that of an internal error.
+   */
+  asOwn(): McpError {
+    if (!this.remote) return this;
+    const own = new McpError(this.code || INTERNAL_ERROR, this.message, this.data);
+    own.cause = this;
+    return own;
   }
 
   /** Creates an error for invalid parameters or an unknown name (code -32602). */
@@ -135,7 +164,7 @@ export class McpError extends Error {
 
   /** @ignore */
   get [KIND](): string {
-    return "mcp";
+    return this.remote ? "remote" : "mcp";
   }
 }
 
@@ -188,9 +217,14 @@ export function hasValidCode({ code }: McpError): boolean {
   return Number.isInteger(code) && (code < -32768 || code > -32000 || KNOWN.test(`${code}`));
 }
 
-/** Whether an error is an {@linkcode McpError} of any copy of this library. */
+/** Whether an error is an own {@linkcode McpError} of any copy of this library, and not that of a remote server. */
 export function isMcpError(error: unknown): error is McpError {
   return isOf(error, "mcp");
+}
+
+/** Whether an error is the {@linkcode McpError} of a remote server, of any copy of this library. */
+export function isRemoteError(error: unknown): error is McpError {
+  return isOf(error, "remote");
 }
 
 /** Tests for a {@linkcode ToolError} from any copy of this library. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
+import { isMcpError, McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Principal } from "../core/call/context.ts";
 import { INTERNALS } from "../core/call/internals.ts";
@@ -19,7 +19,6 @@ import type { Notification } from "../client/message.ts";
 import { ModernCodec, modernProtocol } from "../client/modern.ts";
 import type { Protocol, ProtocolOptions } from "../client/protocol.ts";
 import { createRpc, REQUEST, type RequestHandler, type Rpc, type TestRequestOptions } from "../client/rpc.ts";
-import { RpcError } from "../client/rpc_error.ts";
 import { ANSWER, createRequestHandler, toCapabilities } from "../client/server_requests.ts";
 import type { SubscriptionFilter } from "../client/subscription.ts";
 import { createSubscription, type Subscription } from "./subscription.ts";
@@ -147,7 +146,7 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
  * }
  * ```
  *
- * @throws {RpcError} if the handshake fails.
+ * @throws {McpError} if the handshake fails.
  * @throws {TypeError} if `era` is `"modern"` and the first of `revisions` is of the legacy era.
  */
 export async function connectTest(
@@ -271,8 +270,8 @@ function toProtocolOptions(options: ConnectTestOptions): ProtocolOptions & { rea
         return await handle(request, signal);
       } catch (error) {
         // The message names the missing option.
-        if (!(error instanceof RpcError) || error.code !== METHOD_NOT_FOUND) throw error;
-        throw new RpcError(METHOD_NOT_FOUND, `${error.message}; give connect onElicit, onElicitUrl, onSample or roots`);
+        if (!isMcpError(error) || error.code !== METHOD_NOT_FOUND) throw error;
+        throw new McpError(METHOD_NOT_FOUND, `${error.message}; give connect onElicit, onElicitUrl, onSample or roots`);
       }
     }),
     onWarning: onWarning ?? ((text) => fail(new Error(text))),

@@ -18,7 +18,7 @@
 export type { ListedTool } from "../client/listed.ts";
 export type { Notification } from "../client/message.ts";
 export type { Progress, RequestHandler, RequestOptions, ServerRequest, TestRequestOptions } from "../client/rpc.ts";
-export { RpcError } from "../client/rpc_error.ts";
+export { McpError } from "../protocol/errors.ts";
 export type { SubscriptionFilter } from "../client/subscription.ts";
 export { type Connection, connectTest, type ConnectTestOptions } from "./connect.ts";
 export { type FakeClock, fakeClock } from "./fake_clock.ts";

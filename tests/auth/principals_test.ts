@@ -5,7 +5,7 @@ import { allScopes, apiKey, basicAuth, customAuth, hasScopes } from "../../src/a
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { attachSocket, webSocket } from "../../src/transports/websocket.ts";
-import { connectTest, fakeContext, RpcError } from "../../src/testing/testing.ts";
+import { connectTest, fakeContext, McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, type Told, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
@@ -244,10 +244,10 @@ Deno.test("a bare key or password has no scopes, and scopes that nobody has are 
 behaviour("the first refusal of a caller without scopes is a fault, once per server", async (connect) => {
   const handlers = [tool({ name: "write", scopes: ["notes:write"], run: () => "" })];
   const { client, join, takeFaults } = await connect({ handlers }, { principal: { id: "a", scopes: [] } });
-  await assertRejects(() => client.callTool("write"), RpcError);
+  await assertRejects(() => client.callTool("write"), McpError);
   assertEquals(takeFaults(), [], "an empty list is no mistake");
   const other = await join({ principal: { id: "b" } });
-  for (let i = 0; i < 3; i++) await assertRejects(() => other.callTool("write"), RpcError, "it needs the scopes");
+  for (let i = 0; i < 3; i++) await assertRejects(() => other.callTool("write"), McpError, "it needs the scopes");
   const faults: Told[] = [];
   await until(() => !!faults.push(...takeFaults()), "the fault");
   const [fault, ...rest] = faults;
@@ -266,7 +266,7 @@ behaviour("satisfies grants only by true", async (connect) => {
     const handlers = [tool({ name: "write", scopes: ["notes:write"], run: () => "" })];
     const principal = { id: "a", scopes: ["notes:write"] };
     const { client, takeFaults } = await connect({ handlers, auth }, { principal });
-    await assertRejects(() => client.callTool("write"), RpcError);
+    await assertRejects(() => client.callTool("write"), McpError);
     const [fault] = takeFaults();
     assertStringIncludes(String(fault.error), "Cannot decide by satisfies: it returned");
   }

@@ -13,14 +13,14 @@ import {
   tool,
 } from "../../mod.ts";
 import { refuseRequest } from "../../src/auth/auth.ts";
-import { fakeClock, RpcError } from "../../src/testing/testing.ts";
+import { fakeClock, McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 
 const hello = tool({ name: "hello", run: () => "hello" });
 
-async function fails(run: () => Promise<unknown>): Promise<RpcError> {
+async function fails(run: () => Promise<unknown>): Promise<McpError> {
   const error = await assertRejects(run);
-  if (!(error instanceof RpcError)) throw error;
+  if (!(error instanceof McpError)) throw error;
   return error;
 }
 

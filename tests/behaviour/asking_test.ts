@@ -7,7 +7,7 @@ import {
   type ConnectTestOptions,
   fakeClock,
   fakeContext,
-  RpcError,
+  McpError,
 } from "../../src/testing/testing.ts";
 import { behaviour, textOf, turn } from "../support/behaviour.ts";
 
@@ -298,7 +298,7 @@ behaviour("the third answer of the wrong shape to one question reaches the handl
     const answers = [{ action: "maybe" }, accept({ ok }), 1, { action: "accept" }, accept({ ok: "no" })];
     const { client } = await connect({ handlers: [order] }, { answer: () => answers[asked++] });
     if (ok) {
-      const error = await assertRejects(() => client.callTool("order"), RpcError);
+      const error = await assertRejects(() => client.callTool("order"), McpError);
       assertEquals(error.code, -32602);
       assertMatch(error.message, /^Cannot use the client's answer to "second": ok.*; the server asked 3 times$/);
     } else assertEquals(textOf(await client.callTool("order")), "fallback");
@@ -325,7 +325,7 @@ behaviour("an answer of the wrong shape, and an error, reach the handler as an e
     () => accept({ ok: "yes" }),
     () => ({ action: "maybe" }),
     () => {
-      throw new RpcError(-1, "The user is away", { since: 9 });
+      throw new McpError(-1, "The user is away", { since: 9 });
     },
     () => accept({ ok: true }),
   ];
@@ -349,7 +349,7 @@ behaviour("an error that the client answers does not become the error of its cal
   ];
   for (const code of [-32601, -32002, -32021, -32029, 404]) {
     const answer = () => {
-      throw new RpcError(code, "No", { uri: "other://1" });
+      throw new McpError(code, "No", { uri: "other://1" });
     };
     const { client } = await connect({ handlers }, { answer });
     for (
@@ -361,7 +361,7 @@ behaviour("an error that the client answers does not become the error of its cal
     ) {
       const error = await assertRejects(
         call,
-        RpcError,
+        McpError,
         `Cannot use the client's answer: it is the error ${code}, "No"`,
       );
       assertEquals(error.code, -32602);
@@ -395,7 +395,7 @@ behaviour("a client is never asked for a capability it did not declare", async (
       answer: () => assert(false, "the client was asked"),
     });
     for (const name of names) {
-      const error = await assertRejects(() => client.callTool(name), RpcError);
+      const error = await assertRejects(() => client.callTool(name), McpError);
       assertEquals(error.code, era === "modern" ? -32021 : -32600, name);
       assertEquals(error.data, { requiredCapabilities: needs[name] });
       assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200);
@@ -511,7 +511,7 @@ behaviour("where no answer is waited for, a question says that it cannot be aske
         ["tools/call", { name: "guarded" }, -32602],
       ] as const
     ) {
-      const error = await assertRejects(() => client.request(method, params), RpcError);
+      const error = await assertRejects(() => client.request(method, params), McpError);
       assertEquals(error.code, code, method);
       const faults = takeFaults();
       assertEquals(faults.map(({ error }) => String(error)), [
@@ -576,13 +576,13 @@ behaviour(
       { ...good, inputResponses: [yes] },
     ];
     for (const params of bad) {
-      const error = await assertRejects(() => client.request("tools/call", params), RpcError);
+      const error = await assertRejects(() => client.request("tools/call", params), McpError);
       assertEquals(error.code, -32602, JSON.stringify(params).slice(0, 200));
       assertEquals(error.status, transport === "pipe" ? undefined : 400);
     }
     for (const principal of [{ id: "bob" }, undefined]) {
       const thief = await join({ capabilities, principal });
-      assertEquals((await assertRejects(() => thief.request("tools/call", good), RpcError)).code, -32602);
+      assertEquals((await assertRejects(() => thief.request("tools/call", good), McpError)).code, -32602);
     }
     // The same call may have its arguments in another order.
     const turned = { ...good, arguments: { more: { b: 2, a: 1 }, item: "tea" } };
@@ -616,7 +616,7 @@ behaviour("the number of rounds of a call is limited", async (connect) => {
   const { client } = await connect({ handlers: [endless], limits: { calls: { rounds: 3 } } }, {
     onElicit: () => accept({ ok: true }),
   });
-  const error = await assertRejects(() => client.callTool("endless"), RpcError);
+  const error = await assertRejects(() => client.callTool("endless"), McpError);
   assertEquals(error.code, -32602);
   assertStringIncludes(error.message, "rounds");
   assertEquals(countCalls(client), 4);
@@ -631,7 +631,7 @@ behaviour("the data sent along with a question is bounded", async (connect) => {
   const { client, takeFaults } = await connect({ handlers, limits: { calls: { stateBytes: 3000 } } }, {
     onElicit: () => accept({ ok: true }),
   });
-  assertEquals((await assertRejects(() => client.callTool("heavy"), RpcError)).code, -32603);
+  assertEquals((await assertRejects(() => client.callTool("heavy"), McpError)).code, -32603);
   assertStringIncludes(String(takeFaults()[0].error), "calls.stateBytes");
   assertEquals(textOf(await client.callTool("order")), "tea accept");
 }, { eras: ["modern"] });
@@ -666,7 +666,7 @@ behaviour("a client that never answers is not waited for forever", async (connec
   const { client } = await connect({ handlers: [order], limits: { calls: { answerMs: 40 } } }, {
     onElicit: () => new Promise(() => {}),
   });
-  const error = await assertRejects(() => client.callTool("order"), RpcError);
+  const error = await assertRejects(() => client.callTool("order"), McpError);
   assertEquals(error.code, -32602);
   assertStringIncludes(error.message, "calls.answerMs");
   assertEquals(
@@ -703,7 +703,7 @@ Deno.test("the state of a question expires", async () => {
   await clock.advance(900);
   assertEquals((await client.request("tools/call", again)).resultType, "complete");
   await clock.advance(200);
-  const error = await assertRejects(() => client.request("tools/call", again), RpcError);
+  const error = await assertRejects(() => client.request("tools/call", again), McpError);
   assertEquals(error.code, -32602);
   assertStringIncludes(error.message, "expired");
   await server.close();

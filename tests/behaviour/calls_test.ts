@@ -2,7 +2,6 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
-import { RpcError } from "../../src/testing/testing.ts";
 import { behaviour, gate, LEGACY_VERSIONS, started, textOf, turn, until } from "../support/behaviour.ts";
 
 function traced(log: string[], name: string): Middleware {
@@ -68,8 +67,8 @@ behaviour("middleware may change a result, return its own, or fail", async (conn
   const { client, takeFaults } = await connect({ handlers, use: [use] });
   assertEquals(Object(await client.callTool("changed"))._meta["example.com/by"], "middleware");
   assertEquals(textOf(await client.callTool("answered")), "not run");
-  assertEquals((await assertRejects(() => client.callTool("refused"), RpcError)).code, 4050);
-  const error = await assertRejects(() => client.callTool("broken"), RpcError);
+  assertEquals((await assertRejects(() => client.callTool("refused"), McpError)).code, 4050);
+  const error = await assertRejects(() => client.callTool("broken"), McpError);
   const [fault] = takeFaults();
   assertEquals([error.code, error.message, error.data], [-32603, "Internal error", { errorId: fault.id }]);
   assertEquals(ran, ["changed"]);
@@ -178,7 +177,7 @@ for (const logLevel of [undefined, "debug", "warning", "emergency"] as const) {
 behaviour("the log level of a session can be changed, but only to a valid level", async (connect) => {
   const { client } = await connect({ handlers: [logging] }, { logLevel: "emergency" });
   for (const level of ["loud", 3, undefined, "constructor"]) {
-    assertEquals((await assertRejects(() => client.request("logging/setLevel", { level }), RpcError)).code, -32602);
+    assertEquals((await assertRejects(() => client.request("logging/setLevel", { level }), McpError)).code, -32602);
   }
   assertEquals(await client.request("logging/setLevel", { level: "alert" }), {});
   await client.callTool("logging");
@@ -429,7 +428,7 @@ behaviour("ids come back unchanged", async (connect) => {
 behaviour("a call that exceeds its timeout is ended, and its handler's signal aborts", async (connect) => {
   const { log, handlers } = waiting();
   const { client } = await connect({ handlers, limits: { calls: { timeoutMs: 60 } } });
-  const error = await assertRejects(() => client.callTool("wait"), RpcError);
+  const error = await assertRejects(() => client.callTool("wait"), McpError);
   assertEquals(error.code, -32603);
   assertStringIncludes(error.message, "calls.timeoutMs");
   await until(() => log.includes("cancelled 0"), "the handler's signal aborts");
@@ -445,7 +444,7 @@ behaviour(
     await until(() => log.length === 2, "two calls run");
     const third = started(client.callTool("wait", { n: 3 }));
     // Accepted in order: when the fourth has been refused, the third is in the queue.
-    const error = await assertRejects(() => client.callTool("wait", { n: 4 }), RpcError);
+    const error = await assertRejects(() => client.callTool("wait", { n: 4 }), McpError);
     assertStringIncludes(error.message, "calls.running, calls.waiting");
     assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 503 : 429);
     assertEquals(log, ["start 1", "start 2"]);
@@ -473,7 +472,7 @@ behaviour("a result above the limit is an internal error", async (connect) => {
   const give = tool({ name: "give", input: z.object({ n: z.number() }), run: ({ n }) => "x".repeat(n) });
   const { client, takeFaults } = await connect({ handlers: [give], limits: { calls: { resultBytes: 1000 } } });
   assertEquals(textOf(await client.callTool("give", { n: 500 })).length, 500);
-  const error = await assertRejects(() => client.callTool("give", { n: 2000 }), RpcError);
+  const error = await assertRejects(() => client.callTool("give", { n: 2000 }), McpError);
   assertEquals([error.code, error.message], [-32603, "Internal error"]);
   assertStringIncludes(
     String(takeFaults()[0].error),
@@ -500,7 +499,7 @@ behaviour("a message that is too deep or too long is refused by the limit's name
     assertStringIncludes(said, name);
     if (transport !== "pipe") {
       assert(
-        error instanceof RpcError && error.status === 400 && error.code === -32600,
+        error instanceof McpError && error.status === 400 && error.code === -32600,
         name,
       );
     }
@@ -516,7 +515,7 @@ behaviour("a closing server finishes running calls and accepts no new ones", asy
   const closing = server.close();
   assertEquals(server.close(), closing);
   if (transport !== "pipe") {
-    const error = await assertRejects(() => client.callTool("quick"), RpcError);
+    const error = await assertRejects(() => client.callTool("quick"), McpError);
     assertEquals([error.status, error.code], [503, -32600]);
   }
   open();

@@ -1,7 +1,7 @@
 // Notifications that handlers and servers send: changes of resources and of lists, to clients of every revision.
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { type Context, createServer, type ListName, prompt, resource, tool } from "../../mod.ts";
-import { fakeContext, RpcError } from "../../src/testing/testing.ts";
+import { fakeContext, McpError } from "../../src/testing/testing.ts";
 import { behaviour, FENCE, fence, fenced, withoutFences } from "../support/behaviour.ts";
 
 const LISTS = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
@@ -124,7 +124,7 @@ behaviour("a declared list is empty at first, and its first handler is announced
   ];
   const refusals = async () =>
     await Promise.all(ask.map(async (send) => {
-      const { code, message } = await assertRejects(send, RpcError);
+      const { code, message } = await assertRejects(send, McpError);
       return [code, message];
     }));
   const before = await refusals();

@@ -1,7 +1,7 @@
 // Facts that client and server exchange before the first call.
 import { assert, assertEquals, assertObjectMatch, assertRejects } from "@std/assert";
 import { prompt, resource, tool } from "../../mod.ts";
-import { RpcError } from "../../src/testing/testing.ts";
+import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, LEGACY_VERSIONS } from "../support/behaviour.ts";
 
 const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
@@ -80,7 +80,7 @@ for (const asked of ["2099-01-01", "2026-07-28", "1.0", ""]) {
 behaviour("a second handshake in the same session is refused", async (connect) => {
   const { client } = await connect({ handlers: [noop] });
   const again = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "again", version: "1" } };
-  const error = await assertRejects(() => client.request("initialize", again), RpcError);
+  const error = await assertRejects(() => client.request("initialize", again), McpError);
   assertEquals(error.code, -32600);
   assertEquals((await client.listTools()).length, 1, "the session stays open");
 }, { eras: ["legacy"] });
@@ -132,7 +132,7 @@ behaviour("an unknown method is -32601", async (connect, { era, transport }) => 
   ) {
     // A method of the other era looks like a request of that era without its required parts.
     if (method === "server/discover") continue;
-    const error = await assertRejects(() => client.request(method, {}), RpcError);
+    const error = await assertRejects(() => client.request(method, {}), McpError);
     assertEquals(error.code, -32601, method);
     assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 404 : 200, method);
     assert(error.message.length < 300, "the method is quoted in full");
@@ -141,7 +141,7 @@ behaviour("an unknown method is -32601", async (connect, { era, transport }) => 
 
 behaviour("an unsupported revision is refused with the list of supported ones", async (connect, { transport }) => {
   const { client } = await connect({}, { revisions: ["2099-01-01"] });
-  const error = await assertRejects(() => client.request("server/discover"), RpcError);
+  const error = await assertRejects(() => client.request("server/discover"), McpError);
   assertEquals(error.code, -32022);
   assertEquals(error.data, { supported: ["2026-07-28"], requested: "2099-01-01" });
   assertEquals(error.status, transport === "pipe" ? undefined : 400);

@@ -2,7 +2,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { RpcError } from "../../src/testing/testing.ts";
+import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, until } from "../support/behaviour.ts";
 
 behaviour("a call that waited does not run after a rule that was added meanwhile", async (connect) => {
@@ -28,7 +28,7 @@ behaviour("a call that waited does not run after a rule that was added meanwhile
   server.handlers.disable(secret);
   open();
   await held;
-  await assertRejects(() => waiting, RpcError, "Unknown tool");
+  await assertRejects(() => waiting, McpError, "Unknown tool");
   assertEquals(runs, 0);
 });
 

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
-import { type Connection, RpcError } from "../../src/testing/testing.ts";
+import { type Connection, McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
 
 const make = (name: string) => tool({ name, run: () => name });
@@ -71,13 +71,13 @@ behaviour("an invalid cursor is -32602", async (connect) => {
     ["a"],
   ];
   for (const cursor of wrong) {
-    const error = await assertRejects(() => client.request("tools/list", { cursor }), RpcError);
+    const error = await assertRejects(() => client.request("tools/list", { cursor }), McpError);
     assertEquals(error.code, -32602, JSON.stringify(cursor).slice(0, 99));
     assert(error.message.length < 400, "the cursor is quoted in full");
   }
   server.handlers.remove(five[1]);
   assertEquals(
-    (await assertRejects(() => client.request("tools/list", { cursor: nextCursor }), RpcError)).code,
+    (await assertRejects(() => client.request("tools/list", { cursor: nextCursor }), McpError)).code,
     -32602,
   );
 });
@@ -91,7 +91,7 @@ behaviour("handlers can be added and removed while the server runs", async (conn
   server.handlers.remove(b);
   server.handlers.remove(b, make("never_there"));
   assertEquals((await client.listTools()).map(({ name }) => name), ["a", "c"]);
-  assertEquals((await assertRejects(() => client.callTool("b"), RpcError)).code, -32602);
+  assertEquals((await assertRejects(() => client.callTool("b"), McpError)).code, -32602);
   server.handlers.add(b);
   assertEquals(textOf(await client.callTool("b")), "b");
 });
@@ -174,7 +174,7 @@ behaviour("a subscription is granted only the notifications that the server can 
   const { granted } = await client.subscribe(wanted);
   assertEquals(granted, { toolsListChanged: true });
   for (const notifications of [undefined, null, 5, { resourceSubscriptions: "x" }, { resourceSubscriptions: [1] }]) {
-    const error = await assertRejects(() => client.request("subscriptions/listen", { notifications }), RpcError);
+    const error = await assertRejects(() => client.request("subscriptions/listen", { notifications }), McpError);
     assertEquals(error.code, -32602);
   }
 }, { eras: ["modern"] });
@@ -257,8 +257,8 @@ for (const hides of [(is: boolean) => is, (is: boolean) => Promise.resolve(is)])
     assertEquals((await listPages(eve)).flat(), ["a", "b", "c"]);
     assertEquals((await listPages(nobody)).flat(), ["a", "b", "c"]);
     assertEquals(textOf(await ada.callTool("secret")), "shown");
-    const refused = await assertRejects(() => eve.callTool("secret"), RpcError);
-    const unknown = await assertRejects(() => eve.callTool("zecret"), RpcError);
+    const refused = await assertRejects(() => eve.callTool("secret"), McpError);
+    const unknown = await assertRejects(() => eve.callTool("zecret"), McpError);
     assertEquals([refused.code, refused.data], [-32602, undefined]);
     assertEquals(
       refused.message,
@@ -278,7 +278,7 @@ behaviour("an allow that throws reveals nothing to the client", async (connect) 
     run: () => "",
   });
   const { client, takeFaults } = await connect({ handlers: [make("a"), broken] });
-  const error = await assertRejects(() => client.callTool("broken"), RpcError);
+  const error = await assertRejects(() => client.callTool("broken"), McpError);
   assertEquals([error.code, error.message, error.data], [-32602, 'Unknown tool: "broken"', undefined]);
   assertEquals((await client.listTools()).map(({ name }) => name), ["a"]);
   assertEquals(takeFaults().map(({ error }) => String(error)), ["Error: secret", "Error: secret"]);

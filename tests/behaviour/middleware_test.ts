@@ -1,7 +1,6 @@
 // Middleware runs for every method that is answered, in every era and over every transport.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, isQuestion, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
-import { RpcError } from "../../src/testing/testing.ts";
 import { behaviour, gate, LEGACY_VERSIONS, turn, until } from "../support/behaviour.ts";
 
 const handlers = [
@@ -44,7 +43,7 @@ for (const waits of [false, true]) {
     ];
     for (const [method, params] of wanted) await client.request(method, params);
     for (const method of ["no/such", era === "modern" ? "ping" : "server/lookup"]) {
-      assertEquals((await assertRejects(() => client.request(method), RpcError)).code, -32601);
+      assertEquals((await assertRejects(() => client.request(method), McpError)).code, -32601);
     }
     const first = era === "modern" ? ["subscriptions/listen"] : ["initialize", "resources/subscribe"];
     assertEquals(seen, [...first, ...wanted.map(([method]) => method)]);
@@ -69,7 +68,7 @@ behaviour("middleware refuses whatever it wants to, and nothing is left of it", 
   const { client, join } = await connect({ handlers, use: [use], limits: { streams: { open: 1 } } });
   const fail = async (method: string, params?: Record<string, unknown>) => {
     refused = method;
-    const error = await assertRejects(() => client.request(method, params), RpcError, "Not today");
+    const error = await assertRejects(() => client.request(method, params), McpError, "Not today");
     assertEquals([error.code, error.data], [4050, { method }]);
     assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200, method);
   };
@@ -89,7 +88,7 @@ behaviour("middleware refuses whatever it wants to, and nothing is left of it", 
       ] as const
     ) await fail(method, params);
     refused = "initialize";
-    assertEquals((await assertRejects(() => join(), RpcError, "Not today")).code, 4050);
+    assertEquals((await assertRejects(() => join(), McpError, "Not today")).code, 4050);
   }
   refused = "";
   assertEquals((await client.listTools()).length, 1);
@@ -147,9 +146,9 @@ behaviour("a subscription that cannot be opened fails behind middleware as it do
   for (const use of [[], [((_call, next) => next()) as Middleware]]) {
     const { client } = await connect({ handlers, use, limits: { streams: { watchedUris: 1 } } });
     const notifications = { resourceSubscriptions: ["a:1", "a:2"] };
-    const error = await assertRejects(() => client.request("subscriptions/listen", { notifications }), RpcError);
+    const error = await assertRejects(() => client.request("subscriptions/listen", { notifications }), McpError);
     assertEquals(error.code, -32602);
-    const none = await assertRejects(() => client.request("subscriptions/listen", {}), RpcError);
+    const none = await assertRejects(() => client.request("subscriptions/listen", {}), McpError);
     assertEquals(none.code, -32602);
   }
 }, { eras: ["modern"] });
@@ -173,7 +172,7 @@ behaviour(
     const listen = (id: string) => client.request("subscriptions/listen", { notifications: {} }, { id });
     const first = [listen("a"), listen("b")].map((each) => each.catch((error) => error));
     await until(() => waiting === 2, "two of them wait");
-    const error = await assertRejects(() => listen("c"), RpcError);
+    const error = await assertRejects(() => listen("c"), McpError);
     assertEquals(error.status, transport === "pipe" ? undefined : 503);
     if (transport === "pipe") await client.notify("notifications/cancelled", { requestId: "a" });
     open();
@@ -224,12 +223,12 @@ behaviour("next() rejects with the reason of the call, even if the handler ignor
   const own = tool({ name: "own", use: [watch], run: () => pass });
   const options = { handlers: [stubborn, own], use: [watch], limits: { calls: { timeoutMs: 20 } } };
   const { client } = await connect(options);
-  const late = await assertRejects(() => client.callTool("stubborn"), RpcError);
+  const late = await assertRejects(() => client.callTool("stubborn"), McpError);
   await until(() => caught.length === 1, "the middleware of the server");
   const [{ why, code, name, message }] = caught.map(Object);
   assertEquals([why, code, name], ["timeout", -32603, "TimeoutError"]);
   assertEquals([late.code, late.message], [code, message]);
-  await assertRejects(() => client.callTool("own"), RpcError);
+  await assertRejects(() => client.callTool("own"), McpError);
   await until(() => caught.length === 3, "that of the handler too");
   open();
 });
@@ -291,7 +290,7 @@ behaviour("middleware can tell a question from a failure", async (connect, { era
   await client.callTool("asks");
   assertEquals(seen, era === "modern" ? [true] : []);
   action = "decline";
-  await assertRejects(() => client.callTool("asks"), RpcError, "no");
+  await assertRejects(() => client.callTool("asks"), McpError, "no");
   assertEquals(seen, era === "modern" ? [true, true, false] : [false]);
   for (const other of [undefined, null, "a question", new Error("The client is being asked")]) {
     assert(!isQuestion(other));

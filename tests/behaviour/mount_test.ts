@@ -2,7 +2,7 @@
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Authentication, createServer, mount, type Server, service, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
-import { type Connection, connectTest, RpcError } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, McpError } from "../../src/testing/testing.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
@@ -34,7 +34,7 @@ for (const era of ["modern", "legacy"] as const) {
       await assertRejects(async () => {
         await using stranger = await connectTest(app, { era, transport, path: "/admin/mcp" });
         await stranger.callTool("whoami");
-      }, RpcError);
+      }, McpError);
       app.handlers.add(tool({ name: "all", run: () => "all" }));
       for (const client of [notes, admin, acme]) assertEquals(textOf(await client.callTool("all")), "all");
       const names = [notes, admin, acme].map(({ server }) => server.info?.name);

@@ -3,12 +3,12 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/
 import { z } from "zod";
 import { type CallEvent, type LimitEvent, prompt, type RefusedEvent, resource, tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
-import { fakeClock, RpcError } from "../../src/testing/testing.ts";
+import { fakeClock, McpError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
 
-async function fails(run: () => Promise<unknown>): Promise<RpcError> {
+async function fails(run: () => Promise<unknown>): Promise<McpError> {
   const error = await assertRejects(run);
-  if (!(error instanceof RpcError)) throw error;
+  if (!(error instanceof McpError)) throw error;
   return error;
 }
 

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { type ClientCapabilities, prompt, type Requirement, resource, tool } from "../../mod.ts";
-import { RpcError } from "../../src/testing/testing.ts";
+import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, LEGACY_VERSIONS, textOf } from "../support/behaviour.ts";
 
 const NEEDS: readonly (readonly [requires: readonly Requirement[], wanted: ClientCapabilities])[] = [
@@ -62,7 +62,7 @@ behaviour("a handler does not run for a client that lacks what it needs", async 
       () => client.readResource(`y${i}://1`),
     ];
     for (const attempt of attempts) {
-      const error = await assertRejects(attempt, RpcError, "did not declare");
+      const error = await assertRejects(attempt, McpError, "did not declare");
       assertEquals(error.code, era === "modern" ? -32021 : -32600);
       assertEquals(error.data, { requiredCapabilities });
       assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200);
@@ -111,7 +111,7 @@ behaviour("what is missing is named, and what the client has is not", async (con
   for (const [capabilities, requiredCapabilities] of cases) {
     const client = await join({ capabilities });
     if (!requiredCapabilities) assertEquals(textOf(await client.callTool("all")), "ok");
-    else assertEquals((await assertRejects(() => client.callTool("all"), RpcError)).data, { requiredCapabilities });
+    else assertEquals((await assertRejects(() => client.callTool("all"), McpError)).data, { requiredCapabilities });
   }
 });
 
@@ -124,7 +124,7 @@ behaviour("`allow` decides before needs do, and needs before the arguments", asy
   ];
   const { client } = await connect({ handlers }, { capabilities: {} });
   const codes = await Promise.all(["hidden", "unknown", "late", "strict"].map(async (name) => {
-    return (await assertRejects(() => client.callTool(name, { a: 1 }), RpcError)).code;
+    return (await assertRejects(() => client.callTool(name, { a: 1 }), McpError)).code;
   }));
   assertEquals(codes, [-32602, -32602, missing, missing]);
 });
@@ -137,8 +137,8 @@ behaviour("a header that differs from its parameter is told before what the hand
   }, { capabilities: {} });
   const params = { name: "t", arguments: { region: "eu" } };
   const send = (value: string) => client.request("tools/call", params, { headers: { "Mcp-Param-Region": value } });
-  assertEquals((await assertRejects(() => send("us"), RpcError)).code, -32020);
-  assertEquals((await assertRejects(() => send("eu"), RpcError)).code, -32021);
+  assertEquals((await assertRejects(() => send("us"), McpError)).code, -32020);
+  assertEquals((await assertRejects(() => send("eu"), McpError)).code, -32021);
   assert(way);
 }, { eras: ["modern"], transports: ["http"] });
 

@@ -2,7 +2,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { media, prompt, resource, resourceLink, type SamplingMessage, tool } from "../../mod.ts";
-import { RpcError } from "../../src/testing/testing.ts";
+import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, LEGACY_VERSIONS, textOf, until } from "../support/behaviour.ts";
 
 const sound = media(new Uint8Array([1]), "audio/wav");
@@ -45,7 +45,7 @@ behaviour("each revision gets only the fields it knows", async (connect, { versi
 
 behaviour("a missing resource has the error code of the revision", async (connect, { era }) => {
   const { client } = await connect({ handlers });
-  const error = await assertRejects(() => client.readResource("note://2"), RpcError);
+  const error = await assertRejects(() => client.readResource("note://2"), McpError);
   assertEquals([error.code, error.data], [era === "modern" ? -32602 : -32002, { uri: "note://2" }]);
   assertEquals((await client.readResource("note://1")).contents, [{
     uri: "note://1",
@@ -82,20 +82,20 @@ behaviour("the limit on a client's watched resources is enforced and named", asy
   const uris = ["a:1", "a:2", "a:3"];
   const error = await assertRejects(
     () => client.subscribe({ resourceSubscriptions: uris }),
-    RpcError,
+    McpError,
     "(streams.watchedUris)",
   );
   assertEquals(error.code, -32602);
   if (era === "modern") return;
   assertEquals(await client.request("resources/unsubscribe", { uri: "a:1" }), {});
   assertEquals(await client.request("resources/subscribe", { uri: "a:3" }), {});
-  assertEquals((await assertRejects(() => client.request("resources/subscribe", {}), RpcError)).code, -32602);
+  assertEquals((await assertRejects(() => client.request("resources/subscribe", {}), McpError)).code, -32602);
 });
 
 behaviour("the limit on a client's subscriptions is enforced and named", async (connect, { transport }) => {
   const { client } = await connect({ handlers, limits: { streams: { open: 2 } } });
   const [first] = await Promise.all([client.subscribe({}), client.subscribe({})]);
-  const error = await assertRejects(() => client.subscribe({}), RpcError, "streams");
+  const error = await assertRejects(() => client.subscribe({}), McpError, "streams");
   assertEquals(error.status, transport === "pipe" ? undefined : 503);
   await first.close();
   // Over HTTP the server notices a closed stream a moment later.
@@ -282,7 +282,7 @@ behaviour("messages to a model hold what their revision knows", async (connect, 
   );
   messages = [{ role: "user", content: [audio] }];
   if (version < "2025-03-26") {
-    const error = await assertRejects(() => client.callTool("ask"), RpcError, "has no audio");
+    const error = await assertRejects(() => client.callTool("ask"), McpError, "has no audio");
     assertEquals([error.code, asked], [-32600, []]);
     return;
   }

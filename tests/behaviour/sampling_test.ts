@@ -1,7 +1,7 @@
 // Sampling requests: only with capabilities that the client declared, and in an order that every provider accepts.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { type ClientCapabilities, type SamplingContent, type SamplingMessage, tool } from "../../mod.ts";
-import { RpcError } from "../../src/testing/testing.ts";
+import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 
 const text: SamplingContent = { type: "text", text: "x" };
@@ -78,7 +78,7 @@ behaviour(
     });
     const answer = () => ({ role: "assistant", content: text, model: "m" });
     const { client, join } = await connect({ handlers: [ask] }, { capabilities: { sampling: {} }, answer });
-    const error = await assertRejects(() => client.callTool("ask"), RpcError);
+    const error = await assertRejects(() => client.callTool("ask"), McpError);
     assertEquals(error.data, { requiredCapabilities: { sampling: { tools: {} } } });
     const able = await join({ capabilities: { sampling: { tools: {} } }, answer });
     assertEquals(textOf(await able.callTool("ask")), "m");

@@ -2,7 +2,7 @@
 import { assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { createServer, prompt, resource, resourceProvider, type ServerOptions, tool } from "../../mod.ts";
 import { allScopes } from "../../src/auth/auth.ts";
-import { RpcError } from "../../src/testing/testing.ts";
+import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
@@ -46,7 +46,7 @@ behaviour("a handler does not run for a caller that lacks a scope", async (conne
   ];
   seen.length = 0;
   for (const each of attempt(client)) {
-    const error = await assertRejects(each, RpcError, "it needs the scopes notes:read notes:write");
+    const error = await assertRejects(each, McpError, "it needs the scopes notes:read notes:write");
     assertEquals([error.code, error.data], [-31403, { scopes: needed }]);
     assertEquals(error.status, transport === "pipe" ? undefined : 403);
   }
@@ -65,7 +65,7 @@ behaviour("a caller without a principal has scopes only in its own process", asy
   const { client } = await connect({ handlers: makeHandlers([]) });
   const called = client.callTool("tool");
   if (transport === "pipe") assertEquals(textOf(await called), "tool");
-  else assertEquals((await assertRejects(() => called, RpcError)).status, 403);
+  else assertEquals((await assertRejects(() => called, McpError)).status, 403);
 });
 
 behaviour("an authentication decides which scopes cover others", async (connect) => {
@@ -79,7 +79,7 @@ behaviour("an authentication decides which scopes cover others", async (connect)
   });
   assertEquals(textOf(await client.callTool("tool")), "tool");
   const other = await join({ principal: reader });
-  await assertRejects(() => other.callTool("tool"), RpcError, "it needs the scopes");
+  await assertRejects(() => other.callTool("tool"), McpError, "it needs the scopes");
 });
 
 behaviour("a caller that lacks a scope learns nothing of changes of the resource", async (connect, { era }) => {

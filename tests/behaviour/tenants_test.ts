@@ -16,7 +16,7 @@ import {
   connectTest,
   type ConnectTestOptions,
   fakeContext,
-  RpcError,
+  McpError,
 } from "../../src/testing/testing.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
@@ -89,7 +89,7 @@ tenants("handlers, allow and services read the converted parameters", async (sta
   assertEquals(textOf(await acme.callTool("whoami")), "acme on 2");
   assertEquals(textOf(await bee.callTool("whoami")), "bee on 2");
   assertEquals(textOf(await acme.callTool("greet")), "room of acme");
-  await assertRejects(() => bee.callTool("greet"), RpcError, "Unknown tool");
+  await assertRejects(() => bee.callTool("greet"), McpError, "Unknown tool");
   assertEquals((await bee.readResource("home:/")).contents[0].text, "bee");
   assertStringIncludes(JSON.stringify(await acme.getPrompt("hello")), "Hello acme");
 });
@@ -108,7 +108,7 @@ tenants("handlers may depend on the parameters, and are made once for each path"
   assertEquals(await names(acme), ["whoami", "only_acme"]);
   assertEquals(await names(bee), ["whoami", "only_bee"]);
   assertEquals(await names(again), ["whoami", "only_acme"]);
-  await assertRejects(() => bee.callTool("only_acme"), RpcError, "Unknown tool");
+  await assertRejects(() => bee.callTool("only_acme"), McpError, "Unknown tool");
   assertEquals(made.toSorted(), ["acme 2", "bee 2"]);
 });
 
@@ -131,7 +131,7 @@ tenants("changes reach the clients of one tenant, or of all", async (start, join
   assertEquals(textOf(await bee.callTool("extra")), "extra");
   server.handlers.remove(extra);
   await until(() => ofBee.received.length === 3, "a removed tool");
-  await assertRejects(() => bee.callTool("extra"), RpcError, "Unknown tool");
+  await assertRejects(() => bee.callTool("extra"), McpError, "Unknown tool");
   server.listChanged("tools");
   await until(() => ofBee.received.length === 4, "a changed list");
   assertThrows(() => server.handlers.add(note), TypeError, 'Cannot add resource "note:/1"');

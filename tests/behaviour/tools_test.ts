@@ -2,7 +2,6 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { McpError, media, prompt, resourceLink, tool, ToolError } from "../../mod.ts";
-import { RpcError } from "../../src/testing/testing.ts";
 import { behaviour, type Connect, textOf } from "../support/behaviour.ts";
 
 behaviour("a tool is listed as defined", async (connect, { era }) => {
@@ -186,7 +185,7 @@ behaviour("a result that does not match its output schema is never sent", async 
   ];
   const { client, takeFaults } = await connect({ handlers });
   for (const { name } of handlers) {
-    const error = await assertRejects(() => client.callTool(name), RpcError);
+    const error = await assertRejects(() => client.callTool(name), McpError);
     const [fault, ...others] = takeFaults();
     assertEquals([error.code, error.message, error.data], [-32603, "Internal error", { errorId: fault.id }]);
     assertEquals([fault.method, fault.subject, others.length], ["tools/call", name, 0]);
@@ -264,7 +263,7 @@ behaviour("a tool name that is unknown or missing is -32602", async (connect) =>
       arguments: "x",
     }]
   ) {
-    const error = await assertRejects(() => client.request("tools/call", params), RpcError);
+    const error = await assertRejects(() => client.request("tools/call", params), McpError);
     assertEquals(error.code, -32602, JSON.stringify(params).slice(0, 99));
     assert(error.message.length < 400, "the name is quoted in full");
   }
@@ -311,7 +310,7 @@ behaviour("a handler without input gets an empty object, whatever the client sen
   await client.callTool("t", { a: 1, __proto__: { b: 1 } });
   await client.getPrompt("p", { a: "1" });
   assertEquals(got, [{}, {}]);
-  await assertRejects(() => client.request("tools/call", { name: "t", arguments: [1] }), RpcError, "is not an object");
+  await assertRejects(() => client.request("tools/call", { name: "t", arguments: [1] }), McpError, "is not an object");
 });
 
 behaviour("a result whose _meta is not a plain object is refused by name", async (connect) => {
@@ -344,7 +343,7 @@ behaviour("the model reads the text of a ToolError", async (connect) => {
 
 behaviour("the client gets an McpError unchanged", async (connect) => {
   const { client } = await connect(failing());
-  const error = await assertRejects(() => client.callTool("coded"), RpcError);
+  const error = await assertRejects(() => client.callTool("coded"), McpError);
   assertEquals([error.code, error.message, error.data], [4099, "Out of paper", { tray: 2 }]);
 });
 
@@ -387,7 +386,7 @@ behaviour("a result that JSON cannot hold is an internal error, and the next cal
   const handlers = Object.entries(bad).map(([name, value]) => tool({ name, run: () => value as object }));
   const { client, takeFaults } = await connect({ handlers: [...handlers, tool({ name: "good", run: () => "good" })] });
   for (const { name } of handlers) {
-    const error = await assertRejects(() => client.callTool(name), RpcError);
+    const error = await assertRejects(() => client.callTool(name), McpError);
     const [fault, ...others] = takeFaults();
     assertEquals([error.code, error.message, error.data], [-32603, "Internal error", { errorId: fault?.id }], name);
     assertEquals(others, []);

@@ -1,6 +1,6 @@
 // The client against this library's own server, in both eras over every transport.
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { type Client, connect, type ConnectOptions, type Notification, RpcError } from "../../src/client/client.ts";
+import { type Client, connect, type ConnectOptions, McpError, type Notification } from "../../src/client/client.ts";
 import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
 import { textOf, until } from "../support/behaviour.ts";
 import { createLibrary } from "./server.ts";
@@ -76,9 +76,9 @@ everyWay("text that headers cannot carry arrives unchanged", async (join) => {
 
 everyWay("errors have a code; a tool that fails has a result", async (join) => {
   const client = await join();
-  const unknown = await assertRejects(() => client.callTool("nothing"), RpcError);
+  const unknown = await assertRejects(() => client.callTool("nothing"), McpError);
   assertEquals(unknown.code, -32602);
-  assertEquals((await assertRejects(() => client.request("no/method"), RpcError)).code, -32601);
+  assertEquals((await assertRejects(() => client.request("no/method"), McpError)).code, -32601);
   const failed = await client.callTool("echo", {});
   assertEquals(failed.isError, true);
 });
@@ -161,8 +161,8 @@ everyWay("questions are answered, and omitted fields get their defaults", async 
 
 everyWay("a client is asked only for capabilities that its options handle", async (join) => {
   const client = await join({ onElicit: () => ({ action: "decline" }) });
-  await assertRejects(() => client.callTool("pay"), RpcError);
-  await assertRejects(() => client.callTool("join"), RpcError);
+  await assertRejects(() => client.callTool("pay"), McpError);
+  await assertRejects(() => client.callTool("join"), McpError);
 });
 
 everyWay("changes are reported while a subscription is open", async (join) => {

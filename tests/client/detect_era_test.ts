@@ -1,7 +1,7 @@
 // Detection of the server's era and revision.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
-import { connect, RpcError } from "../../src/client/client.ts";
+import { connect, McpError } from "../../src/client/client.ts";
 import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { textOf } from "../support/behaviour.ts";
@@ -119,14 +119,14 @@ Deno.test("a server with no revision in common is refused, and the error lists t
   await assertRejects(() => connect(url, { fetch: shaking.fetch }), Error, "speaks 2024-10-07");
   // A server that refuses every revision that it lists itself is not asked forever.
   const turning = fakeHttp((heard) => fault(heard, -32022, 400, { supported: ["2026-07-28"] }));
-  assertEquals((await assertRejects(() => connect(url, { fetch: turning.fetch }), RpcError)).code, -32022);
+  assertEquals((await assertRejects(() => connect(url, { fetch: turning.fetch }), McpError)).code, -32022);
   assert(turning.heard.length < 10);
 });
 
 for (const [code, status] of [[-32020, 400], [-32021, 400], [0, 401], [0, 403]]) {
   Deno.test(`a refusal with code ${code} and status ${status} does not count as legacy`, async () => {
     const server = fakeHttp((heard) => code ? fault(heard, code, status) : new Response("who?", { status }));
-    const error = await assertRejects(() => connect(url, { fetch: server.fetch }), RpcError);
+    const error = await assertRejects(() => connect(url, { fetch: server.fetch }), McpError);
     assertEquals([error.code, error.status], [code, status]);
     assertEquals(methodsOf(server), ["server/discover"]);
   });
@@ -170,7 +170,7 @@ for (
   const fetch = () => Promise.resolve(respond());
   Deno.test(`connect to a web server that is not MCP reports what it received: ${received}`, async () => {
     for (const options of [{ era: "modern" }, { revisions: ["2026-07-28"] }, { era: "legacy" }, {}] as const) {
-      const { message, status } = await assertRejects(() => connect(url, { fetch, ...options }), RpcError);
+      const { message, status } = await assertRejects(() => connect(url, { fetch, ...options }), McpError);
       assertStringIncludes(message, received);
       assertEquals([status, message.length < 500, message.includes("<")], [respond().status, true, false], message);
     }
@@ -265,7 +265,7 @@ Deno.test("a stream that names no endpoint is closed", async () => {
   const ending = fakeHttp(({ http }) => http === "GET" ? stream([]) : new Response(null, { status: 405 }));
   await assertRejects(() => connect(url, { fetch: ending.fetch }), Error, "the stream ended before it");
   const none = fakeHttp(() => new Response("nobody", { status: 404, headers: { "content-type": "text/plain" } }));
-  const error = await assertRejects(() => connect(url, { fetch: none.fetch }), RpcError, "got 404 text/plain: nobody");
+  const error = await assertRejects(() => connect(url, { fetch: none.fetch }), McpError, "got 404 text/plain: nobody");
   assertEquals(error.status, 404);
 });
 
@@ -292,7 +292,7 @@ Deno.test("a message that the server refuses fails its request", async () => {
     return new Response("full", { status: message.method === "tools/call" ? 503 : 202 });
   };
   await using client = await connect(url, { fetch });
-  const error = await assertRejects(() => client.callTool("t"), RpcError, "full");
+  const error = await assertRejects(() => client.callTool("t"), McpError, "full");
   assertEquals([error.status, posted.length], [503, 3]);
 });
 

@@ -3,8 +3,8 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/
 import {
   connect,
   type ConnectOptions,
+  McpError,
   type Message as WireMessage,
-  RpcError,
   type Trace,
 } from "../../src/client/client.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -283,7 +283,7 @@ Deno.test("a feature that the server does not have gives an empty list, unless i
   await using client = await connect(url, { fetch: server.fetch });
   assertEquals(await client.listPrompts(), []);
   assertEquals(await client.listResourceTemplates(), []);
-  assertEquals((await assertRejects(() => client.listTools(), RpcError)).status, 404);
+  assertEquals((await assertRejects(() => client.listTools(), McpError)).status, 404);
 });
 
 Deno.test("a response is read from a stream that stays open, and the stream is closed", async () => {
@@ -325,9 +325,9 @@ Deno.test("a notification succeeds with any success status, and fails with any o
   for (status of [202, 200, 204]) await client.notify("notifications/x", { a: 1 });
   assertEquals(server.heard.at(-1)?.params, { a: 1 });
   status = 503;
-  await assertRejects(() => client.notify("notifications/x"), RpcError, "got 503 text/plain: busy");
+  await assertRejects(() => client.notify("notifications/x"), McpError, "got 503 text/plain: busy");
   status = 400;
-  assertEquals((await assertRejects(() => client.notify("notifications/x"), RpcError)).code, -32600);
+  assertEquals((await assertRejects(() => client.notify("notifications/x"), McpError)).code, -32600);
 });
 
 Deno.test("a completion has the total, if the server sends one", async () => {
@@ -343,8 +343,8 @@ Deno.test("a completion has the total, if the server sends one", async () => {
   assertEquals(await complete(), { values: ["a", "1"], total: 9, hasMore: true });
   assertEquals(server.heard.at(-1)?.params.context, undefined);
   assertEquals(await complete(), { values: [] });
-  await assertRejects(complete, RpcError, "values is not what it should be");
-  await assertRejects(complete, RpcError, "values is not what it should be");
+  await assertRejects(complete, McpError, "values is not what it should be");
+  await assertRejects(complete, McpError, "values is not what it should be");
 });
 
 Deno.test("a request on a modern stream is not answered, but reported as a warning", async () => {
@@ -401,7 +401,7 @@ Deno.test("a stream that cannot be opened now is tried again later", async () =>
       : new Response("not now", { status, headers: { "content-type": "text/plain" } });
   });
   await using client = await connect(url, { fetch: server.fetch, era: "legacy", onNotification() {} });
-  await assertRejects(() => client.subscribe({ toolsListChanged: true }), RpcError, "got 500 text/plain: not now");
+  await assertRejects(() => client.subscribe({ toolsListChanged: true }), McpError, "got 500 text/plain: not now");
   status = 200;
   await client.subscribe({ toolsListChanged: true });
   await client.close();
@@ -429,7 +429,7 @@ Deno.test("an expired session is replaced by one new one, whichever requests not
   good = "none";
   const other = legacy((heard) => heard.id ? fault(heard, -32601, 404) : undefined);
   await using wrong = await connect(url, { fetch: other.fetch, era: "legacy" });
-  await assertRejects(() => wrong.callTool("t"), RpcError);
+  await assertRejects(() => wrong.callTool("t"), McpError);
   assertEquals(methodsOf(other).filter((method) => method === "initialize").length, 1);
   await subscription.close();
 });
@@ -581,7 +581,7 @@ Deno.test("a subscription whose stream breaks is reopened", async () => {
 Deno.test("a subscription that is refused, or never granted, fails", async () => {
   const refusing = modern((heard) => fault(heard, -32601, 404));
   await using client = await connect(url, { fetch: refusing.fetch });
-  await assertRejects(() => client.subscribe({ toolsListChanged: true }), RpcError);
+  await assertRejects(() => client.subscribe({ toolsListChanged: true }), McpError);
   const silent = modern(() => stream([], "open"));
   await using waiting = await connect(url, { fetch: silent.fetch, timeoutMs: 50 });
   const error = await assertRejects(() => waiting.subscribe({ toolsListChanged: true }), DOMException);
@@ -614,7 +614,7 @@ Deno.test("a server without logging gets no log level", async () => {
   });
   await using client = await connect(url, { fetch: server.fetch, era: "legacy", logLevel: "error" });
   assertEquals(methodsOf(server), ["initialize", "notifications/initialized"]);
-  assertEquals((await assertRejects(() => client.setLogLevel("info"), RpcError)).code, -32601);
+  assertEquals((await assertRejects(() => client.setLogLevel("info"), McpError)).code, -32601);
 });
 
 Deno.test("a closed client sends nothing more", async () => {
@@ -647,7 +647,7 @@ Deno.test("a server that refuses to watch a resource fails the subscription", as
     return heard.id ? ok(heard) : undefined;
   });
   await using client = await connect(url, { fetch: server.fetch, era: "legacy", onWarning() {} });
-  await assertRejects(() => client.subscribe({ resourceSubscriptions: ["a:1", "a:2"] }), RpcError);
+  await assertRejects(() => client.subscribe({ resourceSubscriptions: ["a:1", "a:2"] }), McpError);
   // Resources watched before the refusal are no longer watched.
   assertEquals(methodsOf(server).filter((method) => method === "resources/unsubscribe").length, 2);
 });

@@ -2,7 +2,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { tool } from "../../mod.ts";
-import { connect, RpcError } from "../../src/client/client.ts";
+import { connect, McpError } from "../../src/client/client.ts";
 import { compileJsonSchema } from "../../src/schema/json_check.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { agreed, discovered, fakeHttp, ok, url } from "./fakes.ts";
@@ -55,7 +55,7 @@ for (const era of ["modern", "legacy"] as const) {
     await using client = await connect(url, { fetch });
     await client.listTools();
     for (const [, state] of wrong) {
-      const error = await assertRejects(() => client.callTool("sum"), RpcError, state);
+      const error = await assertRejects(() => client.callTool("sum"), McpError, state);
       assertEquals(error.message.startsWith("Cannot use the result of the tool sum: "), true);
       assertEquals(error.code, 0);
     }
@@ -82,7 +82,7 @@ Deno.test("without a list, after a change of the list, and through request, resu
   await client.callTool("sum");
   await client.listTools();
   assertEquals((await client.request("tools/call", { name: "sum", arguments: {} })).structuredContent, { sum: "4" });
-  await assertRejects(() => client.callTool("sum"), RpcError);
+  await assertRejects(() => client.callTool("sum"), McpError);
   changes = true;
   await client.callTool("sum");
 });

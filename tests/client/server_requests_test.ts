@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows
 import { checkListing } from "../../src/cli/listing_check.ts";
 import { toFields } from "../../src/cli/client/form_field.ts";
 import { type AnswerOptions, createRequestHandler, toCapabilities } from "../../src/client/server_requests.ts";
-import { connect, type ConnectOptions, RpcError } from "../../src/client/client.ts";
+import { connect, type ConnectOptions, McpError } from "../../src/client/client.ts";
 import { findFormMisfit } from "../../src/client/form_answer.ts";
 import { createServer, tool } from "../../mod.ts";
 import { discovered, type FakeHttp, fakeHttp, type Heard, ok } from "./fakes.ts";
@@ -159,7 +159,7 @@ Deno.test("sampling is declared with its features, and other features are refuse
       new AbortController().signal,
     );
   for (const params of [{ tools: [] }, { toolChoice: { mode: "auto" } }]) {
-    const error = await assertRejects(() => ask({ onSample }, params), RpcError, "has not declared sampling.tools");
+    const error = await assertRejects(() => ask({ onSample }, params), McpError, "has not declared sampling.tools");
     assertEquals(error.code, -32602);
     assertEquals(await ask({ onSample, sampling: { tools: true } }, params), onSample());
     assertEquals(await ask({ onSample, capabilities: { sampling: { tools: {} } } }, params), onSample());
@@ -228,8 +228,8 @@ Deno.test("an error of the client's answer is not reported as an error of the se
   await using client = await connect(url, { fetch: asking.fetch });
   for (const call of [() => client.callTool("t"), () => client.listTools()]) {
     const error = await assertRejects(call, Error, "Cannot answer roots/list: this client has no function for it");
-    assert(!(error instanceof RpcError));
-    assert(error.cause instanceof RpcError);
+    assert(!(error instanceof McpError));
+    assert(error.cause instanceof McpError);
   }
 });
 

@@ -1,7 +1,7 @@
 // Timers: streams that open and stay alive, writes that time out, sessions and events that expire.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
-import { type Connection, connectTest, fakeClock, RpcError } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
 import { started, textOf, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
@@ -114,7 +114,7 @@ async function isOver(client: Connection): Promise<boolean> {
     await client.request("ping");
     return false;
   } catch (error) {
-    assert(error instanceof RpcError);
+    assert(error instanceof McpError);
     assertEquals([error.status, error.code], [404, -32600]);
     return true;
   }

@@ -1,7 +1,7 @@
 // The example of tenants, in every era and over every transport.
 import { assertEquals, assertRejects } from "@std/assert";
 import server from "../../examples/tenants.ts";
-import { connectTest, RpcError } from "../../src/testing/testing.ts";
+import { connectTest, McpError } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 
 for (const era of ["modern", "legacy"] as const) {
@@ -18,9 +18,9 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals(textOf(await bee.callTool("list_notes")), "There are no notes.");
       assertEquals((await acme.readResource(`note://${id}`)).contents[0].text, "Buy milk");
       for (const uri of [`note://${id}`, "note://x"]) {
-        await assertRejects(() => bee.readResource(uri), RpcError, "Resource not found");
+        await assertRejects(() => bee.readResource(uri), McpError, "Resource not found");
       }
-      await assertRejects(() => bee.callTool("clear_notes"), RpcError, "Unknown tool");
+      await assertRejects(() => bee.callTool("clear_notes"), McpError, "Unknown tool");
       assertEquals(textOf(await acme.callTool("clear_notes")), "Removed 1 notes.");
     });
   }

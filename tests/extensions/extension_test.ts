@@ -13,7 +13,7 @@ import {
   type WrappedCall,
 } from "../../mod.ts";
 import { clientExtension, connect as connectTo } from "../../src/client/client.ts";
-import { connectTest, RpcError } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 
@@ -131,7 +131,7 @@ behaviour("settings are shown, deeply merged, and in sessions only those without
   server.handlers.remove(...server.handlers.list().slice(0, 2));
   if (era === "modern") {
     assertEquals("extensions" in Object((await client.request("server/discover")).capabilities), false);
-    await assertRejects(() => client.request("audit/get"), RpcError, "no such method");
+    await assertRejects(() => client.request("audit/get"), McpError, "no such method");
   }
 });
 
@@ -157,7 +157,7 @@ behaviour("methods check their parameters, and their errors are those of handler
   const { _meta, ...result } = await client.request("audit/get", { day: "monday" });
   assertEquals(result, { resultType: "complete", day: "monday", ttlMs: 5, cacheScope: "public" });
   const code = async (method: string, params = {}) => {
-    const { code, message } = await assertRejects(() => client.request(method, params), RpcError);
+    const { code, message } = await assertRejects(() => client.request(method, params), McpError);
     return [code, message];
   };
   assertEquals((await code("audit/get", { day: "monday", more: 1 }))[0], -32602);
@@ -205,7 +205,7 @@ behaviour("middleware keeps the type of a result that it copies", async (connect
   const without = await join({ extensions: [clientExtension({ id: ID })] });
   await assertRejects(() => without.callTool("work"), Error, "no extension was declared for a receipt");
   const undeclared = await join();
-  await assertRejects(() => undeclared.callTool("work"), RpcError, "Internal error");
+  await assertRejects(() => undeclared.callTool("work"), McpError, "Internal error");
   assert(String(takeFaults()[0].error).includes(`the client did not declare ${ID}; return what next() returns`));
 }, modern);
 
@@ -343,8 +343,8 @@ behaviour("a wrap that returns too early or returns nothing harms no other call"
   await client.callTool("early");
   await until(() => reason !== undefined, "the abort");
   assertEquals(Object(reason).message, "Cannot go on: the response was sent; call detach() before");
-  await assertRejects(() => client.callTool("nothing"), RpcError, "Internal error");
-  await assertRejects(() => client.callTool("twice"), RpcError, "Internal error");
+  await assertRejects(() => client.callTool("nothing"), McpError, "Internal error");
+  await assertRejects(() => client.callTool("twice"), McpError, "Internal error");
   assertEquals(takeFaults().length, 2);
 });
 
@@ -507,7 +507,7 @@ behaviour("a grant that JSON cannot hold subscribes to nothing, because it would
   for (const grant of odd) {
     const feed = extension({ id: ID, listen: { feed: { filter: z.boolean(), grant: () => grant } } });
     const { client, takeFaults } = await connect({ handlers: [feed] }, declares);
-    await assertRejects(() => client.subscribe({ extensions: { feed: true } }), RpcError, "Internal error");
+    await assertRejects(() => client.subscribe({ extensions: { feed: true } }), McpError, "Internal error");
     assertStringIncludes(`${takeFaults()[0].error}`, "grant of feed: ");
   }
 }, modern);
@@ -543,7 +543,7 @@ behaviour("a filter that is wrong, huge or not declared is refused as a whole", 
   });
   const code = async (auditIds: unknown, from = client) => {
     const open = () => from.subscribe({ toolsListChanged: true, extensions: { auditIds } });
-    const { code, status } = await assertRejects(open, RpcError);
+    const { code, status } = await assertRejects(open, McpError);
     assertEquals(status, transport === "pipe" ? undefined : code === -32603 ? 200 : 400);
     return code;
   };
@@ -652,7 +652,7 @@ Deno.test("no handler goes on after its response when the server is closing", as
   const server = serve(audit, work);
   const client = await connectTest(server);
   const calling = client.callTool("work");
-  const refused = assertRejects(() => calling, RpcError, "the server is closing");
+  const refused = assertRejects(() => calling, McpError, "the server is closing");
   await until(() => isWrapped, "the call");
   const closing = server.close();
   open();
@@ -696,9 +696,9 @@ behaviour("an extension and a handler learn why a handler was cancelled", async 
     });
   const handlers = [audit, ...["stopped", "slow", "detached", "closing"].map(wait)];
   const { client } = await connect({ handlers, limits: { calls: { timeoutMs: 60 } } }, declares);
-  const stopped = await assertRejects(() => client.callTool("stopped"), RpcError);
+  const stopped = await assertRejects(() => client.callTool("stopped"), McpError);
   assertEquals([stopped.code, stopped.message], [-32603, "enough"]);
-  await assertRejects(() => client.callTool("slow"), RpcError);
+  await assertRejects(() => client.callTool("slow"), McpError);
   await client.callTool("detached");
   await until(() => seen.length === 3, "the timeout of the detached handler");
   const { client: other, server } = await connect({ handlers, limits: { calls: { closeMs: 10 } } }, declares);
@@ -943,13 +943,13 @@ behaviour(
     assertEquals(shown, era === "modern" ? [ID, "com.example/other"] : [ID]);
     const { day, ttlMs } = await client.request("audit/get", { day: "monday" });
     assertEquals([day, ttlMs], ["monday", 5]);
-    const failed = await assertRejects(() => client.request("audit/fail"), RpcError, "own");
+    const failed = await assertRejects(() => client.request("audit/fail"), McpError, "own");
     assertEquals(failed.code, -31001);
-    assertEquals((await assertRejects(() => client.request("audit/get", { day: 7 }), RpcError)).code, -32602);
-    const missing = await assertRejects(() => client.request("other/get"), RpcError);
+    assertEquals((await assertRejects(() => client.request("audit/get", { day: 7 }), McpError)).code, -32602);
+    const missing = await assertRejects(() => client.request("other/get"), McpError);
     assertEquals(missing.code, era === "modern" ? -32021 : -32601);
     const undeclared = await join();
-    const refused = await assertRejects(() => undeclared.request("audit/fail"), RpcError);
+    const refused = await assertRejects(() => undeclared.request("audit/fail"), McpError);
     assertEquals(refused.code, era === "modern" ? -32021 : -32600);
     await undeclared.callTool("work");
     assertEquals(seen, [false]);

@@ -15,7 +15,7 @@ import {
 import { clientExtension } from "../../src/client/client.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
-import { type Connection, connectTest, RpcError } from "../../src/testing/testing.ts";
+import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 
@@ -98,7 +98,7 @@ Deno.test("an extension that fails to start fails its calls, and is started agai
   assertEquals(textOf(await client.callTool("hello")), "hello");
   for (const wrong of [7, null, {}, () => Promise.reject(new Error("lost"))]) {
     result = typeof wrong === "function" ? wrong as () => unknown : () => wrong;
-    await assertRejects(() => client.request("audit/get"), RpcError, "Internal error");
+    await assertRejects(() => client.request("audit/get"), McpError, "Internal error");
   }
   assertEquals(faults.filter((fault) => `${fault}`.includes("start returned no function")).length, 3);
   result = () => undefined;

@@ -9,7 +9,7 @@ import {
   tool,
   type ToolReturn,
 } from "../../mod.ts";
-import { type Connection, connectTest, RpcError } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, McpError } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 import { createTaskClient, createTasks, ID, type TaskOptions } from "./task_extension.ts";
@@ -173,7 +173,7 @@ behaviour("subscribers of a task get its states, and only those of their own tas
   });
   assertEquals(subscription.granted, { toolsListChanged: true, extensions: { taskIds: [taskId, taskId] } });
   const other = await join();
-  await assertRejects(() => other.subscribe({ extensions: { taskIds: [taskId] } }), RpcError, "did not declare");
+  await assertRejects(() => other.subscribe({ extensions: { taskIds: [taskId] } }), McpError, "did not declare");
   open();
   const [{ method, params }] = await subscription.take(1);
   assertEquals([method, params.status, params.taskId], ["notifications/tasks", "completed", taskId]);
@@ -191,7 +191,7 @@ behaviour("without the extension, the tool runs inline in every era", async (con
   const reports: number[] = [];
   const result = await client.callTool("work", {}, { onProgress: ({ progress }) => void reports.push(progress) });
   assertEquals([textOf(result), reports, tasks.count()], ["inline", [1], 0]);
-  const error = await assertRejects(() => client.request("tasks/get", { taskId: "1" }), RpcError);
+  const error = await assertRejects(() => client.request("tasks/get", { taskId: "1" }), McpError);
   assertEquals(error.code, era === "legacy" ? -32601 : -32021);
   if (era === "modern") assertEquals(error.data, { requiredCapabilities: { extensions: { [ID]: {} } } });
 });
@@ -201,7 +201,7 @@ behaviour("a tool that requires the extension does not run for other clients", a
   const { handlers } = setUp(() => ++runs, { required: true });
   // A session has no methods of extensions, so declaring them does not help.
   const { client } = await connect({ handlers }, era === "legacy" ? declared : {});
-  const error = await assertRejects(() => client.callTool("work"), RpcError);
+  const error = await assertRejects(() => client.callTool("work"), McpError);
   assertEquals([error.code, runs], [era === "legacy" ? -32600 : -32021, 0]);
   assertEquals(error.data, { requiredCapabilities: { extensions: { [ID]: {} } } });
   if (era === "modern" && transport === "http") assertEquals(error.status, 400);
@@ -221,8 +221,8 @@ behaviour("tasks belong to their caller", async (connect, { transport }) => {
   const { client, join } = await connect({ handlers }, { ...declared, principal: { id: "ada" } });
   const other = await join({ ...declared, principal: { id: "bo" } });
   const { taskId } = await client.request("tools/call", { name: "work" }, { finish: false });
-  const error = await assertRejects(() => other.request("tasks/get", { taskId }), RpcError);
-  const unknown = await assertRejects(() => other.request("tasks/get", { taskId: "1" }), RpcError);
+  const error = await assertRejects(() => other.request("tasks/get", { taskId }), McpError);
+  const unknown = await assertRejects(() => other.request("tasks/get", { taskId: "1" }), McpError);
   assertEquals([error.code, error.message], [unknown.code, unknown.message]);
   assertEquals((await client.request("tasks/get", { taskId })).resultType, "complete");
   assert(transport);
@@ -254,13 +254,13 @@ behaviour("errors and timeouts of a task reach its state", async (connect) => {
 Deno.test("a missing Mcp-Name is refused before a missing capability", async () => {
   const { handlers } = setUp(() => "x");
   await using client = await connectTest(createServer({ name: "t", version: "1", handlers }), { transport: "http" });
-  const error = await assertRejects(() => client.request("tasks/get", { taskId: "1" }), RpcError);
+  const error = await assertRejects(() => client.request("tasks/get", { taskId: "1" }), McpError);
   assertEquals([error.code, error.status], [-32021, 400]);
   const headers = { "mcp-name": null };
-  const missing = await assertRejects(() => client.request("tasks/get", { taskId: "1" }, { headers }), RpcError);
+  const missing = await assertRejects(() => client.request("tasks/get", { taskId: "1" }, { headers }), McpError);
   assertEquals([missing.code, missing.status], [-32020, 400]);
   const wrong = { "mcp-name": "2" };
-  const other = await assertRejects(() => client.request("tasks/get", { taskId: "1" }, { headers: wrong }), RpcError);
+  const other = await assertRejects(() => client.request("tasks/get", { taskId: "1" }, { headers: wrong }), McpError);
   assertEquals(other.code, -32020);
 });
 
@@ -302,7 +302,7 @@ for (const transport of ["memory", "http", "pipe"] as const) {
     const start = (from = client) => from.request("tools/call", { name: "work" }, { finish: false });
     for (let round = 0; round < 3; round++) {
       const started = [await start(), await start()];
-      const error = await assertRejects(() => start(), RpcError);
+      const error = await assertRejects(() => start(), McpError);
       assertEquals([error.code, error.status], [-31503, transport === "pipe" ? undefined : 503]);
       assertEquals(textOf(await client.callTool("quick")), "quick");
       if (!round) assertEquals((await start(other)).resultType, "task");

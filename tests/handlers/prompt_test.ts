@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, McpError, type Middleware, prompt, type ServerOptions, ToolError } from "../../mod.ts";
-import { connectTest, RpcError } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { ask, call, fail } from "../support/requests.ts";
 
@@ -129,13 +129,13 @@ Deno.test("z.coerce turns arguments into numbers and booleans, and every name is
   assertEquals(messages, [{ role: "user", content: { type: "text", text: "12.5 true 3" } }]);
   const error = await assertRejects(
     () => client.getPrompt("coerced", { count: "9", loud: "", text: "" }),
-    RpcError,
+    McpError,
   );
   assertEquals([error.code, error.message], [
     -32602,
     'Cannot get "coerced": count: Too small: expected number to be >=10',
   ]);
-  await assertRejects(() => client.getPrompt("coerced", { count: "ten", loud: "", text: "" }), RpcError, "NaN");
+  await assertRejects(() => client.getPrompt("coerced", { count: "ten", loud: "", text: "" }), McpError, "NaN");
 });
 
 Deno.test("arguments that are missing, misspelled or not strings are refused by their name", async () => {

@@ -12,7 +12,7 @@ import {
   tool,
 } from "../../mod.ts";
 import { z } from "zod";
-import { RpcError } from "../../src/testing/testing.ts";
+import { McpError } from "../../src/testing/testing.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
@@ -183,7 +183,7 @@ behaviour("a tool list fails if publishSchema returns no schema", async (join) =
   for (const publishSchema of [() => undefined, () => Promise.resolve({}), reject, () => 0] as Untyped[]) {
     const hidden = tool({ name: "a", input: { type: "object", properties: { internal: {} } }, run: () => "" });
     const { client, takeFaults } = await join({ handlers: [hidden], publishSchema });
-    await assertRejects(() => client.listTools(), RpcError, "Internal error");
+    await assertRejects(() => client.listTools(), McpError, "Internal error");
     assertStringIncludes(`${takeFaults()[0].error}`, "publishSchema returned no schema; return an object");
   }
 }, { transports: ["memory", "http"] });

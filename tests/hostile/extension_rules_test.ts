@@ -1,7 +1,7 @@
 // An author who believes that an extension is disabled.
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, extension } from "../../mod.ts";
-import { connectTest, RpcError } from "../../src/testing/testing.ts";
+import { connectTest, McpError } from "../../src/testing/testing.ts";
 
 Deno.test("a rule about an extension is refused, because it would change nothing", async () => {
   const audit = extension({ id: "com.example/audit", methods: { "audit/get": { run: () => ({ calls: 3 }) } } });
@@ -12,6 +12,6 @@ Deno.test("a rule about an extension is refused, because it would change nothing
   await using client = await connectTest(server, { capabilities: { extensions: { [audit.id]: {} } } });
   assertEquals((await client.request("audit/get", {})).calls, 3);
   server.handlers.remove(audit);
-  await assertRejects(() => client.request("audit/get", {}), RpcError, "no such method");
+  await assertRejects(() => client.request("audit/get", {}), McpError, "no such method");
   await server.close();
 });

@@ -1,7 +1,7 @@
 // Every call ends in exactly one of two ways: with its response, or, when cancelled, with a closed stream.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, type Observer, tool } from "../../mod.ts";
-import { type Connection, connectTest, RpcError } from "../../src/testing/testing.ts";
+import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import { ask, toRequest } from "../support/requests.ts";
@@ -69,7 +69,7 @@ behaviour("whatever a handler throws, the call gets one response", async (connec
     for (const later of [false, true]) {
       // The result is one that the model reads or, where the error cannot be inspected, an error.
       const outcome = await client.callTool("throwing", { i, later }).then(textOf, (error) => {
-        assert(error instanceof RpcError, `${what}: ${error}`);
+        assert(error instanceof McpError, `${what}: ${error}`);
         return error.message;
       });
       assertStringIncludes(outcome, "Internal error", what);
@@ -92,7 +92,7 @@ behaviour("a protocol error whose data JSON cannot hold is sent without the data
   const { client } = await connect({ handlers: [throwing] });
   for (const i of [0, 1, 2]) {
     const error = await client.callTool("throwing", { i }).catch((error) => error);
-    assert(error instanceof RpcError, `${error}`);
+    assert(error instanceof McpError, `${error}`);
     assertEquals([error.code, error.message, error.data], [-32001, "The door is closed", undefined]);
   }
 });
@@ -131,7 +131,7 @@ behaviour("a handler that ignores its signal releases its slot", async (connect)
     Array.from({ length: 6 }, () => client.callTool("deaf").catch((error) => error)),
   );
   for (const error of errors) {
-    assert(error instanceof RpcError, `${error}`);
+    assert(error instanceof McpError, `${error}`);
     assertEquals(error.code, -32603);
     assertStringIncludes(error.message, "calls.timeoutMs");
   }

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
-import { connectTest, fakeClock, RpcError } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, turn } from "../support/behaviour.ts";
 
 const handlers = [
@@ -137,7 +137,7 @@ Deno.test("a revision implies its era, and an old one contradicts the modern era
     );
   }
   await using odd = await connectTest(server, { revisions: ["2099-01-01"] });
-  await assertRejects(() => odd.listTools(), RpcError, '"2099-01-01" is not supported');
+  await assertRejects(() => odd.listTools(), McpError, '"2099-01-01" is not supported');
   await server.close();
 });
 
@@ -148,6 +148,6 @@ Deno.test("an unanswered question names the options that answer it", async () =>
     transport: "pipe",
     capabilities: { elicitation: {} },
   });
-  await assertRejects(() => client.callTool("ask"), RpcError, "give connect onElicit, onElicitUrl, onSample or roots");
+  await assertRejects(() => client.callTool("ask"), McpError, "give connect onElicit, onElicitUrl, onSample or roots");
   await server.close();
 });

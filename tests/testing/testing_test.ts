@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool, ToolError } from "../../mod.ts";
-import { connectTest, fakeClock, fakeContext, RpcError, type TestServer } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock, fakeContext, McpError, type TestServer } from "../../src/testing/testing.ts";
 import { Transcript } from "../../src/testing/transcript.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
@@ -128,17 +128,17 @@ Deno.test("the client refuses an invalid response to its request", async () => {
 Deno.test("an error has its code, text, data and status", async () => {
   const error = { code: -32099, message: "No paper", data: { tray: 2 } };
   await using client = await connectTest(answering((_, { id }) => json({ jsonrpc: "2.0", id, error }, 400)));
-  const thrown = await assertRejects(() => client.request("print"), RpcError);
-  assertEquals({ ...thrown }, { name: "RpcError", code: -32099, data: { tray: 2 }, status: 400 });
+  const thrown = await assertRejects(() => client.request("print"), McpError);
+  assertEquals({ ...thrown }, { name: "McpError", code: -32099, data: { tray: 2 }, remote: true, status: 400 });
   assertEquals(thrown.message, "No paper");
-  const refused = await assertRejects(() => client.notify("notifications/x"), RpcError);
+  const refused = await assertRejects(() => client.notify("notifications/x"), McpError);
   assertEquals([refused.code, refused.status], [-32099, 400]);
 });
 
 Deno.test("a failed handshake is reported, and closes the connection", async () => {
   const error = { code: -32602, message: "No" };
   const failing = connectTest(answering((_, { id }) => json({ jsonrpc: "2.0", id, error }, 400)), { era: "legacy" });
-  assertEquals((await assertRejects(() => failing, RpcError)).code, -32602);
+  assertEquals((await assertRejects(() => failing, McpError)).code, -32602);
 });
 
 Deno.test("a transport that does not fit the server is refused", async () => {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { RpcError } from "../../client/client.ts";
+import { McpError } from "../../client/client.ts";
 import { INSUFFICIENT_SCOPE, UNAUTHENTICATED } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { CliError, ServerError } from "../cli_error.ts";
@@ -15,7 +15,7 @@ import { toLine, toPlain } from "./terminal_text.ts";
 export function toServerError(error: unknown, name: string): unknown {
   if (error instanceof CliError || !(error instanceof Error)) return error;
   const message = toPlain(error.message).slice(0, 2000);
-  if (error instanceof RpcError) {
+  if (error instanceof McpError) {
     const code = error.code ? ` (${error.code})` : "";
     return new ServerError(`Cannot use ${name}: ${message}${code}${toRemedy(error, name)}${toErrorIdHint(error)}`);
   }
@@ -38,23 +38,23 @@ function toGeneralRemedy(message: string, name: string): string {
 /** Explains why a URL cannot be reached. Returns `undefined` for other errors. */
 export function findConnectionProblem(error: Error): ConnectionProblem & { readonly url: string } | undefined {
   const [, url] = /^Cannot reach (https?:\S+): /.exec(error.message) ?? [];
-  if (url === undefined || !URL.canParse(url) || error instanceof RpcError) return;
+  if (url === undefined || !URL.canParse(url) || error instanceof McpError) return;
   return { url, ...explainConnectionError(error.cause ?? error, url) };
 }
 
 /** The operator of a server finds an unexpected error by this id. */
-function toErrorIdHint({ data }: RpcError): string {
+function toErrorIdHint({ data }: McpError): string {
   const id = isObject(data) && typeof data.errorId === "string" ? toLine(data.errorId, 100) : "";
   return id && `; the server's log has the details under the error id ${id}`;
 }
 
 /** The URL to use instead of `url`, if the error is that of a server of this library, which names its endpoint. */
-export function findEndpoint({ status, message }: RpcError, url: string): string | undefined {
+export function findEndpoint({ status, message }: McpError, url: string): string | undefined {
   const [, path] = (status === 404 || status === 405) && /the endpoint is (\/[\w./-]*)$/.exec(message) || [];
   return path !== undefined && URL.canParse(url) ? new URL(url).origin + path : undefined;
 }
 
-function toRemedy(error: RpcError, name: string): string {
+function toRemedy(error: McpError, name: string): string {
   const { code, status } = error;
   const endpoint = findEndpoint(error, name);
   if (endpoint !== undefined) return `; use ${endpoint}`;

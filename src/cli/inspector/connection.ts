@@ -9,8 +9,8 @@ import {
   type Client,
   connect,
   type ElicitResult,
+  McpError,
   type Notification,
-  RpcError,
   type SubscriptionFilter,
   type Target,
 } from "../../client/client.ts";
@@ -87,7 +87,7 @@ export class Connection {
   /** Responds to a request of the server. `undefined` rejects the request. */
   answer(key: string, result: unknown): boolean {
     const question = this.#questions.get(key);
-    if (result === undefined) question?.reject(new RpcError(INTERNAL_ERROR, "The user dismissed the request"));
+    if (result === undefined) question?.reject(new McpError(INTERNAL_ERROR, "The user dismissed the request"));
     else question?.resolve(result);
     return this.#questions.delete(key);
   }
@@ -95,7 +95,7 @@ export class Connection {
   /** Closes the connection, and ends the process of a command. */
   async close(): Promise<void> {
     for (const question of this.#questions.values()) {
-      question.reject(new RpcError(INTERNAL_ERROR, "The page was closed"));
+      question.reject(new McpError(INTERNAL_ERROR, "The page was closed"));
     }
     const late = new Promise((resolve) => setTimeout(resolve, CLOSE_TIMEOUT_MS));
     await Promise.race([this.#client?.close().catch(() => {}), late]);
@@ -103,7 +103,7 @@ export class Connection {
 
   async #ask({ method, params: given }: Params, tell: (notification: Notification) => void, signal: AbortSignal) {
     const client = this.#client;
-    if (!client || typeof method !== "string") throw new RpcError(INVALID_REQUEST, "It is not a request");
+    if (!client || typeof method !== "string") throw new McpError(INVALID_REQUEST, "It is not a request");
     const { _meta, ...params } = isObject(given) ? given : {};
     const meta = isObject(_meta) ? _meta : {};
     if (method === "server/discover" && client.server.era === "legacy") return toDiscovery(client);
@@ -144,7 +144,7 @@ export class Connection {
 
   async #question(method: string, params: Params, { signal }: AnswerContext): Promise<unknown> {
     if (this.#questions.size >= MAX_QUESTIONS) {
-      throw new RpcError(INTERNAL_ERROR, "Too many requests are waiting for the user");
+      throw new McpError(INTERNAL_ERROR, "Too many requests are waiting for the user");
     }
     const key = `${++this.#count}`;
     const question = Promise.withResolvers<unknown>();
@@ -167,7 +167,7 @@ export class Connection {
     if (error instanceof DOMException && error.name === "NetworkError") this.#options.onGone();
     const message = error instanceof Error ? error.message : String(error);
     // Code 0 stands for an invalid response.
-    if (!(error instanceof RpcError) || !error.code) return { message };
+    if (!(error instanceof McpError) || !error.code) return { message };
     return { code: error.code, message, ...error.data !== undefined && { data: error.data } };
   }
 }
@@ -238,6 +238,6 @@ function toRoots(answer: unknown): readonly Root[] {
   return roots.filter(isObject).map(({ uri }) => ({ uri: String(uri) }));
 }
 
-function toInvalidResponse(): RpcError {
-  return new RpcError(INTERNAL_ERROR, "The response of the page is invalid");
+function toInvalidResponse(): McpError {
+  return new McpError(INTERNAL_ERROR, "The response of the page is invalid");
 }

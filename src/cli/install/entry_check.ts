@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { connect, RpcError } from "../../client/client.ts";
+import { connect, McpError } from "../../client/client.ts";
 import { toPrintableLine } from "../../protocol/printable.ts";
 import { CliError } from "../cli_error.ts";
 import { findConnectionProblem, findEndpoint } from "../client/server_errors.ts";
@@ -62,10 +62,10 @@ export async function checkEntry(name: string, target: EntryTarget): Promise<Ent
     return { name: client.server.info?.name, report: toReport(tools.map(({ name }) => name)) };
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    if (error instanceof RpcError && error.status === 401 && "url" in target) {
+    if (error instanceof McpError && error.status === 401 && "url" in target) {
       return { report: "The server requires authentication (401), so its tools were not listed." };
     }
-    const endpoint = error instanceof RpcError && "url" in target ? findEndpoint(error, target.url) : undefined;
+    const endpoint = error instanceof McpError && "url" in target ? findEndpoint(error, target.url) : undefined;
     if (endpoint !== undefined) {
       throw new CliError(`Cannot install ${name}: there is no MCP endpoint at this URL; use ${endpoint}`);
     }

@@ -1,0 +1,95 @@
+// The errors of another server, which a handler calls.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { createServer, McpError, prompt, resource, type Server, tool } from "../../mod.ts";
+import { connect } from "../../src/client/client.ts";
+import { behaviour, textOf } from "../support/behaviour.ts";
+
+const CODE = -31_401;
+const DATA = { realm: "archive" };
+const SECRET = "Cannot open the archive: token 4711 has expired";
+
+function createUpstream(stack: AsyncDisposableStack): Server {
+  const fails = () => {
+    throw new McpError(CODE, SECRET, DATA);
+  };
+  const server = createServer({ name: "upstream", version: "1.0.0", handlers: [tool({ name: "open", run: fails })] });
+  stack.defer(() => server.close());
+  return server;
+}
+
+/** Handlers of every kind that call the upstream server and `handle` its error. */
+function createHandlers(upstream: Server, handle: (error: unknown) => never) {
+  const open = async (): Promise<never> => {
+    await using client = await connect(upstream);
+    return await client.callTool("open").then(() => handle(new Error("it did not fail")), handle);
+  };
+  return [
+    tool({ name: "open", run: open }),
+    prompt({ name: "open", run: open }),
+    resource({ uri: "archive://1", name: "archive", read: open }),
+  ];
+}
+
+const escape = (error: unknown): never => {
+  throw error;
+};
+const passOn = (error: unknown): never => {
+  throw error instanceof McpError ? error.asOwn() : error;
+};
+
+behaviour("an upstream's error that escapes a handler is an internal error with an id", async (connectTo) => {
+  await using stack = new AsyncDisposableStack();
+  const upstream = createUpstream(stack);
+  const { client, takeFaults } = await connectTo({ handlers: createHandlers(upstream, escape) });
+  const result = await client.callTool("open");
+  const [fault] = takeFaults();
+  assertEquals(result.isError, true);
+  assert(textOf(result).includes(fault.id), textOf(result));
+  assert(fault.error instanceof McpError && fault.error.remote && fault.error.code === CODE);
+  for (const send of [() => client.getPrompt("open"), () => client.readResource("archive://1")]) {
+    const error = await assertRejects(send, McpError);
+    assertEquals(error.code, -32603);
+    assertEquals(Object(error.data).errorId, takeFaults()[0].id);
+  }
+});
+
+behaviour("an upstream's error is passed on as an own one", async (connectTo) => {
+  await using stack = new AsyncDisposableStack();
+  const upstream = createUpstream(stack);
+  const { client } = await connectTo({ handlers: createHandlers(upstream, passOn) });
+  const calls = [
+    () => client.callTool("open"),
+    () => client.getPrompt("open"),
+    () => client.readResource("archive://1"),
+  ];
+  for (const send of calls) {
+    const error = await assertRejects(send, McpError, SECRET);
+    assertEquals([error.code, error.data, error.remote], [CODE, DATA, true]);
+  }
+});
+
+Deno.test("an upstream's words do not reach the client of a server in production", async () => {
+  await using stack = new AsyncDisposableStack();
+  const upstream = createUpstream(stack);
+  const server = createServer({
+    name: "proxy",
+    version: "1.0.0",
+    handlers: createHandlers(upstream, escape),
+    observer: { fault: () => {} },
+  });
+  stack.defer(() => server.close());
+  await using client = await connect(server);
+  assertEquals(JSON.stringify(await client.callTool("open")).includes("4711"), false);
+  for (const send of [() => client.getPrompt("open"), () => client.readResource("archive://1")]) {
+    const error = await assertRejects(send, McpError);
+    assertEquals(JSON.stringify([error.message, error.data]).match(/4711|archive/), null);
+  }
+});
+
+Deno.test("a response that is not a JSON-RPC message is passed on as an internal error", () => {
+  const error = new McpError(0, "Cannot read the response", undefined, { status: 502 });
+  assertEquals([error.remote, error.status], [true, 502]);
+  const own = error.asOwn();
+  assertEquals([own.code, own.remote, own.status, own.cause], [-32603, false, undefined, error]);
+  assertEquals(own.asOwn(), own);
+});

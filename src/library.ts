@@ -144,6 +144,7 @@ export type { Admit, AdmitFacts } from "./core/admission.ts";
 export type { Capabilities, CapabilityOptions } from "./core/call/capabilities.ts";
 export type { Quota } from "./core/visibility/quota.ts";
 export type {
+  AskedEvent,
   AuthEvent,
   CallEvent,
   CancelReason,

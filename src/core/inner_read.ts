@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { McpError, quote } from "../protocol/errors.ts";
+import { INTERNAL_ERROR, isMcpError, McpError, quote } from "../protocol/errors.ts";
 import type { Params } from "../protocol/jsonrpc.ts";
 import type { ResourceContents } from "../protocol/types.ts";
 import { Call, type CallHome, type CallHost, type Deferred } from "./call/call.ts";
@@ -42,6 +42,7 @@ export async function readInner(
   }
   if (!method) throw McpError.resourceNotFound(uri);
   const call = new InnerRead(outer, uri, depth);
+  call.observePart(outer);
   const { promise: cancelled, reject } = Promise.withResolvers<never>();
   cancelled.catch(() => {});
   call.whenCancelled(() => reject(call.reason));
@@ -54,20 +55,25 @@ export async function readInner(
     if (runner.requires) requireCapabilities(client.capabilities, runner.requires, "read the resource");
     // Otherwise a tool that reads what its client names would be a way around the rate of a resource.
     runner.check?.(call);
-    const result = runner.extensions?.run
-      ? runner.extensions.run(call, runner, scheduler)
-      : scheduler.invoke
-      ? scheduler.invoke(call, runner)
-      : runner.run(call);
+    const { observed } = call;
+    observed?.start();
+    const run = () => scheduler.runWithin(call, runner);
+    const result = observed && core.observer.around ? observed.around(run) : run();
     // The limits of the resource set it when they start to run.
     const { timeoutMs = Infinity } = call;
     if (timeoutMs !== Infinity) startDeadline(call, core.ticker, timeoutMs);
     return await result;
   };
   try {
-    const { contents } = await Promise.race([cancelled, read()]);
+    const result = await Promise.race([cancelled, read()]);
+    const { contents } = result;
     if (!Array.isArray(contents)) throw new TypeError(`Cannot read ${quote(uri)}: its result has no contents`);
+    call.observed?.succeed(result);
     return contents;
+  } catch (error) {
+    // The handler that reads gets the error itself, and may report it.
+    call.observed?.fail(isMcpError(error) ? error : new McpError(INTERNAL_ERROR, "Internal error"));
+    throw error;
   } finally {
     outer.signal.removeEventListener("abort", onAbort);
     call.deadline?.stop();
@@ -91,6 +97,10 @@ class InnerRead extends Call {
 
   override get isAsking(): boolean {
     return this.#outer.isAsking;
+  }
+
+  override get sessionId(): string | undefined {
+    return this.#outer.sessionId;
   }
 
   notify(method: string, params: Params): Promise<void> | undefined {

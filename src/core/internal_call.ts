@@ -21,7 +21,6 @@ import { createSessionReader, readCallData } from "./call/session_data.ts";
 import type { Engine } from "./era.ts";
 import type { InternalRequest } from "./extension.ts";
 import type { Runner } from "./visibility/feature.ts";
-import type { Scheduler } from "./scheduler.ts";
 import { toUnknownMethod } from "./visibility/registry.ts";
 
 const REQUEST: KnownOptions<keyof InternalRequest> = {
@@ -79,7 +78,8 @@ interface Run {
   readonly timeoutMs?: number;
 }
 
-async function run({ core, scheduler }: Engine, call: Call, { find, timeoutMs }: Run): Promise<Result> {
+async function run(engine: Engine, call: Call, { find, timeoutMs }: Run): Promise<Result> {
+  const { core, scheduler } = engine;
   const runner = await find();
   if (runner.scopes) requireScopes(core, call, runner.scopes);
   if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
@@ -89,15 +89,15 @@ async function run({ core, scheduler }: Engine, call: Call, { find, timeoutMs }:
   // Before the handler starts, because there may be no place for it.
   const ending = scheduler.detach(call, running.promise, timeoutMs);
   call.observed?.start();
-  running.resolve(runWithin(scheduler, call, runner));
+  running.resolve(runWithin(engine, call, runner));
   const outcome = await ending;
   if (outcome?.result) return outcome.result;
   throw call.reason ?? outcome?.error;
 }
 
-async function runWithin(scheduler: Scheduler, call: Call, runner: Runner): Promise<Result> {
-  if (runner.extensions?.run) return await runner.extensions.run(call, runner, scheduler);
-  return await (scheduler.invoke ? scheduler.invoke(call, runner) : runner.run(call));
+async function runWithin({ core, scheduler }: Engine, call: Call, runner: Runner): Promise<Result> {
+  const run = () => scheduler.runWithin(call, runner);
+  return await (call.observed && core.observer.around ? call.observed.around(run) : run());
 }
 
 function toMessage(reason: unknown): string | undefined {

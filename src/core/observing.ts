@@ -14,10 +14,12 @@ import {
   MISSING_CAPABILITY,
   UNSUPPORTED_VERSION,
 } from "../protocol/errors.ts";
-import { isObject, type Request, type Result } from "../protocol/jsonrpc.ts";
+import { type Id, isObject, type Request, type Result } from "../protocol/jsonrpc.ts";
 import type { ClientFacts } from "./call/context.ts";
+import { isQuestion } from "./call/question.ts";
 import type { Core } from "./core.ts";
 import type {
+  AskedEvent,
   CallEvent,
   CancelReason,
   EventSource,
@@ -53,15 +55,20 @@ class ServerObserving implements Observing {
 
   constructor(core: Core) {
     this.core = core;
-    const { start, call, refused, limit, subscription } = core.observer;
-    this.#handlesRequests = !!(start ?? call ?? refused ?? limit ?? subscription);
-    this.#handlesCalls = !!(start ?? call);
+    const { start, call, around, asked, refused, limit, subscription } = core.observer;
+    this.#handlesCalls = !!(start ?? call ?? around ?? asked);
+    this.#handlesRequests = this.#handlesCalls || !!(refused ?? limit ?? subscription);
   }
 
   observe(message: Request, origin: Origin): RequestReport | undefined {
     if (!this.#handlesRequests) return;
     // The clock is read only for events that have a time: a reading takes as long as the rest of the report.
-    return new ObservedCall(this, message, origin, this.#handlesCalls ? this.core.ticker.clock.now() : 0);
+    return new ObservedCall(this, message, origin, { since: this.now() });
+  }
+
+  /** Returns the time, if an observer wants to know how long calls take. */
+  now(): number {
+    return this.#handlesCalls ? this.core.ticker.clock.now() : 0;
   }
 
   message(direction: "in" | "out", origin: Origin, text: string): void {
@@ -132,29 +139,74 @@ class ObservedCall implements RequestReport {
   readonly #observing: ServerObserving;
   readonly #origin: Origin;
   readonly #id: number = nextId++;
+  readonly #request?: Id;
+  readonly #parent?: number;
   readonly #method: string;
   readonly #trace: Trace;
   readonly #since: number;
   #client?: ClientFacts;
+  #session?: string;
   #subject?: string;
   /** Milliseconds that the call waited. Set once it has started. */
   #waitedMs?: number;
   /** Since when the call waits. */
   #waitsSince?: number;
   #hasEnded = false;
+  /** Set once the call has started. */
+  #peer?: string;
 
   /** Creates the report of a request that has just been received. */
-  constructor(observing: ServerObserving, { method, params }: Request, origin: Origin, since: number) {
+  constructor(
+    observing: ServerObserving,
+    { id, method, params }: Pick<Request, "method" | "params"> & { readonly id?: Id },
+    origin: Origin,
+    { since, parent }: { readonly since: number; readonly parent?: number },
+  ) {
     this.#observing = observing;
     this.#origin = origin;
+    // A call without a request has no id that it could be found by.
+    this.#request = Number.isNaN(id) ? undefined : id;
+    this.#parent = parent;
     this.#method = method;
     this.#since = since;
     this.#trace = readTrace(params?._meta);
   }
 
-  identify(client: ClientFacts, subject?: unknown): void {
+  identify(client: ClientFacts, subject?: unknown, session?: string): void {
     this.#client = client;
-    this.#subject = typeof subject === "string" ? subject.slice(0, MAX_NAME) : undefined;
+    this.#subject = typeof subject === "string" ? subject : undefined;
+    this.#session = session;
+  }
+
+  part(method: string, subject: string | undefined): RequestReport {
+    const since = this.#observing.now();
+    const part = new ObservedCall(this.#observing, { method }, this.#origin, { since, parent: this.#id });
+    if (this.#client) part.identify(this.#client, subject, this.#session);
+    return part;
+  }
+
+  around<T>(run: () => T): T {
+    const { around } = this.#observing.core.observer;
+    return around ? around(this.#describe(), run) : run();
+  }
+
+  async ask<T>(method: string, answer: Promise<T>): Promise<T> {
+    const { asked } = this.#observing.core.observer;
+    if (!asked) return await answer;
+    const since = this.#now();
+    const { transport, principal } = this.#origin;
+    const end = (outcome: AskedEvent["outcome"]) => {
+      const durationMs = this.#now() - since;
+      asked({ transport, principal: principal?.id, parent: this.#id, method, outcome, durationMs });
+    };
+    try {
+      const answered = await answer;
+      end("answered");
+      return answered;
+    } catch (error) {
+      end(isQuestion(error) ? "open" : "failed");
+      throw error;
+    }
   }
 
   wait(): void {
@@ -164,7 +216,10 @@ class ObservedCall implements RequestReport {
   start(): void {
     const hasStarted = this.#waitedMs !== undefined;
     this.#waitedMs = this.#countWait();
-    if (!hasStarted) this.#observing.core.observer.start?.(this.#describe());
+    if (hasStarted) return;
+    // Now, because runtimes drop the headers of a request whose client has gone.
+    this.#peer = this.#origin.peer;
+    this.#observing.core.observer.start?.(this.#describe());
   }
 
   // The clock is read only for a call that has waited, because a reading takes as long as the rest of the report.
@@ -183,6 +238,10 @@ class ObservedCall implements RequestReport {
     const waitedMs = this.#waitedMs ?? 0;
     return {
       id: this.#id,
+      parent: this.#parent,
+      request: this.#request,
+      session: this.#session,
+      peer: this.#peer,
       method: this.#method,
       subject: this.#subject,
       transport,
@@ -197,7 +256,9 @@ class ObservedCall implements RequestReport {
   }
 
   succeed({ isError, resultType }: Result): void {
-    this.#end({ outcome: resultType === "input_required" ? resultType : isError === true ? "tool_error" : "result" });
+    if (resultType === "input_required") return this.#end({ outcome: resultType });
+    const type = typeof resultType === "string" && resultType !== "complete" ? resultType : undefined;
+    this.#end({ outcome: isError === true ? "tool_error" : "result", resultType: type });
   }
 
   fail(error: { readonly code: number; readonly message: string }, status?: number): void {
@@ -207,7 +268,7 @@ class ObservedCall implements RequestReport {
       this.#observing.refuse(this.#origin, { reason, code, message, status, method: this.#method });
     } else {
       this.#observing.reachNamed(message);
-      this.#end({ outcome: this.why ? "cancelled" : "error", why: this.why, code });
+      this.#end({ outcome: this.why ? "cancelled" : "error", why: this.why, code, message });
     }
   }
 
@@ -219,16 +280,20 @@ class ObservedCall implements RequestReport {
     return this.#observing.core.ticker.clock.now();
   }
 
-  #end(end: Pick<CallEvent, "outcome" | "why" | "code">): void {
+  #end(end: Pick<CallEvent, "outcome" | "why" | "code" | "message" | "resultType">): void {
     if (this.#waitedMs === undefined || this.#hasEnded) return;
     this.#hasEnded = true;
     const { observer } = this.#observing.core;
     if (!observer.call) return;
     const { transport, principal } = this.#origin;
     const { traceparent, tracestate, baggage } = this.#trace;
-    const { outcome, why, code } = end;
+    const { outcome, why, code, message, resultType } = end;
     observer.call({
       id: this.#id,
+      parent: this.#parent,
+      request: this.#request,
+      session: this.#session,
+      peer: this.#peer,
       method: this.#method,
       subject: this.#subject,
       transport,
@@ -243,6 +308,8 @@ class ObservedCall implements RequestReport {
       outcome,
       why,
       code,
+      message,
+      resultType,
     });
   }
 }

@@ -264,18 +264,23 @@ export class Scheduler implements Executor {
 
   #start(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     let result;
-    call.observed?.start();
+    const { observed } = call;
+    observed?.start();
     try {
-      const { extensions } = runner;
-      result = extensions?.run
-        ? extensions.run(call, runner, this)
-        : this.invoke
-        ? this.invoke(call, runner)
-        : runner.run(call);
+      result = observed && this.#core.observer.around
+        ? observed.around(() => this.runWithin(call, runner))
+        : this.runWithin(call, runner);
     } catch (error) {
       return this.#endAtOnce(call, { error: this.toError(error, call) });
     }
     return result instanceof Promise ? this.attend(call, result) : this.#endAtOnce(call, { result });
+  }
+
+  /** Runs a call within the attributes of its handler and the middleware. It takes no slot and sets no deadline. */
+  runWithin(call: Call, runner: Runner): Result | Promise<Result> {
+    const { extensions } = runner;
+    if (extensions?.run) return extensions.run(call, runner, this);
+    return this.invoke ? this.invoke(call, runner) : runner.run(call);
   }
 
   #endAtOnce(call: Call, outcome: Outcome): Outcome {

@@ -14,6 +14,7 @@ import type { Executor } from "../core/visibility/feature.ts";
 import { CancelError } from "../core/call/cancel_error.ts";
 import { InFlight } from "../core/call/in_flight.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import type { RequestReport } from "../core/call/observer.ts";
 import { OnceValues } from "../core/call/once.ts";
 import { type Question, requireCapabilities } from "../core/call/question.ts";
 import { untilAborted } from "../core/call/until_aborted.ts";
@@ -41,6 +42,8 @@ interface Says {
   release(retryMs: number | undefined): void;
   isAsking(): boolean;
   takesAllProgress(): boolean;
+  /** What reports the call that arrived. */
+  report(): RequestReport | undefined;
 }
 
 /** The call of a handler within an attribute. Its link sends nothing, and holds nothing of the connection. */
@@ -60,6 +63,10 @@ class LayerCall extends Call {
 
   override get isAsking(): boolean {
     return this.#says.isAsking();
+  }
+
+  override get report(): RequestReport | undefined {
+    return this.observed ?? this.#says.report();
   }
 
   override get takesAllProgress(): boolean {
@@ -124,6 +131,7 @@ class Layer {
       release: (retryMs) => this.#outer?.release(retryMs),
       isAsking: () => !!this.#outer?.isAsking,
       takesAllProgress: () => this.#redirect.progress !== undefined,
+      report: () => this.#outer?.report,
     });
     const { id, options: { required } } = attribute;
     const settings = client.capabilities.extensions?.[id];
@@ -233,10 +241,16 @@ class Layer {
     if (this.#inner.ended) throw this.#inner.reason ?? refuse("the call has ended");
     // The response would ask the client, which never learns of the handler that goes on.
     if (this.#isAsking) throw refuse("the client is being asked; return what next() returns while call.isAsking");
-    const ending = this.#executor.detach(this.#inner, this.#running.promise, timeoutMs);
+    const inner = this.#inner;
+    const ending = this.#executor.detach(inner, this.#running.promise, timeoutMs);
+    if (this.#outer) inner.observePart(this.#outer);
+    inner.observed?.start();
     this.#isDetached = true;
     this.#outer = undefined;
     ending.then((outcome) => {
+      if (outcome?.result) inner.observed?.succeed(outcome.result);
+      else if (outcome?.error) inner.observed?.fail(outcome.error);
+      else inner.observed?.cancel();
       if (outcome?.result) this.#ended.resolve(outcome.result);
       else this.#ended.reject(this.#inner.reason ?? outcome?.error);
     });

@@ -70,6 +70,7 @@ export interface PipeOptions {
   readonly write: Write;
   readonly principal?: Principal;
   readonly account?: Account;
+  readonly peer?: string;
   /** Defaults to `"memory"`. */
   readonly transport?: TransportName;
 }
@@ -141,6 +142,7 @@ class Channel implements Pipe, Link {
   readonly transport: TransportName;
   readonly inFlight: InFlight = new InFlight();
   #principal?: Principal;
+  readonly peer?: string;
   readonly streams = true;
   readonly #engine: Engine;
   readonly #era: Era;
@@ -156,12 +158,13 @@ class Channel implements Pipe, Link {
   #isOpen = true;
   #room?: Promise<void>;
 
-  constructor({ engine, era }: Served, { write, principal, account, transport = "memory" }: PipeOptions) {
+  constructor({ engine, era }: Served, { write, principal, account, peer, transport = "memory" }: PipeOptions) {
     this.transport = transport;
     this.#engine = engine;
     this.#era = era;
     this.#write = write;
     this.#principal = principal;
+    this.peer = peer;
     this.#reportEnd = engine.core.observing?.openStream(transport);
     const key = account ? account.key : principal && `principal ${principal.id}`;
     const isOwn = account && (key !== undefined || engine.tenant === undefined);
@@ -300,6 +303,10 @@ class MessageLink implements Link {
 
   get transport(): TransportName {
     return this.#channel.transport;
+  }
+
+  get peer(): string | undefined {
+    return this.#channel.peer;
   }
 
   get inFlight(): InFlight {

@@ -148,7 +148,8 @@ class SocketEndpoint {
       const late = parts.callers.refuseIfClosing(this.#way);
       if (late) return late;
       const account = parts.account(caller);
-      const owner: Owner = { principal, account, endpoint: served, checks: caller.seen?.toChecks?.(principal) };
+      const peer = parts.peer(caller);
+      const owner: Owner = { principal, account, peer, endpoint: served, checks: caller.seen?.toChecks?.(principal) };
       const place = takeSocket(account, () => owner.drop?.() ?? false);
       if (!(place instanceof Holding)) return this.#refuse(place, principal);
       owner.place = place;
@@ -254,6 +255,7 @@ interface Owner {
   readonly account?: Account;
   /** Made before the upgrade, after which a runtime may drop the request. */
   readonly checks?: CallerChecks;
+  readonly peer?: string;
   /** The server of a concrete path. */
   readonly endpoint?: PipeServer;
   /** The place of the socket among all streams. */
@@ -302,12 +304,13 @@ class SocketConnection {
   /** Bytes that are charged for the buffer of the longest message so far. */
   #buffer = 0;
 
-  constructor(server: PipeServer, socket: Socket, { principal, account, checks }: Owner) {
+  constructor(server: PipeServer, socket: Socket, { principal, account, checks, peer }: Owner) {
     this.#socket = socket;
     this.#pipe = openPipe(server, {
       write: (text) => this.#write(text),
       principal,
       account,
+      peer,
       transport: "websocket",
     });
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });

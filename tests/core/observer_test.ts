@@ -1,21 +1,26 @@
 // What an observer hears, in every era and over every transport.
-import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
+  type AskedEvent,
   type CallEvent,
   createServer,
+  extension,
   McpError,
   type Observer,
   resource,
+  type Result,
   type ServerOptions,
   type StartEvent,
   tool,
   ToolError,
 } from "../../mod.ts";
 import { EVENTS } from "../../src/core/call/combined_observer.ts";
-import { connectTest, fakeClock } from "../../src/testing/testing.ts";
+import { clientExtension } from "../../src/client/client.ts";
+import { connectTest, fakeClock, RpcError } from "../../src/testing/testing.ts";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 import { pageFile, toTable } from "../release/events_page.ts";
 import { withTable } from "../release/limits_page.ts";
+import { z } from "zod";
 import { ask, toRequest } from "../support/requests.ts";
 
 /** An event with its name. Fields of all kinds of events can be read. */
@@ -413,4 +418,188 @@ Deno.test("an observed server behaves the same with a connected client", async (
   await using client = await connectTest(server, { era: "legacy", transport: "http" });
   assertEquals((await client.callTool("fine")).content, [{ type: "text", text: "fine" }]);
   await server.close();
+});
+
+const ID = "com.example/later";
+
+behaviour(
+  "events tell a trace what it needs: ids, session, address, errors, types and whole URIs",
+  async (connect, way) => {
+    const { era, transport } = way;
+    const { observer, heard } = recorder(["start", "call", "session"]);
+    const uri = `note:${"x".repeat(500)}`;
+    const later = extension({ id: ID, sessions: true, methods: { "later/get": { run: () => ({}) } } });
+    const more = [
+      later,
+      resource({ uri: "note:{id}", name: "notes", read: () => "1" }),
+      tool({
+        name: "task",
+        extensions: [later.attribute({
+          wrap: async (call, next) => era === "modern" ? call.result("task", { taskId: "1" }) : await next(),
+        })],
+        run: () => "",
+      }),
+    ];
+    const declared = {
+      extensions: [
+        clientExtension({ id: ID, results: { task: { schema: z.object({}), finish: () => ({ content: [] }) } } }),
+      ],
+    };
+    const { client } = await connect({ handlers: [...handlers, ...more], observer }, declared);
+    await client.readResource(uri);
+    await client.callTool("error").catch(() => {});
+    await client.request("tools/call", { name: "task" }, { finish: false });
+    const [read, failed, task]: CallEvent[] = only(heard, "call").filter(({ method }) => method !== "initialize");
+    assertEquals(read.subject, uri);
+    assertEquals([failed.code, failed.message], [-31001, "closed"]);
+    assertEquals([task.outcome, task.resultType], ["result", era === "modern" ? "task" : undefined]);
+    assertEquals([read.resultType, read.message, read.parent], [undefined, undefined, undefined]);
+    assert(read.request !== undefined && read.request !== failed.request);
+    const [start]: StartEvent[] = only(heard, "start").filter(({ method }) => method !== "initialize");
+    assertEquals([start.request, start.session, start.peer], [read.request, read.session, read.peer]);
+    const hasSession = era === "legacy" && transport !== "pipe";
+    assertEquals(read.session !== undefined, hasSession);
+    if (hasSession) assertEquals(only(heard, "session")[0].id, read.session);
+  },
+);
+
+Deno.test("events have the address of the client, also behind a proxy and for a known caller", async () => {
+  for (const principal of [undefined, { id: "ada" }]) {
+    const { observer, heard } = recorder(["call"]);
+    const server = createServer({ name: "t", version: "1", handlers, observer, proxies: ["10.0.0.1"] });
+    const send = (hostname: string, headers = {}) =>
+      server.fetch(toRequest("tools/call", { name: "fine" }, headers), { remoteAddr: { hostname }, principal });
+    await (await send("203.0.113.7")).text();
+    await (await send("10.0.0.1", { "x-forwarded-for": "198.51.100.9" })).text();
+    assertEquals(only(heard, "call").map(({ peer }) => peer), ["203.0.113.7", "198.51.100.9"]);
+    await server.close();
+  }
+});
+
+behaviour("a call runs within around, which changes nothing", async (connect) => {
+  const stack: string[] = [];
+  const during: unknown[] = [];
+  const inside = (name: string): Observer => ({
+    around(event, run) {
+      stack.push(name);
+      try {
+        during.push([name, event.method, event.subject]);
+        return run();
+      } finally {
+        stack.pop();
+      }
+    },
+  });
+  const seen: unknown[] = [];
+  const now = tool({ name: "now", run: () => (seen.push([...stack]), "now") });
+  const use = [async (_call: unknown, next: () => Promise<Result>) => (seen.push([...stack]), await next())];
+  const { client } = await connect({ handlers: [...handlers, now], use, observer: [inside("a"), inside("b")] });
+  seen.length = during.length = 0;
+  await client.callTool("now");
+  assertEquals(seen, [["a", "b"], ["a", "b"]]);
+  assertEquals(during, [["a", "tools/call", "now"], ["b", "tools/call", "now"]]);
+  await assertRejects(() => client.callTool("error"), RpcError, "closed");
+  // The list is public all the same, because nothing can change it.
+  await client.listTools();
+});
+
+Deno.test("an around that runs nothing, twice, something else, or throws harms no call and is reported", async () => {
+  const wrong: readonly NonNullable<Observer["around"]>[] = [
+    () => undefined as never,
+    (_event, run) => (run(), undefined as never),
+    (_event, run) => (run(), run()),
+    () => {
+      throw new Error("before");
+    },
+    (_event, run) => {
+      run();
+      throw new Error("after");
+    },
+    (async (_event: StartEvent, run: () => unknown) => await run()) as never,
+  ];
+  for (const [at, around] of wrong.entries()) {
+    let runs = 0;
+    const count = tool({ name: "count", run: async () => (await turn(), `${++runs}`) });
+    const lines = await withErrors(async () => {
+      const server = createServer({ name: "t", version: "1", handlers: [...handlers, count], observer: { around } });
+      for (let call = 1; call <= 2; call++) {
+        const { result } = await ask(server, "tools/call", { name: "count" });
+        assertEquals(result.content, [{ type: "text", text: `${call}` }]);
+      }
+      assertEquals((await ask(server, "tools/call", { name: "error" })).error?.code, -31001);
+      await server.close();
+    });
+    assertEquals([at, lines.filter((line) => line.includes("observer.around")).length], [at, 1]);
+  }
+});
+
+/** Returns what a function prints as errors. */
+async function withErrors(run: () => Promise<void>): Promise<readonly string[]> {
+  const lines: string[] = [];
+  const { error } = console;
+  console.error = (...args: readonly unknown[]) => void lines.push(args.join(" "));
+  try {
+    await run();
+  } finally {
+    console.error = error;
+  }
+  return lines;
+}
+
+behaviour("parts of a call are calls with a parent: reads, and handlers that go on", async (connect, { era }) => {
+  const { observer, heard } = recorder(["start", "call"]);
+  const around: string[] = [];
+  const wrapping: Observer = {
+    around: (event, run) => (around.push(`${event.parent === undefined ? "" : "part "}${event.method}`), run()),
+  };
+  const later = extension({ id: ID });
+  const { pass, open } = gate();
+  const reads = tool({
+    name: "reads",
+    async run(_input, ctx) {
+      await ctx.readResource("note:1");
+      await ctx.readResource("note:2").catch(() => {});
+      return "read";
+    },
+  });
+  const goesOn = tool({
+    name: "goes_on",
+    extensions: [later.attribute({
+      wrap(call, next) {
+        next().catch(() => {});
+        call.detach();
+        return { content: [] };
+      },
+    })],
+    run: () => pass,
+  });
+  const { client } = await connect({ handlers: [...handlers, later, reads, goesOn], observer: [observer, wrapping] });
+  around.length = 0;
+  await client.callTool("reads");
+  assertEquals(around, ["tools/call", "part resources/read"]);
+  await client.callTool("goes_on");
+  const ended = () => only(heard, "call").filter(({ method }) => method !== "initialize");
+  assertEquals(ended().length, 3 + Number(ended().some(({ subject }) => subject === "note:2")));
+  open();
+  await until(() => ended().some(({ subject, parent }) => subject === "goes_on" && parent !== undefined), "its end");
+  const find = (subject: string, isPart: boolean): CallEvent =>
+    ended().find((event) => event.subject === subject && (event.parent !== undefined) === isPart);
+  assertEquals(find("note:1", true).parent, find("reads", false).id);
+  assertEquals(find("note:1", true).outcome, "result");
+  assertEquals(find("goes_on", true).parent, find("goes_on", false).id);
+  assertEquals([find("goes_on", true).method, find("goes_on", true).request], ["tools/call", undefined]);
+  assertEquals(only(heard, "start").length, only(heard, "call").length);
+  assert(era);
+});
+
+behaviour("questions of handlers are events of their call", async (connect, { era }) => {
+  const { observer, heard } = recorder(["asked", "call"]);
+  const { client } = await connect({ handlers, observer }, { onElicit: () => ({ action: "decline" }) });
+  await client.callTool("asks");
+  const asked: AskedEvent[] = only(heard, "asked");
+  const calls: CallEvent[] = only(heard, "call").filter(({ subject }) => subject === "asks");
+  assertEquals(asked.map(({ method }) => method), asked.map(() => "elicitation/create"));
+  assertEquals(asked.map(({ outcome }) => outcome), era === "modern" ? ["open", "answered"] : ["answered"]);
+  assertEquals(asked.map(({ parent }) => parent), calls.map(({ id }) => id));
+  assert(asked.every(({ durationMs }) => durationMs >= 0));
 });

@@ -317,8 +317,23 @@ export abstract class Call implements ServiceCall, Cancellable {
 
   /** Reports the call. `subject` is the parameter that names what it is about. */
   observe(report: RequestReport, subject: string | undefined): void {
-    report.identify(this.client, subject && this.params[subject]);
+    report.identify(this.client, subject && this.params[subject], this.sessionId);
     this.observed = report;
+  }
+
+  /** Reports the call as a part of `outer`, if that is observed. */
+  observePart(outer: Call): void {
+    this.observed = outer.report?.part(this.method, this.subject);
+  }
+
+  /** What reports the call, or the one that it is a part of. */
+  get report(): RequestReport | undefined {
+    return this.observed;
+  }
+
+  /** Part of the id of the session, which observers get. */
+  get sessionId(): string | undefined {
+    return undefined;
   }
 
   /** From here on, the handler may ask the client. */
@@ -471,7 +486,11 @@ export abstract class Call implements ServiceCall, Cancellable {
       throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each a key of its own`);
     }
     (this.#asked ??= new Map()).set(key, text);
-    const ask = () => this.untilAnswered(this.askClient(key, question));
+    const { report } = this;
+    const ask = () => {
+      const answer = this.untilAnswered(this.askClient(key, question));
+      return report ? report.ask(question.method, answer) : answer;
+    };
     return await (reruns ? reruns.ask(this, key, ask) : ask());
   }
 

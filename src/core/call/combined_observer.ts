@@ -5,13 +5,14 @@
  */
 import { quote } from "../../protocol/errors.ts";
 import { printFault } from "../../protocol/printable.ts";
-import type { FaultEvent, Observer, StoreEvent } from "./observer.ts";
+import type { FaultEvent, Observer, StartEvent, StoreEvent } from "./observer.ts";
 
 /** The names of all events. */
-export const EVENTS: readonly (keyof Observer)[] = [
+export const EVENTS: readonly Exclude<keyof Observer, "around">[] = [
   "message",
   "start",
   "call",
+  "asked",
   "refused",
   "limit",
   "fault",
@@ -49,17 +50,49 @@ export function combineObservers(observers: Observer | readonly Observer[] = [])
   const { fault, store } = consoleObserver();
   if (!all.some(({ fault }) => fault)) all.push({ fault });
   if (!all.some(({ store }) => store)) all.push({ store });
-  const combined: Record<string, (event: never) => void> = {};
+  const combined: Record<string, (event: never) => void> & Pick<Observer, "around"> = {};
   for (const name of EVENTS) {
     const listening = all.filter((observer) => observer[name]);
     const [only] = listening;
     if (listening.length === 1) combined[name] = (event) => notify(only, name, event);
     else if (only) combined[name] = (event) => listening.forEach((observer) => notify(observer, name, event));
   }
+  const wrapping = all.filter(({ around }) => around);
+  if (wrapping.length) {
+    combined.around = (event, run) =>
+      wrapping.reduceRight((run, observer) => () => runAround(observer, event, run), run)();
+  }
   return combined;
 }
 
-function notify(observer: Observer, name: keyof Observer, event: never): void {
+/** Runs a call within an observer, once, and returns its result whatever the observer does. */
+function runAround<T>(observer: Observer, event: StartEvent, run: () => T): T {
+  let ended: { readonly value: T } | { readonly error: unknown } | undefined;
+  const runOnce = () => {
+    if (ended) throw new TypeError("Cannot run the call: it has run already");
+    try {
+      const value = run();
+      ended = { value };
+      return value;
+    } catch (error) {
+      ended = { error };
+      throw error;
+    }
+  };
+  try {
+    const returned = observer.around?.(event, runOnce);
+    const isKept = ended && "value" in ended && ended.value === returned;
+    if (!isKept && returned instanceof Promise) returned.catch(() => {});
+    if (!isKept) report(observer, "around", new TypeError("Cannot run a call: around must return what run() returns"));
+  } catch (error) {
+    if (!ended || !("error" in ended) || ended.error !== error) report(observer, "around", error);
+  }
+  if (!ended) return run();
+  if ("error" in ended) throw ended.error;
+  return ended.value;
+}
+
+function notify(observer: Observer, name: typeof EVENTS[number], event: never): void {
   try {
     const returned: unknown = observer[name]?.(event);
     if (returned instanceof Promise) returned.catch((error) => report(observer, name, error));
@@ -82,13 +115,13 @@ function check(observer: Observer): void {
     new TypeError(`Cannot create a server: ${state}; the events are ${EVENTS.join(", ")}`);
   if (Object(observer) !== observer) throw refuse(`observer is ${observer}`);
   if (typeof observer === "function") throw refuse("observer is a function, not an object with methods");
-  const known: readonly string[] = EVENTS;
+  const known: readonly string[] = [...EVENTS, "around"];
   if (Object.getPrototypeOf(observer) === Object.prototype) {
     for (const [name, value] of Object.entries(observer)) {
       if (typeof value === "function" && !known.includes(name)) throw refuse(`observer.${name} is not an event`);
     }
   }
-  for (const name of EVENTS) {
+  for (const name of [...EVENTS, "around"] as const) {
     const method: unknown = observer[name];
     if (method !== undefined && typeof method !== "function") throw refuse(`observer.${name} is not a function`);
   }

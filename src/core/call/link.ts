@@ -52,6 +52,8 @@ export interface Link {
   /** Its `MCP-Protocol-Version` header, or `null` if it has none. */
   readonly version?: string | null;
   readonly principal?: Principal;
+  /** Address of the client, if known. */
+  readonly peer?: string;
   /** Whether messages can be sent before the response. */
   readonly streams: boolean;
   /** Sends a JSON text before the response. Returns a promise if the sender should wait for room. */

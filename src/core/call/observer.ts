@@ -34,9 +34,20 @@ export interface MessageEvent extends EventSource {
 export interface StartEvent extends EventSource {
   /** Number of the call, unique within this server. Its `call` event has the same one. */
   readonly id: number;
+  /**
+   * The `id` of the call that this one is a part of: a handler that goes on after its response, or a resource that a
+   * handler reads.
+   */
+  readonly parent?: number;
+  /** Id of the JSON-RPC request. `undefined` for a call without a request of its own. Clients choose it freely. */
+  readonly request?: string | number;
+  /** Id of the session, as in its {@linkcode SessionEvent}. */
+  readonly session?: string;
+  /** Address of the client, if known. An IPv6 address is cut to its /64 network. */
+  readonly peer?: string;
   /** Method of the request, such as `tools/call`. */
   readonly method: string;
-  /** Name of the tool or prompt, or URI of the resource, in at most 200 characters. */
+  /** Name of the tool or prompt, or URI of the resource. Clients choose it freely, and it may be long. */
   readonly subject?: string;
   /** Protocol revision of the call. */
   readonly revision: string;
@@ -62,8 +73,12 @@ export interface CallEvent extends StartEvent {
    * error, or by cancellation.
    */
   readonly outcome: "result" | "tool_error" | "input_required" | "error" | "cancelled";
+  /** Type of the result, if it is one of an extension, such as `task`. The work goes on then. */
+  readonly resultType?: string;
   /** Code of the JSON-RPC error, if the client got one. */
   readonly code?: number;
+  /** Message of that error. */
+  readonly message?: string;
   /** Why the call was cancelled. Set if `outcome` is `cancelled`. */
   readonly why?: CancelReason;
   /** Milliseconds from the receipt of the request to the end. */
@@ -82,6 +97,21 @@ export interface CallEvent extends StartEvent {
  * - `closing`: the server closes.
  */
 export type CancelReason = "client" | "timeout" | "disconnected" | "session" | "expired" | "extension" | "closing";
+
+/** A question of a handler to its client, when it is answered, or left to the next request of the client. */
+export interface AskedEvent extends EventSource {
+  /** The `id` of the call whose handler asks. */
+  readonly parent: number;
+  /** Method of the question, such as `elicitation/create`. */
+  readonly method: string;
+  /**
+   * How the question ended. `open` means that the client gets it with the response, and sends the request again with the
+   * answer, so that the question ends once more.
+   */
+  readonly outcome: "answered" | "open" | "failed";
+  /** Milliseconds from the question to its end. */
+  readonly durationMs: number;
+}
 
 /** A request that was rejected before it became a call. */
 export interface RefusedEvent extends EventSource {
@@ -283,6 +313,14 @@ export interface Observer {
   start?(event: StartEvent): unknown;
   /** Called when a call has ended. */
   call?(event: CallEvent): unknown;
+  /**
+   * Runs a call: `run()` runs middleware and the handler, and `around` must return what it returns. Use it for what must
+   * hold while the call runs, such as the context of a trace. It is called after `start`. If it does not call `run`, or
+   * returns anything else, that is reported, and the call has its result all the same.
+   */
+  around?<T>(event: StartEvent, run: () => T): T;
+  /** Called when a question of a handler is answered, or left to the next request of its client. */
+  asked?(event: AskedEvent): unknown;
   /** Called for each request that was rejected before it became a call. */
   refused?(event: RefusedEvent): unknown;
   /** Called when a limit is reached. */
@@ -319,7 +357,13 @@ export interface RequestReport {
   /** Why the request is refused, if its error does not tell. */
   reason?: RefusalReason;
   /** Adds what is known once the request is read. */
-  identify(client: ClientFacts, subject?: unknown): void;
+  identify(client: ClientFacts, subject?: unknown, session?: string): void;
+  /** Creates the report of a call that is a part of this one. */
+  part(method: string, subject: string | undefined): RequestReport;
+  /** Runs the call within the observers that want to. */
+  around<T>(run: () => T): T;
+  /** Waits for the end of a question, and reports it. */
+  ask<T>(method: string, answer: Promise<T>): Promise<T>;
   /** Reports that the call waits in a queue: that of the server, or then that of its handler. */
   wait(): void;
   /** Reports that the call starts, or goes on. Its start is reported once. */
@@ -338,6 +382,8 @@ export interface Origin {
   readonly principal?: Principal;
   /** The HTTP request that carried it, if any. Only its presence counts. */
   readonly http?: unknown;
+  /** Address of the client, if known. */
+  readonly peer?: string;
 }
 
 /** Facts about the client that sent a notification. */

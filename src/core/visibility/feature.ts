@@ -120,6 +120,8 @@ export interface Executor {
   readonly limits: Limits["calls"];
   /** Runs a call through the middleware, if there is any. */
   readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
+  /** Runs a call within the attributes of its handler and the middleware. */
+  runWithin(call: Call, runner: Runner): Result | Promise<Result>;
   /** Runs a call to its outcome, within all limits. */
   run(call: Call, runner: Runner): Outcome | Promise<Outcome>;
   /**

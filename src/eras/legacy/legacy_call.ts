@@ -12,7 +12,7 @@ import type { Pipeline } from "../../core/pipeline.ts";
 import type { Question } from "../../core/call/question.ts";
 import { createSessionReader, readSessionData } from "../../core/call/session_data.ts";
 import { SessionInputs } from "./session_inputs.ts";
-import type { Session } from "./session_state.ts";
+import { type Session, toShortId } from "./session_state.ts";
 import type { Version } from "./versions.ts";
 
 /** The parts of the era that its dialects share. */
@@ -31,12 +31,15 @@ export class SessionHome implements CallHome {
   readonly session: (call: Call) => ReadSession;
   readonly parts: DialectParts;
   readonly requests?: Session["requests"];
+  /** Part of the id of the session, which observers get. */
+  readonly sessionId?: string;
 
   /** Creates what the calls of a session share. */
-  constructor(parts: DialectParts, session: Partial<Pick<Session, "requests" | "data">>) {
+  constructor(parts: DialectParts, session: Partial<Pick<Session, "requests" | "data" | "id">>) {
     const { core, host } = parts.engine;
     this.parts = parts;
     this.requests = session.requests;
+    this.sessionId = session.id && toShortId(session.id);
     this.host = host;
     this.session = createSessionReader(core, (call) => (session.data ??= [readSessionData(core, call)])[0]);
   }
@@ -68,6 +71,10 @@ export class LegacyCall extends Call {
 
   makeOnce(key: string, make: () => unknown): Promise<unknown> {
     return this.#toInputs().once(key, make);
+  }
+
+  override get sessionId(): string | undefined {
+    return this.home.sessionId;
   }
 
   override release(retryMs: number | undefined): void {

@@ -31,6 +31,8 @@ export interface ExchangeParts {
   readonly waiting: Aging<Exchange>;
   /** Returns the account of the client. */
   account(caller: Caller): Account;
+  /** Returns the address of the client. */
+  peer(caller: Caller): string | undefined;
 }
 
 /** Called once if the response becomes a stream, with its body. */
@@ -89,6 +91,10 @@ export class Exchange implements Link {
     this.version = caller.headers.get("mcp-protocol-version");
     this.principal = caller.principal;
     this.streams = accepts.stream;
+  }
+
+  get peer(): string | undefined {
+    return this.#parts.peer(this.#caller);
   }
 
   get account(): Account {

@@ -71,14 +71,15 @@ export class Endpoint {
     // A call that takes longer becomes a stream, because a disconnected client is only noticed on a stream.
     const waiting = new Aging<Exchange>(ticker, limits.streams.openAfterMs, (exchange) => exchange.open());
     const account = (caller: Caller) => this.#findAccount(caller);
-    this.#exchanges = { core: engine.core, streams: this.#streams, waiting, account };
+    const peer = ({ request, info }: Caller) => readPeer(request, info, options.proxies);
+    this.#exchanges = { core: engine.core, streams: this.#streams, waiting, account, peer };
     this.fetch = this.withCors(this.#fetch);
   }
 
   /** Parts that other HTTP transports share with the endpoint. */
   get parts(): HttpParts {
-    const { account } = this.#exchanges;
-    return { callers: this.#callers, account, bodies: this.#bodies, streams: this.#streams };
+    const { account, peer } = this.#exchanges;
+    return { callers: this.#callers, account, peer, bodies: this.#bodies, streams: this.#streams };
   }
 
   /** Refuses a request for another path. */

@@ -179,6 +179,7 @@ class SseStreams {
   #start(caller: Caller<Spot>, { parts, served }: Opening): Response {
     const { principal, place: spot, seen } = caller;
     const account = parts.account(caller);
+    const peer = parts.peer(caller);
     const checks = seen?.toChecks?.(principal);
     const place = account.openStream(() => {
       if (pipe.unanswered) return false;
@@ -199,7 +200,13 @@ class SseStreams {
     const stream = parts.streams.create({ account: () => account, onLost: close });
     const address = spot ? new PathTemplate(this.#messages).build(spot.values) : this.#messages;
     stream.write(`${address}?sessionId=${id}`, { event: "endpoint" });
-    const pipe = openPipe(served, { write: (text) => stream.write(text), principal, account, transport: "http-sse" });
+    const pipe = openPipe(served, {
+      write: (text) => stream.write(text),
+      principal,
+      account,
+      peer,
+      transport: "http-sse",
+    });
     const end = () => {
       close();
       stream.end();

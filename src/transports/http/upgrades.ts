@@ -17,6 +17,8 @@ export interface HttpParts {
   readonly callers: Callers;
   /** Returns the account of the client. */
   account(caller: Caller): Account;
+  /** Returns the address of the client. */
+  peer(caller: Caller): string | undefined;
   /** Reads bodies within the server's limits. */
   readonly bodies: RequestBodies;
   readonly streams: EventStreams;

@@ -16,7 +16,7 @@ import {
 } from "../../mod.ts";
 import { EVENTS } from "../../src/core/call/combined_observer.ts";
 import { clientExtension } from "../../src/client/client.ts";
-import { connectTest, fakeClock, RpcError } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 import { pageFile, toTable } from "../release/events_page.ts";
 import { withTable } from "../release/limits_page.ts";
@@ -498,7 +498,7 @@ behaviour("a call runs within around, which changes nothing", async (connect) =>
   await client.callTool("now");
   assertEquals(seen, [["a", "b"], ["a", "b"]]);
   assertEquals(during, [["a", "tools/call", "now"], ["b", "tools/call", "now"]]);
-  await assertRejects(() => client.callTool("error"), RpcError, "closed");
+  await assertRejects(() => client.callTool("error"), McpError, "closed");
   // The list is public all the same, because nothing can change it.
   await client.listTools();
 });

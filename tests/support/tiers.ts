@@ -19,6 +19,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/peers/": "starts the processes of other servers and clients",
   "tests/release/": "packs, publishes and installs the package, and runs every program of the pages",
   "tests/stores/instances_test.ts": "several instances and processes share each store",
+  "tests/stores/redis_store_test.ts": "starts a server of Redis, and kills it",
   "tests/stores/process_store_test.ts": "starts the process of a store for each test",
   "tests/stores/type_errors_test.ts": "starts the compiler",
   "tests/transports/services_process_test.ts": "starts and stops processes by signals",

@@ -7,11 +7,14 @@
 import { isRemoteError, McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
+import type { ClientCapabilities, LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./listed.ts";
 import { OutputChecks } from "./output_check.ts";
 import { MAX_ITEMS, readPages } from "./pagination.ts";
-import { REQUEST, type RequestOptions, type Rpc } from "./rpc.ts";
+import { ANSWER, type AnswerOptions, toCapabilities } from "./answer_options.ts";
+import { withDeadline } from "./deadline.ts";
+import { REQUEST, type RequestOptions, type Rpc, type SentRequestOptions } from "./rpc.ts";
+import { createRequestHandler, type RequestHandlerOptions } from "./server_requests.ts";
 import type { Protocol, ServerFacts } from "./protocol.ts";
 import { type Subscription, type SubscriptionFilter, toSubscription } from "./subscription.ts";
 
@@ -91,9 +94,17 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   close(): Promise<void>;
 }
 
-/** Makes a client of a protocol. `known` are the options of its requests. */
-export function toClient(rpc: Rpc, protocol: Protocol, known: KnownOptions = REQUEST): Client {
-  const requests = new Requests(rpc, protocol, known);
+/** The options of {@linkcode toClient}. */
+export interface ToClientOptions {
+  /** The options of a request. Defaults to those of every client. */
+  readonly known?: KnownOptions;
+  /** What answers the server, unless a request has functions of its own. */
+  readonly answers: RequestHandlerOptions;
+}
+
+/** Makes a client of a protocol. */
+export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions): Client {
+  const requests = new Requests(rpc, protocol, options);
   const outputs = new OutputChecks();
   rpc.listeners.add(({ method }) => {
     if (method === "notifications/tools/list_changed") outputs.forget();
@@ -159,9 +170,11 @@ class Requests {
   readonly #rpc: Rpc;
   readonly #protocol: Protocol;
   readonly #known: KnownOptions;
+  readonly #answers: RequestHandlerOptions;
   #closing?: Promise<void>;
 
-  constructor(rpc: Rpc, protocol: Protocol, known: KnownOptions) {
+  constructor(rpc: Rpc, protocol: Protocol, { known = REQUEST, answers }: ToClientOptions) {
+    this.#answers = answers;
     this.#rpc = rpc;
     this.#known = known;
     this.#protocol = protocol;
@@ -171,7 +184,25 @@ class Requests {
   async send(method: string, params: Params = {}, options?: RequestOptions): Promise<Result> {
     if (options !== undefined) checkOptions(`request ${method}`, options, this.#known);
     if (this.#closing) throw new DOMException(`Cannot request ${method}: the client was closed`, "InvalidStateError");
-    return (await this.#protocol.request(method, params, options)).result;
+    const { signal, timeoutMs = this.#rpc.timeoutMs } = options ?? {};
+    return await withDeadline({ method, signal, timeoutMs }, async (signal) => {
+      const sent = { ...options, ...this.#toAnswer(options), signal, timeoutMs: Infinity };
+      return (await this.#protocol.request(method, params, sent)).result;
+    });
+  }
+
+  /** What answers the questions of a request that has functions of its own. */
+  #toAnswer(options: RequestOptions = {}): Pick<SentRequestOptions, "answer" | "capabilities"> {
+    const own: AnswerOptions = Object.fromEntries(
+      Object.entries(options).filter(([name, value]) => Object.hasOwn(ANSWER, name) && value !== undefined),
+    );
+    if (!Object.keys(own).length) return {};
+    const answers = { ...this.#answers, ...own };
+    const names = Object.keys(toCapabilities(own));
+    const added = Object.entries(toCapabilities(answers)).filter(([name]) => names.includes(name));
+    const capabilities: ClientCapabilities = Object.fromEntries(added);
+    const all = { ...this.#answers.capabilities, ...capabilities };
+    return { answer: createRequestHandler({ ...answers, capabilities: all }), capabilities };
   }
 
   /** Lists the items of all pages. */

@@ -16,7 +16,16 @@
  *
  * @module
  */
-export type { AnswerContext, AnswerOptions, ElicitRequest, ElicitResult, ElicitUrlRequest } from "./server_requests.ts";
+export type {
+  AnswerContext,
+  AnswerOptions,
+  AskingRequest,
+  ElicitRequest,
+  ElicitResult,
+  ElicitUrlRequest,
+} from "./answer_options.ts";
+export type { AuthChallenge, ClientAuth } from "./client_auth.ts";
+export type { ClientMiddleware, ClientRequest } from "./request_middleware.ts";
 export type { Client, CompleteOptions, Completion, CompletionRef } from "./calls.ts";
 export type { Trace } from "./channel.ts";
 export type { CommandTarget } from "./child_process.ts";

@@ -8,7 +8,9 @@ import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { enterServer } from "../transports/channel.ts";
 import { toPrintable } from "../protocol/printable.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
-import { ANSWER, type AnswerOptions, createRequestHandler, toCapabilities } from "./server_requests.ts";
+import { ANSWER, type AnswerOptions, toCapabilities } from "./answer_options.ts";
+import type { ClientMiddleware } from "./request_middleware.ts";
+import { createRequestHandler } from "./server_requests.ts";
 import { type Client, toClient } from "./calls.ts";
 import { detectEra, isModern, VERSIONS } from "./detect_era.ts";
 import { LegacyCodec } from "./legacy.ts";
@@ -26,6 +28,11 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
   readonly capabilities?: ClientCapabilities;
   /** Extensions that the client declares and supports, made by `clientExtension`. */
   readonly extensions?: readonly ClientExtension[];
+  /**
+   * Functions around each request as it is sent, the first one outermost: those of the handshake, of subscriptions and of
+   * extensions too, and each time that a request is sent again with answers.
+   */
+  readonly use?: readonly ClientMiddleware[];
   /** Called with every notification of the server. */
   readonly onNotification?: (notification: Notification) => void;
   /** Called with each problem that the client works around, such as an unusable tool. Defaults to `console.warn`. */
@@ -43,6 +50,8 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
 const OPTIONS: KnownOptions<keyof ConnectOptions> = {
   names: {
     ...ANSWER,
+    use: "functions",
+    auth: { names: { token: "function", refresh: "function" }, isPlain: true },
     fetch: "function",
     headers: true,
     onStderr: "function",
@@ -164,6 +173,7 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
     codec: new LegacyCodec(),
     answer,
     timeoutMs,
+    use: options.use,
     onError,
     open: (onMessage) => open({ onMessage, onBroken: onError }),
   });
@@ -184,7 +194,7 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
       probeMs,
       listens: onNotification !== undefined || Object.keys(asked).length > 0,
     });
-    return toClient(rpc, protocol);
+    return toClient(rpc, protocol, { answers: options });
   } catch (error) {
     rpc.abort();
     await rpc.channel.close();

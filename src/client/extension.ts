@@ -11,7 +11,7 @@ import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_opt
 import type { Checked, Infer, Schema } from "../schema/schema.ts";
 import { compileSchema } from "../schema/schema_compiler.ts";
 import type { Notification } from "./message.ts";
-import type { RequestOptions, ServerRequest } from "./rpc.ts";
+import type { Progress, RequestOptions, ServerRequest } from "./rpc.ts";
 import type { Subscription, SubscriptionFilter } from "./subscription.ts";
 
 /** Schemas by the name of a result type or of a notification. */
@@ -31,13 +31,15 @@ export interface UnfinishedCall {
   readonly method: string;
   /** Parameters of the request. */
   readonly params: Params;
-  /** Aborts when the request is cancelled. */
+  /** Aborts when the request is cancelled or its time is over. Its caller then waits no longer. */
   readonly signal: AbortSignal;
-  /** Sends another request to the server. It is not cancelled with this one unless you pass `signal`. */
+  /** The caller's function for progress, if it wants any. */
+  readonly onProgress?: (progress: Progress) => void;
+  /** Sends another request to the server. It is cancelled with this one, unless you pass another `signal`. */
   request(method: string, params?: Params, options?: RequestOptions): Promise<Result>;
   /** Answers an elicitation, a sampling or a roots request with the functions of the client. */
   answer(request: ServerRequest): Promise<unknown>;
-  /** Subscribes to changes. */
+  /** Subscribes to changes. The subscription is closed when `signal` aborts. */
   subscribe(filter: SubscriptionFilter): Promise<Subscription>;
 }
 

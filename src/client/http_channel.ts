@@ -12,12 +12,13 @@ import type { Channel, SendOptions, SendResult, ServerStream, Trace } from "./ch
 import { readEvents, type StreamEvent } from "./event_stream.ts";
 import { type Message, readMessages } from "./message.ts";
 import { delay } from "./delay.ts";
-import { fetchSameOrigin, RedirectError } from "./redirects.ts";
+import type { SendHttp } from "./client_auth.ts";
+import { RedirectError } from "./redirects.ts";
 
 /** The options of {@linkcode httpChannel}. */
 export interface HttpChannelOptions {
   readonly url: string;
-  readonly fetch: (request: Request) => Promise<Response>;
+  readonly send: SendHttp;
   /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether each stream must end with its response, as tests want it. */
@@ -96,9 +97,9 @@ class HttpChannel implements Channel {
     }
     this.#trace?.request(method, all);
     if (message) this.#trace?.sent(message);
-    const { url, fetch } = this.#options;
+    const { url, send } = this.#options;
     const sending = { url, method, headers: all, body: message && JSON.stringify(message), signal };
-    const response = await raceAbort(fetchSameOrigin(fetch, sending), signal);
+    const response = await raceAbort(send(sending), signal);
     this.#trace?.response(response);
     return response;
   }

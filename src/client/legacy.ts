@@ -10,7 +10,7 @@ import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel } from "../protocol/types.ts";
 import type { ServerStream } from "./channel.ts";
 import type { Notification } from "./message.ts";
-import type { Codec, Outcome, Rpc, TestRequestOptions } from "./rpc.ts";
+import type { Codec, Outcome, Rpc, SentRequestOptions } from "./rpc.ts";
 import { delay, startTimer } from "./delay.ts";
 import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
 import type { SubscriptionFilter, Watch } from "./subscription.ts";
@@ -100,7 +100,7 @@ class LegacyProtocol implements Protocol {
     if (this.#options.listens) await this.#listen().catch(() => {});
   }
 
-  async request(method: string, params: Params, options?: TestRequestOptions): Promise<Outcome> {
+  async request(method: string, params: Params, options?: SentRequestOptions): Promise<Outcome> {
     const { sessionId } = this.#codec;
     try {
       return await this.#rpc.request(method, params, options);

@@ -9,16 +9,19 @@ import { encodeHeaderValue } from "../protocol/header_value.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel } from "../protocol/types.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
+import type { AskingRequest } from "./answer_options.ts";
 import type { UnfinishedCall } from "./extension.ts";
 import type { Message, Notification } from "./message.ts";
 import { readPages } from "./pagination.ts";
 import {
+  type AnswerQuestionOptions,
   type Codec,
   type Outcome,
   type RequestOptions,
   type Rpc,
+  type SentRequestOptions,
+  type ServerRequest,
   SUBSCRIPTION,
-  type TestRequestOptions,
 } from "./rpc.ts";
 import { delay, startTimer } from "./delay.ts";
 import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./protocol.ts";
@@ -128,7 +131,8 @@ class ModernProtocol implements Protocol {
     return { ...this.#options.server, version: this.#codec.version };
   }
 
-  async request(method: string, params: Params, options: TestRequestOptions = {}): Promise<Outcome> {
+  async request(method: string, params: Params, given: SentRequestOptions = {}): Promise<Outcome> {
+    const options = this.#withCapabilities(given);
     const outcome = await this.#sendWithAnswers(method, params, options);
     const { resultType = "complete" } = outcome.result;
     if (resultType !== "complete" && resultType !== "input_required") {
@@ -168,8 +172,15 @@ class ModernProtocol implements Protocol {
     await Promise.all([...this.#subscriptions].map((subscription) => subscription.close()));
   }
 
+  /** Adds the capabilities of the functions that answer this request alone. */
+  #withCapabilities(options: SentRequestOptions): SentRequestOptions {
+    if (!options.capabilities) return options;
+    const capabilities = { ...this.#options.capabilities, ...options.capabilities };
+    return { ...options, meta: { [META + "clientCapabilities"]: capabilities, ...options.meta } };
+  }
+
   /** Sends a request, answers the questions of its results, and sends it again until the server asks no more. */
-  async #sendWithAnswers(method: string, params: Params, options: TestRequestOptions): Promise<Outcome> {
+  async #sendWithAnswers(method: string, params: Params, options: SentRequestOptions): Promise<Outcome> {
     let outcome = await this.#send(method, params, options);
     for (let round = 0; outcome.result.resultType === "input_required" && options.rounds !== false; round++) {
       if (round >= MAX_ROUNDS) throw new Error(`Cannot finish ${method}: the server asked ${MAX_ROUNDS} times`);
@@ -178,7 +189,8 @@ class ModernProtocol implements Protocol {
       if (!isObject(inputRequests)) await delay(Math.min(100 * 2 ** round, 5000), options.signal);
       const next = {
         ...params,
-        ...isObject(inputRequests) && { inputResponses: await this.#answerAll(inputRequests, options.signal) },
+        ...isObject(inputRequests) &&
+          { inputResponses: await this.#answerAll(inputRequests, { method, params }, options) },
         ...requestState !== undefined && { requestState },
       };
       outcome = await this.#send(method, next, { ...options, id: undefined });
@@ -186,7 +198,8 @@ class ModernProtocol implements Protocol {
     return outcome;
   }
 
-  async #answerAll(requests: Params, signal = new AbortController().signal): Promise<Params> {
+  async #answerAll(requests: Params, request: AskingRequest, options: SentRequestOptions): Promise<Params> {
+    const { signal = new AbortController().signal, answer } = options;
     const responses: Record<string, unknown> = {};
     const count = Object.keys(requests).length;
     if (count > MAX_QUESTIONS) throw new Error(`Cannot finish the request: the server asks ${count} questions at once`);
@@ -194,17 +207,18 @@ class ModernProtocol implements Protocol {
     for (const [key, asked] of Object.entries(requests)) {
       if (!isObject(asked) || typeof asked.method !== "string") throw new Error(`Cannot read the question ${key}`);
       signal.throwIfAborted();
-      responses[key] = await this.#answer(asked.method, isObject(asked.params) ? asked.params : {}, signal);
+      const params = isObject(asked.params) ? asked.params : {};
+      responses[key] = await this.#answer({ method: asked.method, params, key, request }, { signal, answer });
     }
     return responses;
   }
 
   /** Answers a question. Throws no McpError, because that would look as if the server had refused the call. */
-  async #answer(method: string, params: Params, signal: AbortSignal): Promise<unknown> {
+  async #answer(question: ServerRequest, options: AnswerQuestionOptions): Promise<unknown> {
     try {
-      return await this.#rpc.answer({ method, params }, signal);
+      return await this.#rpc.answer(question, options);
     } catch (cause) {
-      if (signal.aborted || !(isMcpError(cause) || isRemoteError(cause))) throw cause;
+      if (options.signal.aborted || !(isMcpError(cause) || isRemoteError(cause))) throw cause;
       throw new Error(`Cannot finish the request: ${cause.message}`, { cause });
     }
   }
@@ -213,7 +227,7 @@ class ModernProtocol implements Protocol {
   async #finish(
     outcome: Outcome,
     { method, params }: Pick<UnfinishedCall, "method" | "params">,
-    options: TestRequestOptions,
+    options: SentRequestOptions,
   ): Promise<Outcome> {
     const { resultType } = outcome.result;
     const own = this.#options.extensions?.find(({ results }) => results.has(String(resultType)));
@@ -223,21 +237,32 @@ class ModernProtocol implements Protocol {
     const finish = options.finish === false || options.rounds === false
       ? undefined
       : own?.results.get(String(resultType));
-    const signal = options.signal ?? new AbortController().signal;
-    const result = await finish?.(outcome.result, this.#toUnfinished({ method, params, signal }));
+    const result = await finish?.(outcome.result, this.#toUnfinished({ method, params }, options));
     return result ? { ...outcome, result } : outcome;
   }
 
-  #toUnfinished(call: Pick<UnfinishedCall, "method" | "params" | "signal">): UnfinishedCall {
+  #toUnfinished(
+    request: AskingRequest,
+    { signal = new AbortController().signal, answer, onProgress }: SentRequestOptions,
+  ): UnfinishedCall {
     return {
-      ...call,
-      request: async (method, params = {}, options) => (await this.request(method, params, options)).result,
-      answer: ({ method, params }) => this.#answer(method, params, call.signal),
-      subscribe: (filter) => toSubscription((onChange) => this.watch(filter, onChange), this.#rpc.held),
+      ...request,
+      signal,
+      onProgress,
+      request: async (method, params = {}, options) =>
+        (await this.request(method, params, { signal, ...options })).result,
+      answer: (question) => this.#answer({ request, ...question }, { signal, answer }),
+      subscribe: async (filter) => {
+        const subscription = await toSubscription((onChange) => this.watch(filter, onChange), this.#rpc.held);
+        const close = () => void subscription.close().catch(() => {});
+        if (signal.aborted) close();
+        else signal.addEventListener("abort", close, { once: true });
+        return subscription;
+      },
     };
   }
 
-  async #send(method: string, params: Params, options: TestRequestOptions): Promise<Outcome> {
+  async #send(method: string, params: Params, options: SentRequestOptions): Promise<Outcome> {
     try {
       return await this.#rpc.request(method, params, options);
     } catch (error) {

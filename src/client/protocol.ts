@@ -7,7 +7,7 @@ import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
 import type { ClientExtension } from "./extension.ts";
 import type { Notification } from "./message.ts";
-import type { Outcome, TestRequestOptions } from "./rpc.ts";
+import type { Outcome, SentRequestOptions } from "./rpc.ts";
 import type { SubscriptionFilter, Watch } from "./subscription.ts";
 
 /** The server, and the protocol revision in use. */
@@ -31,7 +31,7 @@ export interface Protocol {
   readonly sessionId?: string;
   /** The result of the handshake, if there was one. */
   readonly handshake?: Result;
-  request(method: string, params: Params, options?: TestRequestOptions): Promise<Outcome>;
+  request(method: string, params: Params, options?: SentRequestOptions): Promise<Outcome>;
   /** Subscribes to changes, and calls `onChange` with each. */
   watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch>;
   setLogLevel(level: LogLevel): Promise<void>;

@@ -6,11 +6,15 @@
 import { INTERNAL_ERROR, isMcpError, McpError } from "../protocol/errors.ts";
 import { type Id, isId, isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { KnownOptions } from "../core/call/known_options.ts";
+import { ANSWER, type AnswerOptions, type AskingRequest } from "./answer_options.ts";
+import { type ClientMiddleware, type ClientRequest, runMiddleware } from "./request_middleware.ts";
+import { withDeadline } from "./deadline.ts";
 import type { Channel } from "./channel.ts";
 import { AnswerSlots } from "./answer_slots.ts";
 import type { Message, Notification } from "./message.ts";
-import { checkTimeout, startTimer } from "./delay.ts";
+import { startTimer } from "./delay.ts";
 import { describeResponse } from "./response_text.ts";
+import type { ClientCapabilities } from "../protocol/types.ts";
 import type { Held } from "./subscription.ts";
 
 /** The progress of a request. */
@@ -23,15 +27,21 @@ export interface Progress {
   readonly message?: string;
 }
 
-/** The options of a request. */
-export interface RequestOptions {
+/**
+ * The options of a request. Its own `onElicit`, `onElicitUrl`, `onSample` and `roots` answer the questions of this
+ * request in place of those of the connection. A session has the capabilities that were declared when it began.
+ */
+export interface RequestOptions extends AnswerOptions {
   /** Called with each progress report. Without it, none is requested. */
   readonly onProgress?: (progress: Progress) => void;
   /** Called with each notification that belongs to this request, or may belong to it. */
   readonly onNotification?: (notification: Notification) => void;
   /** Cancels the request. */
   readonly signal?: AbortSignal;
-  /** Milliseconds after which the request is cancelled. Defaults to `timeoutMs` of `connect`. */
+  /**
+   * Milliseconds after which the request is cancelled, whatever it waits for: the server, a user who answers, or an
+   * extension that finishes the result. Defaults to `timeoutMs` of `connect`.
+   */
   readonly timeoutMs?: number;
   /** Additional HTTP headers. They replace those of the request; `null` removes one. */
   readonly headers?: Readonly<Record<string, string | null>>;
@@ -42,11 +52,19 @@ export interface RequestOptions {
    * a result such as the handle of a task.
    */
   readonly finish?: boolean;
+  /**
+   * Whether to answer questions and send the request again. Defaults to `true`. With `false`, the result is that of the
+   * first response: `resultType` is `input_required` if the server asks, and `finish` is `false`. In a session, the
+   * server asks by requests of its own, which are answered.
+   */
+  readonly rounds?: boolean;
 }
 
 /** The names of {@linkcode RequestOptions}. */
 export const REQUEST: KnownOptions<keyof RequestOptions> = {
   names: {
+    ...ANSWER,
+    rounds: "boolean",
     onProgress: "function",
     onNotification: "function",
     signal: true,
@@ -62,8 +80,14 @@ export const REQUEST: KnownOptions<keyof RequestOptions> = {
 export interface TestRequestOptions extends RequestOptions {
   /** The id of the request. Defaults to the next number. */
   readonly id?: Id;
-  /** Whether to answer questions and send the request again. Defaults to `true`. */
-  readonly rounds?: boolean;
+}
+
+/** The options of a request as the protocols get them. */
+export interface SentRequestOptions extends TestRequestOptions {
+  /** Answers the questions of the request. Defaults to that of the connection. */
+  readonly answer?: RequestHandler;
+  /** Capabilities that the request declares in addition to those of the connection, where there is no session. */
+  readonly capabilities?: ClientCapabilities;
 }
 
 /** A request of the server: elicitation, sampling or roots. */
@@ -72,6 +96,10 @@ export interface ServerRequest {
   readonly method: string;
   /** The parameters. */
   readonly params: Params;
+  /** What the server calls the question: the key of the handler, or the id of its request in a session. */
+  readonly key?: string;
+  /** The request during which the server asks. `undefined` if nothing on the wire tells. */
+  readonly request?: AskingRequest;
 }
 
 /** Answers a request of the server with a result, or throws an `McpError`. `signal` aborts when the request is cancelled. */
@@ -106,10 +134,10 @@ export interface Rpc {
   readonly listeners: Set<(notification: Notification) => void>;
   /** What the subscriptions of the connection hold. */
   readonly held: Held;
-  request(method: string, params: Params, options?: TestRequestOptions): Promise<Outcome>;
+  request(method: string, params: Params, options?: SentRequestOptions): Promise<Outcome>;
   notify(method: string, params?: Params): Promise<void>;
   /** Answers a question of the server, after the questions before it if too many are open. */
-  answer(request: ServerRequest, signal: AbortSignal): Promise<unknown>;
+  answer(question: ServerRequest, options: AnswerQuestionOptions): Promise<unknown>;
   /** Processes a message that is not a response. */
   receive(message: Message): void;
   /** Aborts all requests in flight. */
@@ -118,11 +146,20 @@ export interface Rpc {
   settle(): Promise<void>;
 }
 
+/** How to answer a question. */
+export interface AnswerQuestionOptions {
+  readonly signal: AbortSignal;
+  /** Defaults to that of the connection. */
+  readonly answer?: RequestHandler;
+}
+
 /** The options of {@linkcode createRpc}. */
 export interface RpcOptions {
   readonly codec: Codec;
   readonly answer: RequestHandler;
   readonly timeoutMs: number;
+  /** Functions around each request, the first one outermost. */
+  readonly use?: readonly ClientMiddleware[];
   open(onMessage: (message: Message) => void): Channel;
   /** Called with errors outside of requests. */
   readonly onError: (error: unknown) => void;
@@ -131,6 +168,9 @@ export interface RpcOptions {
 /** A request in flight. */
 interface Running {
   readonly id: Id;
+  readonly request: AskingRequest;
+  /** Answers its questions. */
+  readonly answer?: RequestHandler;
   readonly token: unknown;
   readonly deliver: (notification: Notification) => void;
   readonly stop: AbortController;
@@ -180,6 +220,7 @@ class ChannelRpc implements Rpc {
   readonly listeners = new Set<(notification: Notification) => void>();
   readonly held: Held = { characters: 0 };
   readonly #answer: RequestHandler;
+  readonly #use: readonly ClientMiddleware[];
   readonly #onError: (error: unknown) => void;
   readonly #running = new Set<Running>();
   readonly #questions = new Set<Question>();
@@ -189,35 +230,48 @@ class ChannelRpc implements Rpc {
   readonly #cancelling = new Set<Promise<void>>();
   #lastId = 0;
 
-  constructor({ codec, answer, timeoutMs, open, onError }: RpcOptions) {
+  constructor({ codec, answer, timeoutMs, use = [], open, onError }: RpcOptions) {
     this.codec = codec;
     this.timeoutMs = timeoutMs;
     this.#answer = answer;
+    this.#use = use;
     this.#onError = onError;
     this.channel = open((message) => this.receive(message));
   }
 
-  async request(method: string, given: Params, options: TestRequestOptions = {}): Promise<Outcome> {
-    const { id = ++this.#lastId, signal, timeoutMs = this.timeoutMs } = options;
+  async request(method: string, params: Params, options: SentRequestOptions = {}): Promise<Outcome> {
+    const { signal, timeoutMs = this.timeoutMs } = options;
+    return await withDeadline(
+      { method, signal, timeoutMs },
+      (signal) =>
+        this.#use.length
+          ? this.#requestWithin({ method, params, headers: options.headers ?? {}, signal }, options)
+          : this.#exchange({ method, params }, { ...options, signal }),
+    );
+  }
+
+  /** Sends a request through the functions of `use`. */
+  async #requestWithin(request: ClientRequest, options: SentRequestOptions): Promise<Outcome> {
+    let last: Outcome | undefined;
+    const result = await runMiddleware(this.#use, request, async ({ headers, signal, ...changed }) => {
+      last = await this.#exchange(changed, { ...options, headers, signal });
+      return last.result;
+    });
+    return { ...last, result };
+  }
+
+  /** Sends a request once, and cancels it when its signal aborts. */
+  async #exchange({ method, params: given }: AskingRequest, options: SentRequestOptions): Promise<Outcome> {
+    const { id = ++this.#lastId, signal, answer } = options;
     const params = this.#toParams(id, given, options);
-    checkTimeout(timeoutMs, "timeoutMs");
     signal?.throwIfAborted();
-    const running = toRunning({ id, params, hasSession: this.codec.hasSession }, options);
-    const { promise: gaveUp, reject } = Promise.withResolvers<never>();
-    const giveUp = (reason: unknown) => {
-      reject(reason);
-      this.#giveUp(running, method, reason);
-    };
-    const onAbort = () => giveUp(signal?.reason);
+    const request = { method, params: given };
+    const running = toRunning({ id, request, answer, params, hasSession: this.codec.hasSession }, options);
+    const onAbort = () => this.#giveUp(running, method, signal?.reason);
     signal?.addEventListener("abort", onAbort, { once: true });
-    const late = () =>
-      giveUp(new DOMException(`Cannot finish ${method}: no response in ${timeoutMs} ms`, "TimeoutError"));
-    const stopTimer = startTimer(timeoutMs, late);
     try {
-      const sending = this.#send({ jsonrpc: "2.0", id, method, params }, running, options);
-      return toOutcome(id, await Promise.race([sending, gaveUp]));
+      return toOutcome(id, await this.#send({ jsonrpc: "2.0", id, method, params }, running, options));
     } finally {
-      stopTimer();
       signal?.removeEventListener("abort", onAbort);
     }
   }
@@ -257,8 +311,8 @@ class ChannelRpc implements Rpc {
     for (const { stop } of [...this.#questions]) stop.abort(reason);
   }
 
-  answer(request: ServerRequest, signal: AbortSignal): Promise<unknown> {
-    return this.#slots.run(async () => await this.#answer(request, signal), signal);
+  answer(question: ServerRequest, { signal, answer = this.#answer }: AnswerQuestionOptions): Promise<unknown> {
+    return this.#slots.run(async () => await answer(question, signal), signal);
   }
 
   async settle(): Promise<void> {
@@ -332,7 +386,7 @@ class ChannelRpc implements Rpc {
     }
     const stop = new AbortController();
     // Answered at once, because it asks whether the connection works.
-    if (request.method === "ping") return await this.#reply(id, await this.#toAnswer(request, stop.signal));
+    if (request.method === "ping") return await this.#reply(id, await this.#toAnswer(request, stop.signal, from));
     const characters = JSON.stringify(request.params).length;
     const isHeavy = this.#questions.size > 0 && this.#questionCharacters + characters > MAX_QUESTION_CHARACTERS;
     if (isHeavy || this.#slots.waiting >= MAX_WAITING) {
@@ -343,7 +397,7 @@ class ChannelRpc implements Rpc {
     this.#questions.add(question);
     this.#questionCharacters += characters;
     try {
-      await this.#slots.run(() => this.#answerQuestion(question, request), stop.signal);
+      await this.#slots.run(() => this.#answerQuestion(question, request, from), stop.signal);
     } catch {
       // It was stopped while it waited.
     } finally {
@@ -355,8 +409,9 @@ class ChannelRpc implements Rpc {
     if (hasEnded && !from) await this.#reply(id, { error: { code: INTERNAL_ERROR, message: CALL_ENDED } });
   }
 
-  async #answerQuestion({ id, stop: { signal } }: Question, request: ServerRequest): Promise<void> {
-    const message = { jsonrpc: "2.0" as const, id, ...await this.#toAnswer(request, signal) };
+  async #answerQuestion({ id, stop: { signal } }: Question, asked: ServerRequest, from?: Running): Promise<void> {
+    const answer = await this.#toAnswer({ ...asked, key: String(id) }, signal, from);
+    const message = { jsonrpc: "2.0" as const, id, ...answer };
     if (signal.aborted) return;
     // If the server is gone, the requests in flight fail. Sending counts, because a server need not take the answer.
     await this.channel.send(message, { headers: this.codec.toHeaders(message), signal }).catch(() => {});
@@ -376,26 +431,40 @@ class ChannelRpc implements Rpc {
     this.#replying--;
   }
 
-  async #toAnswer(request: ServerRequest, signal: AbortSignal): Promise<Pick<Message, "result" | "error">> {
+  async #toAnswer(
+    asked: ServerRequest,
+    signal: AbortSignal,
+    from?: Running,
+  ): Promise<Pick<Message, "result" | "error">> {
     try {
-      return { result: await this.#answer(request, signal) };
+      const { request, answer = this.#answer } = this.#findAsking(asked, from) ?? {};
+      return { result: await answer({ ...asked, request }, signal) };
     } catch (error) {
       if (isMcpError(error)) return { error: { code: error.code, message: error.message, data: error.data } };
       if (!signal.aborted) this.#onError(error);
-      return { error: { code: INTERNAL_ERROR, message: `Cannot answer ${request.method}` } };
+      return { error: { code: INTERNAL_ERROR, message: `Cannot answer ${asked.method}` } };
     }
+  }
+
+  /** The request that a question belongs to, if that is certain. Throws if another request could get its answer. */
+  #findAsking({ method }: ServerRequest, from?: Running): Running | undefined {
+    if (from || method === "ping") return from;
+    const [first, ...others] = this.#running;
+    if (!others.length) return first;
+    if (![first, ...others].some(({ answer }) => answer)) return;
+    const state = `${others.length + 1} requests with functions of their own are running, and it may belong to any`;
+    throw McpError.internalError(`Cannot answer ${method}: ${state}; send one at a time, or connect once for each`);
   }
 }
 
 function toRunning(
-  { id, params, hasSession }: Pick<Running, "id" | "hasSession"> & { readonly params: Params },
+  { params, ...facts }: Pick<Running, "id" | "request" | "answer" | "hasSession"> & { readonly params: Params },
   { onProgress, onNotification }: TestRequestOptions,
 ): Running {
   const token = isObject(params._meta) ? params._meta.progressToken : undefined;
   return {
-    id,
+    ...facts,
     token,
-    hasSession,
     stop: new AbortController(),
     isGivenUp: false,
     deliver(notification) {

@@ -8,87 +8,16 @@
  */
 import { McpError } from "../protocol/errors.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
-import type { KnownOptions } from "../core/call/known_options.ts";
+import {
+  type AnswerOptions,
+  type ElicitRequest,
+  type ElicitResult,
+  type ElicitUrlRequest,
+  toCapabilities,
+} from "./answer_options.ts";
 import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../protocol/types.ts";
 import { findFormMisfit } from "./form_answer.ts";
 import type { RequestHandler } from "./rpc.ts";
-
-/** A form for the user to fill in. */
-export interface ElicitRequest {
-  /** A message for the user. */
-  readonly message: string;
-  /** A JSON Schema: a flat object of strings, numbers, booleans and choices. */
-  readonly requestedSchema: Params;
-  /** Further parameters, as the server sent them. */
-  readonly [key: string]: unknown;
-}
-
-/** A page for the user to open. */
-export interface ElicitUrlRequest {
-  /** A message for the user. */
-  readonly message: string;
-  /** An http or https URL. Show its host, and ask before it is opened. */
-  readonly url: string;
-  /** Further parameters, as the server sent them. */
-  readonly [key: string]: unknown;
-}
-
-/** The user's answer to a form. */
-export interface ElicitResult {
-  /** `accept` and `decline` are choices of the user; `cancel` means that the user closed the form. */
-  readonly action: "accept" | "decline" | "cancel";
-  /** With `accept`, the values by name. Names that are missing or `undefined` get the default of the form. */
-  readonly content?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
-}
-
-/** The context of an answer. */
-export interface AnswerContext {
-  /** Aborts when the request is cancelled. */
-  readonly signal: AbortSignal;
-}
-
-/** The functions that answer the server. The client declares the capabilities of those that are given. */
-export interface AnswerOptions {
-  /** Shows a form to the user, and returns the answer. */
-  readonly onElicit?: (request: ElicitRequest, context: AnswerContext) => ElicitResult | Promise<ElicitResult>;
-  /** Asks the user to open a page, and returns the choice. */
-  readonly onElicitUrl?: (
-    request: ElicitUrlRequest,
-    context: AnswerContext,
-  ) => Pick<ElicitResult, "action"> | Promise<Pick<ElicitResult, "action">>;
-  /** Optional abilities of `onSample`. */
-  readonly sampling?: {
-    /** Whether it offers the tools of the request to the model. Without it, requests with tools are refused. */
-    readonly tools?: boolean;
-    /** Whether it adds the context that the request names. */
-    readonly context?: boolean;
-  };
-  /** Passes a conversation to a model, and returns its message. */
-  readonly onSample?: (request: SamplingRequest, context: AnswerContext) => SamplingResult | Promise<SamplingResult>;
-  /** The directories and files that the server may use, as `file://` URIs, or a function that lists them. */
-  readonly roots?: readonly Root[] | (() => readonly Root[] | Promise<readonly Root[]>);
-}
-
-/** The names of {@linkcode AnswerOptions}. */
-export const ANSWER: KnownOptions<keyof AnswerOptions>["names"] = {
-  onElicit: "function",
-  onElicitUrl: "function",
-  sampling: { names: { tools: "boolean", context: "boolean" } },
-  onSample: "function",
-  roots: true,
-};
-
-/** Returns the capabilities of a client with these functions. */
-export function toCapabilities(
-  { onElicit, onElicitUrl, onSample, sampling = {}, roots }: AnswerOptions,
-): ClientCapabilities {
-  const elicitation = { ...onElicit && { form: {} }, ...onElicitUrl && { url: {} } };
-  return {
-    ...(onElicit || onElicitUrl) && { elicitation },
-    ...onSample && { sampling: { ...sampling.tools && { tools: {} }, ...sampling.context && { context: {} } } },
-    ...roots && { roots: {} },
-  };
-}
 
 /** The functions that answer, and the declared capabilities. */
 export interface RequestHandlerOptions extends AnswerOptions {
@@ -105,25 +34,26 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
   const { onElicit, onElicitUrl, onSample, roots } = options;
   const { sampling } = { ...toCapabilities(options), ...options.capabilities };
   if (Array.isArray(roots)) checkRoots(roots);
-  return async ({ method, params }, signal) => {
+  return async ({ method, params, key = "", request: asking }, signal) => {
+    const context = { signal, key, request: asking };
     switch (method) {
       case "ping":
         return {};
       case "elicitation/create":
-        if (params.mode === "url" && onElicitUrl) return await onElicitUrl(readUrlRequest(params), { signal });
+        if (params.mode === "url" && onElicitUrl) return await onElicitUrl(readUrlRequest(params), context);
         if (params.mode !== "url" && onElicit) {
           const request = readRequest(params);
-          return checkForm(withDefaults(await onElicit(request, { signal }), request), request);
+          return checkForm(withDefaults(await onElicit(request, context), request), request);
         }
         break;
       case "sampling/createMessage":
         if (onSample) {
           const request = readSampling(params, sampling);
-          return checkSample(await onSample(request, { signal }), request);
+          return checkSample(await onSample(request, context), request);
         }
         break;
       case "roots/list":
-        if (roots) return { roots: checkRoots(typeof roots === "function" ? await roots() : roots) };
+        if (roots) return { roots: checkRoots(typeof roots === "function" ? await roots(context) : roots) };
     }
     throw McpError.methodNotFound(`Cannot answer ${method}: this client has no function for it`);
   };

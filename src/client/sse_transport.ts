@@ -7,10 +7,9 @@
 import { readEvents, type StreamEvent } from "./event_stream.ts";
 import { type HttpChannelOptions, isStream, toError } from "./http_channel.ts";
 import type { OpenLineTransport } from "./line_channel.ts";
-import { fetchSameOrigin } from "./redirects.ts";
 
 /** The options of {@linkcode sseTransport}. */
-export interface SseTransportOptions extends Pick<HttpChannelOptions, "url" | "fetch" | "headers"> {
+export interface SseTransportOptions extends Pick<HttpChannelOptions, "url" | "send" | "headers"> {
   readonly signal: AbortSignal;
 }
 
@@ -20,13 +19,13 @@ export interface SseTransportOptions extends Pick<HttpChannelOptions, "url" | "f
  * @throws {Error} if the stream names no URL, or one of another origin.
  */
 export async function sseTransport(
-  { url, fetch, headers, signal }: SseTransportOptions,
+  { url, send, headers, signal }: SseTransportOptions,
 ): Promise<OpenLineTransport | undefined> {
   const stop = new AbortController();
   const isGivenUp = () => stop.abort(signal.reason);
   signal.addEventListener("abort", isGivenUp);
   const accept = { accept: "text/event-stream", ...headers };
-  const response = await fetchSameOrigin(fetch, { url, headers: accept, signal: stop.signal });
+  const response = await send({ url, headers: accept, signal: stop.signal });
   if (!isStream(response)) return void await response.body?.cancel();
   const events = readEvents(response, stop.signal);
   // Relative to the target of redirects. A server in this process sets no URL.
@@ -55,7 +54,7 @@ export async function sseTransport(
     async function write(body: string): Promise<void> {
       const post = { ...headers, "content-type": "application/json" };
       const sending = { url: address, method: "POST", headers: post, body, signal: stop.signal };
-      const response = await fetchSameOrigin(fetch, sending);
+      const response = await send(sending);
       if (!response.ok) throw await toError(response);
       await response.body?.cancel();
     }

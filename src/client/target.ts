@@ -8,6 +8,7 @@ import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions } from "../core/call/known_options.ts";
 import type { PipeServer } from "../transports/channel.ts";
 import type { Channel, Trace } from "./channel.ts";
+import { type ClientAuth, createSender } from "./client_auth.ts";
 import { COMMAND, type CommandTarget, startChild } from "./child_process.ts";
 import { isModernRefusal } from "./detect_era.ts";
 import { httpChannel, type HttpChannelOptions } from "./http_channel.ts";
@@ -29,6 +30,8 @@ export interface TargetOptions {
   readonly fetch?: (request: Request) => Promise<Response>;
   /** Headers of every HTTP request, such as `authorization`. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** A source of tokens for HTTP requests, instead of the header `authorization`. */
+  readonly auth?: ClientAuth;
   /** Called with what a child process writes to standard error. Without it, that goes to standard error of this process. */
   readonly onStderr?: (text: string) => void;
   /** Parameters of the path of a server in this process, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. */
@@ -57,6 +60,9 @@ export function openTarget(target: Target, options: TargetOptions): Open {
     const channel = toHttp(target, options);
     const toWarning = (error: unknown) => new Error(`Lost the connection, trying again: ${toMessage(error)}`);
     return ({ onBroken }) => httpChannel({ ...channel, onLost: (error) => onBroken(toWarning(error)) });
+  }
+  if (options.auth) {
+    throw new TypeError("Cannot connect: auth is for URLs, and this target has no HTTP requests; remove it");
   }
   if (INTERNALS in target) return openLines(memoryTransport(target), trace);
   if (typeof target.command !== "string") {
@@ -133,10 +139,13 @@ async function readErrors(errors: ReadableStream<Uint8Array>, onText: (text: str
 }
 
 function toHttp(target: string | URL, options: TargetOptions): HttpChannelOptions {
-  const { fetch = (request: Request) => globalThis.fetch(request), headers, trace } = options;
+  const { fetch = (request: Request) => globalThis.fetch(request), headers, trace, auth } = options;
+  if (auth && new Headers(headers).has("authorization")) {
+    throw new TypeError("Cannot connect: auth and headers both set authorization; remove one of them");
+  }
   const url = String(target);
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     throw new TypeError(`Cannot connect to ${url}: give an http or https URL; for a command, { command, args }`);
   }
-  return { url, fetch, headers, trace };
+  return { url, send: createSender(fetch, auth), headers, trace };
 }

@@ -19,7 +19,8 @@ import type { Notification } from "../client/message.ts";
 import { ModernCodec, modernProtocol } from "../client/modern.ts";
 import type { Protocol, ProtocolOptions } from "../client/protocol.ts";
 import { createRpc, REQUEST, type RequestHandler, type Rpc, type TestRequestOptions } from "../client/rpc.ts";
-import { ANSWER, createRequestHandler, toCapabilities } from "../client/server_requests.ts";
+import { ANSWER, toCapabilities } from "../client/answer_options.ts";
+import { createRequestHandler, type RequestHandlerOptions } from "../client/server_requests.ts";
 import type { SubscriptionFilter } from "../client/subscription.ts";
 import { createSubscription, type Subscription } from "./subscription.ts";
 import { Transcript } from "./transcript.ts";
@@ -96,7 +97,7 @@ const OPTIONS: KnownOptions<keyof ConnectTestOptions> = {
 };
 
 const REQUESTS: KnownOptions<keyof TestRequestOptions> = {
-  names: { ...REQUEST.names, id: true, rounds: "boolean" },
+  names: { ...REQUEST.names, id: true },
   hints: REQUEST.hints,
 };
 
@@ -201,7 +202,7 @@ export async function connectTest(
       transcript: transcript.lines,
       ...opened.transport?.facts,
     };
-    return toConnection(rpc, protocol, facts);
+    return toConnection({ rpc, protocol, answers: options }, facts);
   } catch (error) {
     rpc.abort();
     await rpc.channel.close();
@@ -242,9 +243,15 @@ type Facts =
   & Pick<Connection, "era" | "transport" | "path" | "principal" | "received" | "transcript">
   & TransportFacts;
 
-function toConnection(rpc: Rpc, protocol: Protocol, facts: Facts): Connection {
+interface Connected {
+  readonly rpc: Rpc;
+  readonly protocol: Protocol;
+  readonly answers: RequestHandlerOptions;
+}
+
+function toConnection({ rpc, protocol, answers }: Connected, facts: Facts): Connection {
   // Assigned to the client, not copied with it: its `server` is a getter.
-  return Object.assign(toClient(rpc, protocol, REQUESTS), {
+  return Object.assign(toClient(rpc, protocol, { known: REQUESTS, answers }), {
     ...facts,
     handshake: protocol.handshake,
     sessionId: protocol.sessionId,

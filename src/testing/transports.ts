@@ -9,6 +9,7 @@ import type { INTERNALS } from "../core/call/internals.ts";
 import type { PipeServer } from "../transports/channel.ts";
 import type { Channel } from "../client/channel.ts";
 import type { Child } from "../client/child_process.ts";
+import { createSender } from "../client/client_auth.ts";
 import { httpChannel } from "../client/http_channel.ts";
 import { lineChannel } from "../client/line_channel.ts";
 import { childTransport, memoryTransport } from "../client/line_transports.ts";
@@ -89,11 +90,14 @@ export function openTransport(server: TestServer | string | URL, options: Transp
   const strict = { headers, trace: transcript, isStrict: true };
   if (transport === "memory") {
     const url = `http://localhost${path}`;
-    return { channel: httpChannel({ url, fetch: (request) => answer(request), ...strict }), facts: { url } };
+    return {
+      channel: httpChannel({ url, send: createSender((request) => answer(request)), ...strict }),
+      facts: { url },
+    };
   }
   const host = startHttpServer(answer);
   const url = host.origin + path;
-  return { channel: httpChannel({ url, fetch, stop: host.stop, ...strict }), facts: { url } };
+  return { channel: httpChannel({ url, send: createSender(fetch), stop: host.stop, ...strict }), facts: { url } };
 }
 
 function openChild(

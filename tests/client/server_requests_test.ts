@@ -2,7 +2,8 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { checkListing } from "../../src/cli/listing_check.ts";
 import { toFields } from "../../src/cli/client/form_field.ts";
-import { type AnswerOptions, createRequestHandler, toCapabilities } from "../../src/client/server_requests.ts";
+import { type AnswerOptions, toCapabilities } from "../../src/client/answer_options.ts";
+import { createRequestHandler } from "../../src/client/server_requests.ts";
 import { connect, type ConnectOptions, McpError } from "../../src/client/client.ts";
 import { findFormMisfit } from "../../src/client/form_answer.ts";
 import { createServer, tool } from "../../mod.ts";

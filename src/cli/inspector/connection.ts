@@ -137,7 +137,7 @@ export class Connection {
           toSampled(await this.#question("sampling/createMessage", { ...request }, context)),
       },
       ...isObject(roots) && {
-        roots: async () => toRoots(await this.#question("roots/list", {}, { signal: this.#options.signal })),
+        roots: async (context) => toRoots(await this.#question("roots/list", {}, context)),
       },
     };
   }

@@ -1,0 +1,100 @@
+/**
+ * The functions of a client that answer the requests of a server.
+ *
+ * @module
+ */
+import type { Params } from "../protocol/jsonrpc.ts";
+import type { KnownOptions } from "../core/call/known_options.ts";
+import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../protocol/types.ts";
+
+/** A form for the user to fill in. */
+export interface ElicitRequest {
+  /** A message for the user. */
+  readonly message: string;
+  /** A JSON Schema: a flat object of strings, numbers, booleans and choices. */
+  readonly requestedSchema: Params;
+  /** Further parameters, as the server sent them. */
+  readonly [key: string]: unknown;
+}
+
+/** A page for the user to open. */
+export interface ElicitUrlRequest {
+  /** A message for the user. */
+  readonly message: string;
+  /** An http or https URL. Show its host, and ask before it is opened. */
+  readonly url: string;
+  /** Further parameters, as the server sent them. */
+  readonly [key: string]: unknown;
+}
+
+/** The user's answer to a form. */
+export interface ElicitResult {
+  /** `accept` and `decline` are choices of the user; `cancel` means that the user closed the form. */
+  readonly action: "accept" | "decline" | "cancel";
+  /** With `accept`, the values by name. Names that are missing or `undefined` get the default of the form. */
+  readonly content?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
+}
+
+/** The context of an answer. */
+export interface AnswerContext {
+  /** Aborts when the request is cancelled. */
+  readonly signal: AbortSignal;
+  /** What the server calls the question: the key of the handler, or the id of its request in a session. */
+  readonly key: string;
+  /**
+   * The request during which the server asks. `undefined` if nothing on the wire tells: in a session over stdio while
+   * several requests run.
+   */
+  readonly request?: AskingRequest;
+}
+
+/** A request during which the server asks. */
+export interface AskingRequest {
+  /** Its method, such as `tools/call`. */
+  readonly method: string;
+  /** Its parameters. */
+  readonly params: Params;
+}
+
+/** The functions that answer the server. The client declares the capabilities of those that are given. */
+export interface AnswerOptions {
+  /** Shows a form to the user, and returns the answer. */
+  readonly onElicit?: (request: ElicitRequest, context: AnswerContext) => ElicitResult | Promise<ElicitResult>;
+  /** Asks the user to open a page, and returns the choice. */
+  readonly onElicitUrl?: (
+    request: ElicitUrlRequest,
+    context: AnswerContext,
+  ) => Pick<ElicitResult, "action"> | Promise<Pick<ElicitResult, "action">>;
+  /** Optional abilities of `onSample`. */
+  readonly sampling?: {
+    /** Whether it offers the tools of the request to the model. Without it, requests with tools are refused. */
+    readonly tools?: boolean;
+    /** Whether it adds the context that the request names. */
+    readonly context?: boolean;
+  };
+  /** Passes a conversation to a model, and returns its message. */
+  readonly onSample?: (request: SamplingRequest, context: AnswerContext) => SamplingResult | Promise<SamplingResult>;
+  /** The directories and files that the server may use, as `file://` URIs, or a function that lists them. */
+  readonly roots?: readonly Root[] | ((context: AnswerContext) => readonly Root[] | Promise<readonly Root[]>);
+}
+
+/** The names of {@linkcode AnswerOptions}. */
+export const ANSWER: KnownOptions<keyof AnswerOptions>["names"] = {
+  onElicit: "function",
+  onElicitUrl: "function",
+  sampling: { names: { tools: "boolean", context: "boolean" } },
+  onSample: "function",
+  roots: true,
+};
+
+/** Returns the capabilities of a client with these functions. */
+export function toCapabilities(
+  { onElicit, onElicitUrl, onSample, sampling = {}, roots }: AnswerOptions,
+): ClientCapabilities {
+  const elicitation = { ...onElicit && { form: {} }, ...onElicitUrl && { url: {} } };
+  return {
+    ...(onElicit || onElicitUrl) && { elicitation },
+    ...onSample && { sampling: { ...sampling.tools && { tools: {} }, ...sampling.context && { context: {} } } },
+    ...roots && { roots: {} },
+  };
+}

@@ -1,0 +1,101 @@
+// Tokens of a client, and how refused ones are renewed.
+import { assertEquals, assertRejects } from "@std/assert";
+import { type AuthChallenge, type ClientAuth, connect, McpError } from "../../src/client/client.ts";
+import { createServer, tool } from "../../mod.ts";
+import { textOf } from "../support/behaviour.ts";
+
+/** A server that takes only the current token. */
+function createProtected() {
+  const hello = tool({ name: "hello", run: () => "Hello!" });
+  const server = createServer({ name: "protected", version: "1.0.0", handlers: [hello] });
+  const state = { valid: "token-1", seen: [] as (string | null)[], status: 401, challenge: 'Bearer scope="a b"' };
+  return {
+    state,
+    close: () => server.close(),
+    fetch: async (request: Request) => {
+      const header = request.headers.get("authorization");
+      state.seen.push(header);
+      if (header === `Bearer ${state.valid}`) return await server.fetch(request);
+      return new Response(null, { status: state.status, headers: { "www-authenticate": state.challenge } });
+    },
+  };
+}
+
+const url = "http://localhost/mcp";
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`each request carries a token, and a refused one is renewed once for all (${era})`, async () => {
+    const { state, fetch, close } = createProtected();
+    const challenges: AuthChallenge[] = [];
+    let token = "token-1";
+    const auth: ClientAuth = {
+      token: () => token,
+      async refresh(challenge) {
+        challenges.push(challenge);
+        await Promise.resolve();
+        token = state.valid;
+        return true;
+      },
+    };
+    const client = await connect(url, { era, fetch, auth });
+    assertEquals(new Set(state.seen), new Set(["Bearer token-1"]));
+    state.valid = "token-2";
+    const results = await Promise.all(Array.from({ length: 5 }, () => client.callTool("hello")));
+    assertEquals(results.map(textOf), Array(5).fill("Hello!"));
+    assertEquals(challenges, [{ status: 401, header: state.challenge, params: { scope: "a b" } }]);
+    await client.close();
+    await close();
+  });
+
+  Deno.test(`a token that stays refused is an error, after one attempt (${era})`, async () => {
+    const { state, fetch, close } = createProtected();
+    const auth: ClientAuth = { token: () => "wrong", refresh: () => true };
+    const error = await assertRejects(() => connect(url, { era, fetch, auth }), McpError);
+    assertEquals([error.status, state.seen.length], [401, 2]);
+    await close();
+  });
+}
+
+Deno.test("a request is sent again only if refresh returns true", async () => {
+  for (const returned of [false, undefined, null, "token", {}, new Promise((resolve) => resolve(undefined))]) {
+    const { state, fetch, close } = createProtected();
+    const auth = { token: () => "wrong", refresh: () => returned } as unknown as ClientAuth; // Wrong on purpose.
+    await assertRejects(() => connect(url, { fetch, auth }), McpError);
+    assertEquals(state.seen.length, 1);
+    await close();
+  }
+});
+
+Deno.test("a token that lacks scopes is renewed, and another 403 is not", async () => {
+  const { state, fetch, close } = createProtected();
+  state.status = 403;
+  let asked: AuthChallenge | undefined;
+  const auth: ClientAuth = { token: () => "weak", refresh: (challenge) => Boolean(asked = challenge) && false };
+  await assertRejects(() => connect(url, { fetch, auth }), McpError);
+  assertEquals(asked, undefined);
+  state.challenge =
+    'Basic realm="x", Bearer error="insufficient_scope", scope=write, resource_metadata="https://a/\\"b"';
+  await assertRejects(() => connect(url, { fetch, auth }), McpError);
+  assertEquals(asked?.params, { error: "insufficient_scope", scope: "write", resource_metadata: 'https://a/"b' });
+  await close();
+});
+
+Deno.test("what is not a token is refused before anything is sent, and not shown", async () => {
+  for (const token of ["", "a\nb: c", 5, null, {}]) {
+    const { state, fetch, close } = createProtected();
+    const auth = { token: () => token } as unknown as ClientAuth; // Wrong on purpose.
+    const error = await assertRejects(() => connect(url, { fetch, auth }), Error, "auth.token returned no token");
+    assertEquals([state.seen, String(error).includes("a\nb")], [[], false]);
+    await close();
+  }
+});
+
+Deno.test("auth is refused where it would be ignored", async () => {
+  const auth: ClientAuth = { token: () => "t" };
+  const server = createServer({ name: "s", version: "1" });
+  await assertRejects(() => connect(server, { auth }), TypeError, "auth is for URLs");
+  await assertRejects(() => connect({ command: "true" }, { auth }), TypeError, "auth is for URLs");
+  const headers = { Authorization: "Bearer x" };
+  await assertRejects(() => connect(url, { auth, headers }), TypeError, "auth and headers both set authorization");
+  await server.close();
+});

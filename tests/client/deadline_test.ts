@@ -1,0 +1,113 @@
+// Deadlines and signals end a request, whatever it waits for.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { z } from "zod";
+import { clientExtension, connect, type ConnectOptions, type Progress } from "../../src/client/client.ts";
+import { textOf } from "../support/behaviour.ts";
+import { discovered, fakeHttp, ok, url } from "./fakes.ts";
+
+const asks = { resultType: "input_required", inputRequests: { name: { method: "roots/list" } }, requestState: "s" };
+const ticket = { resultType: "ticket", ticketId: "1" };
+const never = new Promise<never>(() => {});
+
+/** A server whose tools respond with these results, each to one request. */
+function responding(...results: readonly object[]) {
+  let calls = 0;
+  return fakeHttp((heard) => {
+    if (heard.method === "server/discover") return discovered(heard);
+    return heard.method === "tools/call" ? ok(heard, results[Math.min(calls++, results.length - 1)]) : ok(heard);
+  });
+}
+
+function ticketsThat(finish: Parameters<typeof clientExtension<{ ticket: z.ZodObject }>>[0]["results"]) {
+  return clientExtension({ id: "com.example/tickets", results: finish });
+}
+
+const schema = z.looseObject({ ticketId: z.string() });
+
+/** What a request waits for, and never gets. */
+const waits: Readonly<Record<string, { results: readonly object[]; options: ConnectOptions }>> = {
+  "an extension that finishes it": {
+    results: [ticket],
+    options: { extensions: [ticketsThat({ ticket: { schema, finish: () => never } })] },
+  },
+  "a user who answers": { results: [asks], options: { roots: () => never } },
+  "a server that asks again and again": { results: [asks], options: { roots: [] } },
+  "a function of use": {
+    results: [],
+    options: { use: [(request, next) => request.method === "tools/call" ? never : next()] },
+  },
+  "a token": { results: [], options: { auth: slowAuth() } },
+};
+
+function slowAuth(): NonNullable<ConnectOptions["auth"]> {
+  let isFirst = true;
+  return {
+    token() {
+      if (!isFirst) return never;
+      isFirst = false;
+      return undefined;
+    },
+  };
+}
+
+for (const [what, { results, options }] of Object.entries(waits)) {
+  Deno.test(`a request ends in time although it waits for ${what}`, async () => {
+    // The server that asks for ever is slow to answer.
+    const server = responding(...results);
+    const fetch = async (request: Request) => {
+      const response = await server.fetch(request);
+      if (what.includes("again")) await new Promise((resolve) => setTimeout(resolve, 10));
+      return response;
+    };
+    const auth = options.auth && slowAuth();
+    await using client = await connect(url, { ...options, ...auth && { auth }, fetch });
+    const late = await assertRejects(() => client.callTool("slow", {}, { timeoutMs: 60 }), DOMException);
+    assertEquals([late.name, late.message], ["TimeoutError", "Cannot finish tools/call: no response in 60 ms"]);
+    const stop = new AbortController();
+    const calling = client.callTool("slow", {}, { signal: stop.signal });
+    setTimeout(() => stop.abort(new Error("enough")), 30);
+    await assertRejects(() => calling, Error, "enough");
+  });
+}
+
+Deno.test("an extension that finishes a request gets its signal, and its requests end with it", async () => {
+  const state = { isAborted: false, nested: undefined as unknown };
+  const extension = ticketsThat({
+    ticket: {
+      schema,
+      async finish(_result, { signal, request }) {
+        signal.addEventListener("abort", () => state.isAborted = true);
+        state.nested = await request("tickets/redeem").catch((error) => error);
+        return {};
+      },
+    },
+  });
+  const server = responding(ticket);
+  const fetch = (request: Request) => {
+    const isNested = request.headers.get("mcp-method") === "tickets/redeem";
+    return isNested ? never : server.fetch(request);
+  };
+  await using client = await connect(url, { fetch, extensions: [extension] });
+  await assertRejects(() => client.callTool("slow", {}, { timeoutMs: 50 }), DOMException, "tools/call");
+  await Promise.resolve();
+  assert(state.isAborted);
+  while (state.nested === undefined) await new Promise((resolve) => setTimeout(resolve, 1));
+  assertEquals(Object(state.nested).name, "TimeoutError");
+});
+
+Deno.test("an extension that finishes a request gets the caller's function for progress", async () => {
+  const extension = ticketsThat({
+    ticket: {
+      schema,
+      finish(_result, { onProgress }) {
+        onProgress?.({ progress: 1, total: 2 });
+        return { content: [{ type: "text", text: String(typeof onProgress) }] };
+      },
+    },
+  });
+  await using client = await connect(url, { fetch: responding(ticket).fetch, extensions: [extension] });
+  const heard: Progress[] = [];
+  const result = await client.callTool("slow", {}, { onProgress: (progress) => void heard.push(progress) });
+  assertEquals([textOf(result), heard], ["function", [{ progress: 1, total: 2 }]]);
+  assertEquals(textOf(await client.callTool("slow")), "undefined");
+});

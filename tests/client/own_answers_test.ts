@@ -1,0 +1,112 @@
+// Requests with functions of their own, which answer the questions of this request alone.
+import { assertEquals, assertRejects } from "@std/assert";
+import { createServer, type Server, tool } from "../../mod.ts";
+import { type AnswerContext, type Client, connect, type ConnectOptions, McpError } from "../../src/client/client.ts";
+import { startHttpServer } from "../../src/testing/http_server.ts";
+import { textOf } from "../support/behaviour.ts";
+
+const text = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+
+function createAsking(): Server {
+  const who = tool({
+    name: "who",
+    input: { type: "object", properties: { id: { type: "integer" } } },
+    async run(_input, ctx) {
+      const { content } = await ctx.elicit("name", { message: "Who are you?", schema: text });
+      return String(Object(content).name);
+    },
+  });
+  const where = tool({ name: "where", run: async (_input, ctx) => (await ctx.roots()).map(({ uri }) => uri).join() });
+  const say = tool({
+    name: "say",
+    async run(_input, ctx) {
+      const { content } = await ctx.sample("say", {
+        messages: [{ role: "user", content: { type: "text", text: "?" } }],
+        maxTokens: 9,
+      });
+      return String(Object([content].flat()[0]).text);
+    },
+  });
+  return createServer({ name: "asking", version: "1.0.0", handlers: [who, where, say] });
+}
+
+type Join = (options?: ConnectOptions) => Promise<Client>;
+const ALL = { elicitation: { form: {} }, sampling: {}, roots: {} };
+
+for (const era of ["modern", "legacy"] as const) {
+  for (const transport of ["http", "memory"] as const) {
+    const everyWay = (name: string, run: (join: Join) => Promise<void>) =>
+      Deno.test(`${name} (${era} over ${transport})`, async () => {
+        await using stack = new AsyncDisposableStack();
+        const server = createAsking();
+        stack.defer(() => server.close());
+        const host = transport === "http" ? startHttpServer(server.fetch) : undefined;
+        if (host) stack.defer(host.stop);
+        const target = host ? `${host.origin}/mcp` : server;
+        await run(async (options) => stack.use(await connect(target, { era, capabilities: ALL, ...options })));
+      });
+
+    everyWay("a request answers its questions with its own functions", async (join) => {
+      const client = await join({ onElicit: () => ({ action: "accept", content: { name: "connection" } }) });
+      const own = await client.callTool("who", {}, {
+        onElicit: () => ({ action: "accept", content: { name: "request" } }),
+      });
+      assertEquals([textOf(own), textOf(await client.callTool("who"))], ["request", "connection"]);
+      assertEquals(textOf(await client.callTool("where", {}, { roots: [{ uri: "file:///own" }] })), "file:///own");
+      const said = await client.callTool("say", {}, {
+        onSample: () => ({ role: "assistant", model: "m", content: { type: "text", text: "own" } }),
+      });
+      assertEquals(textOf(said), "own");
+    });
+
+    everyWay("a function that answers gets the key of the question and the request that asks", async (join) => {
+      const client = await join();
+      const contexts: AnswerContext[] = [];
+      await client.callTool("who", { id: 7 }, {
+        onElicit(_request, context) {
+          contexts.push(context);
+          return { action: "accept", content: { name: "x" } };
+        },
+      });
+      await client.callTool("where", {}, {
+        roots(context) {
+          contexts.push(context);
+          return [];
+        },
+      });
+      const [first, second] = contexts;
+      if (era === "modern") assertEquals(first.key, "name");
+      else assertEquals(typeof first.key, "string");
+      assertEquals(first.request, { method: "tools/call", params: { name: "who", arguments: { id: 7 } } });
+      assertEquals(second.request?.params.name, "where");
+    });
+
+    everyWay("questions of requests that run at once reach the functions of their request, or none", async (join) => {
+      const client = await join();
+      const call = (id: number) =>
+        client.callTool("who", { id }, {
+          onElicit: (_request, { request }) => {
+            assertEquals(Object(request?.params.arguments).id, id);
+            return { action: "accept", content: { name: `user ${id}` } };
+          },
+        });
+      const warned = era === "legacy" && transport === "memory";
+      const results = await Promise.allSettled(Array.from({ length: 20 }, (_, id) => call(id)));
+      for (const [id, result] of results.entries()) {
+        // Over one channel nothing tells whose question it is: it is refused, and never put to another user.
+        if (warned && (result.status === "rejected" || result.value.isError)) continue;
+        if (result.status === "rejected") throw result.reason;
+        assertEquals(textOf(result.value), `user ${id}`);
+      }
+    });
+  }
+}
+
+Deno.test("a modern request declares the capabilities of its own functions, and of no other request", async () => {
+  const server = createAsking();
+  await using client = await connect(server);
+  await assertRejects(() => client.callTool("where"), McpError, "did not declare");
+  assertEquals(textOf(await client.callTool("where", {}, { roots: [] })), "");
+  await assertRejects(() => client.callTool("where"), McpError, "did not declare");
+  await server.close();
+});

@@ -109,19 +109,14 @@ export async function findStored(mark: Mark, place: MarkPlace): Promise<Marking>
 
 /**
  * Marks an id in a store, and returns what was known of it before. Of several calls at the same time, in any process, one
- * finds that it did not count as marked. Rejects if the store fails. `isWanted` is asked right before the write.
+ * finds that it did not count as marked. Rejects if the store fails.
  */
-export async function markStored(
-  mark: Mark,
-  place: MarkPlace,
-  isWanted?: () => Promise<boolean>,
-): Promise<Marking> {
+export async function markStored(mark: Mark, place: MarkPlace): Promise<Marking> {
   for (let left = ATTEMPTS; left; left--) {
     const { ids, version, isRepaired } = await read(place);
     const known = ids.find(mark);
     if (known.found && !isRepaired) return known;
     if (!known.found) ids.add(mark);
-    if (isWanted && !await isWanted()) return known;
     if (await place.store.set(place.key, ids, { ttlMs: place.ttlMs, version })) return known;
   }
   throw new Error(`Cannot mark the id: ${ATTEMPTS} other changes came first`);

@@ -70,7 +70,18 @@ export class SessionRecord implements InformedSession {
     if (!replace) return;
     this.#replaceUse?.();
     this.#replaceUse = replace;
-    await this.#attempt("set", async () => void await this.#instances.set(await this.#toUsedKey(), instance, options));
+    await this.#attempt("set", async () => {
+      for (let left = ATTEMPTS; left; left--) {
+        const version = await this.#instances.set(await this.#toUsedKey(), instance, {
+          ...options,
+          version: this.#usedVersion,
+        });
+        if (version !== undefined) return void (this.#usedVersion = version);
+        // Another instance has used or retired it since.
+        const used = await this.#readUse();
+        if (used === RETIRED) return this.endLocal();
+      }
+    });
   }
 
   reserveEnd(): boolean {
@@ -83,14 +94,13 @@ export class SessionRecord implements InformedSession {
 
   async retire(): Promise<void> {
     await this.#attempt("get", async () => {
-      const key = await this.#toUsedKey();
-      const used = await this.#instances.get(key);
-      if (used && used.value !== this.#instances.instance) return;
-      // Another instance that uses the session from here on writes the key again.
-      if (used && !await this.#instances.delete(key, used.version)) return;
-      const isUnused = async () => !await this.#instances.get(key);
-      await this.#markEnd(isUnused);
-      if (await isUnused()) await this.#instances.publish({ session: this.key, isEnded: true });
+      const used = await this.#readUse();
+      if (used !== undefined && used !== this.#instances.instance) return;
+      const options = { ttlMs: RETIRED_MS, version: this.#usedVersion };
+      // An instance that uses the session from here on finds it retired, or has used it before and retires it itself.
+      if (await this.#instances.set(await this.#toUsedKey(), RETIRED, options) === undefined) return;
+      await this.#markEnd();
+      await this.#instances.publish({ session: this.key, isEnded: true });
     });
   }
 
@@ -146,14 +156,21 @@ export class SessionRecord implements InformedSession {
 
   async #read(): Promise<{ readonly state?: SessionState; readonly isMarked: boolean; readonly cutoff: number }> {
     const marking = this.#instances.toEndPlace(this.#mark).then((place) => findStored(this.#mark, place));
-    const [record, { found, cutoff }] = await Promise.all([this.#instances.get(this.key), marking]);
+    const [record, used, { found, cutoff }] = await Promise.all([
+      this.#instances.get(this.key),
+      this.#readUse(),
+      marking,
+    ]);
     // A cut-off does not end a session that an instance has used lately.
-    const isMarked = found === "marked" || found === "cut off" && !await this.#isUsed();
+    const isMarked = found === "marked" || used === RETIRED || found === "cut off" && typeof used !== "string";
     return { state: record ? toState(record.value) : {}, isMarked, cutoff };
   }
 
-  async #isUsed(): Promise<boolean> {
-    return typeof (await this.#instances.get(await this.#toUsedKey()))?.value === "string";
+  /** Returns the instance that has used the session last, or {@linkcode RETIRED}. */
+  async #readUse(): Promise<unknown> {
+    const used = await this.#instances.get(await this.#toUsedKey());
+    this.#usedVersion = used?.version ?? null;
+    return used?.value;
   }
 
   yieldLocal(stream: string | undefined): void {
@@ -222,9 +239,9 @@ export class SessionRecord implements InformedSession {
   }
 
   // One change at a time of this process, so that only other instances can come first.
-  async #markEnd(isWanted?: () => Promise<boolean>): Promise<void> {
+  async #markEnd(): Promise<void> {
     const place = await this.#instances.toEndPlace(this.#mark);
-    await this.#instances.queue(place.key, () => markStored(this.#mark, place, isWanted));
+    await this.#instances.queue(place.key, () => markStored(this.#mark, place));
   }
 
   async #writeEnd(): Promise<boolean> {
@@ -251,6 +268,8 @@ export class SessionRecord implements InformedSession {
   }
 
   #usedKey?: Promise<string>;
+  /** Version of the mark of use as this process knows it. `null` if there was none. */
+  #usedVersion: string | null = null;
 
   #toUsedKey(): Promise<string> {
     return this.#usedKey ??= this.#instances.hash("used", this.#id);
@@ -262,6 +281,10 @@ const ATTEMPTS = 20;
 
 /** Milliseconds between two marks of use. Sessions are checked each minute. */
 const TOUCH_MS = 120_000;
+
+/** The mark of use of a session that its last instance has retired, and the milliseconds for which it is found. */
+const RETIRED = false;
+const RETIRED_MS = 600_000;
 
 /** Messages of a client that other instances have not read yet. */
 const RELAY = { max: 32, ttlMs: 60_000 };

@@ -367,6 +367,71 @@ Deno.test("a session is idle only if it is so at all instances", async () => {
   assertEquals([await toStatus(b.send(ping, session)), await toStatus(a.send(ping, session))], [404, 404]);
 });
 
+Deno.test("a session that one instance retires, and another begins to use at the same time, goes on", async () => {
+  const clock = fakeClock(Date.now());
+  const limits = { sessions: { idleMs: 100_000 } };
+  let [isRetiring, used] = [false, 0];
+  const { connect } = memory[INTERNALS];
+  const first = customStore(async () =>
+    wrapEngine(await connect(), async ({ name, run }) => {
+      if (name !== "set" || !isRetiring) return await run();
+      isRetiring = false;
+      const before = used;
+      assertEquals(await toStatus(b.send(ping, session)), 200);
+      await until(() => used > before, "the other instance uses the session");
+      return await run();
+    })
+  );
+  const second = customStore(async () =>
+    wrapEngine(await connect(), async ({ name, run }) => {
+      const result = await run();
+      if (name === "set") used++;
+      return result;
+    })
+  );
+  await using a = startInstance(first, { clock, limits });
+  await using b = startInstance(second);
+  const session = await shake(a);
+  assertEquals(await toStatus(a.send(ping, session)), 200);
+  await settle();
+  await clock.advance(60_000);
+  await settle();
+  isRetiring = true;
+  for (let i = 0; i < 3; i++) await clock.advance(60_000);
+  await until(() => !isRetiring, "the session is retired");
+  await settle();
+  assertEquals([await toStatus(b.send(ping, session)), await toStatus(a.send(ping, session))], [200, 200]);
+  await using c = startInstance(stores.memory());
+  assertEquals(await toStatus(c.send(ping, session)), 200);
+});
+
+Deno.test("a session that was retired is refused by an instance that uses it before it is marked as ended", async () => {
+  const clock = fakeClock(Date.now());
+  const limits = { sessions: { idleMs: 100_000 } };
+  const { connect } = memory[INTERNALS];
+  let statuses: Promise<number[]> | undefined;
+  let sets = 0;
+  const store = customStore(async () =>
+    wrapEngine(await connect(), async ({ name, run }) => {
+      // The first write retires it, and the second one marks its end.
+      if (name === "set" && ++sets === 2) {
+        const send = async () => [await toStatus(b.send(ping, session)), await toStatus(b.send(ping, session))];
+        await (statuses = send());
+      }
+      return await run();
+    })
+  );
+  await using a = startInstance(store, { clock, limits });
+  await using b = startInstance(stores.memory());
+  const session = await shake(a);
+  assertEquals(await toStatus(a.send(ping, session)), 200);
+  await settle();
+  sets = 0;
+  for (let i = 0; i < 4; i++) await clock.advance(60_000);
+  await until(() => statuses !== undefined, "the session is retired");
+  assertEquals(await statuses, [404, 404]);
+});
+
 Deno.test("clocks that differ do not matter to an end", async () => {
   const clock = fakeClock(Date.now() + 600_000);
   await using a = startInstance(stores.memory(), { clock });

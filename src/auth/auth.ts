@@ -25,16 +25,5 @@ export {
   type ElicitationLinksOptions,
 } from "./elicitation_links.ts";
 export { refuseRequest, type RefuseRequestOptions } from "../core/auth.ts";
-export type {
-  Authenticate,
-  Authentication,
-  AuthFacts,
-  AuthRefusal,
-  AuthRoute,
-  Challenge,
-  Credentials,
-  PathFacts,
-} from "../core/auth.ts";
+export type { AuthFacts, AuthRefusal, AuthRoute, Challenge, Credentials, PathFacts } from "../core/auth.ts";
 export { allScopes, hasScopes } from "../core/call/scopes.ts";
-export type { Context, Principal } from "../core/call/context.ts";
-export type { TransportName } from "../core/call/observer.ts";

@@ -10,11 +10,11 @@ import type { Engine, Era } from "../core/era.ts";
 import type { Link, Reply } from "../core/call/link.ts";
 import { META_VERSION, VERSION } from "./modern/meta_keys.ts";
 
-/** The revisions of the protocol, newest first. */
-export const REVISIONS = [VERSION, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
-
 /** A revision of the protocol. */
-export type Revision = typeof REVISIONS[number];
+export type Revision = "2026-07-28" | "2025-11-25" | "2025-06-18" | "2025-03-26" | "2024-11-05";
+
+/** The revisions of the protocol, newest first. */
+export const REVISIONS: readonly Revision[] = [VERSION, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /** Returns the revisions that a server serves, newest first. Throws if none is given, or one is unknown. */
 export function readRevisions(given: readonly Revision[] = REVISIONS): readonly Revision[] {

@@ -18,10 +18,9 @@ import type { JsonSchema } from "./json_schema.ts";
 import type { Infer, InferInput, Shape, StandardResult, StandardSchema } from "./schema.ts";
 import { validateShape } from "./shape.ts";
 
-export type { Infer, InferInput, InferShape, Shape, StandardSchema, StandardTypes } from "./schema.ts";
+export type { InferShape, Shape, StandardTypes } from "./schema.ts";
 export type { StandardIssue, StandardProps, StandardResult } from "./schema.ts";
 export type { InferJson, InferProperties, InferType, IsGiven } from "./schema.ts";
-export type { JsonSchema } from "./json_schema.ts";
 
 /**
  * Adapts a schema that the server does not accept by itself: one of zod 3, zod/mini or plain valibot, or one with types

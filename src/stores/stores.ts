@@ -37,4 +37,3 @@ export type {
   SubscribeOptions,
   TopicListener,
 } from "../core/store.ts";
-export type { Clock } from "../core/capacity/timers.ts";

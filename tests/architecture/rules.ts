@@ -41,6 +41,9 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
     "src/mount.ts",
     "src/eras/legacy",
   ],
+  "src/types.ts": [...below, "src/handlers", "src/server", "src/mount.ts"],
+  "src/extension.ts": [...below, "src/handlers"],
+  "src/observer.ts": below,
   "src/hand_over.ts": ["src/runtime.ts"],
   "mod.ts": ["src/library.ts", "src/hand_over.ts"],
 };

@@ -1,6 +1,7 @@
 // A subscription ends with the credentials of its caller, and goes on with newer ones.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, type Observer, type SubscriptionEvent, tool } from "../../mod.ts";
+import { createServer, type Observer, tool } from "../../mod.ts";
+import type { SubscriptionEvent } from "../../src/observer.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { serve } from "../peers/runtime.ts";

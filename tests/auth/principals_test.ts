@@ -1,6 +1,7 @@
 // A principal is read by the same rules on every way in, and no odd one grants anything.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import { createServer, type FaultEvent, type Principal, type ServerOptions, tool } from "../../mod.ts";
+import { createServer, type Principal, type ServerOptions, tool } from "../../mod.ts";
+import type { FaultEvent } from "../../src/observer.ts";
 import { allScopes, apiKey, basicAuth, customAuth, hasScopes } from "../../src/auth/auth.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";

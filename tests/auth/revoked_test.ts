@@ -1,7 +1,8 @@
 // Streams end when the credentials of their caller are revoked, on every way in.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import type { Authentication, Principal } from "../../mod.ts";
-import { createServer, type FaultEvent, resource, tool } from "../../mod.ts";
+import { createServer, resource, tool } from "../../mod.ts";
+import type { FaultEvent } from "../../src/observer.ts";
 import { refuseRequest } from "../../src/auth/auth.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";

@@ -1,17 +1,9 @@
 // Admission before sessions and calls, what observers hear of a connection, log messages of the server, and switches.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
-import {
-  type AdmitFacts,
-  type CallEvent,
-  createServer,
-  type NotificationEvent,
-  prompt,
-  type RefusedEvent,
-  resource,
-  type SessionEvent,
-  tool,
-} from "../../mod.ts";
+import { createServer, prompt, resource, tool } from "../../mod.ts";
+import type { AdmitFacts } from "../../src/types.ts";
+import type { CallEvent, NotificationEvent, RefusedEvent, SessionEvent } from "../../src/observer.ts";
 import { refuseRequest } from "../../src/auth/auth.ts";
 import { fakeClock, McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";

@@ -1,6 +1,7 @@
 // Notifications that handlers and servers send: changes of resources and of lists, to clients of every revision.
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { type Context, createServer, type ListName, prompt, resource, tool } from "../../mod.ts";
+import { type Context, createServer, prompt, resource, tool } from "../../mod.ts";
+import type { ListName } from "../../src/types.ts";
 import { fakeContext, McpError } from "../../src/testing/testing.ts";
 import { behaviour, FENCE, fence, fenced, withoutFences } from "../support/behaviour.ts";
 

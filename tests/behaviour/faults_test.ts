@@ -1,6 +1,7 @@
 // The default report of an unexpected error names the method, and the tool, the prompt or the resource.
 import { assertEquals } from "@std/assert";
-import { consoleObserver, type Context, prompt, resource, service, tool } from "../../mod.ts";
+import { type Context, prompt, resource, service, tool } from "../../mod.ts";
+import { consoleObserver } from "../../src/observer.ts";
 import { behaviour, until } from "../support/behaviour.ts";
 
 const fail = (): never => {

@@ -1,7 +1,8 @@
 // The limits of single handlers: their time, their concurrency, the rate of their calls, and the size of their results.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
-import { type CallEvent, type LimitEvent, prompt, type RefusedEvent, resource, tool } from "../../mod.ts";
+import { prompt, resource, tool } from "../../mod.ts";
+import type { CallEvent, LimitEvent, RefusedEvent } from "../../src/observer.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { fakeClock, McpError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";

@@ -1,6 +1,7 @@
 // Sampling requests: only with capabilities that the client declared, and in an order that every provider accepts.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { type ClientCapabilities, type SamplingContent, type SamplingMessage, tool } from "../../mod.ts";
+import { type ClientCapabilities, type SamplingMessage, tool } from "../../mod.ts";
+import type { SamplingContent } from "../../src/types.ts";
 import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 

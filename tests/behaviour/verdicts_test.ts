@@ -1,7 +1,8 @@
 // What functions of the author decide: only `true` grants something. Any other value refuses, and the observer learns of
 // it.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { group, resource, type Schema, type StandardResult, tool } from "../../mod.ts";
+import { group, resource, type Schema, tool } from "../../mod.ts";
+import type { StandardResult } from "../../src/schema/standard_schema.ts";
 import { behaviour } from "../support/behaviour.ts";
 
 /** What an author may return by mistake, in place of `true` or `false`. */

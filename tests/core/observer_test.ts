@@ -1,8 +1,6 @@
 // What an observer hears, in every era and over every transport.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
-  type AskedEvent,
-  type CallEvent,
   createServer,
   extension,
   McpError,
@@ -10,10 +8,10 @@ import {
   resource,
   type Result,
   type ServerOptions,
-  type StartEvent,
   tool,
   ToolError,
 } from "../../mod.ts";
+import type { AskedEvent, CallEvent, StartEvent } from "../../src/observer.ts";
 import { EVENTS } from "../../src/core/call/combined_observer.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";

@@ -1,17 +1,7 @@
 // The contract of extensions: what the factory refuses, what servers and clients see, and the order of attributes.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import {
-  createServer,
-  extension,
-  type Handler,
-  McpError,
-  prompt,
-  resource,
-  type Result,
-  tool,
-  type Wrap,
-  type WrappedCall,
-} from "../../mod.ts";
+import { createServer, extension, type Handler, McpError, prompt, resource, type Result, tool } from "../../mod.ts";
+import type { Wrap, WrappedCall } from "../../src/extension.ts";
 import { clientExtension, connect as connectTo } from "../../src/client/client.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";

@@ -1,17 +1,8 @@
 // Extensions that start and stop with their server, call its handlers, and publish at all of its instances.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import {
-  type CallEvent,
-  createServer,
-  extension,
-  type ExtensionServer,
-  type ExtensionStore,
-  McpError,
-  type Principal,
-  type Server,
-  type ServerOptions,
-  tool,
-} from "../../mod.ts";
+import { createServer, extension, McpError, type Principal, type Server, type ServerOptions, tool } from "../../mod.ts";
+import type { CallEvent } from "../../src/observer.ts";
+import type { ExtensionServer, ExtensionStore } from "../../src/extension.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";

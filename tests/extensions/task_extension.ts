@@ -1,16 +1,7 @@
 // A task extension that shows what the public contract allows: a tool answers a handle, goes on in the background, asks
 // questions, can be cancelled, and is listened to. A test checks that it imports published entry points only.
-import {
-  type Attribute,
-  type Context,
-  type Extension,
-  extension,
-  McpError,
-  type Params,
-  type RedirectedQuestion,
-  type Result,
-  type WrappedCall,
-} from "@x/mcp";
+import { type Context, extension, McpError, type Params, type Result } from "@x/mcp";
+import type { Attribute, Extension, RedirectedQuestion, WrappedCall } from "@x/mcp/extension";
 import { type ClientExtension, clientExtension } from "@x/mcp/client";
 import { z } from "zod";
 

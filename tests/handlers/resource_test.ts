@@ -6,9 +6,9 @@ import {
   resource,
   resourceProvider,
   type ServerOptions,
-  type TemplateText,
   ToolError,
 } from "../../mod.ts";
+import type { TemplateText } from "../../src/types.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { ask, call, fail } from "../support/requests.ts";

@@ -1,7 +1,8 @@
 // Every limit is enforced, and its error names it.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { createServer, extension, type Observer, resource, type ServerOptions, tool, type Wrap } from "../../mod.ts";
+import { createServer, extension, type Observer, resource, type ServerOptions, tool } from "../../mod.ts";
+import type { Wrap } from "../../src/extension.ts";
 import { type LimitOptions, LIMITS, type Limits } from "../../src/core/capacity/limits.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";

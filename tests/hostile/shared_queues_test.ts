@@ -1,8 +1,8 @@
 // Clients with many addresses cannot keep others out of the queues of a server.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, type Quota, tool } from "../../mod.ts";
+import { createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { type Quota, quota } from "../../src/quota/quota.ts";
 import { until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 

@@ -283,7 +283,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
 
 /** Exported functions without an object of options, and what they take instead. */
 const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
-  ". consoleObserver": "nothing",
+  "./observer consoleObserver": "nothing",
   ". isQuestion": "any value",
   ". onlyMethods": "methods and a middleware",
   "./auth hasScopes": "a context and scopes",

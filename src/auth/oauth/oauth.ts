@@ -24,13 +24,3 @@ export type { AccessToken, OAuthClient, PrivateJwk } from "./oauth_client.ts";
 export type { Send } from "./http.ts";
 export type { MetadataRoute } from "./metadata.ts";
 export type { ByPath } from "./resource.ts";
-export type {
-  Authenticate,
-  Authentication,
-  AuthFacts,
-  AuthRefusal,
-  AuthRoute,
-  Challenge,
-  PathFacts,
-} from "../../core/auth.ts";
-export type { Principal } from "../../core/call/context.ts";

@@ -1,0 +1,40 @@
+/**
+ * The types of extensions, which `extension` of the main entry makes.
+ *
+ * ```ts
+ * import { extension } from "@x/mcp";
+ * import type { ExtensionMethod } from "@x/mcp/extension";
+ *
+ * const count: ExtensionMethod = { run: () => ({ count: 3 }) };
+ * export const counter = extension({ id: "com.example/counter", methods: { "counter/get": count } });
+ * ```
+ *
+ * @see specification/2026-07-28/basic (Extensions)
+ * @module
+ */
+export type {
+  Extension,
+  ExtensionEvent,
+  ExtensionListen,
+  ExtensionMethod,
+  ExtensionNotification,
+  ExtensionOptions,
+  InferParams,
+  Schemas,
+} from "./handlers/extension.ts";
+export type {
+  Attribute,
+  AttributeOptions,
+  DetachOptions,
+  ExtensionServer,
+  ExtensionStore,
+  InternalRequest,
+  Next,
+  Redirect,
+  RedirectedQuestion,
+  ServerHandlers,
+  StartExtension,
+  WatchTopic,
+  Wrap,
+  WrappedCall,
+} from "./core/extension.ts";

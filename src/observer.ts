@@ -1,0 +1,36 @@
+/**
+ * An observer that prints, and the events that observers receive.
+ *
+ * ```ts
+ * import { createServer } from "@x/mcp";
+ * import { type CallEvent, consoleObserver } from "@x/mcp/observer";
+ *
+ * const slow = { call: ({ method, durationMs }: CallEvent) => durationMs > 1000 && console.warn(method) };
+ * export default createServer({ name: "s", version: "1.0.0", observer: [consoleObserver(), slow] });
+ * ```
+ *
+ * @module
+ */
+export type {
+  AskedEvent,
+  AuthEvent,
+  CallEvent,
+  CancelReason,
+  CloseEvent,
+  EventSource,
+  FaultEvent,
+  HandlersEvent,
+  LimitEvent,
+  MessageEvent,
+  NotificationEvent,
+  RefusalReason,
+  RefusedEvent,
+  ServiceEvent,
+  SessionEvent,
+  StartEvent,
+  StoreEvent,
+  StreamEvent,
+  SubscriptionEvent,
+  TransportName,
+} from "./core/call/observer.ts";
+export { consoleObserver } from "./core/call/combined_observer.ts";

@@ -1,0 +1,43 @@
+/**
+ * Types that signatures of the other entries need, and that authors seldom write by name.
+ *
+ * ```ts
+ * import type { TemplateVariables } from "@x/mcp/types";
+ *
+ * const variables: TemplateVariables<"notes://{id}"> = { id: "1" };
+ * ```
+ *
+ * @module
+ */
+export type { ToolResultOf } from "./handlers/tool.ts";
+export type {
+  ReadVariables,
+  ResourceAllow,
+  ResourceCommonOptions,
+  ResourceFixedOptions,
+  ResourceOf,
+  ResourceTemplateOptions,
+  TemplateText,
+} from "./handlers/resource.ts";
+export type { ArgumentNames, PromptMessageReturn } from "./handlers/prompt.ts";
+export type { CallServiceScope, KeyedServiceScope, ServiceScope } from "./core/services/service_factory.ts";
+export type { Lifetime, NoServices, ServiceValues, SharedServiceValues } from "./core/call/service.ts";
+export type { MountedHandlers } from "./mount.ts";
+export type { TextParams } from "./server/options.ts";
+export type {
+  AnyHandler,
+  HandlerSelector,
+  ListChangedOptions,
+  ListName,
+  LogMethod,
+  LogOptions,
+  ReadRoute,
+  ReadSession,
+} from "./core/call/context.ts";
+export type { PublishedSchema, PublishedTool } from "./core/visibility/feature_parts.ts";
+export type { LogFilter, LogReceiver, ServerLogMethod, ServerLogOptions } from "./core/call/log.ts";
+export type { AdmitFacts } from "./core/admission.ts";
+export type { Capabilities } from "./core/call/capabilities.ts";
+export type { SelectCaller } from "./core/call/caller_watch.ts";
+export type { ResourceContents, Role, SamplingContent } from "./protocol/types.ts";
+export type { NameList, TemplateVariables } from "./protocol/uri_template.ts";

@@ -30,6 +30,8 @@ export class StreamLog {
   readonly #written = new WeakMap<WrittenStream, number>();
   readonly #writing = new Set<WrittenStream>();
   readonly #followed = new Set<() => void>();
+  /** What ends the wait for more events of each stream. */
+  readonly #wakers = new Map<WrittenStream, () => void>();
   /** What ends the use of the lease by each stream that is being written. */
   readonly #leases = new Map<WrittenStream, () => void>();
 
@@ -41,6 +43,7 @@ export class StreamLog {
 
   /** Writes new events. Events that arrive during a write are written together. */
   write(stream: WrittenStream): void {
+    if (stream.isOver) this.#wakers.get(stream)?.();
     if (this.#writing.has(stream)) return;
     this.#writing.add(stream);
     this.#instances.queue(`stream ${stream.name}`, () => this.#writeAll(stream));
@@ -71,11 +74,24 @@ export class StreamLog {
       const append = (batch: Batch) => this.#instances.attempt("append", () => this.#append(stream.name, batch));
       const hasRoom = !texts.length || this.#instances.mayWrite(this.#account, texts, this.#ttlMs);
       // Without room and after a failure a gap remains. Readers notice it with the next entry, which may be the last one.
-      if (hasRoom && await append(batch) !== undefined) continue;
-      await append({ ...batch, first: first + texts.length, texts: [] });
+      if (!hasRoom || await append(batch) === undefined) {
+        await append({ ...batch, first: first + texts.length, texts: [] });
+      }
+      await this.#linger(stream);
     }
     this.#writing.delete(stream);
     if (stream.isOver) this.#release(stream);
+  }
+
+  // Events in quick succession are written together, because most of them are never read from the store.
+  async #linger(stream: WrittenStream): Promise<void> {
+    if (stream.isOver) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const stop = systemClock.start(resolve, LINGER_MS);
+    this.#wakers.set(stream, resolve);
+    await promise;
+    stop();
+    this.#wakers.delete(stream);
   }
 
   // Whoever finds the stream must find the lease of its process too.
@@ -242,6 +258,8 @@ export class StreamLog {
   }
 }
 
+/** Milliseconds that an instance waits for more events before it writes again. A stream that ends is written at once. */
+const LINGER_MS = 100;
 /** Bytes after which an entry gets no more events. */
 const BATCH_BYTES = 32_768;
 /** Entries of one page, which may have large values. */

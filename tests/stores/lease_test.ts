@@ -134,6 +134,39 @@ Deno.test("a stream whose instance was killed ends at the next one, and cannot b
   for (const { server } of [a, b]) await server.close();
 });
 
+Deno.test("progress in quick succession is written to the store at once, and the end of the call without delay", async () => {
+  const shared = memoryStore();
+  const { process, store } = makeProcess(shared);
+  const work = tool({
+    name: "work",
+    async run(_input, ctx) {
+      for (let i = 1; i <= 5; i++) {
+        await ctx.progress(i);
+        await turn(3);
+      }
+      return "done";
+    },
+  });
+  const secret = "a secret of at least thirty-two characters";
+  const server = createServer({ name: "notes", version: "1.0.0", handlers: [work], store, secret });
+  const send = (message: object, headers: Record<string, string> = {}) =>
+    server.fetch(
+      new Request("http://localhost/mcp", {
+        method: "POST",
+        headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
+        body: JSON.stringify({ jsonrpc: "2.0", ...message }),
+      }),
+    );
+  const hello = await send({ id: 0, method: "initialize", params });
+  await hello.text();
+  const session = { "mcp-session-id": hello.headers.get("mcp-session-id") ?? "" };
+  const call = { id: 1, method: "tools/call", params: { name: "work", _meta: { progressToken: "p" } } };
+  assertMatch(await (await send(call, session)).text(), /"progress":5[^]*"text":"done"/);
+  await server.close();
+  const appends = process.commands.filter((name) => name === "append").length;
+  assert(appends <= 3, `${appends} appends`);
+});
+
 Deno.test("a stream whose instance lives goes on at the next one, however long it is silent", async () => {
   const shared = memoryStore();
   const { pass, open: finish } = gate();

@@ -3,10 +3,11 @@
 // are named with their reason, and count as skipped. The suite's own totals are not used, because some of its
 // checks succeed against a server that does not respond.
 //
-//   deno task conformance [--runtime deno|bun] [--spec V] [--scenario S] [--cap V] [--old] [--server FILE]
+//   deno task conformance [--runtime deno|bun] [--spec V] [--scenario S] [--cap V] [--old] [--tasks] [--server FILE]
 //
 // --cap V sends `?cap=V` so that the server negotiates at most V; the suite's client always proposes its newest
 // handshake version, so this is the only way to test older revisions. --old uses the last suite of the handshake versions.
+// --tasks runs the scenarios of the tasks extension against tests/extensions/tasks_server.ts.
 import { readOptions } from "../support/options.ts";
 import expected from "./expected.json" with { type: "json" };
 import { listScenarios, readScenarios, runSuite, type Scenario, type Status } from "./suite.ts";
@@ -33,6 +34,8 @@ interface Options {
   readonly runtimes: readonly Runtime[];
   readonly specs: readonly string[];
   readonly scenario?: string;
+  /** Scenarios of an extension, which the suite runs one by one. */
+  readonly extension?: readonly string[];
   readonly cap?: string;
   readonly suite: string;
   readonly server: string;
@@ -43,10 +46,23 @@ const suites = {
   old: { version: "0.1.16", specs: ["2025-06-18", "2025-11-25"] },
 };
 
+/** The scenarios of the tasks extension that check something. */
+const TASKS = [
+  "tasks-lifecycle",
+  "tasks-capability-negotiation",
+  "tasks-wire-fields",
+  "tasks-request-state-removal",
+  "tasks-mrtr-input",
+  "tasks-request-headers",
+  "tasks-dispatch-and-envelope",
+  "tasks-required-task-error",
+  "tasks-mrtr-composition",
+];
+
 function toOptions(args: readonly string[]): Options {
   const values = readOptions(args, {
     values: ["--runtime", "--spec", "--scenario", "--cap", "--server"],
-    flags: ["--old"],
+    flags: ["--old", "--tasks"],
   });
   const runtime = values.get("--runtime");
   if (runtime !== undefined && runtime !== "deno" && runtime !== "bun") {
@@ -57,13 +73,16 @@ function toOptions(args: readonly string[]): Options {
   if (spec !== undefined && !suite.specs.includes(spec)) {
     throw new Error(`Cannot test version "${spec}": suite ${suite.version} knows ${suite.specs.join(", ")}`);
   }
+  const isTasks = values.has("--tasks");
+  const file = isTasks ? "../extensions/tasks_server.ts" : "../../examples/everything.ts";
   return {
     runtimes: runtime ? [runtime] : ["deno", "bun"],
-    specs: spec ? [spec] : suite.specs,
+    specs: isTasks ? ["2026-07-28"] : spec ? [spec] : suite.specs,
+    extension: isTasks ? TASKS : undefined,
     scenario: values.get("--scenario"),
     cap: values.get("--cap"),
     suite: suite.version,
-    server: values.get("--server") ?? new URL("../../examples/everything.ts", import.meta.url).pathname,
+    server: values.get("--server") ?? new URL(file, import.meta.url).pathname,
   };
 }
 
@@ -116,10 +135,12 @@ async function testVersion(server: Served, spec: string, options: Options): Prom
   try {
     const url = server.url + (options.cap ? `?cap=${options.cap}` : "");
     const choice = options.scenario ? ["--scenario", options.scenario] : ["--suite", "all"];
-    const text = await runSuite(options.suite, [
-      ...["server", "--url", url, "--spec-version", spec, "-o", output],
-      ...choice,
-    ]);
+    const args = ["server", "--url", url, "--spec-version", spec, "-o", output];
+    if (options.extension) {
+      for (const name of options.extension) await runSuite(options.suite, [...args, "--scenario", name, "--force"]);
+      return await readScenarios(output, "server", options.extension);
+    }
+    const text = await runSuite(options.suite, [...args, ...choice]);
     const names = options.scenario ? [options.scenario] : await listScenarios(options.suite, "server", spec);
     const scenarios = await readScenarios(output, "server", names);
     if (options.scenario) console.log(text);

@@ -57,6 +57,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     ),
     count("conformance", []),
     count("conformance", ["--old"]),
+    count("conformance", ["--tasks"]),
     ...["2025-06-18", "2025-03-26", "2024-11-05"].map((cap) =>
       count("conformance", ["--spec", "2025-11-25", "--cap", cap])
     ),

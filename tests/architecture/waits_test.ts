@@ -13,6 +13,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "cli/target_watcher_test.ts": "reloads that take longer than the watcher waits between two looks",
   "client/bounds_test.ts": "each page takes less time than the timeout of one request",
   "client/detect_era_test.ts": "processes that are late for the timeout of a probe",
+  "extensions/durable_tasks.ts": "a call becomes a task after a time",
   "hostile/attack_bodies_test.ts": "the memory of bytes on their way to a server is no state to wait for",
   "hostile/http_headers_test.ts": "a body of one byte at a time",
   "hostile/life_close_test.ts": "a program that a failure has to end before its time",

@@ -1,21 +1,15 @@
 // The official tasks extension as a module on published entry points, which a test checks: tasks are records in the
 // store of the server, and another instance takes over those of one that closes.
-import {
-  type Attribute,
-  type ClientFacts,
-  type Context,
-  type Extension,
-  extension,
-  type ExtensionServer,
-  type ExtensionStore,
-  McpError,
-  type Params,
-  type Principal,
-  type Redirect,
-  type RedirectedQuestion,
-  type Result,
-  type WrappedCall,
-} from "@x/mcp";
+import { type ClientFacts, type Context, extension, McpError, type Params, type Principal, type Result } from "@x/mcp";
+import type {
+  Attribute,
+  Extension,
+  ExtensionServer,
+  ExtensionStore,
+  Redirect,
+  RedirectedQuestion,
+  WrappedCall,
+} from "@x/mcp/extension";
 import { memoryStore } from "@x/mcp/stores";
 import { z } from "zod";
 
@@ -87,6 +81,7 @@ export function createTasks(): Tasks {
     #writing: Promise<unknown> = Promise.resolve();
     readonly #open = new Map<string, RedirectedQuestion & { readonly answer: (value: unknown) => void }>();
     readonly asked = Promise.withResolvers<void>();
+    readonly ended = Promise.withResolvers<void>();
     /** Cancels the handler. */
     cancel: (message: string) => void = () => {};
 
@@ -163,6 +158,7 @@ export function createTasks(): Tasks {
         if (why === "closing") await store.publish("orphans", this.record.taskId);
       } finally {
         running.delete(this.record.taskId);
+        this.ended.resolve();
       }
     }
   }
@@ -230,7 +226,7 @@ export function createTasks(): Tasks {
       ]);
       return async () => {
         stops.forEach((stop) => stop());
-        while (running.size) await new Promise((resolve) => setTimeout(resolve, 1));
+        await Promise.all([...running.values()].map(({ ended }) => ended.promise));
       };
     },
   });

@@ -1,7 +1,7 @@
 // The official tasks extension, written on published entry points, over every transport and at two instances.
 import { readFile } from "node:fs/promises";
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { createServer, McpError, type Store, tool, type ToolReturn } from "../../mod.ts";
+import { createServer, McpError, tool, type ToolReturn } from "../../mod.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
@@ -80,7 +80,7 @@ behaviour("a task fails with the error of its handler, and is cancelled by its c
 
 /** Two instances of one server. */
 function startPair(run: Run) {
-  const store: Store = memoryStore();
+  const store = memoryStore();
   const servers = [0, 1].map(() => {
     const options = { store, secret: "s".repeat(32), limits: { calls: { closeMs: 5 } } };
     return createServer({ name: "pair", version: "1", handlers: toHandlers(run), ...options });
@@ -141,6 +141,6 @@ Deno.test("a task is cancelled through another instance than its own, and each i
 Deno.test("the module imports published entry points only, and has fewer than 300 lines", async () => {
   const source = await readFile(new URL("./durable_tasks.ts", import.meta.url), "utf8");
   const imports = [...source.matchAll(/from "([^"]+)"/g)].map(([, name]) => name);
-  assertEquals(imports, ["@x/mcp", "@x/mcp/stores", "zod"]);
+  assertEquals(imports, ["@x/mcp", "@x/mcp/extension", "@x/mcp/stores", "zod"]);
   assert(source.split("\n").length < 300, `${source.split("\n").length}`);
 });

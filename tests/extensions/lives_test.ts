@@ -171,6 +171,13 @@ Deno.test("an extension seals values, and has a part of the store for itself", a
   await ofX.set("key", "value", { ttlMs: 10_000 });
   assertEquals((await ofX.get("key"))?.value, "value");
   assertEquals([await y.store?.get("key"), await other.store?.get("key")], [undefined, undefined]);
+  await ofX.set("key2", "2", { ttlMs: 10_000 });
+  await y.store?.set("key3", "not of x", { ttlMs: 10_000 });
+  const listed = await ofX.list("", { limit: 1 });
+  assertEquals(listed.map(({ key, value }) => [key, value]), [["key", "value"]]);
+  const rest = await ofX.list("ke", { after: "key", limit: 10 });
+  assertEquals(rest.map(({ key, value }) => [key, value]), [["key2", "2"]]);
+  assertEquals(await ofX.lease.isHeld(ofX.lease.id), false);
   const told: string[] = [];
   const stop = await ofX.subscribe("topic", (text) => void told.push(text));
   await y.store?.publish("topic", "not for x");

@@ -167,6 +167,23 @@ Deno.test("progress in quick succession is written to the store at once, and the
   assert(appends <= 3, `${appends} appends`);
 });
 
+Deno.test("further calls of a session do no operation of the store", async () => {
+  const shared = memoryStore();
+  const { pass, open: finish } = gate();
+  finish();
+  const a = startInstance(shared, pass);
+  const session = await open(a);
+  const ping = { id: 1, method: "ping" };
+  assertEquals(await (await a.send(ping, session)).json(), { jsonrpc: "2.0", id: 1, result: {} });
+  await until(() => a.process.commands.includes("set"), "the session is marked as used");
+  const count = () => a.process.commands.filter((name) => name !== "heads" && name !== "read").length;
+  const before = count();
+  for (let id = 2; id < 20; id++) await (await a.send({ id, method: "ping" }, session)).json();
+  for (let id = 20; id < 40; id++) await (await a.send({ id, method: "tools/list" }, session)).json();
+  assertEquals(count() - before, 0);
+  await a.server.close();
+});
+
 Deno.test("a stream whose instance lives goes on at the next one, however long it is silent", async () => {
   const shared = memoryStore();
   const { pass, open: finish } = gate();

@@ -21,6 +21,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/stores/instances_test.ts": "several instances and processes share each store",
   "tests/stores/redis_store_test.ts": "starts a server of Redis, and kills it",
   "tests/stores/process_store_test.ts": "starts the process of a store for each test",
+  "tests/stores/wrong_engines_test.ts": "waits for rings that are late, and for engines that stay lost",
   "tests/stores/type_errors_test.ts": "starts the compiler",
   "tests/transports/services_process_test.ts": "starts and stops processes by signals",
 };

@@ -26,6 +26,7 @@ export type { MountedHandlers } from "./mount.ts";
 export type { TextParams } from "./server/options.ts";
 export type {
   AnyHandler,
+  ForwardRetry,
   HandlerSelector,
   ListChangedOptions,
   ListName,

@@ -5,6 +5,7 @@
  */
 import { INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message, type Result } from "../../protocol/jsonrpc.ts";
+import { Room } from "../../protocol/room.ts";
 import { countIndexes, toWeight } from "../../protocol/weight.ts";
 import type { Meta, ResourceContents } from "../../protocol/types.ts";
 import type { Account } from "../capacity/account.ts";
@@ -20,6 +21,9 @@ import { elicitation, ROOTS, sampling, urlElicitation } from "./question_kinds.t
 import type { RerunWatch, Stretch } from "./rerun_watch.ts";
 import { HAS_SCOPES } from "./internals.ts";
 import type { Service, ServiceEnd } from "./service.ts";
+
+/** Few servers forward requests. */
+const forwardRoom = new Room(() => import("./forward.ts"));
 
 /** Work after a call. */
 export type Deferred = (end: ServiceEnd) => unknown;
@@ -136,6 +140,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   #queuedLogs = 0;
   /** The questions so far, by key. */
   #asked?: Map<string, string>;
+  /** How many requests the handler has forwarded. */
+  #forwarded?: number;
 
   /** Creates a call that arrived over `link`. */
   constructor(
@@ -285,6 +291,15 @@ export abstract class Call implements ServiceCall, Cancellable {
 
   get roots(): Context["roots"] {
     return () => this.#ask(() => ROOTS);
+  }
+
+  get forward(): Context["forward"] {
+    return (send) => {
+      const index = this.#forwarded = (this.#forwarded ?? -1) + 1;
+      const { once, signal } = this;
+      const ask = (question: PreparedQuestion) => this.#ask(() => question);
+      return quiet(forwardRoom.open().then(({ forward }) => forward({ once, ask, signal, index }, send)));
+    };
   }
 
   get once(): Context["once"] {

@@ -205,6 +205,16 @@ export interface RunningServer extends ChangeNotifier {
   readonly handlers: HandlerSet;
 }
 
+/** Parameters that continue a request to another server. Empty the first time. */
+export interface ForwardRetry {
+  /** The answers of the client, by the keys of the other server. */
+  readonly inputResponses?: Meta;
+  /** The state of the other server. */
+  readonly requestState?: unknown;
+  /** Further parameters, so that they can be spread into others. */
+  readonly [name: string]: unknown;
+}
+
 /** Details of a progress notification. */
 export interface ProgressOptions {
   /** The value at which the work is done, if known. */
@@ -306,6 +316,28 @@ export interface Context<S = NoServices> {
    * @throws {McpError} with code -32021 if the client does not support roots.
    */
   roots(): Promise<readonly Root[]>;
+  /**
+   * Sends a request to another server, and passes the questions of its result on to the client of this call. `send` is
+   * called again with the answers, to be sent as parameters of the same request, until a result asks nothing. The state
+   * of the other server travels sealed in that of this one. Its errors are passed on with their code, message and data.
+   *
+   * ```ts
+   * import { tool } from "@x/mcp";
+   * import type { Client } from "@x/mcp/client";
+   *
+   * export const forwarded = (upstream: Client, name: string) =>
+   *   tool({
+   *     name,
+   *     run: (input, ctx) =>
+   *       ctx.forward((retry) =>
+   *         upstream.request("tools/call", { name, arguments: input, ...retry }, { rounds: false, signal: ctx.signal })
+   *       ),
+   *   });
+   * ```
+   *
+   * @throws {McpError} with code -32021 if the client lacks the capability for a question.
+   */
+  forward<R extends object>(send: (retry: ForwardRetry) => R | Promise<R>): Promise<R>;
   /**
    * Computes a JSON value once per call, even if the handler runs again after a question. It runs at least once, not
    * exactly once. The sealed value travels through the client.

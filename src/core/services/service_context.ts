@@ -101,6 +101,10 @@ export class ServiceContext<S> implements Context<S> {
     return this.#call.roots;
   }
 
+  get forward(): Context["forward"] {
+    return this.#call.forward;
+  }
+
   get once(): Context["once"] {
     return this.#call.once;
   }

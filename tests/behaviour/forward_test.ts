@@ -120,7 +120,6 @@ behaviour("a forwarded result that is not valid is a fault", async (join) => {
 });
 
 behaviour("the state of another server does not reach the client unsealed", async (join) => {
-  await using stack = new AsyncDisposableStack();
   const state = "state-of-the-other-server";
   const question = { method: "elicitation/create", params: { message: "?", requestedSchema: form } };
   const asks = { resultType: "input_required", inputRequests: { q: question }, requestState: state };

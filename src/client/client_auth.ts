@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/authorization (Access Token Usage)
  * @module
  */
+import { readChallenge as parseChallenge } from "../kit/bearer_challenge.ts";
 import { fetchSameOrigin, type HttpMessage } from "./redirects.ts";
 
 /** Why a server refused a request. Nothing in it is verified. */
@@ -86,10 +87,7 @@ class AuthorizedSender {
 function readChallenge({ status, headers }: Response): AuthChallenge | undefined {
   if (status !== 401 && status !== 403) return;
   const header = headers.get("www-authenticate") ?? "";
-  const [, bearer = ""] = header.match(/(?:^|,)\s*bearer\s+(.*)/i) ?? [];
-  const pairs = [...bearer.matchAll(/([\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/g)];
-  const params = Object.fromEntries(
-    pairs.map(([, name, quoted, plain]) => [name.toLowerCase(), quoted?.replace(/\\(.)/g, "$1") ?? plain]),
-  );
+  const found = parseChallenge(header);
+  const params: Record<string, string> = found?.scheme === "bearer" ? Object.fromEntries(found.params) : {};
   return status === 401 || params.error === "insufficient_scope" ? { status, header, params } : undefined;
 }

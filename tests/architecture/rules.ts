@@ -8,6 +8,7 @@ const outer = [...below, "src/runtime.ts", "src/transports", "src/server", "src/
 const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/runtime.ts": [],
   "src/protocol": [],
+  "src/kit": [],
   "src/schema": ["src/protocol"],
   // Each row of the core may import the rows before it.
   ...Object.fromEntries(
@@ -29,9 +30,9 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/stores": below,
   "src/extensions": below,
   "src/testing": [...outer, "src/stores", "src/client"],
-  "src/client": outer,
+  "src/client": [...outer, "src/kit"],
   "src/host.ts": [...core, "src/transports", "src/server"],
-  "src/cli": [...outer, "src/handlers", "src/discovery", "src/client", "src/host.ts"],
+  "src/cli": [...outer, "src/handlers", "src/discovery", "src/client", "src/host.ts", "src/kit"],
   "src/library.ts": [
     ...below,
     "src/handlers",

@@ -4,7 +4,7 @@ import { createServer, prompt, type ServerOptions, tool } from "../../mod.ts";
 import { customAuth, refuseRequest } from "../../src/auth/auth.ts";
 import { examine, type ExamineOptions } from "../../src/cli/doctor/examination.ts";
 import type { Finding } from "../../src/cli/doctor/report.ts";
-import { readChallenge } from "../../src/cli/doctor/bearer_challenge.ts";
+import { readChallenge } from "../../src/kit/bearer_challenge.ts";
 
 type Fetch = (request: Request) => Promise<Response> | Response;
 

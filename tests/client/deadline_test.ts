@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { clientExtension, connect, type ConnectOptions, type Progress } from "../../src/client/client.ts";
-import { textOf } from "../support/behaviour.ts";
+import { textOf, until } from "../support/behaviour.ts";
 import { discovered, fakeHttp, ok, url } from "./fakes.ts";
 
 const asks = { resultType: "input_required", inputRequests: { name: { method: "roots/list" } }, requestState: "s" };
@@ -56,7 +56,7 @@ for (const [what, { results, options }] of Object.entries(waits)) {
     const server = responding(...results);
     const fetch = async (request: Request) => {
       const response = await server.fetch(request);
-      if (what.includes("again")) await new Promise((resolve) => setTimeout(resolve, 10));
+      if (what.includes("again")) await new Promise((resolve) => setTimeout(resolve));
       return response;
     };
     const auth = options.auth && slowAuth();
@@ -65,7 +65,7 @@ for (const [what, { results, options }] of Object.entries(waits)) {
     assertEquals([late.name, late.message], ["TimeoutError", "Cannot finish tools/call: no response in 60 ms"]);
     const stop = new AbortController();
     const calling = client.callTool("slow", {}, { signal: stop.signal });
-    setTimeout(() => stop.abort(new Error("enough")), 30);
+    setTimeout(() => stop.abort(new Error("enough")));
     await assertRejects(() => calling, Error, "enough");
   });
 }
@@ -91,7 +91,7 @@ Deno.test("an extension that finishes a request gets its signal, and its request
   await assertRejects(() => client.callTool("slow", {}, { timeoutMs: 50 }), DOMException, "tools/call");
   await Promise.resolve();
   assert(state.isAborted);
-  while (state.nested === undefined) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until(() => state.nested !== undefined, "the end of the nested request");
   assertEquals(Object(state.nested).name, "TimeoutError");
 });
 

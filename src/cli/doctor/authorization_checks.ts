@@ -5,7 +5,7 @@
  * @module
  */
 import { checkResourceMetadata, type MetadataOptions } from "./authorization_metadata.ts";
-import { readChallenge } from "./bearer_challenge.ts";
+import { readChallenge } from "../../kit/bearer_challenge.ts";
 import { modernWriter, type RequestWriter } from "./request_writer.ts";
 import { type Endpoint, exchange, open, type ServerResponse } from "./exchange.ts";
 import { describeResponse, readResult } from "./revision_checks.ts";

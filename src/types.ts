@@ -9,7 +9,9 @@
  *
  * @module
  */
-export type { ToolResultOf } from "./handlers/tool.ts";
+export type { ToolFactory, ToolResultOf } from "./handlers/tool.ts";
+export type { RunListed } from "./handlers/tool_from.ts";
+export type { Listed, ListedTool } from "./protocol/listed.ts";
 export type {
   ReadVariables,
   ResourceAllow,

@@ -32,7 +32,7 @@ export interface ElicitResult {
   /** `accept` and `decline` are choices of the user; `cancel` means that the user closed the form. */
   readonly action: "accept" | "decline" | "cancel";
   /** With `accept`, the values by name. Names that are missing or `undefined` get the default of the form. */
-  readonly content?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
+  readonly content?: Readonly<Record<string, unknown>>;
 }
 
 /** The context of an answer. */

@@ -8,7 +8,7 @@ import { isRemoteError, McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { ClientCapabilities, LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
-import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./listed.ts";
+import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../protocol/listed.ts";
 import { OutputChecks } from "./output_check.ts";
 import { MAX_ITEMS, readPages } from "./pagination.ts";
 import { ANSWER, type AnswerOptions, toCapabilities } from "./answer_options.ts";

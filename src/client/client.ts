@@ -39,7 +39,7 @@ export {
   type Schemas,
   type UnfinishedCall,
 } from "./extension.ts";
-export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./listed.ts";
+export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../protocol/listed.ts";
 export type { Message, Notification } from "./message.ts";
 export { McpError, type RemoteOrigin } from "../protocol/errors.ts";
 export type { Progress, RequestOptions } from "./rpc.ts";

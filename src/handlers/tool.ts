@@ -40,6 +40,8 @@ import type { NoServices, Services, ServiceValues, SharedServiceValues } from ".
 import { describe } from "./attempt.ts";
 import { isContent, isDoubtful, loadResults, toJson } from "./content.ts";
 import type { Sending } from "./encoded_results.ts";
+import type { ListedTool } from "../protocol/listed.ts";
+import { type RunListed, toListedOptions } from "./tool_from.ts";
 import type { Callable } from "./callable.ts";
 import { runGuarded } from "./value_room.ts";
 import type { ToolVariant } from "./variant.ts";
@@ -214,6 +216,25 @@ export interface Tool<Input = never, S = never> extends Handler {
   readonly run: (input: Input, ctx: Context<S>) => unknown;
 }
 
+/** Creates tools. */
+export interface ToolFactory {
+  /**
+   * Creates a tool.
+   *
+   * @throws {TypeError} if an option is unknown or invalid.
+   */
+  <const I extends Schema = Schema, const O extends Schema = Schema, S extends Services = NoServices>(
+    options: ToolOptions<I, O, S>,
+  ): Tool<Infer<I>, ServiceValues<S>>;
+  /**
+   * Creates a tool that is listed like one of another server, for proxies. `run` gets the arguments as they were sent,
+   * and its result is sent as it is, because the other server validates both.
+   *
+   * @throws {TypeError} if the tool cannot be offered, such as one with a wrong name.
+   */
+  from(listed: ListedTool, run: RunListed): Tool<Params>;
+}
+
 /**
  * Creates a tool.
  *
@@ -231,7 +252,11 @@ export interface Tool<Input = never, S = never> extends Handler {
  *
  * @throws {TypeError} if an option is unknown or invalid.
  */
-export function tool<
+export const tool: ToolFactory = Object.assign(makeTool, {
+  from: (listed: ListedTool, run: RunListed) => makeTool(toListedOptions(listed, run)),
+});
+
+function makeTool<
   const I extends Schema = Schema,
   const O extends Schema = Schema,
   S extends Services = NoServices,
@@ -248,7 +273,7 @@ export function tool<
   const definition = define(options, services);
   const { allow, extensions, quota, scopes } = definition;
   const also = quota?.also;
-  const remake: Remake = (change) => tool(change(options));
+  const remake: Remake = (change) => makeTool(change(options));
   const internals = { feature: tools, key: name, definition, also, services, scopes, extensions, remake };
   return withInternals({ name, run, allow, tags: options.tags }, internals);
 }

@@ -15,7 +15,7 @@
  *
  * @module
  */
-export type { ListedTool } from "../client/listed.ts";
+export type { ListedTool } from "../protocol/listed.ts";
 export type { Notification } from "../client/message.ts";
 export type { Progress, RequestHandler, RequestOptions, ServerRequest, TestRequestOptions } from "../client/rpc.ts";
 export { McpError } from "../protocol/errors.ts";

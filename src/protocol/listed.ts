@@ -4,8 +4,8 @@
  * @see specification/2026-07-28/schema
  * @module
  */
-import type { Params } from "../protocol/jsonrpc.ts";
-import type { Annotations, Icon, ToolAnnotations } from "../protocol/types.ts";
+import type { Params } from "./jsonrpc.ts";
+import type { Annotations, Icon, ToolAnnotations } from "./types.ts";
 
 /** Fields that all entries share. */
 export interface Listed {

@@ -12,6 +12,13 @@ import type { StreamEvent, TransportName } from "../../core/call/observer.ts";
 import type { Sweep, Ticker } from "../../core/capacity/timers.ts";
 import { Outbox } from "../outbox.ts";
 
+/** Headers of a response that is an event stream. */
+export const STREAM_HEADERS = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no",
+} as const;
+
 const encoder = new TextEncoder();
 /** Heartbeat of an event stream. */
 export const COMMENT = ":\n\n";

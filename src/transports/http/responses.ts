@@ -5,14 +5,9 @@
  */
 import { INTERNAL_ERROR } from "../../protocol/errors.ts";
 import { type Reply, RETRY_AFTER } from "../../core/call/link.ts";
+import { STREAM_HEADERS } from "./event_stream.ts";
 import type { Exchange, ExchangeParts, Rest } from "./exchange.ts";
 import { JSON_HEADERS, toFaultReply, toRefusal } from "./refusals.ts";
-
-const STREAM_HEADERS = {
-  "content-type": "text/event-stream",
-  "cache-control": "no-cache, no-transform",
-  "x-accel-buffering": "no",
-};
 
 /**
  * Maximum characters of a response that the runtime receives whole, and buffers until it is read. The kernel takes that

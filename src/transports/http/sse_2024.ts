@@ -21,6 +21,7 @@ import type { ConnectionInfo } from "./access.ts";
 import { readPath } from "./access_options.ts";
 import type { Caller } from "./caller.ts";
 import type { WayIn } from "./callers.ts";
+import { STREAM_HEADERS } from "./event_stream.ts";
 import { checkTemplate, PathTemplate } from "./path_template.ts";
 import { findRefusal, type Refusal, refuseInText, toFault, toOverload } from "./refusals.ts";
 import type { FindSpot, HttpParts, Spot } from "./upgrades.ts";
@@ -62,11 +63,6 @@ const NOT_UTF8: Refusal = {
   status: 400,
   message: "Cannot read the message: it is not UTF-8",
   reason: "body",
-};
-const STREAM_HEADERS = {
-  "content-type": "text/event-stream",
-  "cache-control": "no-cache, no-transform",
-  "x-accel-buffering": "no",
 };
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

@@ -9,7 +9,7 @@ const mistakes: readonly Mistake[] = [
   {
     name: "an engine instead of a store",
     code: `createServer({ name: "a", version: "1", store: {} });`,
-    line: "Type '{}' is missing the following properties from type 'Store': get, set, delete, append,",
+    line: "Type '{}' is missing the following properties from type 'Store': get, set, delete, list,",
     most: 1,
   },
   {

@@ -9,8 +9,7 @@
  *
  * @module
  */
-export type { ToolFactory, ToolResultOf } from "./handlers/tool.ts";
-export type { RunListed } from "./handlers/tool_from.ts";
+export type { RunListed, ToolFactory, ToolResultOf } from "./handlers/tool.ts";
 export type { Listed, ListedTool } from "./protocol/listed.ts";
 export type {
   ReadVariables,

@@ -10,7 +10,7 @@ import { INVALID_PARAMS, isMcpError, isResultError, isToolError, McpError, quote
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { isStrayPromise } from "../protocol/promises.ts";
 import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
-import type { Checked, CompiledSchema, Infer, InferInput, Schema } from "../schema/schema.ts";
+import type { Checked, CompiledSchema, Infer, InferInput, Schema, StandardSchema } from "../schema/schema.ts";
 import { compileSchema, schemaRoom } from "../schema/schema_compiler.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import { readScopes } from "../core/call/scopes.ts";
@@ -41,7 +41,7 @@ import { describe } from "./attempt.ts";
 import { isContent, isDoubtful, loadResults, toJson } from "./content.ts";
 import type { Sending } from "./encoded_results.ts";
 import type { ListedTool } from "../protocol/listed.ts";
-import { type RunListed, toListedOptions } from "./tool_from.ts";
+import { toListedOptions } from "./tool_from.ts";
 import type { Callable } from "./callable.ts";
 import { runGuarded } from "./value_room.ts";
 import type { ToolVariant } from "./variant.ts";
@@ -235,6 +235,9 @@ export interface ToolFactory {
   from(listed: ListedTool, run: RunListed): Tool<Params>;
 }
 
+/** Runs a tool of another server, with the arguments as the client sent them. */
+export type RunListed = ToolOptions<StandardSchema<Params, Params>, StandardSchema>["run"];
+
 /**
  * Creates a tool.
  *
@@ -253,7 +256,7 @@ export interface ToolFactory {
  * @throws {TypeError} if an option is unknown or invalid.
  */
 export const tool: ToolFactory = Object.assign(makeTool, {
-  from: (listed: ListedTool, run: RunListed) => makeTool(toListedOptions(listed, run)),
+  from: (listed: ListedTool, run: RunListed) => makeTool({ ...toListedOptions(listed), run }),
 });
 
 function makeTool<

@@ -5,17 +5,12 @@
  */
 import type { Params } from "../protocol/jsonrpc.ts";
 import type { ListedTool } from "../protocol/listed.ts";
+import type { Meta } from "../protocol/types.ts";
 import type { StandardSchema } from "../schema/schema.ts";
-import type { ToolOptions } from "./tool.ts";
-
-/** Runs a tool of another server, with the arguments as the client sent them. */
-export type RunListed = ToolOptions<StandardSchema<Params, Params>, StandardSchema>["run"];
 
 /** The options of a tool that is listed like another. The other server validates the arguments and the result. */
-export function toListedOptions(
-  { name, title, description, icons, annotations, inputSchema, outputSchema, _meta }: ListedTool,
-  run: RunListed,
-): ToolOptions<StandardSchema<Params, Params>, StandardSchema> {
+export function toListedOptions(listed: ListedTool) {
+  const { name, title, description, icons, annotations, inputSchema, outputSchema, _meta } = listed;
   return {
     name,
     title,
@@ -23,10 +18,9 @@ export function toListedOptions(
     icons,
     annotations,
     // A list of the client has only objects here.
-    _meta: _meta as ToolOptions<StandardSchema, StandardSchema>["_meta"],
+    _meta: _meta as Meta | undefined,
     input: publish<Params>(inputSchema),
     output: outputSchema && publish<unknown>(outputSchema),
-    run,
   };
 }
 

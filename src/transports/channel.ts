@@ -141,7 +141,7 @@ interface Waiting {
 class Channel implements Pipe, Link {
   readonly transport: TransportName;
   readonly inFlight: InFlight = new InFlight();
-  #principal?: Principal;
+  principal?: Principal;
   readonly peer?: string;
   readonly streams = true;
   readonly #engine: Engine;
@@ -163,7 +163,7 @@ class Channel implements Pipe, Link {
     this.#engine = engine;
     this.#era = era;
     this.#write = write;
-    this.#principal = principal;
+    this.principal = principal;
     this.peer = peer;
     this.#reportEnd = engine.core.observing?.openStream(transport);
     const key = account ? account.key : principal && `principal ${principal.id}`;
@@ -172,17 +172,13 @@ class Channel implements Pipe, Link {
     this.#own = isOwn ? account : engine.accounts.find(key, engine.tenant);
   }
 
-  get principal(): Principal | undefined {
-    return this.#principal;
-  }
-
   get account(): Account {
     const { key } = this.#own;
     return key === undefined ? this.#own : this.#engine.accounts.find(key, this.#engine.tenant);
   }
 
   watchCaller(checks: CallerChecks | undefined, end: () => void): () => void {
-    const onRenewed = (principal: Principal) => void (this.#principal = principal);
+    const onRenewed = (principal: Principal) => void (this.principal = principal);
     return this.#engine.core.callers.watch({ principal: this.principal, checks, onRenewed }, end);
   }
 

@@ -5,6 +5,7 @@
  */
 import { quote } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
+import { CancelError } from "../core/call/cancel_error.ts";
 import type { Published, WantedTopics } from "../core/call/lives.ts";
 import type { Engine } from "../core/era.ts";
 import type { ExtensionServer, InternalRequest, Life, LivesSet } from "../core/extension.ts";
@@ -139,7 +140,7 @@ class LivingExtension {
   }
 
   abort(): void {
-    this.#controller.abort(new DOMException("The extension stops", "AbortError"));
+    this.#controller.abort(new CancelError("closing", "Cannot go on: the extension stops"));
   }
 
   /** Stops the extension. It can be started again. */

@@ -22,7 +22,7 @@ behaviour("an extension starts with the first request, and stops with the server
     methods: { "audit/get": { run: () => (seen.push("run"), {}) } },
     async start({ signal, store }) {
       seen.push(`start ${store}`);
-      signal.addEventListener("abort", () => seen.push("aborted"));
+      signal.addEventListener("abort", () => seen.push(`aborted ${signal.reason.why}`));
       await pass;
       seen.push("started");
       return () => seen.push("stopped");
@@ -43,7 +43,7 @@ behaviour("an extension starts with the first request, and stops with the server
   await client.request("audit/get");
   await client.close();
   await server.close();
-  assertEquals(seen, ["start undefined", "started", "run", "run", "aborted", "stopped"]);
+  assertEquals(seen, ["start undefined", "started", "run", "run", "aborted closing", "stopped"]);
   void connect;
 }, modern);
 

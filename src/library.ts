@@ -5,6 +5,7 @@
  */
 import { createEras, type LoadOlder } from "./eras/eras.ts";
 import { readRevisions } from "./eras/revisions.ts";
+import type { Handler } from "./core/visibility/feature.ts";
 import type { Schema } from "./schema/schema.ts";
 import { buildServer, type Server } from "./server/server.ts";
 import type { RouteServerOptions, TextParams } from "./server/options.ts";
@@ -19,9 +20,13 @@ const loadOlder: LoadOlder = async (...args) => (await import("./eras/legacy/leg
  *
  * @throws {TypeError} if an option is invalid, or two handlers have the same name.
  */
-export function createServer<const P extends Schema = TextParams>(options: RouteServerOptions<P>): Server {
+export function createServer<
+  const P extends Schema = TextParams,
+  const H extends readonly Handler[] = readonly Handler[],
+>(options: RouteServerOptions<P, H>): Server<H> {
   const revisions = readRevisions(options?.revisions);
-  return buildServer(options, (engine) => createEras(engine, revisions, loadOlder));
+  // The type of the handlers exists for the compiler only.
+  return buildServer(options, (engine) => createEras(engine, revisions, loadOlder)) as Server<H>;
 }
 
 export { type Tool, tool, type ToolOptions, type ToolReturn } from "./handlers/tool.ts";

@@ -9,7 +9,8 @@
  *
  * @module
  */
-export type { RunListed, ToolFactory, ToolResultOf } from "./handlers/tool.ts";
+export type { OutputOf, RunListed, SentOf, ToolFactory, ToolResultOf } from "./handlers/tool.ts";
+export type { Typed } from "./core/visibility/typed.ts";
 export type { Listed, ListedTool } from "./protocol/listed.ts";
 export type {
   ReadVariables,

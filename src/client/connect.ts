@@ -18,6 +18,8 @@ import { type ClientExtension, declareExtensions, toReceiver } from "./extension
 import type { Notification } from "./message.ts";
 import { checkTimeout } from "./delay.ts";
 import { createRpc } from "./rpc.ts";
+import type { TypedClient } from "./typed_client.ts";
+import type { Typed } from "../core/visibility/typed.ts";
 import { DEFAULT_TIMEOUT_MS, findOther, type Open, openTarget, type Target, type TargetOptions } from "./target.ts";
 
 /** The options of {@linkcode connect}. */
@@ -92,11 +94,21 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
  * @throws {McpError} if the server refuses.
  * @throws {Error} if there is no server, or the two have no protocol revision in common.
  */
+export function connect(target: Target, options?: ConnectOptions): Promise<Client>;
+/**
+ * Connects to a server whose handlers the compiler knows: `connect<typeof server>(url)` checks names, arguments and
+ * structured results. Nothing checks at runtime that it is this server.
+ */
+export function connect<S extends Typed<unknown>>(target: Target, options?: ConnectOptions): Promise<TypedClient<S>>;
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
+  return await connectTo(target, options);
+}
+
+async function connectTo(target: Target, options: ConnectOptions): Promise<Client> {
   checkOptions("connect", options, OPTIONS);
   if (typeof target === "object" && INTERNALS in target && (options.params || target[INTERNALS].enter)) {
     const { params, ...rest } = options;
-    return await connect(await enterServer(target, params), rest);
+    return await connectTo(await enterServer(target, params), rest);
   }
   const versions = readRevisions(options);
   const legacy = versions.filter((version) => !isModern(version));

@@ -33,6 +33,8 @@ import { withInternals } from "../core/call/internals.ts";
 import type { Requirement } from "../core/call/question.ts";
 import { createList } from "../core/visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
+import type { Typed } from "../core/visibility/typed.ts";
+import type { SentOf } from "./tool.ts";
 import { attempt } from "./attempt.ts";
 import type { Callable } from "./callable.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
@@ -84,9 +86,9 @@ export type ArgumentNames<I extends Schema> = Extract<
 >;
 
 /** Options of a prompt. Only `name` and `run` are required. */
-export interface PromptOptions<I extends Schema, S extends Services = NoServices> {
+export interface PromptOptions<I extends Schema, S extends Services = NoServices, N extends string = string> {
   /** Name of the prompt, unique in the server. */
-  readonly name: string;
+  readonly name: N;
   /** Name for people. */
   readonly title?: string;
   /** Description of the prompt. */
@@ -154,9 +156,12 @@ const OPTIONS: KnownOptions<keyof PromptOptions<Schema>> = {
 };
 
 /** A prompt for `handlers`. Tests can run it directly. */
-export interface Prompt<Input = never, S = never> extends Handler {
+export interface Prompt<Name extends string = string, Input = never, S = never, Sent = unknown>
+  extends
+    Handler,
+    Typed<{ readonly kind: "prompt"; readonly name: Name; readonly input: Sent; readonly output: unknown }> {
   /** Name of the prompt. */
-  readonly name: string;
+  readonly name: Name;
   /** The `run` function from the options, without validation. */
   readonly run: (input: Input, ctx: Context<S>) => unknown;
 }
@@ -178,9 +183,11 @@ export interface Prompt<Input = never, S = never> extends Handler {
  *
  * @throws {TypeError} if an option is unknown or invalid, or a completer's argument does not exist.
  */
-export function prompt<const I extends Schema = Schema, S extends Services = NoServices>(
-  options: PromptOptions<I, S>,
-): Prompt<Infer<I>, ServiceValues<S>> {
+export function prompt<
+  const N extends string,
+  const I extends Schema = Schema,
+  S extends Services = NoServices,
+>(options: PromptOptions<I, S, N>): Prompt<N, Infer<I>, ServiceValues<S>, SentOf<I>> {
   const place = toPlace("prompt", options);
   checkOptions(`make ${place}`, options, OPTIONS);
   const { name, run, complete } = options;

@@ -41,6 +41,7 @@ import { describe } from "./attempt.ts";
 import { isContent, isDoubtful, loadResults, toJson } from "./content.ts";
 import type { Sending } from "./encoded_results.ts";
 import type { ListedTool } from "../protocol/listed.ts";
+import type { Typed } from "../core/visibility/typed.ts";
 import { toListedOptions } from "./tool_from.ts";
 import type { Callable } from "./callable.ts";
 import { runGuarded } from "./value_room.ts";
@@ -95,9 +96,14 @@ export type ToolReturn =
   });
 
 /** Options of a tool. Only `name` and `run` are required. */
-export interface ToolOptions<I extends Schema, O extends Schema, S extends Services = NoServices> {
+export interface ToolOptions<
+  I extends Schema,
+  O extends Schema,
+  S extends Services = NoServices,
+  N extends string = string,
+> {
   /** Name of the tool, unique in the server: 1 to 128 letters, digits, `_`, `-` and `.`. */
-  readonly name: string;
+  readonly name: N;
   /** Name for people. */
   readonly title?: string;
   /** Description for the model, which uses it to decide whether to call the tool. */
@@ -208,13 +214,27 @@ const OPTIONS: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
 /** The value that `run` of a tool returns, by the schema of its output. */
 export type ToolResultOf<O extends Schema> = Schema extends O ? ToolReturn : InferInput<O> | ToolResult;
 
-/** A tool for `handlers`. Tests can run it directly. */
-export interface Tool<Input = never, S = never> extends Handler {
+/**
+ * A tool for `handlers`. Tests can run it directly. `Sent` are the arguments as clients send them, before the schema of the
+ * input converts them.
+ */
+export interface Tool<Name extends string = string, Input = never, Output = unknown, Services = never, Sent = unknown>
+  extends
+    Handler,
+    Typed<{ readonly kind: "tool"; readonly name: Name; readonly input: Sent; readonly output: Output }> {
   /** Name of the tool. */
-  readonly name: string;
+  readonly name: Name;
   /** The `run` function from the options, without validation. */
-  readonly run: (input: Input, ctx: Context<S>) => unknown;
+  readonly run: (input: Input, ctx: Context<Services>) => unknown;
 }
+
+/** The structured content of a tool's results, by the schema of its output. */
+export type OutputOf<O extends Schema> = Schema extends O ? unknown : Infer<O>;
+
+/** The arguments of a tool or prompt as clients send them, by the schema of its input. */
+export type SentOf<I extends Schema> = Schema extends I ? Readonly<Record<string, never>>
+  : unknown extends InferInput<I> ? Infer<I>
+  : InferInput<I>;
 
 /** Creates tools. */
 export interface ToolFactory {
@@ -223,16 +243,19 @@ export interface ToolFactory {
    *
    * @throws {TypeError} if an option is unknown or invalid.
    */
-  <const I extends Schema = Schema, const O extends Schema = Schema, S extends Services = NoServices>(
-    options: ToolOptions<I, O, S>,
-  ): Tool<Infer<I>, ServiceValues<S>>;
+  <
+    const N extends string,
+    const I extends Schema = Schema,
+    const O extends Schema = Schema,
+    S extends Services = NoServices,
+  >(options: ToolOptions<I, O, S, N>): Tool<N, Infer<I>, OutputOf<O>, ServiceValues<S>, SentOf<I>>;
   /**
    * Creates a tool that is listed like one of another server, for proxies. `run` gets the arguments as they were sent,
    * and its result is sent as it is, because the other server validates both.
    *
    * @throws {TypeError} if the tool cannot be offered, such as one with a wrong name.
    */
-  from(listed: ListedTool, run: RunListed): Tool<Params>;
+  from(listed: ListedTool, run: RunListed): Tool<string, Params>;
 }
 
 /** Runs a tool of another server, with the arguments as the client sent them. */
@@ -260,10 +283,11 @@ export const tool: ToolFactory = Object.assign(makeTool, {
 });
 
 function makeTool<
+  const N extends string,
   const I extends Schema = Schema,
   const O extends Schema = Schema,
   S extends Services = NoServices,
->(options: ToolOptions<I, O, S>): Tool<Infer<I>, ServiceValues<S>> {
+>(options: ToolOptions<I, O, S, N>): Tool<N, Infer<I>, OutputOf<O>, ServiceValues<S>, SentOf<I>> {
   const place = toPlace("tool", options);
   checkOptions(`make ${place}`, options, OPTIONS);
   const { name, run } = options;

@@ -32,12 +32,13 @@ export type RouteHandlers<P extends Schema> = (
  * Options of a server whose path may have parameters. Only `name` and `version` are required. `P` is the schema of the
  * parameters.
  */
-export interface RouteServerOptions<P extends Schema = TextParams> extends Omit<ServerOptions, "handlers"> {
+export interface RouteServerOptions<P extends Schema = TextParams, H extends readonly Handler[] = readonly Handler[]>
+  extends Omit<ServerOptions, "handlers"> {
   /**
    * The tools, resources and prompts. If the path has parameters, a function may return those of one concrete path. It
    * runs when the path is first used, and again if it was dropped in the meantime.
    */
-  readonly handlers?: readonly Handler[] | RouteHandlers<P>;
+  readonly handlers?: H | RouteHandlers<P>;
   /**
    * Schema of the path's parameters, which converts and checks them. Other paths do not exist: HTTP 404. Handlers and
    * services read the values with `ctx.route(params)`. It runs before the caller is authenticated. An asynchronous schema

@@ -15,6 +15,7 @@ import type { CallHost } from "../core/call/call.ts";
 import type { ChangeNotifier, HandlerSet, RunningServer } from "../core/call/context.ts";
 import type { CreateEra, Engine } from "../core/era.ts";
 import type { Handler } from "../core/visibility/feature.ts";
+import type { Typed } from "../core/visibility/typed.ts";
 import { CHECK_PATH, INTERNALS } from "../core/call/internals.ts";
 import { checkOptions } from "../core/call/known_options.ts";
 import { createServerLog, type ServerLog, toLoggable, toSafeFilter } from "../core/call/log.ts";
@@ -42,7 +43,7 @@ import type { RouteServerOptions } from "./options.ts";
 import { LIST_CHANGED, LOG, SERVER } from "./option_names.ts";
 
 /** An MCP server: the default export of a server file. */
-export interface Server extends ChangeNotifier {
+export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handlers> {
   /** Handles web-standard requests. Called by `deno serve`, Bun, Deno Deploy, Workers and routers. */
   readonly fetch: Fetch;
   /** The handlers, which can change while the server runs. */

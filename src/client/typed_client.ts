@@ -1,0 +1,51 @@
+/**
+ * The type of a client that knows the handlers of its server.
+ *
+ * @module
+ */
+import type { Typed } from "../core/visibility/typed.ts";
+import type { Result } from "../protocol/jsonrpc.ts";
+import type { PromptMessage, ToolResult } from "../protocol/types.ts";
+import type { Client } from "./calls.ts";
+import type { RequestOptions } from "./rpc.ts";
+
+/** The tools or prompts of a server `S`, by their kind. Those of groups are not known. */
+export type HandlersOf<S, Kind> = S extends Typed<infer H> ? H extends readonly unknown[] ? TypesOf<H[number], Kind>
+  : never
+  : never;
+
+/** What the compiler knows of a handler, if it has this kind. */
+export type TypesOf<T, Kind> = T extends Typed<infer X> ? X extends { readonly kind: Kind } ? X : never : never;
+
+/** The name of a handler. */
+export type NameOf<T> = T extends { readonly name: infer N } ? N : never;
+
+/** The arguments of the handler with this name, as a client sends them. */
+export type InputOf<T, N> = T extends { readonly name: N; readonly input: infer I } ? I : never;
+
+/** The structured content of the handler with this name. */
+export type OutputNamed<T, N> = T extends { readonly name: N; readonly output: infer O } ? O : never;
+
+/** The arguments of a call and its options. Arguments that are all optional may be left out. */
+export type CallArguments<Input> = Record<never, never> extends Input ? [args?: Input, options?: RequestOptions]
+  : [args: Input, options?: RequestOptions];
+
+/** The arguments of a prompt, which are texts. */
+export type PromptArguments<Input> = { readonly [K in keyof Input]: string };
+
+/** The result of a tool, with the type of its structured content. It is `undefined` if the tool failed. */
+export type TypedToolResult<Output> = ToolResult & Result & { readonly structuredContent?: Output };
+
+/** A client that is connected to a server of the type `S`. */
+export interface TypedClient<S> extends Omit<Client, "callTool" | "getPrompt"> {
+  /** Calls a tool, as {@linkcode Client.callTool} does. */
+  callTool<N extends NameOf<HandlersOf<S, "tool">>>(
+    name: N,
+    ...rest: CallArguments<InputOf<HandlersOf<S, "tool">, N>>
+  ): Promise<TypedToolResult<OutputNamed<HandlersOf<S, "tool">, N>>>;
+  /** Gets the messages of a prompt, as {@linkcode Client.getPrompt} does. */
+  getPrompt<N extends NameOf<HandlersOf<S, "prompt">>>(
+    name: N,
+    ...rest: CallArguments<PromptArguments<InputOf<HandlersOf<S, "prompt">, N>>>
+  ): Promise<{ readonly description?: string; readonly messages: readonly PromptMessage[] } & Result>;
+}

@@ -1,0 +1,83 @@
+// A client that is typed from its server: right uses compile and run, and the compiler names wrong ones.
+import { assertEquals } from "@std/assert";
+import { z } from "zod";
+import { createServer, prompt, resource, tool } from "../../mod.ts";
+import { connect } from "../../src/client/client.ts";
+import { testTypeErrors } from "../support/type_errors.ts";
+
+const add = tool({
+  name: "add",
+  input: z.object({ a: z.number(), b: z.number().default(1) }),
+  output: z.object({ sum: z.number() }),
+  run: ({ a, b }) => ({ sum: a + b }),
+});
+const hello = tool({ name: "hello", run: () => "Hello!" });
+const review = prompt({ name: "review", input: z.object({ book: z.string() }), run: ({ book }) => `Review ${book}` });
+const config = resource({ uri: "config://app", name: "config", read: () => "x" });
+
+Deno.test("a client that is typed from its server calls tools and gets prompts", async () => {
+  const server = createServer({ name: "typed", version: "1.0.0", handlers: [add, hello, review, config] });
+  const client = await connect<typeof server>(server);
+  const { structuredContent } = await client.callTool("add", { a: 2 });
+  const sum: number | undefined = structuredContent?.sum;
+  assertEquals(sum, 3);
+  assertEquals((await client.callTool("hello")).content.length, 1);
+  assertEquals((await client.callTool("hello", {}, { timeoutMs: 5000 })).content.length, 1);
+  assertEquals((await client.getPrompt("review", { book: "Emma" })).messages.length, 1);
+  assertEquals((await client.readResource("config://app")).contents.length, 1);
+  await client.close();
+  await server.close();
+});
+
+Deno.test("a client without a type calls every tool", async () => {
+  const server = createServer({ name: "untyped", version: "1.0.0", handlers: [add] });
+  const client = await connect(server);
+  const name: string = "add";
+  assertEquals((await client.callTool(name, { a: 1, anything: true })).structuredContent, { sum: 2 });
+  await client.close();
+  await server.close();
+});
+
+const library = (path: string) => new URL(`../../${path}`, import.meta.url).href;
+testTypeErrors(
+  `import { createServer, prompt, tool } from "${library("mod.ts")}";
+import { connect } from "${library("src/client/client.ts")}";
+const input = { type: "object", properties: { a: { type: "number" } }, required: ["a"] } as const;
+const output = { type: "object", properties: { sum: { type: "number" } }, required: ["sum"] } as const;
+const add = tool({ name: "add", input, output, run: ({ a }) => ({ sum: a }) });
+const review = prompt({ name: "review", input, run: () => "x" });
+const server = createServer({ name: "typed", version: "1.0.0", handlers: [add, review] });
+const client = await connect<typeof server>(server);`,
+  [
+    {
+      name: "a tool that the server does not have",
+      code: `client.callTool("sub", { a: 1 });`,
+      line: `Argument of type '"sub"' is not assignable to parameter of type '"add"'.`,
+      most: 1,
+    },
+    {
+      name: "an argument of a tool with the wrong type",
+      code: `client.callTool("add", { a: "1" });`,
+      line: "Type 'string' is not assignable to type 'number'.",
+      most: 1,
+    },
+    {
+      name: "a call without required arguments",
+      code: `client.callTool("add", {});`,
+      line: "Property 'a' is missing in type '{}' but required in type",
+      most: 2,
+    },
+    {
+      name: "a structured result of a typed client in a wrong place",
+      code: `(await client.callTool("add", { a: 1 })).structuredContent?.sum satisfies string | undefined;`,
+      line: "Type 'number | undefined' does not satisfy the expected type 'string | undefined'.",
+      most: 2,
+    },
+    {
+      name: "an argument of a prompt that it does not have",
+      code: `client.getPrompt("review", { a: "1", b: "2" });`,
+      line: "Object literal may only specify known properties, and 'b' does not exist in type",
+      most: 1,
+    },
+  ],
+);

@@ -44,3 +44,13 @@ export type { Capabilities } from "./core/call/capabilities.ts";
 export type { SelectCaller } from "./core/call/caller_watch.ts";
 export type { ResourceContents, Role, SamplingContent } from "./protocol/types.ts";
 export type { NameList, TemplateVariables } from "./protocol/uri_template.ts";
+export type {
+  CallArguments,
+  HandlersOf,
+  InputOf,
+  NameOf,
+  OutputNamed,
+  PromptArguments,
+  TypedToolResult,
+  TypesOf,
+} from "./client/typed_client.ts";

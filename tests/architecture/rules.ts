@@ -42,7 +42,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
     "src/mount.ts",
     "src/eras/legacy",
   ],
-  "src/types.ts": [...below, "src/handlers", "src/server", "src/mount.ts"],
+  "src/types.ts": [...below, "src/handlers", "src/server", "src/mount.ts", "src/client"],
   "src/extension.ts": [...below, "src/handlers"],
   "src/observer.ts": below,
   "src/hand_over.ts": ["src/runtime.ts"],

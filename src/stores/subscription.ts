@@ -18,6 +18,8 @@ export class Subscription {
   #isReading = false;
   /** Whether another read was requested during the current one. */
   #isRung = false;
+  /** Whether the last read found that the topic was lost. */
+  #wasLost = false;
 
   /** Creates a subscription that has not started. */
   constructor(read: (after: number) => Awaitable<LogPage>, listener: TopicListener, { onGap }: SubscribeOptions) {
@@ -82,11 +84,14 @@ export class Subscription {
     const { entries, first, last, epoch } = page;
     if (this.#isLost(page)) {
       // The entries before were of another log, so this one is read from its start.
-      this.#isRung = last > 0;
+      // Once: an engine whose epoch changes with each read is read again at the next interval.
+      this.#isRung = last > 0 && !this.#wasLost;
+      this.#wasLost = true;
       this.#last = 0;
       this.#epoch = epoch;
       return this.#call(() => this.#onGap?.(last));
     }
+    this.#wasLost = false;
     this.#epoch = epoch;
     if (first > this.#last + 1) {
       this.#last = first - 1;

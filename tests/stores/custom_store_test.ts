@@ -491,6 +491,24 @@ Deno.test("a topic that was lost and has grown past a subscriber is a gap", asyn
   await other.close();
 });
 
+Deno.test("a synchronous engine whose epoch changes with each read does not stop the process", async () => {
+  const engine = await memoryStore()[INTERNALS].connect();
+  let reads = 0;
+  const store = customStore(
+    wrapEngine(engine, ({ name, args }) => {
+      const made: unknown = Reflect.apply(Reflect.get(engine, name), engine, args);
+      return name === "read" ? { ...made as object, epoch: `${reads++}` } : made;
+    }, { listen: undefined }),
+    { pollMs: 5 },
+  );
+  const gaps: number[] = [];
+  await store.publish("topic", "a");
+  await store.subscribe("topic", () => {}, { onGap: (last) => void gaps.push(last) });
+  await until(() => gaps.length > 3, "a gap at each interval");
+  assert(reads < 200, `${reads} reads`);
+  await store.close();
+});
+
 Deno.test("a server without an observer prints that its store fails, and that it works again", async () => {
   const { mortal, store } = makeMortal();
   const printed: string[] = [];

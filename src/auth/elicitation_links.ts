@@ -13,7 +13,7 @@ import { type SingleUse, SpentIds } from "../core/single_use.ts";
 import type { Store } from "../core/store.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 import { openVersioned, sealVersioned } from "../core/call/versioned_seal.ts";
-import { toBase64Url } from "../protocol/base64_url.ts";
+import { toBase64Url } from "../kit/base64.ts";
 import { requirePrincipal } from "./principal.ts";
 
 /** Options of {@linkcode elicitationLinks}. */

@@ -4,7 +4,7 @@
  * @module
  */
 import type { ListedTool, PipeServer } from "../client/client.ts";
-import { toPrintable, toPrintableJson, toPrintableLine } from "../protocol/printable.ts";
+import { toPrintable, toPrintableJson, toPrintableLine } from "../kit/printable.ts";
 import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";

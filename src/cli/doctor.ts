@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { toPrintableJson } from "../protocol/printable.ts";
+import { toPrintableJson } from "../kit/printable.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import type { Finding } from "./doctor/report.ts";

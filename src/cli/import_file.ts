@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { toPrintable } from "../protocol/printable.ts";
+import { toPrintable } from "../kit/printable.ts";
 import { startBackgroundTimer } from "../runtime.ts";
 import { CliError } from "./cli_error.ts";
 import { importModule } from "./lazy_modules.ts";

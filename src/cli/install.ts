@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { toPrintableLine } from "../protocol/printable.ts";
+import { toPrintableLine } from "../kit/printable.ts";
 import { type Args, rejectRest } from "./args.ts";
 import type { Command, Options } from "./command.ts";
 import { ENDPOINT_OPTIONS } from "./endpoint_options.ts";
@@ -16,7 +16,7 @@ import { importModule } from "./lazy_modules.ts";
 import { toRelativePath } from "./path.ts";
 import { platform } from "./platform.ts";
 import { UsageError } from "./cli_error.ts";
-import { findSuggestion } from "../core/call/suggestions.ts";
+import { findSuggestion } from "../kit/suggestions.ts";
 
 /** The length of an entry's name, in characters. */
 const MAX_NAME = 64;

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { findSuggestion } from "../core/call/suggestions.ts";
+import { findSuggestion } from "../kit/suggestions.ts";
 import { toPlain } from "./client/terminal_text.ts";
 import { explainPermission } from "./permissions.ts";
 import { platform } from "./platform.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { toPrintable } from "../protocol/printable.ts";
+import { toPrintable } from "../kit/printable.ts";
 import { readArgs } from "./args.ts";
 import { type Command, toFlags } from "./command.ts";
 import { importModule } from "./lazy_modules.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { findSuggestion } from "../core/call/suggestions.ts";
+import { findSuggestion } from "../kit/suggestions.ts";
 import { UsageError } from "./cli_error.ts";
 import { platform } from "./platform.ts";
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { formatError, toPrintable } from "../protocol/printable.ts";
+import { formatError, toPrintable } from "../kit/printable.ts";
 import type { Loaded } from "./loaded.ts";
 import { CliError } from "./cli_error.ts";
 import { watchFile } from "./file_watcher.ts";

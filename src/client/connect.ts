@@ -6,7 +6,7 @@
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { enterServer } from "../transports/channel.ts";
-import { toPrintable } from "../protocol/printable.ts";
+import { toPrintable } from "../kit/printable.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
 import { ANSWER, type AnswerOptions, toCapabilities } from "./answer_options.ts";
 import type { ClientMiddleware } from "./request_middleware.ts";

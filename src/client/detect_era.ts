@@ -13,7 +13,7 @@ import {
   UNSUPPORTED_VERSION,
 } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
-import { toPrintableLine } from "../protocol/printable.ts";
+import { toPrintableLine } from "../kit/printable.ts";
 import { LegacyCodec, legacyProtocol } from "./legacy.ts";
 import { ModernCodec, modernProtocol, readSupported } from "./modern.ts";
 import { delay } from "./delay.ts";

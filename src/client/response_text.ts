@@ -4,7 +4,7 @@
  * @module
  */
 
-import { toPrintableLine } from "../protocol/printable.ts";
+import { toPrintableLine } from "../kit/printable.ts";
 
 /** The most characters of one message. Without this limit, an endless message would fill the memory. */
 export const MAX_CHARACTERS: number = 64 * 1024 * 1024;

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/server/tools (Tool Result)
  * @module
  */
-import { toBase64 } from "../protocol/base64.ts";
+import { toBase64 } from "../kit/base64.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type {
   Annotations,

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { toBase64Url } from "../protocol/base64_url.ts";
+import { toBase64Url } from "../kit/base64.ts";
 import type { ExtensionStore } from "../core/extension.ts";
 import type { Store, StoredEntry } from "../core/store.ts";
 

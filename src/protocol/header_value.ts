@@ -5,7 +5,7 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Value Encoding)
  * @module
  */
-import { fromBase64, toBase64 } from "./base64.ts";
+import { fromBase64, toBase64 } from "../kit/base64.ts";
 
 const PREFIX = "=?base64?";
 const SUFFIX = "?=";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { toBase64Url } from "../protocol/base64_url.ts";
+import { toBase64Url } from "../kit/base64.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Pot } from "../core/capacity/account.ts";
 import type { Change, ExtensionNews } from "../core/visibility/changes.ts";

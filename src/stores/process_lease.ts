@@ -5,7 +5,7 @@
  */
 import { systemClock } from "../core/capacity/timers.ts";
 import type { Awaitable, Lease, Store } from "../core/store.ts";
-import { toBase64Url } from "../protocol/base64_url.ts";
+import { toBase64Url } from "../kit/base64.ts";
 
 /** How often a lease is renewed while it would last once. */
 const RENEWALS = 3;

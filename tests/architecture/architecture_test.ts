@@ -33,6 +33,12 @@ const samples: readonly Sample[] = [
   // import direction
   { path: "src/protocol/a.ts", source: `import { b } from "./b.ts";` },
   { path: "src/protocol/a.ts", source: `import type { b } from "../core/call/call.ts";`, rule: "import-direction" },
+  { path: "src/kit/a.ts", source: `import { b } from "./b.ts";` },
+  { path: "src/kit/a.ts", source: `import type { b } from "../protocol/errors.ts";`, rule: "import-direction" },
+  { path: "src/kit/a.ts", source: `import "../runtime.ts";`, rule: "import-direction" },
+  { path: "src/protocol/a.ts", source: `import { b } from "../kit/printable.ts";` },
+  { path: "src/core/capacity/a.ts", source: `import { b } from "../../kit/printable.ts";` },
+  { path: "src/cli/a.ts", source: `import { b } from "../kit/printable.ts";` },
   { path: "src/schema/a.ts", source: `export { b } from "../core/call/call.ts";`, rule: "import-direction" },
   { path: "src/core/a.ts", source: `export * from "../handlers/tool.ts";`, rule: "import-direction" },
   { path: "src/core/a.ts", source: `const a = await import("../handlers/tool.ts");`, rule: "import-direction" },

@@ -3,16 +3,16 @@
 
 /** Folders of src/, and the folders each may import besides itself. The path of one file is a folder too. */
 const core = ["src/core/capacity", "src/core/call", "src/core/services", "src/core/visibility", "src/core"];
-const below = ["src/protocol", "src/schema", ...core];
+const below = ["src/kit", "src/protocol", "src/schema", ...core];
 const outer = [...below, "src/runtime.ts", "src/transports", "src/server", "src/library.ts"];
 const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/runtime.ts": [],
-  "src/protocol": [],
   "src/kit": [],
-  "src/schema": ["src/protocol"],
+  "src/protocol": ["src/kit"],
+  "src/schema": ["src/kit", "src/protocol"],
   // Each row of the core may import the rows before it.
   ...Object.fromEntries(
-    core.map((row, at) => [row, ["src/protocol", "src/schema", "src/runtime.ts", ...core.slice(0, at)]]),
+    core.map((row, at) => [row, ["src/kit", "src/protocol", "src/schema", "src/runtime.ts", ...core.slice(0, at)]]),
   ),
   "src/handlers": below,
   "src/eras": [...below, "src/eras/modern"],
@@ -30,9 +30,9 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/stores": below,
   "src/extensions": below,
   "src/testing": [...outer, "src/stores", "src/client"],
-  "src/client": [...outer, "src/kit"],
+  "src/client": outer,
   "src/host.ts": [...core, "src/transports", "src/server"],
-  "src/cli": [...outer, "src/handlers", "src/discovery", "src/client", "src/host.ts", "src/kit"],
+  "src/cli": [...outer, "src/handlers", "src/discovery", "src/client", "src/host.ts"],
   "src/library.ts": [
     ...below,
     "src/handlers",

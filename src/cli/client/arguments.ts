@@ -6,7 +6,7 @@
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { platform } from "../platform.ts";
 import { CliError } from "../cli_error.ts";
-import { findSuggestion } from "../../core/call/suggestions.ts";
+import { findSuggestion } from "../../kit/suggestions.ts";
 import { suggestName } from "./name_lookup.ts";
 import { type Argument, describeExpected, describeType, listArguments, resolveReference } from "./schema_text.ts";
 import { reportLine } from "./terminal_output.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { fromBase64 } from "../../protocol/base64.ts";
+import { fromBase64 } from "../../kit/base64.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { platform } from "../platform.ts";
 import { toFolder } from "../path.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { CliError } from "../cli_error.ts";
-import { findSuggestion } from "../../core/call/suggestions.ts";
+import { findSuggestion } from "../../kit/suggestions.ts";
 import { toLine } from "./terminal_text.ts";
 
 const MAX_NAMES = 10;

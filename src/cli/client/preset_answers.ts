@@ -8,7 +8,7 @@ import type { Args } from "../args.ts";
 import { toBaseName } from "../path.ts";
 import { platform } from "../platform.ts";
 import { CliError, UsageError } from "../cli_error.ts";
-import { findSuggestion } from "../../core/call/suggestions.ts";
+import { findSuggestion } from "../../kit/suggestions.ts";
 import type { FieldValue, FormField } from "./form_field.ts";
 import { toLine } from "./terminal_text.ts";
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { toPrintableJson } from "../../protocol/printable.ts";
+import { toPrintableJson } from "../../kit/printable.ts";
 import { CliError } from "../cli_error.ts";
 import { platform } from "../platform.ts";
 import { hasErrorCode } from "../platform_files.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { toPrintable } from "../../protocol/printable.ts";
+import { toPrintable } from "../../kit/printable.ts";
 
 // Colour and weight: many programs write them, and the text is the same without them.
 // deno-lint-ignore no-control-regex

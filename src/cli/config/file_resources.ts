@@ -11,7 +11,7 @@ import {
   type Server,
   ToolError,
 } from "../../library.ts";
-import { toBase64 } from "../../protocol/base64.ts";
+import { toBase64 } from "../../kit/base64.ts";
 import { watchFile } from "../file_watcher.ts";
 import { type Folder, type FolderItem, isUnavailable, MAX_LISTED_FILES } from "./folder.ts";
 import { folderTools } from "./folder_tools.ts";

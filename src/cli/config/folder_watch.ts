@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { formatError, toPrintableLine } from "../../protocol/printable.ts";
+import { formatError, toPrintableLine } from "../../kit/printable.ts";
 import { toRelativePath } from "../path.ts";
 import { platform } from "../platform.ts";
 import { type Folder, MAX_LISTED_FILES } from "./folder.ts";

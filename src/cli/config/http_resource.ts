@@ -4,7 +4,7 @@
  * @module
  */
 import { type Context, type Handler, resource, ToolError } from "../../library.ts";
-import { toBase64 } from "../../protocol/base64.ts";
+import { toBase64 } from "../../kit/base64.ts";
 import type { ResourceMetadata } from "./file_resources.ts";
 import { sendRequest } from "./http_request.ts";
 import { type HttpOptions, parseHttpTemplate, readOrigin } from "./http_template.ts";

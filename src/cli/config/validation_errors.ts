@@ -4,7 +4,7 @@
  * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
-import { findSuggestion } from "../../core/call/suggestions.ts";
+import { findSuggestion } from "../../kit/suggestions.ts";
 import type { KeyPath } from "./jsonc.ts";
 
 /** An invalid value in a config file. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { toPrintableLine } from "../../protocol/printable.ts";
+import { toPrintableLine } from "../../kit/printable.ts";
 import { NoResponse } from "./exchange.ts";
 
 /**

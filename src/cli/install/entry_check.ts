@@ -4,7 +4,7 @@
  * @module
  */
 import { connect, McpError } from "../../client/client.ts";
-import { toPrintableLine } from "../../protocol/printable.ts";
+import { toPrintableLine } from "../../kit/printable.ts";
 import { CliError } from "../cli_error.ts";
 import { findConnectionProblem, findEndpoint } from "../client/server_errors.ts";
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { fromBase64Url, toBase64Url } from "../../protocol/base64_url.ts";
+import { fromBase64Url, toBase64Url } from "../../kit/base64.ts";
 
 /** Seals with the first of its secrets, and opens with any of them. */
 export class Cipher {

@@ -4,7 +4,7 @@
  * @module
  */
 import { quote } from "../../protocol/errors.ts";
-import { printFault } from "../../protocol/printable.ts";
+import { printFault } from "../../kit/printable.ts";
 import type { FaultEvent, Observer, StartEvent, StoreEvent } from "./observer.ts";
 
 /** The names of all events. */

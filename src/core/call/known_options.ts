@@ -5,7 +5,7 @@
  * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
-import { findSuggestion } from "./suggestions.ts";
+import { findSuggestion } from "../../kit/suggestions.ts";
 
 /**
  * What an option may be: anything, because its reader checks it, a type, one of several texts, an object with options of

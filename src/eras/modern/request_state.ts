@@ -6,7 +6,7 @@
  */
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { toBase64Url } from "../../protocol/base64_url.ts";
+import { toBase64Url } from "../../kit/base64.ts";
 import type { Call } from "../../core/call/call.ts";
 import type { Core } from "../../core/core.ts";
 import type { SingleUse } from "../../core/single_use.ts";

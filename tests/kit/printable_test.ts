@@ -1,6 +1,6 @@
 // External text, as shown in logs and terminals.
 import { assert, assertEquals } from "@std/assert";
-import { formatError, toPrintable, toPrintableJson, toPrintableLine } from "../../src/protocol/printable.ts";
+import { formatError, toPrintable, toPrintableJson, toPrintableLine } from "../../src/kit/printable.ts";
 
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/u;
 

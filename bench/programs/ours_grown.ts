@@ -2,6 +2,7 @@
 import { createServer, resource, tool } from "../../mod.ts";
 import { args, serve } from "./serve.ts";
 import { pair, query, sum, toDescription } from "./shapes.ts";
+import { testLimits } from "../../tests/support/limits.ts";
 
 const [size = "2"] = args;
 const numbers = Array.from({ length: Number(size) }, (_, i) => i);
@@ -19,7 +20,7 @@ const server = createServer({
   name: "bench",
   version: "1.0.0",
   handlers: [...tools.slice(0, numbers.length), ...resources],
-  limits: { calls: { pageItems: 50 }, sessions: { open: 20_000 }, streams: { open: 20_000 } },
+  limits: testLimits({ calls: { pageItems: 50 }, connections: { sessions: 20_000, streams: 20_000 } }),
 });
 
 function touch(): string {

@@ -72,7 +72,8 @@ export interface Authentication {
  * While a stream of a caller without `expiresAt` is open, it is asked again once per minute, with a copy of the request
  * that opened the stream. The stream ends if it refuses, or returns another id or other scopes.
  *
- * It must not read the body. A synchronous function costs no promise. An asynchronous one is limited by `limits.auth`.
+ * It must not read the body. A synchronous function costs no promise. Asynchronous ones are bounded in number
+ * and in time: each has 10 seconds.
  */
 export type Authenticate = (
   request: Request,
@@ -98,7 +99,7 @@ export interface AuthFacts extends PathFacts {
   readonly peer?: string;
   /** Time of the server's clock, in milliseconds since 1970. */
   readonly now: number;
-  /** Aborts when the authentication takes longer than `limits.auth.timeoutMs`. */
+  /** Aborts when the authentication takes longer than 10 seconds. */
   readonly signal: AbortSignal;
   /**
    * Returns the refusal of a request if no more callers may wait for their authentication.

@@ -13,7 +13,7 @@ import type { Core } from "./core.ts";
 import type { Executor, Method, Outcome, Runner } from "./visibility/feature.ts";
 import { compose, type Middleware } from "./call/middleware.ts";
 import type { InFlight } from "./call/in_flight.ts";
-import type { Limits } from "./capacity/limits.ts";
+import type { Bounds } from "./capacity/limits.ts";
 import { LIMITS } from "./capacity/limits.ts";
 import { startDeadline } from "./call/deadline.ts";
 import type { Sweep } from "./capacity/timers.ts";
@@ -25,7 +25,7 @@ import type { Sweep } from "./capacity/timers.ts";
 export class Scheduler implements Executor {
   /** Whether new calls are accepted. */
   isOpen = true;
-  readonly limits: Limits["calls"];
+  readonly limits: Bounds["calls"];
   /** Number of calls whose runner is being looked up asynchronously. */
   preparing = 0;
   readonly #core: Core;

@@ -7,7 +7,7 @@ import type { Account, Accounts } from "./capacity/account.ts";
 import type { Change, Changes, ExtensionNews } from "./visibility/changes.ts";
 import type { INTERNALS } from "./call/internals.ts";
 import type { Notification, Response } from "../protocol/jsonrpc.ts";
-import type { Limits } from "./capacity/limits.ts";
+import type { Bounds } from "./capacity/limits.ts";
 import type { Mark, Marking } from "./marked_ids.ts";
 import type { Observer } from "./call/observer.ts";
 import type { Sealer } from "./call/sealer.ts";
@@ -263,7 +263,7 @@ export interface StoreInternals {
 export interface SharingHost {
   readonly sealer: Sealer;
   readonly changes: Changes;
-  readonly limits: Limits;
+  readonly limits: Bounds;
   readonly observer: Observer;
 }
 

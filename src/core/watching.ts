@@ -7,11 +7,11 @@ import type { Call } from "./call/call.ts";
 import type { Change, Toggled } from "./visibility/changes.ts";
 import type { Engine } from "./era.ts";
 import { isAllowed } from "./visibility/feature.ts";
-import type { Limits } from "./capacity/limits.ts";
+import type { Bounds } from "./capacity/limits.ts";
 import { Subscribers } from "./visibility/subscribers.ts";
 
 /** Tests whether one client may watch all these resources. */
-export function isWatchable(uris: readonly string[], { streams: { watchedUris } }: Limits): boolean {
+export function isWatchable(uris: readonly string[], { streams: { watchedUris } }: Bounds): boolean {
   return uris.length <= watchedUris && uris.join("").length <= watchedUris * 256;
 }
 

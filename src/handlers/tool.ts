@@ -65,7 +65,7 @@ import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
  * The same applies within objects and arrays. Media in an array of texts, content blocks and media stay in their order.
  * Elsewhere the JSON contains their URI, such as `result:chart`, and the media follow as content.
  *
- * `limits.calls.resultBytes` and `limits.calls.readMs` bound what is read. Other values are an error that names them.
+ * Reading is bounded by `limits.calls.resultBytes` and by 60 seconds. Other values are an error that names them.
  */
 export type ToolReturn =
   | string

@@ -42,7 +42,7 @@ export interface RouteServerOptions<P extends Schema = TextParams, H extends rea
   /**
    * Schema of the path's parameters, which converts and checks them. Other paths do not exist: HTTP 404. Handlers and
    * services read the values with `ctx.route(params)`. It runs before the caller is authenticated. An asynchronous schema
-   * is limited by `limits.auth`. Defaults to any text.
+   * has 10 seconds. Defaults to any text.
    */
   readonly params?: P;
 }

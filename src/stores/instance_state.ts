@@ -7,7 +7,7 @@ import { toBase64Url } from "../kit/base64.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Pot } from "../core/capacity/account.ts";
 import type { Change, ExtensionNews } from "../core/visibility/changes.ts";
-import type { Limits } from "../core/capacity/limits.ts";
+import type { Bounds } from "../core/capacity/limits.ts";
 import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
 import { type MarkPlace, markStored, toMarkTtl } from "../core/marking.ts";
 import type {
@@ -63,7 +63,7 @@ interface Pots {
   readonly written: WrittenBytes;
 }
 
-function findPots(accounts: Accounts, limits: Limits): Pots {
+function findPots(accounts: Accounts, limits: Bounds): Pots {
   return {
     operations: accounts.pot({ name: "store.operations", total: 256, share: 32 }),
     relays: accounts.pot({ name: "store.relays", total: 1024, share: 64 }),

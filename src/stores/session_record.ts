@@ -64,8 +64,8 @@ export class SessionRecord implements InformedSession {
   }
 
   async touch(): Promise<void> {
-    const { instance, limits: { sessions: { idleMs } } } = this.#instances;
-    const options = { ttlMs: toTtl(idleMs + TOUCH_MS) };
+    const { instance, limits: { connections } } = this.#instances;
+    const options = { ttlMs: toTtl(connections.sessionIdleMs + TOUCH_MS) };
     const replace = this.#instances.mayWrite(this.#account, instance, options.ttlMs);
     if (!replace) return;
     this.#replaceUse?.();

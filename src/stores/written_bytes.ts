@@ -4,7 +4,7 @@
  * @module
  */
 import type { Account, Accounts, Pot } from "../core/capacity/account.ts";
-import type { Limits } from "../core/capacity/limits.ts";
+import type { Bounds } from "../core/capacity/limits.ts";
 import { type Clock, systemClock } from "../core/capacity/timers.ts";
 
 /** Something in a store that counts for a client. */
@@ -20,7 +20,7 @@ export class WrittenBytes {
   /** What expires in each minute. */
   readonly #expiring = new Map<number, Set<Written>>();
 
-  constructor(accounts: Accounts, { replay }: Pick<Limits, "replay">, clock: Clock = systemClock) {
+  constructor(accounts: Accounts, { replay }: Pick<Bounds, "replay">, clock: Clock = systemClock) {
     const [total, share] = [4 * replay.bytes, replay.bytes];
     this.#pot = accounts.pot({ name: "store.bytes", total, share, limitName: "replay.bytes", small: SMALL });
     this.#clock = clock;

@@ -10,7 +10,7 @@ import { Accounts } from "../core/capacity/account.ts";
 import { Call, type CallHost } from "../core/call/call.ts";
 import { CancelError } from "../core/call/cancel_error.ts";
 import { InFlight } from "../core/call/in_flight.ts";
-import { LIMITS } from "../core/capacity/limits.ts";
+import { readLimits } from "../core/capacity/limits.ts";
 import type { Link } from "../core/call/link.ts";
 import { OnceValues } from "../core/call/once.ts";
 import type { Question } from "../core/call/question.ts";
@@ -116,7 +116,7 @@ export class Rounds {
   /** Watches for repeated work. */
   readonly reruns?: RerunWatch;
 
-  readonly #made = new OnceValues({ limits: LIMITS.calls });
+  readonly #made = new OnceValues({ limits: readLimits().calls });
 
   /** Returns the value that was made under this key in an earlier run, or makes it. */
   once(key: string, make: () => unknown): Promise<unknown> {
@@ -228,7 +228,7 @@ function makeLink({ principal, http }: FakeContextOptions): Link {
   return {
     transport: "memory",
     inFlight: new InFlight(),
-    account: new Accounts({ limits: LIMITS }).find(),
+    account: new Accounts({ limits: readLimits() }).find(),
     principal: principal === undefined ? undefined : readPrincipal(principal, "fakeContext()"),
     http: http && { request: http },
     streams: true,

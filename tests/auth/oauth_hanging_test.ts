@@ -5,6 +5,7 @@ import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { createServer, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
 import { turn } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 const resource = "http://localhost/mcp";
 
@@ -16,7 +17,7 @@ Deno.test("a token is checked again after its first check was given up", async (
     issuers: ["https://login.example.com"],
     introspection: () => asked++ ? { active: true, aud: resource, sub: "ada" } : hang,
   });
-  const limits = { auth: { timeoutMs: 50 } };
+  const limits = testLimits({ auth: { timeoutMs: 50 } });
   const handlers = [tool({ name: "hi", run: () => "Hi" })];
   const server = createServer({ name: "x", version: "1", auth, limits, handlers, observer: { fault() {} } });
   const ask = async () => {

@@ -5,6 +5,7 @@ import { fakeClock } from "../../src/testing/testing.ts";
 import { makeKey, RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { callWith, protect, toInvalid } from "../support/protected.ts";
 import { until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 /** A token that is valid at the time of a clock that the tests set forward. */
 function signLong(issuer: TestIssuer, parts: Parameters<TestIssuer["sign"]>[0] = {}): Promise<string> {
@@ -200,7 +201,7 @@ Deno.test("hostile: an issuer that does not respond takes nobody's time but its 
   await using other = await TestIssuer.start();
   const { promise, resolve } = Promise.withResolvers<Response>();
   issuer.overrides.set("/jwks", () => promise);
-  const server = protect([issuer, other], { server: { limits: { auth: { timeoutMs: 200 } } } });
+  const server = protect([issuer, other], { server: { limits: testLimits({ auth: { timeoutMs: 200 } }) } });
   const waiting = issuer.sign().then((token) => callWith(server, token));
   assertEquals((await callWith(server, await other.sign())).status, 200);
   assertEquals((await waiting).status, 503);

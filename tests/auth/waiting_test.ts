@@ -5,12 +5,13 @@ import { createServer, tool } from "../../mod.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { toRequest } from "../support/requests.ts";
+import { testLimits } from "../support/limits.ts";
 
 const RESOURCE = "https://mcp.example.com/mcp";
 
 function start(auth: Authentication, options: { readonly clock?: ReturnType<typeof fakeClock> } = {}) {
   const handlers = [tool({ name: "whoami", run: (_, { principal }) => String(principal?.id) })];
-  const limits = { auth: { running: 8, runningPerPeer: 4 } };
+  const limits = testLimits({ auth: { running: 8, runningPerPeer: 4 } });
   const server = createServer({
     name: "x",
     version: "1.0.0",

@@ -10,6 +10,7 @@ import {
   McpError,
 } from "../../src/testing/testing.ts";
 import { behaviour, textOf, turn } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 const yesNo = z.object({ ok: z.boolean() });
 const accept = <C>(content: C) => ({ action: "accept", content }) as const;
@@ -613,7 +614,7 @@ behaviour("the number of rounds of a call is limited", async (connect) => {
       for (let i = 0;; i++) await ctx.elicit(`q${i}`, { message: `${i}?`, schema: yesNo });
     },
   });
-  const { client } = await connect({ handlers: [endless], limits: { calls: { rounds: 3 } } }, {
+  const { client } = await connect({ handlers: [endless], limits: testLimits({ calls: { rounds: 3 } }) }, {
     onElicit: () => accept({ ok: true }),
   });
   const error = await assertRejects(() => client.callTool("endless"), McpError);
@@ -628,7 +629,7 @@ behaviour("the data sent along with a question is bounded", async (connect) => {
     run: async (_input, ctx) => (await ctx.elicit("q", { message: "?".repeat(5000), schema: yesNo })).action,
   });
   const handlers = [heavy, order];
-  const { client, takeFaults } = await connect({ handlers, limits: { calls: { stateBytes: 3000 } } }, {
+  const { client, takeFaults } = await connect({ handlers, limits: testLimits({ calls: { stateBytes: 3000 } }) }, {
     onElicit: () => accept({ ok: true }),
   });
   assertEquals((await assertRejects(() => client.callTool("heavy"), McpError)).code, -32603);
@@ -695,7 +696,7 @@ Deno.test("the state of a question expires", async () => {
     version: "1",
     handlers: [order],
     clock,
-    limits: { calls: { stateMs: 1000 } },
+    limits: testLimits({ calls: { stateMs: 1000 } }),
   });
   await using client = await connectTo(server, { transport: "pipe", capabilities: { elicitation: {} } });
   const { requestState } = await client.callTool("order", {}, { rounds: false });

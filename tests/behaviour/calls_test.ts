@@ -3,6 +3,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/
 import { z } from "zod";
 import { type Context, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
 import { behaviour, gate, LEGACY_VERSIONS, started, textOf, turn, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 function traced(log: string[], name: string): Middleware {
   return async (call, next) => {
@@ -439,7 +440,7 @@ behaviour(
   "calls beyond the limit wait, and calls beyond the queue are refused by the limit's name",
   async (connect, { transport, era }) => {
     const { log, open, handlers } = waiting();
-    const { client } = await connect({ handlers, limits: { calls: { running: 2, waiting: 1 } } });
+    const { client } = await connect({ handlers, limits: testLimits({ calls: { running: 2, waiting: 1 } }) });
     const [first, second] = [1, 2].map((n) => started(client.callTool("wait", { n })));
     await until(() => log.length === 2, "two calls run");
     const third = started(client.callTool("wait", { n: 3 }));
@@ -482,7 +483,7 @@ behaviour("a result above the limit is an internal error", async (connect) => {
 
 behaviour("a message that is too deep or too long is refused by the limit's name", async (connect, { transport }) => {
   const any = tool({ name: "any", input: { type: "object" }, run: () => "taken" });
-  const limits = { request: { depth: 20, methodCharacters: 30, idCharacters: 10 } };
+  const limits = testLimits({ request: { depth: 20, methodCharacters: 30, idCharacters: 10 } });
   const { client } = await connect({ handlers: [any], limits });
   let deep: object = {};
   for (let i = 0; i < 30; i++) deep = { deep };

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { type Connection, McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 const make = (name: string) => tool({ name, run: () => name });
 const five = ["e", "d", "c", "b", "a"].map(make);
@@ -21,7 +22,7 @@ async function listPages(client: Connection): Promise<string[][]> {
 
 behaviour("a list is sent in pages, in order of registration", async (connect) => {
   for (const [page, pages] of [[2, ["ed", "cb", "a"]], [5, ["edcba"]], [4, ["edcb", "a"]], [250, ["edcba"]]] as const) {
-    const { client } = await connect({ handlers: five, limits: { calls: { pageItems: page } } });
+    const { client } = await connect({ handlers: five, limits: testLimits({ calls: { pageItems: page } }) });
     assertEquals((await listPages(client)).map((names) => names.join("")), [...pages]);
     assertEquals((await listPages(client)).flat().join(""), "edcba", "the order is stable");
   }
@@ -54,7 +55,7 @@ behaviour("answers in the request of a list change nothing for other callers", a
 }, { eras: ["modern"] });
 
 behaviour("an invalid cursor is -32602", async (connect) => {
-  const { client, server } = await connect({ handlers: five, limits: { calls: { pageItems: 2 } } });
+  const { client, server } = await connect({ handlers: five, limits: testLimits({ calls: { pageItems: 2 } }) });
   const { nextCursor } = await client.request("tools/list");
   const wrong = [
     "",
@@ -248,7 +249,7 @@ for (const hides of [(is: boolean) => is, (is: boolean) => Promise.resolve(is)])
       run: () => "shown",
     });
     const handlers = [make("a"), secret, make("b"), make("c")];
-    const { client: eve, join } = await connect({ handlers, limits: { calls: { pageItems: 2 } } }, {
+    const { client: eve, join } = await connect({ handlers, limits: testLimits({ calls: { pageItems: 2 } }) }, {
       principal: { id: "eve" },
     });
     const ada = await join({ principal: { id: "ada" } });
@@ -286,7 +287,7 @@ behaviour("an allow that throws reveals nothing to the client", async (connect) 
 });
 
 behaviour("lists stay whole while handlers change under load", async (connect) => {
-  const { client, server } = await connect({ handlers: five, limits: { calls: { pageItems: 100 } } });
+  const { client, server } = await connect({ handlers: five, limits: testLimits({ calls: { pageItems: 100 } }) });
   let busy = true;
   const reading = Promise.all(Array.from({ length: 5 }, async () => {
     while (busy) {

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, isQuestion, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
 import { behaviour, gate, LEGACY_VERSIONS, turn, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 const handlers = [
   tool({ name: "t", run: () => "t" }),
@@ -65,7 +66,7 @@ behaviour("middleware refuses whatever it wants to, and nothing is left of it", 
     if (call.method === refused) throw new McpError(4050, "Not today", { method: call.method });
     return await next();
   };
-  const { client, join } = await connect({ handlers, use: [use], limits: { streams: { open: 1 } } });
+  const { client, join } = await connect({ handlers, use: [use], limits: { connections: { streams: 1 } } });
   const fail = async (method: string, params?: Record<string, unknown>) => {
     refused = method;
     const error = await assertRejects(() => client.request(method, params), McpError, "Not today");
@@ -144,7 +145,7 @@ behaviour("middleware learns that a client has ended its subscription", async (c
 
 behaviour("a subscription that cannot be opened fails behind middleware as it does without", async (connect) => {
   for (const use of [[], [((_call, next) => next()) as Middleware]]) {
-    const { client } = await connect({ handlers, use, limits: { streams: { watchedUris: 1 } } });
+    const { client } = await connect({ handlers, use, limits: testLimits({ streams: { watchedUris: 1 } }) });
     const notifications = { resourceSubscriptions: ["a:1", "a:2"] };
     const error = await assertRejects(() => client.request("subscriptions/listen", { notifications }), McpError);
     assertEquals(error.code, -32602);

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { media, prompt, resource, resourceLink, type SamplingMessage, tool } from "../../mod.ts";
 import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, LEGACY_VERSIONS, textOf, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 const sound = media(new Uint8Array([1]), "audio/wav");
 const file = resourceLink("file:///a.txt", { title: "A file" });
@@ -78,7 +79,7 @@ behaviour("clients that subscribed to a resource are notified of its changes, an
 });
 
 behaviour("the limit on a client's watched resources is enforced and named", async (connect, { era }) => {
-  const { client } = await connect({ handlers, limits: { streams: { watchedUris: 2 } } });
+  const { client } = await connect({ handlers, limits: testLimits({ streams: { watchedUris: 2 } }) });
   const uris = ["a:1", "a:2", "a:3"];
   const error = await assertRejects(
     () => client.subscribe({ resourceSubscriptions: uris }),
@@ -93,7 +94,7 @@ behaviour("the limit on a client's watched resources is enforced and named", asy
 });
 
 behaviour("the limit on a client's subscriptions is enforced and named", async (connect, { transport }) => {
-  const { client } = await connect({ handlers, limits: { streams: { open: 2 } } });
+  const { client } = await connect({ handlers, limits: { connections: { streams: 2 } } });
   const [first] = await Promise.all([client.subscribe({}), client.subscribe({})]);
   const error = await assertRejects(() => client.subscribe({}), McpError, "streams");
   assertEquals(error.status, transport === "pipe" ? undefined : 503);

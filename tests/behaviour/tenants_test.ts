@@ -24,6 +24,7 @@ import { z } from "zod";
 import { startSession } from "../hostile/unread.ts";
 import { gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
+import { testLimits } from "../support/limits.ts";
 
 const params = z.object({ tenant: z.string().regex(/^[a-z ]+$/), floor: z.coerce.number().int() });
 const path = "/tenants/:tenant/:floor/mcp";
@@ -255,7 +256,7 @@ Deno.test("a session id, a request state and a cursor of one tenant are refused 
   const more = tool({ name: "more", run: () => "" });
   const secret = "a secret of at least thirty-two characters";
   for (const own of [undefined, secret]) {
-    const limits = { calls: { pageItems: 1 } };
+    const limits = testLimits({ calls: { pageItems: 1 } });
     const server = createServer({ name: "t", version: "1", path, params, handlers: [ask, more], limits, secret: own });
     const [here, there] = ["http://localhost/tenants/acme/1/mcp", "http://localhost/tenants/bee/1/mcp"];
     const session = await startSession(here, server.fetch);
@@ -290,7 +291,7 @@ Deno.test("a session id, a request state and a cursor of one tenant are refused 
 Deno.test("the path that was idle for longest is dropped, its sessions go on, and ended ones stay ended", async () => {
   const made: string[] = [];
   const handlers = ({ tenant }: Params) => (made.push(tenant), [whoami]);
-  const limits = { endpoints: { open: 2 } };
+  const limits = testLimits({ endpoints: { open: 2 } });
   const server = createServer({ name: "t", version: "1", path, params, handlers, limits });
   const toUrl = (tenant: string) => `http://localhost/tenants/${tenant}/1/mcp`;
   const ping = async (tenant: string, session: string, method = "POST") => {
@@ -321,7 +322,7 @@ Deno.test("a tenant with a running call, an open stream, a channel or a resumabl
   let held = gate();
   let count = 0;
   const hold = tool({ name: "hold", run: async (_, ctx) => (ctx.closeStream(), count++, await held.pass, "held") });
-  const limits = { endpoints: { open: 1 } };
+  const limits = testLimits({ endpoints: { open: 1 } });
   const server = createServer({ name: "t", version: "1", path, params, handlers: [hold], limits });
   const toUrl = (tenant: string) => `http://localhost/tenants/${tenant}/1/mcp`;
   const isBusy = async () => {
@@ -370,7 +371,7 @@ Deno.test("limits hold for all tenants together", async () => {
   const { pass, open } = gate();
   let count = 0;
   const hold = tool({ name: "hold", run: async () => (count++, await pass, "held") });
-  const limits = { calls: { runningPerClient: 1, waiting: 4 }, sessions: { open: 1 } };
+  const limits = testLimits({ calls: { runningPerClient: 1, waiting: 4 }, connections: { sessions: 1 } });
   const server = createServer({ name: "t", version: "1", path, params, handlers: [hold], limits });
   const info = { principal: { id: "ada" } };
   const send = (tenant: string) =>

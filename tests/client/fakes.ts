@@ -1,6 +1,6 @@
 // Servers that behave as one test requires, over web requests and over a pipe.
 import { Accounts } from "../../src/core/capacity/account.ts";
-import { LIMITS } from "../../src/core/capacity/limits.ts";
+import { BOUNDS } from "../support/limits.ts";
 
 import { INTERNALS } from "../../src/core/call/internals.ts";
 
@@ -107,7 +107,7 @@ export function fakePipe(
       lineBytes: Infinity,
       unanswered: 0,
       untilAnswered: () => Promise.resolve(),
-      account: new Accounts({ limits: LIMITS }).find(),
+      account: new Accounts({ limits: BOUNDS }).find(),
       idle: () => Promise.resolve(),
       close() {},
     };

@@ -1,6 +1,7 @@
 // A server with one handler of every kind, for tests of the client: imported, or started as a stdio process.
 import { createServer, prompt, resource, type Server, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { testLimits } from "../support/limits.ts";
 
 /** Creates the server. Its lists have two items a page. */
 export function createLibrary(): Server {
@@ -101,7 +102,7 @@ export function createLibrary(): Server {
     name: "library",
     version: "1.0.0",
     instructions: "Be quiet.",
-    limits: { calls: { pageItems: 2 } },
+    limits: testLimits({ calls: { pageItems: 2 } }),
     handlers: [echo, count, wait, ended, join, pay, lend, ...books, shelf, review],
   });
   return server;

@@ -72,7 +72,7 @@ for (const [name, open] of [["subscriptions", listen], ["streams of sessions", o
       version: "1.0.0",
       clock,
       handlers: [resource({ uri: URI, name: "1", read: () => "1" })],
-      limits: { streams: { openPerClient: LISTENERS } },
+      limits: { connections: { streamsPerClient: LISTENERS } },
     });
     const listeners: Read[] = [];
     for (let i = 0; i < LISTENERS; i++) listeners.push(await open(server));

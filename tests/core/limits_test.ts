@@ -2,19 +2,19 @@
 import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { type LimitOptions, LIMITS, readLimits } from "../../src/core/capacity/limits.ts";
+import { BOUNDS, testLimits } from "../support/limits.ts";
 import { isWithin } from "../../src/protocol/weight.ts";
 import { behaviour, gate, until } from "../support/behaviour.ts";
-import { pageFile, readPage, toTable, withTable } from "../release/limits_page.ts";
+import { pageFile, readPage, toTables, withTables } from "../release/limits_page.ts";
 
 Deno.test("any limit can be set, and the others keep their defaults", () => {
-  assertEquals(readLimits(), LIMITS);
-  assertEquals(readLimits({}), LIMITS);
-  assertEquals(readLimits({ request: {} }), LIMITS);
-  const changes: LimitOptions = { request: { bodyBytes: 1000 }, calls: { timeoutMs: 5, rounds: Infinity } };
+  assertEquals(readLimits({}), BOUNDS);
+  assertEquals(readLimits({ request: {} }), BOUNDS);
+  const changes: LimitOptions = { request: { bodyBytes: 1000 }, calls: { timeoutMs: 5, running: Infinity } };
   assertEquals(readLimits(changes), {
-    ...LIMITS,
-    request: { ...LIMITS.request, bodyBytes: 1000 },
-    calls: { ...LIMITS.calls, timeoutMs: 5, rounds: Infinity },
+    ...BOUNDS,
+    request: { ...BOUNDS.request, bodyBytes: 1000 },
+    calls: { ...BOUNDS.calls, timeoutMs: 5, running: Infinity },
   });
   assertEquals(LIMITS.request.bodyBytes, 4 * 1024 * 1024, "the defaults are unchanged");
 });
@@ -28,22 +28,21 @@ const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
   [[], ": they are not an object"],
   [
     { bodyBytes: 1000 },
-    ".bodyBytes: there is no such limit; use request, calls, streams, sessions, replay, endpoints, auth, perTenant, memory",
+    ".bodyBytes: there is no such limit; use request, calls, connections, memory, perTenant",
   ],
   [{ call: { running: 1 } }, ".call: there is no such limit; did you mean calls?"],
-  [{ constructor: {} }, ".constructor: there is no such limit; use request, calls"],
+  [{ constructor: {} }, ".constructor: there is no such limit; did you mean connections?"],
   [JSON.parse('{"__proto__":{"running":1}}'), ".__proto__: there is no such limit"],
-  [{ replay: 5 }, ".replay: it is a group of limits; set any of events, bytes, ms"],
-  [{ replay: null }, ".replay: it is a group of limits"],
-  [{ replay: [1] }, ".replay: it is a group of limits"],
-  [{ replay: { event: 5 } }, ".replay.event: there is no such limit; did you mean events?"],
-  [{ replay: { size: 5 } }, ".replay.size: there is no such limit; use events, bytes, ms"],
-  [
-    { streams: { waitingBytes: 5 } },
-    ".streams.waitingBytes: there is no such limit; did you mean waitingTexts or waitingCharacters?",
-  ],
-  [{ replay: { toString: 5 } }, ".replay.toString: there is no such limit"],
-  [{ replay: JSON.parse('{"__proto__":5}') }, ".replay.__proto__: there is no such limit"],
+  [{ memory: 5 }, ".memory: it is a group of limits; set any of bytes, bytesPerClient"],
+  [{ memory: null }, ".memory: it is a group of limits"],
+  [{ memory: [1] }, ".memory: it is a group of limits"],
+  [{ memory: { byte: 5 } }, ".memory.byte: there is no such limit; did you mean bytes or bytesPerClient?"],
+  [{ memory: { size: 5 } }, ".memory.size: there is no such limit; use bytes, bytesPerClient"],
+  [{ memory: { toString: 5 } }, ".memory.toString: there is no such limit"],
+  [{ memory: JSON.parse('{"__proto__":5}') }, ".memory.__proto__: there is no such limit"],
+  [{ request: { depth: 5 } }, ".request.depth: no option changes this bound; leave it out"],
+  [{ calls: { stateMs: 5 } }, ".calls.stateMs: no option changes this bound; leave it out"],
+  [{ sessions: { lifeMs: 5 } }, ".sessions: there is no such limit; use request, calls"],
   ...[0, -1, NaN, "5", null, true, [5], {}].map((value) =>
     [{ calls: { running: value } }, ".calls.running to"] as const
   ),
@@ -86,7 +85,7 @@ behaviour("calls.resultBytes counts bytes, not characters", async (connect) => {
 });
 
 behaviour("a refusal at a limit says to try again later", async (connect) => {
-  for (const limits of [{ calls: { running: 1, waiting: 1 } }, { memory: { bytes: 50_000 } }]) {
+  for (const limits of [testLimits({ calls: { running: 1, waiting: 1 } }), { memory: { bytes: 50_000 } }]) {
     const { pass, open } = gate();
     const hold = tool({ name: "hold", run: () => pass });
     const { client } = await connect({ handlers: [hold], limits });
@@ -108,6 +107,6 @@ Deno.test({
   ignore: typeof Deno === "undefined", // files are read with Deno
   async fn() {
     const page = await readPage();
-    assertEquals(page, withTable(page, await toTable()), `run "deno task docs:limits" to write ${pageFile.pathname}`);
+    assertEquals(page, withTables(page, await toTables()), `run "deno task docs:limits" to write ${pageFile.pathname}`);
   },
 });

@@ -17,9 +17,10 @@ import { clientExtension } from "../../src/client/client.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 import { pageFile, toTable } from "../release/events_page.ts";
-import { withTable } from "../release/limits_page.ts";
+import { withTables } from "../release/limits_page.ts";
 import { z } from "zod";
 import { ask, toRequest } from "../support/requests.ts";
+import { testLimits } from "../support/limits.ts";
 
 /** An event with its name. Fields of all kinds of events can be read. */
 interface Heard {
@@ -158,7 +159,7 @@ behaviour("a full queue is a refusal that names its limit", async (connect) => {
   const { client } = await connect({
     handlers: [held],
     observer,
-    limits: { calls: { running: 1, runningPerClient: 1, waiting: 1 } },
+    limits: testLimits({ calls: { running: 1, runningPerClient: 1, waiting: 1 } }),
   });
   const calls = Array.from({ length: 4 }, () => client.callTool("held").catch((error) => error));
   await until(() => only(heard, "refused").length === 2, "two refusals");
@@ -404,7 +405,7 @@ Deno.test({
   async fn() {
     const page = await Deno.readTextFile(pageFile);
     const table = await toTable();
-    assertEquals(page, withTable(page, table), `run "deno task docs:events" to write ${pageFile.pathname}`);
+    assertEquals(page, withTables(page, [table]), `run "deno task docs:events" to write ${pageFile.pathname}`);
     const rows = [...table.matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name);
     assertEquals(rows, [...EVENTS]);
   },

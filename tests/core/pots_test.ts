@@ -32,7 +32,7 @@ for (
   ] as const
 ) {
   Deno.test(`a client with ${name} may not use the reserve of any pot`, () => {
-    const accounts = open({ streams: { open: 8 }, memory: { bytes: 8000 * KIB } });
+    const accounts = open({ connections: { streams: 8 }, memory: { bytes: 8000 * KIB } });
     const client = accounts.find("principal b");
     use(client);
     accounts.streams.add(accounts.find("principal a"), accounts.streams.common - accounts.streams.used);
@@ -44,7 +44,7 @@ for (
 }
 
 Deno.test("the idlest client in a full reserve loses first, and never what is in use", () => {
-  const accounts = open({ streams: { open: 8, openPerClient: 8 } });
+  const accounts = open({ connections: { streams: 8, streamsPerClient: 8 } });
   const lost: string[] = [];
   const big = accounts.find("principal big");
   for (let i = 0; i < 6; i++) assert(keep(accounts.streams, big, lost));
@@ -60,7 +60,7 @@ Deno.test("the idlest client in a full reserve loses first, and never what is in
 });
 
 Deno.test("what was used most recently is lost last", () => {
-  const accounts = open({ streams: { open: 4 } });
+  const accounts = open({ connections: { streams: 4 } });
   const lost: string[] = [];
   const all = ["a", "b", "c", "d"].map((name) => keep(accounts.streams, accounts.find(name), lost));
   all[0]?.touch();
@@ -69,7 +69,7 @@ Deno.test("what was used most recently is lost last", () => {
 });
 
 Deno.test("a /56 network has twice the share of one client, and counts as one client in the reserve", () => {
-  const accounts = open({ streams: { open: 64, openPerClient: 8 } });
+  const accounts = open({ connections: { streams: 64, streamsPerClient: 8 } });
   const at = (net: number, sub: number) => accounts.find(`peer 2001:db8:${net}:${(0x1200 + sub).toString(16)}`);
   let opened = 0;
   for (let sub = 0; sub < 256; sub++) if (at(1, sub).openStream(() => false)) opened++;
@@ -83,7 +83,7 @@ Deno.test("a /56 network has twice the share of one client, and counts as one cl
 });
 
 Deno.test("neighbors outside of a /56 network share nothing", () => {
-  const accounts = open({ streams: { openPerClient: 1 } });
+  const accounts = open({ connections: { streamsPerClient: 1 } });
   const opened = ["12ff", "1200", "1234", "1300", "11ff", "0", "ff", "100"].map((sub) =>
     !!accounts.find(`peer 2001:db8:0:${sub}`).openStream(() => false)
   );
@@ -91,7 +91,7 @@ Deno.test("neighbors outside of a /56 network share nothing", () => {
 });
 
 Deno.test("clients without a key share one place in the reserve", () => {
-  const accounts = open({ streams: { open: 8 } });
+  const accounts = open({ connections: { streams: 8 } });
   const opened = Array.from({ length: 20 }, () => accounts.find().openStream(() => false)).filter(Boolean);
   assertEquals(opened.length, 6);
   assert(accounts.find("principal ada").openStream(() => false));

@@ -5,7 +5,7 @@ import { Call } from "../../src/core/call/call.ts";
 import type { Engine } from "../../src/core/era.ts";
 import { InFlight } from "../../src/core/call/in_flight.ts";
 import type { Link } from "../../src/core/call/link.ts";
-import { LIMITS } from "../../src/core/capacity/limits.ts";
+import { BOUNDS } from "../support/limits.ts";
 import { modernEra } from "../../src/eras/eras.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { buildServer } from "../../src/server/server.ts";
@@ -38,7 +38,7 @@ class SilentCall extends Call {
 /** A call over a connection of its own. */
 function createCall({ accounts, host }: Engine, id: number): Call {
   const text = JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "hold" } });
-  const message = parseMessage(text, LIMITS.request);
+  const message = parseMessage(text, BOUNDS.request);
   assert(message.kind === "request");
   const link: Link = {
     transport: "memory",

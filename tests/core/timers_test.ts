@@ -4,6 +4,7 @@ import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
 import { started, textOf, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
+import { testLimits } from "../support/limits.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -121,7 +122,7 @@ async function isOver(client: Connection): Promise<boolean> {
 }
 
 Deno.test("a session ends after a long idle time", async () => {
-  const { clock, server } = createStill({ limits: { sessions: { idleMs: 30 * MINUTE } } });
+  const { clock, server } = createStill({ limits: { connections: { sessionIdleMs: 30 * MINUTE } } });
   await using busy = await connectTest(server, { era: "legacy" });
   await using idle = await connectTest(server, { era: "legacy" });
   for (let i = 0; i < 4; i++) {
@@ -134,7 +135,7 @@ Deno.test("a session ends after a long idle time", async () => {
 
 Deno.test("a session with an open stream, or a call that runs, is not idle", async () => {
   const { clock, log, open, server } = createStill({
-    limits: { sessions: { idleMs: 2 * MINUTE }, calls: { timeoutMs: Infinity } },
+    limits: { connections: { sessionIdleMs: 2 * MINUTE }, calls: { timeoutMs: Infinity } },
   });
   await using listening = await connectTest(server, { era: "legacy" });
   await using running = await connectTest(server, { era: "legacy" });
@@ -149,7 +150,7 @@ Deno.test("a session with an open stream, or a call that runs, is not idle", asy
 });
 
 Deno.test("no session lives longer than the limit, however busy it is", async () => {
-  const { clock, server } = createStill({ limits: { sessions: { lifeMs: 2 * HOUR } } });
+  const { clock, server } = createStill({ limits: testLimits({ sessions: { lifeMs: 2 * HOUR } }) });
   await using client = await connectTest(server, { era: "legacy" });
   for (let i = 0; i < 11; i++) {
     await clock.advance(10 * MINUTE);
@@ -161,7 +162,7 @@ Deno.test("no session lives longer than the limit, however busy it is", async ()
 });
 
 Deno.test("of too many sessions the longest idle one loses its state, and none its life", async () => {
-  const { clock, server } = createStill({ limits: { sessions: { open: 2 } } });
+  const { clock, server } = createStill({ limits: { connections: { sessions: 2 } } });
   const [first, second, third] = await Promise.all(
     Array.from({ length: 3 }, () => connectTest(server, { era: "legacy", logLevel: "error" })),
   );

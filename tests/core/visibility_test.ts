@@ -7,6 +7,7 @@ import { type Random, random as createRandom } from "../support/random.ts";
 import { toRequest } from "../support/requests.ts";
 import { byKey, enter, listWaysIn, toPrincipal, toSigned } from "../support/ways_in.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
+import { testLimits } from "../support/limits.ts";
 
 /** Handlers of every kind, each hidden or not. */
 interface Made {
@@ -139,7 +140,12 @@ for (const era of ["modern", "legacy"] as const) {
           resource({ uri: "base:/1", name: "base", allow: () => true, read: () => "" }),
           resource({ uri: "base://{x}", name: "base", allow: () => true, list: () => [], read: () => "" }),
         ];
-        const options = { name: "seen", version: "1.0.0", auth: byKey, limits: { calls: { pageItems: 2 } } };
+        const options = {
+          name: "seen",
+          version: "1.0.0",
+          auth: byKey,
+          limits: testLimits({ calls: { pageItems: 2 } }),
+        };
         const isSeen = ({ isHidden }: Made) => !isHidden;
         const observed: unknown[] = [];
         for (const handlers of [made, made.filter(isSeen)]) {
@@ -187,7 +193,7 @@ for (const era of ["modern", "legacy"] as const) {
             name: "seen",
             version: "1.0.0",
             path: "/:tenant/mcp",
-            limits: { calls: { pageItems: 2 } },
+            limits: testLimits({ calls: { pageItems: 2 } }),
             secret: "a secret of at least thirty-two characters",
             handlers: ({ tenant }) => [
               tool({ name: "base", run: () => "", allow: () => true }),

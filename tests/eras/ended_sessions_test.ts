@@ -8,6 +8,7 @@ import { customStore, memoryStore, type StoreEngine } from "../../src/stores/sto
 import { fakeClock } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
+import { testLimits } from "../support/limits.ts";
 
 type Json = { readonly [key: string]: unknown };
 
@@ -132,7 +133,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
 
   Deno.test(`an old session that nobody uses ends with older ones, and its client begins again (${title})`, async () => {
     const clock = fakeClock(Date.now());
-    const server = start({ clock, limits: { sessions: { openPerClient: 1 } } });
+    const server = start({ clock, limits: testLimits({ sessions: { openPerClient: 1 } }) });
     const client = { server, address: "192.0.2.1" };
     const old = await begin(client);
     await clock.advance(120_000);

@@ -2,6 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
+import { testLimits } from "../support/limits.ts";
 
 type Json = { readonly [key: string]: unknown };
 
@@ -256,7 +257,7 @@ Deno.test("a state is valid for its own call only: tool, arguments and caller", 
 
 Deno.test("a state is valid until it expires", async () => {
   const clock = fakeClock();
-  const held = start({ clock, limits: { calls: { stateMs: 1000 } } });
+  const held = start({ clock, limits: testLimits({ calls: { stateMs: 1000 } }) });
   const { state: requestState } = await call(held, "order");
   await clock.advance(1000);
   assertEquals((await call(held, "order", { requestState })).asked, ["First?"]);
@@ -266,7 +267,7 @@ Deno.test("a state is valid until it expires", async () => {
 });
 
 Deno.test("a client is asked as often as the limit allows, and no more", async () => {
-  const held = start({ limits: { calls: { rounds: 3 } } });
+  const held = start({ limits: testLimits({ calls: { rounds: 3 } }) });
   let requestState: string | undefined;
   for (let round = 0; round < 3; round++) {
     const inputResponses = round ? { [`q${round - 1}`]: accept({ ok: true }) } : undefined;
@@ -281,10 +282,10 @@ Deno.test("a client is asked as often as the limit allows, and no more", async (
 });
 
 Deno.test("a state that is too long is a server error, and is not sent", async () => {
-  const held = start({ limits: { calls: { stateBytes: 1000 } } });
+  const held = start({ limits: testLimits({ calls: { stateBytes: 1000 } }) });
   const { code, state } = await call(held, "large");
   assertEquals([code, state, held.faults.length], [-32603, undefined, 1]);
-  const roomy = start({ limits: { calls: { stateBytes: 10_000 } } });
+  const roomy = start({ limits: testLimits({ calls: { stateBytes: 10_000 } }) });
   const { state: requestState } = await call(roomy, "large");
   assertEquals(
     (await call(roomy, "large", { requestState, inputResponses: { first: { action: "cancel" } } })).text,
@@ -298,7 +299,7 @@ Deno.test("a state may be exactly as long as the limit", async () => {
   const roomy = start();
   const length = (await call(roomy, "large")).state?.length ?? 0;
   for (const [stateBytes, code] of [[length, undefined], [length - 1, -32603]] as const) {
-    const held = start({ limits: { calls: { stateBytes } } });
+    const held = start({ limits: testLimits({ calls: { stateBytes } }) });
     assertEquals((await call(held, "large")).code, code);
     await held.server.close();
   }
@@ -307,7 +308,7 @@ Deno.test("a state may be exactly as long as the limit", async () => {
 
 Deno.test("an invalid state is 400 however long the check takes", async () => {
   const clock = fakeClock();
-  const held = start({ clock, limits: { streams: { openAfterMs: 1 } } });
+  const held = start({ clock, limits: testLimits({ streams: { openAfterMs: 1 } }) });
   const { decrypt } = crypto.subtle;
   const value = async (...args: Parameters<typeof decrypt>) => {
     await clock.advance(40);

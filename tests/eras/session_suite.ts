@@ -5,6 +5,7 @@ import { createServer, type Server, type ServerOptions, tool } from "../../mod.t
 import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import type { Store } from "../../src/stores/stores.ts";
 import { until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 type Json = { readonly [key: string]: unknown };
 type Headers = Readonly<Record<string, string>>;
@@ -127,7 +128,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
   test("an unknown session is 404 however long the check takes", async () => {
     const clock = fakeClock();
     await withSlowSeals(clock, 60, async () => {
-      const held = start({ clock, limits: { streams: { openAfterMs: 1 } } });
+      const held = start({ clock, limits: testLimits({ streams: { openAfterMs: 1 } }) });
       const id = await shake(held);
       const unknown = await send(held, id.toUpperCase(), ping);
       assertEquals([unknown.status, (await unknown.json()).error.code], [404, -32600]);
@@ -245,7 +246,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
 
   test("an id is valid up to sessions.lifeMs, and an ended one is refused for as long", async () => {
     const clock = fakeClock();
-    const held = start({ clock, limits: { sessions: { lifeMs: 1000 } } });
+    const held = start({ clock, limits: testLimits({ sessions: { lifeMs: 1000 } }) });
     const [unused, ended] = [await shake(held), await shake(held)];
     assertEquals(await end(held, ended), 204);
     await clock.advance(1000);
@@ -259,7 +260,10 @@ export function testSessions(title: string, makeStore?: () => Store): void {
 
   test("ended ids are remembered for sessions.lifeMs, longer than the idle timeout", async () => {
     const clock = fakeClock();
-    const held = start({ clock, limits: { sessions: { lifeMs: 200_000, idleMs: 10_000 } } });
+    const held = start({
+      clock,
+      limits: testLimits({ sessions: { lifeMs: 200_000 }, connections: { sessionIdleMs: 10_000 } }),
+    });
     const id = await shake(held);
     assertEquals(await end(held, id), 204);
     // The sweep each minute must not forget the end before the id itself expires.
@@ -272,7 +276,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
 
   test("in its last millisecond an id is valid, and an ended one is not", async () => {
     const clock = fakeClock();
-    const held = start({ clock, limits: { sessions: { lifeMs: 60_000 } } });
+    const held = start({ clock, limits: testLimits({ sessions: { lifeMs: 60_000 } }) });
     const [used, ended] = [await shake(held), await shake(held)];
     assertEquals([await isGood(held, used), await isGood(held, ended), await end(held, ended)], [true, true, 204]);
     await clock.advance(60_000); // the sweep runs at this moment
@@ -282,9 +286,9 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("an idle session ends after sessions.idleMs, and not before", async () => {
+  test("an idle session ends after connections.sessionIdleMs, and not before", async () => {
     const clock = fakeClock();
-    const held = start({ clock, limits: { sessions: { idleMs: 60_000 } } });
+    const held = start({ clock, limits: { connections: { sessionIdleMs: 60_000 } } });
     const id = await shake(held);
     assertEquals(await isGood(held, id), true);
     await clock.advance(60_000); // a sweep exactly at the timeout
@@ -299,7 +303,10 @@ export function testSessions(title: string, makeStore?: () => Store): void {
   test("running calls and open streams keep a session from ending", async () => {
     const clock = fakeClock();
     const calls = { timeoutMs: Infinity };
-    const held = start({ clock, limits: { calls, sessions: { idleMs: 50_000 }, streams: { openAfterMs: 1_000_000 } } });
+    const held = start({
+      clock,
+      limits: testLimits({ calls, connections: { sessionIdleMs: 50_000 }, streams: { openAfterMs: 1_000_000 } }),
+    });
     const [running, listening] = [await shake(held), await shake(held)];
     const answer = send(held, running, call("hold", "held"), { accept: "application/json" });
     await until(() => held.log.includes("hold"), "the tool runs");
@@ -341,7 +348,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
   });
 
   test("a limited number of sessions keep state; an id whose state was evicted is valid again", async () => {
-    const held = start({ limits: { sessions: { open: 2 } } });
+    const held = start({ limits: { connections: { sessions: 2 } } });
     const [a, b, c] = [await shake(held), await shake(held), await shake(held)];
     const level = { id: 1, method: "logging/setLevel", params: { level: "error" } };
     const stream = await send(held, a, undefined);
@@ -366,7 +373,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
   });
 
   test("an ended id is refused until it expires, however many sessions come and go", async () => {
-    const held = start({ limits: { sessions: { open: 1 } } });
+    const held = start({ limits: { connections: { sessions: 1 } } });
     const [first, used] = [await shake(held), await shake(held)];
     assertEquals([await end(held, first), await isGood(held, used)], [204, true]);
     // More than one client may mark.

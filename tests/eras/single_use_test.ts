@@ -8,6 +8,7 @@ import { customStore, memoryStore, type Store, type StoreEngine } from "../../sr
 import { fakeClock, fakeContext } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
+import { testLimits } from "../support/limits.ts";
 
 type Json = { readonly [key: string]: unknown };
 
@@ -164,7 +165,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
 
   Deno.test(`an answer is used up for its own caller only, and expires as others do (${title})`, async () => {
     const clock = fakeClock();
-    const shop = open({ store: makeStore?.(), clock, limits: { calls: { stateMs: 1000 } } });
+    const shop = open({ store: makeStore?.(), clock, limits: testLimits({ calls: { stateMs: 1000 } }) });
     const ada = await call(shop, "pay", {}, "ada");
     assertStringIncludes((await call(shop, "pay", answer(ada.state), "bob")).says, "another call");
     assertEquals((await call(shop, "pay", answer(ada.state), "ada")).text, "accept");
@@ -227,7 +228,7 @@ Deno.test("concrete paths of one server keep what was used while they are not in
     version: "1.0.0",
     path: "/t/:tenant/mcp",
     params: z.object({ tenant: z.string() }),
-    limits: { endpoints: { open: 1 } },
+    limits: testLimits({ endpoints: { open: 1 } }),
     handlers: [pay],
   });
   const [acme, umbra] = ["acme", "umbra"].map((tenant) => ({ server, paid: [], path: `/t/${tenant}/mcp` }));
@@ -315,7 +316,7 @@ Deno.test("a busy server does not use up an answer", async () => {
     name: "pay",
     run: async (_input, ctx) => (await ctx.elicit("sure", { message: "?", schema: yes, singleUse: true })).action,
   });
-  const shop = open({ handlers: [block, pay], limits: { calls: { running: 1, waiting: 1 } } });
+  const shop = open({ handlers: [block, pay], limits: testLimits({ calls: { running: 1, waiting: 1 } }) });
   const { state } = await call(shop, "pay");
   const running = [call(shop, "block"), call(shop, "block")];
   let busy = await call(shop, "pay");

@@ -6,6 +6,7 @@ import { clientExtension, connect as connectTo } from "../../src/client/client.t
 import { connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 const ID = "com.example/audit";
 const modern = { eras: ["modern"] } as const;
@@ -526,7 +527,7 @@ Deno.test("a client warns about a notification whose function fails later", asyn
 
 behaviour("a filter that is wrong, huge or not declared is refused as a whole", async (connect, { transport }) => {
   const { audit, asked } = watched();
-  const limits = { streams: { watchedUris: 3 } };
+  const limits = testLimits({ streams: { watchedUris: 3 } });
   const { client, join, takeFaults } = await connect({ handlers: [audit], limits }, {
     ...declares,
     principal: { id: "a" },

@@ -1,6 +1,7 @@
 // The fuzzed server: one of each kind of handler, and limits low enough to be reached.
 import { createServer, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
 import { shapes } from "./shapes.ts";
+import { testLimits } from "../support/limits.ts";
 
 /** A server, and its unexpected errors. */
 export interface Target {
@@ -104,12 +105,12 @@ export function createTarget(): Target {
     version: "1.0.0",
     handlers,
     cors: { origins: ["https://app.example.com"] },
-    limits: {
+    limits: testLimits({
       calls: { answerMs: 30, pageItems: 3 },
       request: { bodyBytes: 65_536, lineBytes: LINE_BYTES, bodyMs: 500 },
       streams: { watchedUris: 20 },
       replay: { events: 50 },
-    },
+    }),
     observer: {
       fault({ error }) {
         if (!(error instanceof Error && error.message === HIDDEN)) faults.push(error);

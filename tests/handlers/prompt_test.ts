@@ -4,6 +4,7 @@ import { createServer, McpError, type Middleware, prompt, type ServerOptions, To
 import { connectTest } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { ask, call, fail } from "../support/requests.ts";
+import { testLimits } from "../support/limits.ts";
 
 function serve(...handlers: NonNullable<ServerOptions["handlers"]>) {
   return createServer({ name: "test", version: "1.0.0", handlers });
@@ -288,7 +289,7 @@ Deno.test("lists of prompts are paginated", async () => {
   const server = createServer({
     name: "test",
     version: "1.0.0",
-    limits: { calls: { pageItems: 2 } },
+    limits: testLimits({ calls: { pageItems: 2 } }),
     handlers: ["a", "b", "c"].map((name) => prompt({ name, run: () => "" })),
   });
   const first = await call(server, "prompts/list");

@@ -12,6 +12,7 @@ import type { TemplateText } from "../../src/types.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { ask, call, fail } from "../support/requests.ts";
+import { testLimits } from "../support/limits.ts";
 
 function serve(...handlers: NonNullable<ServerOptions["handlers"]>) {
   return createServer({ name: "test", version: "1.0.0", handlers });
@@ -250,7 +251,7 @@ Deno.test("pages contain fixed resources first, then each source by its own curs
   const server = createServer({
     name: "test",
     version: "1.0.0",
-    limits: { calls: { pageItems: 3 } },
+    limits: testLimits({ calls: { pageItems: 3 } }),
     handlers: [
       ...entries("f:", 4).map((entry) => resource({ ...entry, read: () => "" })),
       resource({ uri: "t://{id}", name: "t", list: () => entries("t://", 5), read: () => "" }),
@@ -285,7 +286,7 @@ Deno.test("every page of a list with a source is private", async () => {
     name: "test",
     version: "1.0.0",
     ttlMs: 5000,
-    limits: { calls: { pageItems: 1 } },
+    limits: testLimits({ calls: { pageItems: 1 } }),
     handlers: [
       ...entries("f:", 2).map((entry) => resource({ ...entry, read: () => "" })),
       resourceProvider({ scheme: "p", name: "p", list: () => ({ resources: entries("p:", 1) }), read: () => "" }),
@@ -303,7 +304,7 @@ Deno.test("a cursor is valid for its own list only", async () => {
   const server = createServer({
     name: "test",
     version: "1.0.0",
-    limits: { calls: { pageItems: 1 } },
+    limits: testLimits({ calls: { pageItems: 1 } }),
     handlers: [
       resource({ uri: "a://{x}", name: "a", read: () => "" }),
       resource({ uri: "b://{x}", name: "b", read: () => "" }),
@@ -337,7 +338,7 @@ Deno.test("a resource that a caller may not see is on no list and cannot be read
   const server = createServer({
     name: "test",
     version: "1.0.0",
-    limits: { calls: { pageItems: 2 } },
+    limits: testLimits({ calls: { pageItems: 2 } }),
     handlers: [
       resource({ uri: "f:open", name: "open", cacheScope: "public", read: () => "open" }),
       resource({ uri: "f:shut", name: "shut", cacheScope: "public", allow, read: () => "shut" }),

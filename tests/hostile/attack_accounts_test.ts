@@ -5,6 +5,7 @@ import { resource, tool } from "../../mod.ts";
 import { openPipe } from "../../src/transports/channel.ts";
 import { any, as, start, toCall, toInitialize, toLegacy, toListen, toSlowCall } from "./attack.ts";
 import { turn, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 
@@ -79,7 +80,7 @@ Deno.test("calls that are charged late release no more than they held", async ()
 Deno.test("a body that began earlier does not reset the limits of its client", async () => {
   const server = start({
     handlers: [tool({ name: "quick", run: () => "" })],
-    limits: { streams: { openPerClient: 2 } },
+    limits: { connections: { streamsPerClient: 2 } },
   });
   const slow = toSlowCall("quick");
   const answer = server.fetch(slow.request, as("eve"));
@@ -109,7 +110,10 @@ Deno.test("calls with a slow `allow` count against the same limits as running ca
     },
     run: () => "",
   });
-  const limits = { memory: { bytesPerClient: 200_000 }, calls: { running: 4, runningPerClient: 4, waiting: 4 } };
+  const limits = testLimits({
+    memory: { bytesPerClient: 200_000 },
+    calls: { running: 4, runningPerClient: 4, waiting: 4 },
+  });
   const server = start({ handlers: [guarded], limits });
   const call = () => server.fetch(toCall("guarded", { text: "x".repeat(50_000) }), as("eve"));
   const calls = Array.from({ length: 30 }, call);
@@ -139,7 +143,7 @@ Deno.test("the declarations of a client on a channel are bounded or charged", as
 
 Deno.test("the bodies of one client do not displace those of another", async () => {
   const handlers = [tool({ name: "quick", input: any, run: () => "" })];
-  const server = start({ handlers, limits: { request: { allBodiesBytes: 400_000 } } });
+  const server = start({ handlers, limits: testLimits({ request: { allBodiesBytes: 400_000 } }) });
   const open = (who: string) => {
     const slow = toSlowCall("quick");
     slow.write(120_000);

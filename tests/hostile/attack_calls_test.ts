@@ -4,6 +4,7 @@ import { tool } from "../../mod.ts";
 import { openPipe } from "../../src/transports/channel.ts";
 import { as, soon, start, toCall, toLegacy, toListen } from "./attack.ts";
 import { turn, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 Deno.test("calls queued behind one that ends at once are started too", async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
@@ -44,7 +45,7 @@ Deno.test("one client cannot fill the queue that others wait in", async () => {
   const slow = tool({ name: "slow", run: () => new Promise<string>(() => {}) });
   const server = start({
     handlers: [slow],
-    limits: { calls: { running: 4, runningPerClient: 2, waiting: 8, closeMs: 10 } },
+    limits: testLimits({ calls: { running: 4, runningPerClient: 2, waiting: 8, closeMs: 10 } }),
   });
   const responses: Response[] = [];
   const call = async (who: string) => void responses.push(await server.fetch(toCall("slow"), as(who)));

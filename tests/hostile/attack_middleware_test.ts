@@ -21,7 +21,7 @@ Deno.test("a subscription whose middleware does not wait for its end leaves noth
   const { observer, whenOpened } = watch();
   const server = start({
     handlers: [quick],
-    limits: { streams: { openPerClient: 2 } },
+    limits: { connections: { streamsPerClient: 2 } },
     observer,
     use: [
       (call, next) => call.method === "subscriptions/listen" ? Promise.race([whenOpened(), next()]) : next(),
@@ -44,7 +44,7 @@ Deno.test("a subscription whose middleware throws once it is open leaves nothing
   const { observer, whenOpened } = watch();
   const server = start({
     handlers: [quick],
-    limits: { streams: { openPerClient: 2 } },
+    limits: { connections: { streamsPerClient: 2 } },
     observer,
     use: [async (call, next) => {
       if (call.method !== "subscriptions/listen") return await next();

@@ -7,7 +7,7 @@ import { start } from "./attack.ts";
 import { connectRaw } from "./raw.ts";
 
 Deno.test("failed upgrades do not use up the limit on sockets", async () => {
-  const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { streams: { open: 4 } } });
+  const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { connections: { streams: 4 } } });
   const service = webSocket(server);
   // A runtime may throw when it cannot upgrade a request; the client gets an error in either case.
   const fetch: typeof service.fetch = async (request, info) => {

@@ -3,12 +3,13 @@ import { assert, assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { any, as, soon, start, toGet, toInitialize, toLegacy } from "./attack.ts";
 import { turn } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 const EVENTS = { accept: "text/event-stream" };
 
 Deno.test("a session whose client accepts only events is idle once its call has ended", async () => {
   const later = tool({ name: "later", run: () => Promise.resolve("") });
-  const server = start({ handlers: [later], limits: { sessions: { openPerClient: 1 } } });
+  const server = start({ handlers: [later], limits: testLimits({ sessions: { openPerClient: 1 } }) });
   const begin = async () => {
     const response = await server.fetch(toLegacy(toInitialize()), as("eve"));
     await response.text();
@@ -32,7 +33,10 @@ Deno.test("a connection that replays slowly ends once its events have expired", 
       return "";
     },
   });
-  const server = start({ handlers: [say], limits: { replay: { events: 50 }, streams: { waitingCharacters: 500 } } });
+  const server = start({
+    handlers: [say],
+    limits: testLimits({ replay: { events: 50 }, streams: { waitingCharacters: 500 } }),
+  });
   const begun = await server.fetch(toLegacy(toInitialize()), as("eve"));
   await begun.text();
   const id = begun.headers.get("mcp-session-id") ?? "";

@@ -3,6 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import { type Middleware, onlyMethods, resource, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
 import { as, start, toCall, toListen } from "./attack.ts";
+import { testLimits } from "../support/limits.ts";
 
 /** A query builder: it has `then`, and is not a Promise. */
 const no = { then: (settle: (allowed: boolean) => void) => settle(false) } as unknown as Promise<boolean>;
@@ -58,7 +59,7 @@ Deno.test("a cursor of a list that callers see differently is its caller's own",
   const handlers = [1, 2, 3].map((i) => tool({ name: `t${i}`, allow: () => true, run: () => "" }));
   const shown = [1, 2, 3].map((i) => tool({ name: `t${i}`, run: () => "" }));
   for (const [list, isPrivate] of [[handlers, true], [shown, false]] as const) {
-    const server = start({ handlers: list, limits: { calls: { pageItems: 1 } } });
+    const server = start({ handlers: list, limits: testLimits({ calls: { pageItems: 1 } }) });
     const ask = async (id: string, cursor?: string) =>
       await (await server.fetch(toRequest("tools/list", cursor === undefined ? {} : { cursor }), as(id))).json();
     const { result: { nextCursor } } = await ask("ada");

@@ -9,6 +9,7 @@ import { byKey, toSigned } from "../support/ways_in.ts";
 import { connectRaw } from "./raw.ts";
 import { start, toGet, toInitialize, toLegacy } from "./attack.ts";
 import { startCost } from "../support/cost.ts";
+import { testLimits } from "../support/limits.ts";
 
 const ADA = "ada-2f6c1e0b9d4a7853";
 
@@ -107,7 +108,7 @@ Deno.test("what one caller was given is of no use to another", async () => {
       return (await ctx.elicit("sure", { message: "Sure?", schema })).action;
     },
   });
-  const server = start({ auth: byKey, handlers: [...notes, ask], limits: { calls: { pageItems: 2 } } });
+  const server = start({ auth: byKey, handlers: [...notes, ask], limits: testLimits({ calls: { pageItems: 2 } }) });
   const send = async (name: "ada" | "bob", method: string, params: object) => {
     const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
     return await (await server.fetch(toRequest(method, { ...params, _meta }, toSigned(name)))).json();

@@ -1,7 +1,7 @@
 // Memory that the shape of a message costs the server, and messages that must not be charged for it.
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { LIMITS } from "../../src/core/capacity/limits.ts";
+import { BOUNDS } from "../support/limits.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../../src/protocol/weight.ts";
 import { Accounts } from "../../src/core/capacity/account.ts";
@@ -11,7 +11,7 @@ const toCall = (args: unknown) =>
   JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "x", arguments: args } });
 
 function weigh(text: string): number {
-  const message = parseMessage(text, LIMITS.request);
+  const message = parseMessage(text, BOUNDS.request);
   assert(message.kind === "request", text.slice(0, 100));
   return message.weight;
 }
@@ -27,7 +27,7 @@ Deno.test("a short message never weighs more than the estimate used before it is
   for (let depth = 0; depth < 100; depth++) nested = { 0: nested };
   const args = [nested, Array(90).fill({ 9: 0 }), Object.fromEntries(Array(100).entries()), Array(300).fill({}), "x"];
   for (const text of args.map(toCall)) {
-    const message = parseMessage(text, LIMITS.request);
+    const message = parseMessage(text, BOUNDS.request);
     assert(message.kind === "request" && message.text === text, text);
     assertLess(toWeight(text, { max: 0, indexes: countIndexes(text) }), message.weight);
   }
@@ -35,7 +35,7 @@ Deno.test("a short message never weighs more than the estimate used before it is
 
 Deno.test("a message with too many small-number keys is refused before it is parsed", () => {
   const sparse = Array.from({ length: 4001 }, () => ({ 7: 0 }));
-  const message = parseMessage(toCall({ sparse }), LIMITS.request);
+  const message = parseMessage(toCall({ sparse }), BOUNDS.request);
   assert(message.kind === "broken");
   assertStringIncludes(message.message, "small numbers");
   // The same text inside a string contains no keys.
@@ -44,11 +44,11 @@ Deno.test("a message with too many small-number keys is refused before it is par
 
 Deno.test("a text with many commas is not charged like a tree", () => {
   const text = "1,2,3,4,5\n".repeat(380_000);
-  assertLess(weigh(toCall({ text })), LIMITS.memory.bytesPerClient);
+  assertLess(weigh(toCall({ text })), BOUNDS.memory.bytesPerClient);
 });
 
 Deno.test("a partly taken text stays charged in full", () => {
-  const accounts = new Accounts({ limits: LIMITS });
+  const accounts = new Accounts({ limits: BOUNDS });
   const account = accounts.find("x");
   const outbox = new Outbox({ texts: Infinity, characters: 1, account: () => account });
   assert(outbox.push("x".repeat(4_000_000)));

@@ -14,6 +14,7 @@ import {
   toBytes,
   toMessage,
 } from "./http.ts";
+import { testLimits } from "../support/limits.ts";
 
 const invalid = { status: 400, code: -32600 };
 const gone = { status: 404, code: -32600 };
@@ -285,14 +286,18 @@ Deno.test("the newest stream of a session takes over, also from one whose client
 });
 
 Deno.test("an idle session ends, and a running call keeps it alive", async (t) => {
-  const limits = { calls: { timeoutMs: Infinity }, sessions: { idleMs: 100_000, lifeMs: 1_000_000 } };
+  const limits = testLimits({
+    calls: { timeoutMs: Infinity },
+    connections: { sessionIdleMs: 100_000 },
+    sessions: { lifeMs: 1_000_000 },
+  });
 
   await t.step("a call before notifications/initialized is served", async () => {
     await using fixture = await startFixture({ version: LEGACY });
     await fixture.checkAlive("after this");
   });
 
-  await t.step("after sessions.idleMs it is 404", async () => {
+  await t.step("after connections.sessionIdleMs it is 404", async () => {
     const clock = fakeClock();
     await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
     await fixture.checkAlive("after this");

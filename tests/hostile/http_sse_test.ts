@@ -8,6 +8,7 @@ import { webSocket } from "../../src/transports/websocket.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { soon, start } from "./attack.ts";
 import { callOf, HELLO, serveOld } from "./sse.ts";
+import { testLimits } from "../support/limits.ts";
 
 const LARGE = "x".repeat(200_000);
 
@@ -120,7 +121,7 @@ Deno.test("a principal that code in front of the server got wrong is a fault", a
 Deno.test("messages for a stream that nobody reads are bounded, and leave nothing behind", async () => {
   let ran = 0;
   const large = tool({ name: "large", run: () => (ran++, LARGE) });
-  const limits = { memory: { bytesPerClient: 2_000_000 }, streams: { writeMs: 300 } };
+  const limits = testLimits({ memory: { bytesPerClient: 2_000_000 }, streams: { writeMs: 300 } });
   const server = start({ handlers: [large], limits });
   const { open, post } = serveOld(server);
   const info = { principal: { id: "eve" } };
@@ -139,7 +140,7 @@ Deno.test("messages for a stream that nobody reads are bounded, and leave nothin
 });
 
 Deno.test("one client cannot take the streams of others", async () => {
-  const server = start({ limits: { streams: { openPerClient: 2, open: 4 } } });
+  const server = start({ limits: { connections: { streamsPerClient: 2, streams: 4 } } });
   const { open } = serveOld(server);
   const eve = { info: { principal: { id: "eve" } } };
   const streams = await Promise.all(Array.from({ length: 10 }, () => open("/sse", eve)));

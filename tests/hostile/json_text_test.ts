@@ -1,7 +1,7 @@
 // JSON text in arguments and in responses that handlers return: it may cost no more than what it is part of.
 import { createServer, tool } from "../../mod.ts";
 import { adaptInput } from "../../src/schema/adapt_input.ts";
-import { LIMITS } from "../../src/core/capacity/limits.ts";
+import { BOUNDS } from "../support/limits.ts";
 import { encode } from "../../src/handlers/encoders.ts";
 import { assertEquals, assertLess } from "../support/std.ts";
 import { toRequest } from "../support/requests.ts";
@@ -11,7 +11,7 @@ const object = { type: "object" } as const;
 const escaped = '{"\\u0039\\u0039\\u0039":1},';
 
 function adapt(given: Record<string, unknown>, property: Record<string, unknown>): unknown {
-  const adapted = adaptInput(given, { type: "object", properties: { x: property } }, { jsonText: LIMITS.request });
+  const adapted = adaptInput(given, { type: "object", properties: { x: property } }, { jsonText: BOUNDS.request });
   return adapted.problem === undefined ? adapted.value : adapted;
 }
 
@@ -24,7 +24,7 @@ function time(run: () => unknown): number {
 async function encodeJson(text: string) {
   return await encode(new Response(text, { headers: { "content-type": "application/json" } }), {
     signal: new AbortController().signal,
-    maxBytes: LIMITS.calls.resultBytes,
+    maxBytes: BOUNDS.calls.resultBytes,
     readMs: 60_000,
     isContent: (value): value is never => value === encode,
     startTimer: () => () => {},

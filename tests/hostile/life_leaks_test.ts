@@ -28,7 +28,7 @@ Deno.test("nothing is held after valid calls, garbage, failures, sessions and di
     name: "leaks",
     version: "1.0.0",
     handlers,
-    limits: { sessions: { open: 20 } },
+    limits: { connections: { sessions: 20 } },
     observer: { fault() {} },
   });
   const url = "http://127.0.0.1/mcp";

@@ -3,13 +3,14 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { createServer, extension, type Observer, resource, type ServerOptions, tool } from "../../mod.ts";
 import type { Wrap } from "../../src/extension.ts";
-import { type LimitOptions, LIMITS, type Limits } from "../../src/core/capacity/limits.ts";
+import type { BoundOptions, Bounds, LimitOptions } from "../../src/core/capacity/limits.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { gate, started, turn, until } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import { META, toMeta } from "./http.ts";
 import { readData, startSession, toCall } from "./unread.ts";
+import { BOUNDS, testLimits } from "../support/limits.ts";
 
 type Json = { readonly [key: string]: unknown };
 
@@ -139,9 +140,9 @@ async function refuseSecondCall(held: Held, limit: string, principal: string) {
   return { first };
 }
 
-function startAuth(limits: Partial<Limits["auth"]>) {
+function startAuth(auth: BoundOptions["auth"]) {
   const { pass, open } = gate();
-  const held = start({ auth: limits }, { auth: () => pass.then(() => ({ id: "ada" })) });
+  const held = start(testLimits({ auth }), { auth: () => pass.then(() => ({ id: "ada" })) });
   return { ...held, [Symbol.asyncDispose]: () => (open(), held[Symbol.asyncDispose]()), open };
 }
 
@@ -164,7 +165,7 @@ async function refuseSecondAuth(held: ReturnType<typeof startAuth>, limit: strin
 }
 
 /** Starts a server with tenants, each of which has limits. */
-function startTenants(perTenant: Partial<Limits["perTenant"]>) {
+function startTenants(perTenant: Partial<Bounds["perTenant"]>) {
   return start({ perTenant }, { path: "/t/:tenant/mcp" });
 }
 
@@ -174,7 +175,7 @@ function callTenant(held: Held, tenant: string, name: string, principal: string,
   return started(held.server.fetch(request, { principal: { id: principal } }));
 }
 
-type Path = { [group in keyof Limits]: `${group}.${Extract<keyof Limits[group], string>}` }[keyof Limits];
+type Path = { [group in keyof Bounds]: `${group}.${Extract<keyof Bounds[group], string>}` }[keyof Bounds];
 
 const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   async "request.bodyBytes"() {
@@ -192,7 +193,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   },
   async "request.allBodiesBytes"() {
     const { headers, body } = toCall("quick", { args: { x: "x".repeat(200_000) } });
-    await using held = start({ request: { allBodiesBytes: 2 * body.length } });
+    await using held = start(testLimits({ request: { allBodiesBytes: 2 * body.length } }));
     const send = async (text: string, rest = "") => {
       const { readable, writable } = new TransformStream<Uint8Array>({}, { highWaterMark: 100 });
       const writer = writable.getWriter();
@@ -231,29 +232,29 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertStringIncludes(await response.text(), "request.bodyMs");
   },
   async "request.depth"() {
-    await using held = start({ request: { depth: 10 } });
+    await using held = start(testLimits({ request: { depth: 10 } }));
     await refuse(held, "request.depth", 400, "tools/call", {
       ...quick,
       arguments: JSON.parse('{"a":'.repeat(9) + "1" + "}".repeat(9)),
     });
   },
   async "request.values"() {
-    await using held = start({ request: { values: 50 } });
+    await using held = start(testLimits({ request: { values: 50 } }));
     await refuse(held, "request.values", 400, "tools/call", { ...quick, arguments: { list: Array(50).fill(0) } });
   },
   async "request.idCharacters"() {
-    await using held = start({ request: { idCharacters: 5 } });
+    await using held = start(testLimits({ request: { idCharacters: 5 } }));
     const { headers, body } = toCall("quick", { id: "123456" });
     const response = await held.server.fetch(new Request(url, { method: "POST", headers, body }));
     assertEquals(response.status, 400);
     assertStringIncludes(await response.text(), "request.idCharacters");
   },
   async "request.methodCharacters"() {
-    await using held = start({ request: { methodCharacters: 20 } });
+    await using held = start(testLimits({ request: { methodCharacters: 20 } }));
     await refuse(held, "request.methodCharacters", 400, "x".repeat(21));
   },
   async "request.batchMessages"() {
-    await using held = start({ request: { batchMessages: 2 } });
+    await using held = start(testLimits({ request: { batchMessages: 2 } }));
     const client = await connectTest(held.server, { era: "legacy", revisions: ["2025-03-26"] });
     const one = { jsonrpc: "2.0", method: "notifications/x" };
     const { headers } = toCall("", { session: client.sessionId });
@@ -283,7 +284,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals(JSON.parse(pong).id, 7);
   },
   async "calls.running"() {
-    await using held = start({ calls: { running: 1, waiting: 1 } });
+    await using held = start(testLimits({ calls: { running: 1, waiting: 1 } }));
     const calls = [1, 2].map(() => started(send(held, "tools/call", { name: "hold" })));
     await until(() => held.counts.started === 1, "one runs");
     await refuse(held, "calls.running, calls.waiting", 503, "tools/call", quick);
@@ -291,7 +292,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     for (const { result } of await Promise.all(calls)) assert(result);
   },
   async "calls.runningPerClient"() {
-    await using held = start({ calls: { runningPerClient: 1, waiting: 1 } });
+    await using held = start(testLimits({ calls: { runningPerClient: 1, waiting: 1 } }));
     const session = await startSession(url, held.server.fetch);
     const calls = [1, 2].map(() => started(send(held, "tools/call", { name: "hold" }, { session })));
     await until(() => reached.has("calls.runningPerClient"), "one runs and one waits");
@@ -300,7 +301,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     for (const { result } of await Promise.all(calls)) assert(result);
   },
   async "calls.waiting"() {
-    await using held = start({ calls: { running: 1, waiting: 100 } });
+    await using held = start(testLimits({ calls: { running: 1, waiting: 100 } }));
     // A quarter of the queue is for clients that are told apart.
     const calls = Array.from({ length: 76 }, () => started(send(held, "tools/call", { name: "hold" })));
     await until(() => held.counts.started === 1, "one runs");
@@ -376,7 +377,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     await client.close();
   },
   async "calls.rounds"() {
-    await using held = start({ calls: { rounds: 2 } });
+    await using held = start(testLimits({ calls: { rounds: 2 } }));
     let params: Json = { name: "ask", arguments: { times: 3 } };
     for (let round = 0; round < 2; round++) {
       const { result = {} } = await send(held, "tools/call", params);
@@ -386,13 +387,13 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     await refuse(held, "calls.rounds", 400, "tools/call", params);
   },
   async "calls.stateBytes"() {
-    await using held = start({ calls: { stateBytes: 1000 } });
+    await using held = start(testLimits({ calls: { stateBytes: 1000 } }));
     const { error } = await send(held, "tools/call", { name: "ask", arguments: { size: 1000 } });
     assertEquals(error?.message, "Internal error");
     assertStringIncludes(held.faults.join(), "calls.stateBytes");
   },
   async "calls.stateMs"() {
-    await using held = start({ calls: { stateMs: 10_000 } });
+    await using held = start(testLimits({ calls: { stateMs: 10_000 } }));
     const { result = {} } = await send(held, "tools/call", { name: "ask" });
     await held.clock.advance(10_001);
     await refuse(held, "calls.stateMs", 400, "tools/call", { name: "ask", requestState: result.requestState });
@@ -404,7 +405,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertStringIncludes(held.faults.join(), "calls.resultBytes");
   },
   async "calls.readMs"() {
-    await using held = start({ calls: { readMs: 5000 } });
+    await using held = start(testLimits({ calls: { readMs: 5000 } }));
     const coming = send(held, "tools/call", { name: "stream" });
     await until(() => held.counts.started === 1, "it runs");
     await held.clock.advance(4000);
@@ -415,7 +416,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals(held.counts.aborted, 1);
   },
   async "streams.openAfterMs"() {
-    await using held = start({ streams: { openAfterMs: 100 } });
+    await using held = start(testLimits({ streams: { openAfterMs: 100 } }));
     const coming = held.server.fetch(...toRequest("tools/call", { name: "hold" }));
     let isOpen = false;
     coming.then(() => isOpen = true);
@@ -427,7 +428,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     await (await coming).body?.cancel();
   },
   async "streams.heartbeatMs"() {
-    await using held = start({ streams: { heartbeatMs: 4000 } });
+    await using held = start(testLimits({ streams: { heartbeatMs: 4000 } }));
     const coming = held.server.fetch(...toRequest("tools/call", { name: "hold" }));
     await until(() => held.counts.started === 1, "it runs");
     await held.clock.advance(60);
@@ -438,7 +439,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assert(comments >= 10 && comments <= 15, `${comments} comments in 40 s`);
   },
   async "streams.waitingTexts"() {
-    await using held = start({ streams: { waitingTexts: 10, waitingCharacters: Infinity } });
+    await using held = start(testLimits({ streams: { waitingTexts: 10, waitingCharacters: Infinity } }));
     const response = await held.server.fetch(...toRequest("tools/call", {
       name: "say",
       arguments: { n: 100, size: 1 },
@@ -450,7 +451,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals(readData(await response.text()).length, 101);
   },
   async "streams.waitingCharacters"() {
-    await using held = start({ streams: { waitingCharacters: 1000, waitingTexts: Infinity } });
+    await using held = start(testLimits({ streams: { waitingCharacters: 1000, waitingTexts: Infinity } }));
     const response = await held.server.fetch(...toRequest("tools/call", {
       name: "say",
       arguments: { n: 100, size: 1 },
@@ -462,7 +463,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals(readData(await response.text()).length, 101);
   },
   async "streams.writeMs"() {
-    await using held = start({ streams: { writeMs: 5000 } });
+    await using held = start(testLimits({ streams: { writeMs: 5000 } }));
     const coming = held.server.fetch(...toRequest("tools/call", { name: "hold" }));
     await until(() => held.counts.started === 1, "it runs");
     await held.clock.advance(60);
@@ -473,10 +474,10 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals(held.counts.aborted, 1);
     assertEquals(readData(await response.text()), []);
   },
-  async "streams.open"() {
-    await using held = start({ streams: { open: 2 } });
+  async "connections.streams"() {
+    await using held = start({ connections: { streams: 2 } });
     const open = await Promise.all([1, 2].map(() => held.server.fetch(...toRequest("subscriptions/listen", listen))));
-    await refuse(held, "streams.open", 503, "subscriptions/listen", listen);
+    await refuse(held, "connections.streams", 503, "subscriptions/listen", listen);
     await open[0].body?.cancel();
     const third = await held.server.fetch(...toRequest("subscriptions/listen", listen));
     assertEquals(third.status, 200);
@@ -489,13 +490,13 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     }
     const [first, second, last] = visits;
     assertEquals([first.status, second.status, last.status, last.headers.get("retry-after")], [200, 200, 503, "1"]);
-    assertStringIncludes(await last.text(), "(streams.open, streams.openPerClient)");
+    assertStringIncludes(await last.text(), "(connections.streams, connections.streamsPerClient)");
     for (const each of [first, second]) await each.body?.cancel();
   },
-  async "streams.openPerClient"() {
-    await using held = start({ streams: { openPerClient: 1 } });
+  async "connections.streamsPerClient"() {
+    await using held = start({ connections: { streamsPerClient: 1 } });
     const ada = await held.server.fetch(...toRequest("subscriptions/listen", listen, { principal: "ada" }));
-    await refuse(held, "streams.openPerClient", 503, "subscriptions/listen", listen, { principal: "ada" });
+    await refuse(held, "connections.streamsPerClient", 503, "subscriptions/listen", listen, { principal: "ada" });
     const bob = await held.server.fetch(...toRequest("subscriptions/listen", listen, { principal: "bob" }));
     await ada.body?.cancel();
     const again = await held.server.fetch(...toRequest("subscriptions/listen", listen, { principal: "ada" }));
@@ -510,7 +511,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const { pass, open } = gate();
     const hold = tool({ name: "hold", run: async () => (running++, await pass, "held") });
     let running = 0;
-    const limits = { endpoints: { open: 1 } };
+    const limits = testLimits({ endpoints: { open: 1 } });
     const observer: Observer = { limit: ({ limit }) => reached.add(limit) };
     const server = createServer({
       name: "held",
@@ -567,7 +568,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     await again.body?.cancel();
   },
   async "streams.watchedUris"() {
-    await using held = start({ streams: { watchedUris: 2 } });
+    await using held = start(testLimits({ streams: { watchedUris: 2 } }));
     const many = { notifications: { resourceSubscriptions: ["test://a", "test://b", "test://c"] } };
     await refuse(held, "streams.watchedUris", 400, "subscriptions/listen", many);
     const session = await startSession(url, held.server.fetch);
@@ -577,8 +578,8 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const { error } = await send(held, "resources/subscribe", { uri: "test://c" }, { session });
     assertStringIncludes(error?.message ?? "", "streams.watchedUris");
   },
-  async "sessions.open"() {
-    await using held = start({ sessions: { open: 2 } });
+  async "connections.sessions"() {
+    await using held = start({ connections: { sessions: 2 } });
     const busy = await Promise.all([1, 2].map(() => startSession(url, held.server.fetch)));
     const streams = await Promise.all(
       busy.map((session) =>
@@ -586,12 +587,12 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       ),
     );
     const session = await startSession(url, held.server.fetch);
-    await refuse(held, "(sessions.open)", 503, "ping", {}, { session });
+    await refuse(held, "(connections.sessions)", 503, "ping", {}, { session });
     const headers = { accept: "text/event-stream", "mcp-session-id": session };
     for (const method of ["GET", "DELETE"]) {
       const response = await held.server.fetch(new Request(url, { method, headers }));
       assertEquals([response.status, response.headers.get("retry-after")], [503, "1"]);
-      assertStringIncludes(await response.text(), "(sessions.open)");
+      assertStringIncludes(await response.text(), "(connections.sessions)");
     }
     // A session that becomes idle makes room, and its state returns when there is room again.
     await streams[0].body?.cancel();
@@ -600,7 +601,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     for (const each of [...busy, session]) assert((await send(held, "ping", {}, { session: each })).result);
   },
   async "sessions.openPerClient"() {
-    await using held = start({ sessions: { openPerClient: 2 } });
+    await using held = start(testLimits({ sessions: { openPerClient: 2 } }));
     const as = (id: string) => (request: Request) => held.server.fetch(request, { principal: { id } });
     const ping = async (session: string, fetch: (request: Request) => Promise<Response>) => {
       const { headers } = toCall("quick", { session });
@@ -643,8 +644,8 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     await end(first.session);
     assertEquals([(await open()).status, (await open()).status], [200, 503]);
   },
-  async "sessions.idleMs"() {
-    await using held = start({ sessions: { idleMs: 120_000 } });
+  async "connections.sessionIdleMs"() {
+    await using held = start({ connections: { sessionIdleMs: 120_000 } });
     const session = await startSession(url, held.server.fetch);
     assert((await send(held, "ping", {}, { session })).result);
     await held.clock.advance(100_000);
@@ -653,7 +654,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals((await send(held, "ping", {}, { session })).status, 404);
   },
   async "sessions.lifeMs"() {
-    await using held = start({ sessions: { lifeMs: 600_000 } });
+    await using held = start(testLimits({ sessions: { lifeMs: 600_000 } }));
     const session = await startSession(url, held.server.fetch);
     const unused = await startSession(url, held.server.fetch);
     for (let i = 0; i < 5; i++) {
@@ -669,7 +670,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   "replay.bytes": undefined,
   "replay.ms": undefined,
   async "calls.pageItems"() {
-    await using held = start({ calls: { pageItems: 2 } });
+    await using held = start(testLimits({ calls: { pageItems: 2 } }));
     const { result = {} } = await send(held, "resources/list");
     assertEquals([Object(result.resources).length, typeof result.nextCursor], [2, "string"]);
     const next = await send(held, "resources/list", { cursor: result.nextCursor });
@@ -690,12 +691,12 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   },
 };
 
-const toPaths = (limits: Limits) =>
+const toPaths = (limits: Bounds) =>
   Object.entries(limits).flatMap(([group, values]) => Object.keys(values).map((name) => `${group}.${name}`));
 
-Deno.test("every limit has a test here", () => assertEquals(Object.keys(cases).sort(), toPaths(LIMITS).sort()));
+Deno.test("every limit has a test here", () => assertEquals(Object.keys(cases).sort(), toPaths(BOUNDS).sort()));
 
-/** Limits that shape what is sent. No client exceeds them, so no observer hears of them. */
+/** Bounds that shape what is sent. No client exceeds them, so no observer hears of them. */
 const unheard: readonly string[] = ["calls.pageItems", "streams.openAfterMs", "streams.heartbeatMs"];
 
 for (const [name, run] of Object.entries(cases)) {
@@ -712,7 +713,7 @@ Deno.test("the 769th subscription without an address is refused, and the others 
   const open = await Promise.all(
     Array.from({ length: 768 }, () => held.server.fetch(...toRequest("subscriptions/listen", listen))),
   );
-  await refuse(held, "streams.open", 503, "subscriptions/listen", listen);
+  await refuse(held, "connections.streams", 503, "subscriptions/listen", listen);
   const reading = open.map((each) => each.text());
   held.server.resourceUpdated("test://a");
   held.server.resourceUpdated("test://b");
@@ -752,14 +753,14 @@ Deno.test("an invalid filter is refused, and entries the server cannot serve are
 });
 
 Deno.test("sessions beyond the limit cost idle ones their state, not their life", async () => {
-  await using held = start({ sessions: { open: 50 } });
+  await using held = start({ connections: { sessions: 50 } });
   const sessions: string[] = [];
   for (let i = 0; i < 200; i++) sessions.push(await startSession(url, held.server.fetch));
   for (const session of [...sessions, ...sessions]) assert((await send(held, "ping", {}, { session })).result);
 });
 
 Deno.test("thousands of invalid session ids leave nothing behind", async () => {
-  await using held = start({ sessions: { open: 50 } });
+  await using held = start({ connections: { sessions: 50 } });
   const real = await startSession(url, held.server.fetch);
   for (let i = 0; i < 2000; i++) {
     const session = i % 2 ? `${real.slice(0, -8)}${String(i).padStart(8, "A")}` : crypto.randomUUID();
@@ -902,7 +903,7 @@ Deno.test("levels are counted exactly, however few characters each takes", async
       levels += open.length > 5 ? 2 : 1;
       body = open + body + close;
     }
-    await using held = start({ request: { depth: most } });
+    await using held = start(testLimits({ request: { depth: most } }));
     const { headers } = toCall("quick");
     const response = await held.server.fetch(new Request(url, { method: "POST", headers, body }));
     assertEquals(

@@ -2,7 +2,7 @@
 // it looks for, and the parsers that a client reaches get the worst known input.
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { createServer, resource, tool } from "../../mod.ts";
-import { LIMITS } from "../../src/core/capacity/limits.ts";
+import { BOUNDS } from "../support/limits.ts";
 import { decodeHeaderValue } from "../../src/protocol/header_value.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { isJsonType, readAccept } from "../../src/transports/http/accept.ts";
@@ -205,12 +205,12 @@ Deno.test("messages of 100 KB are read in linear time", () => {
     linear(
       `a message of ${unit}`,
       (length) => unit.repeat(length / unit.length),
-      (text) => parseMessage(text, LIMITS.request),
+      (text) => parseMessage(text, BOUNDS.request),
     );
     linear(
       `an id of ${unit}`,
       (length) => `{"jsonrpc":"2.0","id":"${unit.repeat(length / unit.length)}"}`,
-      (text) => parseMessage(text, LIMITS.request),
+      (text) => parseMessage(text, BOUNDS.request),
     );
   }
 });
@@ -218,7 +218,7 @@ Deno.test("messages of 100 KB are read in linear time", () => {
 Deno.test("lines are split in linear time, whatever their length and chunks", () => {
   for (const line of ["", "a", "\r", "é", "x".repeat(1000)]) {
     linear(`lines of ${line.slice(0, 3)}`, (length) => `${line}\n`.repeat(length / (line.length + 1)), (text) => {
-      const splitter = new LineSplitter(LIMITS.request.lineBytes);
+      const splitter = new LineSplitter(BOUNDS.request.lineBytes);
       const bytes = new TextEncoder().encode(text);
       for (let at = 0; at < bytes.length; at += 7) splitter.push(bytes.subarray(at, at + 7));
       splitter.end();

@@ -3,6 +3,7 @@ import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/ass
 import { prompt, resource, tool } from "../../mod.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
+import { testLimits } from "../support/limits.ts";
 
 const any = { type: "object" } as const;
 
@@ -18,7 +19,7 @@ behaviour("a cursor works in its own list only, and shows nobody else's handlers
     ),
     ...["p", "q", "r"].map((name) => prompt({ name, run: () => "" })),
   ];
-  const { client, server } = await connect({ handlers, limits: { calls: { pageItems: 2 } } });
+  const { client, server } = await connect({ handlers, limits: testLimits({ calls: { pageItems: 2 } }) });
   const list = async (method: string, cursor?: unknown) => {
     const result = await client.request(method, { cursor });
     const items: unknown = result.tools ?? result.prompts;
@@ -136,7 +137,7 @@ behaviour("nothing is logged to a client that did not request it", async (connec
 behaviour("a client's subscriptions are its own, and bounded in number and length", async (connect, way) => {
   const { client, join, server } = await connect({
     handlers: [resource({ uri: "a://{+rest}", name: "any", read: () => "" })],
-    limits: { streams: { watchedUris: 10 } },
+    limits: testLimits({ streams: { watchedUris: 10 } }),
   });
   const watch = (uri: unknown, method = "subscribe") => client.request(`resources/${method}`, { uri });
   for (const uri of [5, null, undefined, {}, ["a://x"]]) assertEquals(await codeOf(watch(uri)), -32602, `${uri}`);
@@ -165,7 +166,7 @@ behaviour("a client's subscriptions are its own, and bounded in number and lengt
 behaviour("the URIs of one subscription are bounded in length as well", async (connect) => {
   const { client } = await connect({
     handlers: [resource({ uri: "a://{+rest}", name: "any", read: () => "" })],
-    limits: { streams: { watchedUris: 10 } },
+    limits: testLimits({ streams: { watchedUris: 10 } }),
   });
   const listen = (uris: readonly string[]) =>
     client.request("subscriptions/listen", { notifications: { resourceSubscriptions: uris } });

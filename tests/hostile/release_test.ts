@@ -7,16 +7,18 @@ import { turn, until } from "../support/behaviour.ts";
 import { type Random, random } from "../support/random.ts";
 import { toRequest } from "../support/requests.ts";
 import { any, soon, toListen } from "./attack.ts";
+import { testLimits } from "../support/limits.ts";
 
 const CLIENTS = 4;
 const LOG_LEVEL = { "io.modelcontextprotocol/logLevel": "info" };
 /** Limits that random clients reach. */
-const limits = {
+const limits = testLimits({
   calls: { runningPerClient: 3, running: 8, waiting: 8, timeoutMs: 300 },
   memory: { bytesPerClient: 1_500_000, bytes: 4_000_000 },
   request: { allBodiesBytes: 700_000, bodyMs: 200 },
-  streams: { openPerClient: 4, open: 10, writeMs: 300, heartbeatMs: 400 },
-};
+  connections: { streamsPerClient: 4, streams: 10 },
+  streams: { writeMs: 300, heartbeatMs: 400 },
+});
 
 function start(path: string) {
   const handlers = [

@@ -2,7 +2,8 @@
 import { assertEquals } from "@std/assert";
 import { createServer, type Server } from "../../mod.ts";
 import type { SessionEvent } from "../../src/core/call/observer.ts";
-import type { Limits } from "../../src/core/capacity/limits.ts";
+import type { BoundOptions } from "../../src/core/capacity/limits.ts";
+import { testLimits } from "../support/limits.ts";
 
 const URL = "http://localhost/mcp";
 const hello = {
@@ -11,7 +12,7 @@ const hello = {
 };
 
 /** Counts the sessions that were dropped from memory by the principal or the name of the client. */
-function open(sessions: Partial<Limits["sessions"]>) {
+function open(limits: BoundOptions) {
   const evicted: Record<string, number> = {};
   const note = ({ why, client, principal }: SessionEvent) => {
     const name = principal ?? client?.name ?? "";
@@ -22,7 +23,7 @@ function open(sessions: Partial<Limits["sessions"]>) {
     name: "shares",
     version: "1.0.0",
     handlers: [],
-    limits: { sessions },
+    limits: testLimits(limits),
     observer: { session: note, limit: ({ limit }) => limited.add(limit) },
   });
   return { server, evicted, limited };
@@ -57,7 +58,7 @@ async function begin(
 }
 
 Deno.test("sixteen networks with many sessions each do not drop the sessions of others from memory", async () => {
-  const { server, evicted } = open({ open: 200, openPerClient: 8 });
+  const { server, evicted } = open({ connections: { sessions: 200 }, sessions: { openPerClient: 8 } });
   await begin(server, "ada", { principal: "ada" });
   await begin(server, "bob", { address: "192.0.2.1" });
   for (let network = 0; network < 16; network++) {
@@ -72,7 +73,7 @@ Deno.test("sixteen networks with many sessions each do not drop the sessions of 
 });
 
 Deno.test("a client beyond its share of sessions drops its own, and not those of its network", async () => {
-  const { server, evicted, limited } = open({ openPerClient: 4 });
+  const { server, evicted, limited } = open({ sessions: { openPerClient: 4 } });
   await begin(server, "neighbor", { address: "2001:db8:0:1201::1" });
   for (let i = 0; i < 12; i++) await begin(server, "eve", { address: "2001:db8:0:1202::1" });
   assertEquals(evicted, { eve: 8 });

@@ -4,6 +4,7 @@ import { createServer, type Server, tool } from "../../mod.ts";
 import type { StoreEvent } from "../../src/core/call/observer.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { toGet, toInitialize, toLegacy } from "./attack.ts";
+import { testLimits } from "../support/limits.ts";
 
 const SECRET = "a secret of at least thirty-two characters";
 /** Bytes that a client may write. Its store holds six times as much, in place of eight. */
@@ -28,7 +29,7 @@ function startInstances() {
       secret: SECRET,
       handlers: [say],
       store,
-      limits: { replay: { bytes: BYTES } },
+      limits: testLimits({ replay: { bytes: BYTES } }),
       observer: { store: (event) => void events.push(event) },
     })
   );

@@ -5,6 +5,7 @@ import { startHttpServer } from "../../src/testing/http_server.ts";
 import { until } from "../support/behaviour.ts";
 import { cases, LEGACY, META } from "./http.ts";
 import { openUnread, readData, startSession, toCall, toWire } from "./unread.ts";
+import { testLimits } from "../support/limits.ts";
 
 const any = { type: "object" } as const;
 const STREAM = { accept: "text/event-stream" };
@@ -90,7 +91,12 @@ Deno.test("a stream is resumed only where no event is missing", async () => {
       return "counted";
     },
   });
-  const server = createServer({ name: "c", version: "1.0.0", handlers: [count], limits: { replay: { events: 5 } } });
+  const server = createServer({
+    name: "c",
+    version: "1.0.0",
+    handlers: [count],
+    limits: testLimits({ replay: { events: 5 } }),
+  });
   const url = "http://localhost/mcp";
   const session = await startSession(url, server.fetch);
   const stranger = await startSession(url, server.fetch);

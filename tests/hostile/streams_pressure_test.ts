@@ -6,6 +6,7 @@ import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
 import { META } from "./http.ts";
 import { openUnread, readData, startSession, toCall, toWire } from "./unread.ts";
+import { testLimits } from "../support/limits.ts";
 
 const any = { type: "object" } as const;
 const MB = 1_000_000;
@@ -90,7 +91,7 @@ for (const era of eras) {
 
 for (const era of eras) {
   Deno.test(`a client that reads nothing for too long loses the stream, and ${era} calls end as they should`, async () => {
-    await using fixture = start({ streams: { writeMs: 500 } });
+    await using fixture = start(testLimits({ streams: { writeMs: 500 } }));
     const messages = 3000;
     const still = await fixture.open(era, 1, { messages });
     const reading = await fixture.open(era, 2, { messages });
@@ -171,7 +172,7 @@ for (const era of eras) {
       version: "1.0.0",
       handlers,
       clock,
-      limits: { streams: { writeMs: Infinity } },
+      limits: testLimits({ streams: { writeMs: Infinity } }),
     });
     const url = "http://localhost/mcp";
     const request = (method: string, params: object, session?: string) => {
@@ -260,7 +261,7 @@ Deno.test("the replay buffers of all sessions are bounded together, and no sessi
       return "said";
     },
   });
-  const limits = { replay: { bytes: 200_000 } };
+  const limits = testLimits({ replay: { bytes: 200_000 } });
   const server = createServer({ name: "replay", version: "1.0.0", handlers: [say], limits });
   const url = "http://localhost/mcp";
 
@@ -314,7 +315,7 @@ Deno.test("a session keeps a limited number of events, for a limited time", asyn
       return "said";
     },
   });
-  const limits = { replay: { events: 20, ms: 300_000 } };
+  const limits = testLimits({ replay: { events: 20, ms: 300_000 } });
   const server = createServer({ name: "replay", version: "1.0.0", handlers: [say], limits, clock });
   const url = "http://localhost/mcp";
   const session = await startSession(url, server.fetch);

@@ -7,6 +7,7 @@ import { turn, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 import { any, soon, toSlowCall } from "./attack.ts";
 import { serveOld } from "./sse.ts";
+import { testLimits } from "../support/limits.ts";
 
 const quick = tool({ name: "quick", input: any, run: () => "" });
 
@@ -51,7 +52,7 @@ Deno.test("large requests to many paths take turns like those to one", async () 
 });
 
 Deno.test("the bytes that arrive at many paths are limited together", async () => {
-  const server = startTenants({ limits: { request: { allBodiesBytes: 400_000 } } });
+  const server = startTenants({ limits: testLimits({ request: { allBodiesBytes: 400_000 } }) });
   const slow = Array.from({ length: 8 }, () => toSlowCall("quick"));
   const answers = slow.map(({ request, write }, i) => {
     write(120_000);
@@ -75,7 +76,7 @@ Deno.test("paths that do not exist drop none that do", async () => {
     made.push(tenant);
     return tenant.startsWith("no") ? undefined : [quick];
   };
-  const server = startTenants({ handlers, limits: { endpoints: { open: 2 } } });
+  const server = startTenants({ handlers, limits: testLimits({ endpoints: { open: 2 } }) });
   for (const tenant of ["a", "b"]) assertEquals(await toStatus(call(server, tenant)), 200);
   const unknown = Array.from({ length: 50 }, (_, i) => toStatus(call(server, `no${i}`)));
   for (const status of await Promise.all(unknown)) assert(status === 404 || status === 503, `${status}`);
@@ -93,7 +94,7 @@ Deno.test("no more paths are kept than the limit allows, however many are made a
     await pass.promise;
     return [quick];
   };
-  const server = startTenants({ handlers, limits: { endpoints: { open: 3 } } });
+  const server = startTenants({ handlers, limits: testLimits({ endpoints: { open: 3 } }) });
   const answers = Array.from({ length: 30 }, (_, i) => toStatus(call(server, `t${i}`, {}, `p${i}`)));
   await until(() => made.size > 0, "handlers are made");
   await turn(10);
@@ -113,7 +114,7 @@ Deno.test("handlers that are never made hold neither their requests nor their pl
   let stuck = true;
   const server = startTenants({
     handlers: () => stuck ? new Promise(() => {}) : [quick],
-    limits: { auth: { timeoutMs: 100 }, endpoints: { open: 4 } },
+    limits: testLimits({ auth: { timeoutMs: 100 }, endpoints: { open: 4 } }),
     observer: { fault: ({ error }) => faults.push(String(error)) },
   });
   const answers = ["a", "a", "b", "c"].map((tenant) => call(server, tenant, {}, tenant));
@@ -137,7 +138,7 @@ Deno.test("handlers that fail or come too late are made again, and late ones are
     if (runs === 1) throw new Error("on purpose");
     return runs === 2 ? late.promise : [quick];
   };
-  const server = startTenants({ handlers, limits: { auth: { timeoutMs: 100 } } });
+  const server = startTenants({ handlers, limits: testLimits({ auth: { timeoutMs: 100 } }) });
   assertEquals(await toStatus(call(server, "a")), 500);
   assertEquals(await toStatus(call(server, "a")), 503);
   assertEquals(await toStatus(call(server, "a")), 200);
@@ -151,7 +152,7 @@ Deno.test("handlers that fail or come too late are made again, and late ones are
 Deno.test("a path is not dropped between the request for a stream and the stream", async () => {
   const made: string[] = [];
   const handlers = ({ tenant }: Readonly<Record<string, string>>) => (made.push(tenant), [quick]);
-  const server = startTenants({ handlers, limits: { endpoints: { open: 1 } } });
+  const server = startTenants({ handlers, limits: testLimits({ endpoints: { open: 1 } }) });
   const { open } = serveOld(server, { path: "/:tenant/sse", messages: "/:tenant/messages" });
   for (let i = 0; i < 30; i++) {
     made.length = 0;
@@ -174,7 +175,7 @@ Deno.test("a path is not dropped between the request for a stream and the stream
 Deno.test("a path is kept for a channel that opens a moment later, and no longer", async () => {
   const made: string[] = [];
   const handlers = ({ tenant }: Readonly<Record<string, string>>) => (made.push(tenant), [quick]);
-  const server = startTenants({ handlers, limits: { endpoints: { open: 1 } } });
+  const server = startTenants({ handlers, limits: testLimits({ endpoints: { open: 1 } }) });
   const { enter } = server[INTERNALS];
   const entered = await enter?.({ tenant: "held" });
   assertEquals(await toStatus(call(server, "other")), 503);
@@ -189,7 +190,7 @@ Deno.test("a path is kept for a channel that opens a moment later, and no longer
 Deno.test("paths that are dropped leave nothing in the memory of the server", async () => {
   const db = service("db", () => ({ rows: [] }));
   const handlers = () => [tool({ name: "quick", input: any, services: { db }, run: () => "" })];
-  const server = startTenants({ handlers, limits: { endpoints: { open: 2 } } });
+  const server = startTenants({ handlers, limits: testLimits({ endpoints: { open: 2 } }) });
   for (let i = 0; i < 1500; i++) assertEquals(await toStatus(call(server, `t${i}`)), 200);
   const retained = await measure(async () => {
     for (let i = 1500; i < 1500 + COUNT; i++) await toStatus(call(server, `t${i}`));

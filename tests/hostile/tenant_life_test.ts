@@ -3,6 +3,7 @@ import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, extension, type Server, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
 import { turn } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 function call(server: Server, tenant: string, name: string): Promise<Response> {
   return server.fetch(new Request(`http://localhost/${tenant}/mcp`, toRequest("tools/call", { name })));
@@ -32,7 +33,7 @@ Deno.test("a path with a handler that goes on after its response is not dropped"
     name: "tenants",
     version: "1.0.0",
     path: "/:tenant/mcp",
-    limits: { endpoints: { open: 2 } },
+    limits: testLimits({ endpoints: { open: 2 } }),
     handlers: ({ tenant }) => {
       made.push(tenant);
       return [own, work, ping];
@@ -61,7 +62,7 @@ Deno.test("what a tenant has disabled or removed stays so, however many other pa
       name: "tenants",
       version: "1.0.0",
       path: "/:tenant/mcp",
-      limits: { endpoints: { open: 2 } },
+      limits: testLimits({ endpoints: { open: 2 } }),
       handlers: () => [secret, ping, change],
     });
     const run = async (tenant: string, name: string) => await (await call(server, tenant, name)).text();

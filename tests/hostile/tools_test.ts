@@ -185,7 +185,7 @@ Deno.test("an author's mistake is reported at once, by the name of the handler",
     [() => resource({ uri: "a://{", name: "open", read: () => "" }), "a://{"],
     [() => createServer({ name: "", version: "1.0.0" }), "name"],
     [() => createServer({ ...info, limits: wrong({ sesions: { open: 1 } }) }), "limits.sesions"],
-    [() => createServer({ ...info, limits: { sessions: { open: -1 } } }), "limits.sessions.open to -1"],
+    [() => createServer({ ...info, limits: { connections: { sessions: -1 } } }), "limits.connections.sessions to -1"],
   ];
   for (const [make, says] of mistakes) assertStringIncludes(assertThrows(make, TypeError).message, says);
 });

@@ -26,7 +26,7 @@ async function repeat(count: number, work: (i: number) => Promise<unknown>): Pro
 export async function sessionCost(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   {
-    await using server = await startLoaded(runtime, { sessions: { idleMs: 5000 } });
+    await using server = await startLoaded(runtime, { connections: { sessionIdleMs: 5000 } });
     for (let i = 0; i < 1000; i++) await (await pingSession(server, await startSession(server.url, fetch))).text();
     await sleep(isQuick ? 0 : 65_000);
     const before = await server.stats();
@@ -55,7 +55,7 @@ export async function sessionCost(runtime: Runtime, isQuick: boolean): Promise<r
       figures.push(atMost("resident memory after that, to before", after.rss / before.rss, 1.1, "×", 2));
     }
   }
-  await using full = await startLoaded(runtime, { sessions: { open: 100 } });
+  await using full = await startLoaded(runtime, { connections: { sessions: 100 } });
   // Kept, because a response without references is collected, and its stream with it.
   const streams: Response[] = [];
   await repeat(100, async () => {

@@ -23,10 +23,10 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: `memory.bytesPerClient; ${RESERVE}`,
     full: "the call, the body or the session is refused with 503; a stream whose reader is too slow is closed",
   },
-  "streams.open": {
+  "connections.streams": {
     counts: "event streams, sockets and subscriptions",
     payer: CLIENT,
-    share: `streams.openPerClient; ${RESERVE}`,
+    share: `connections.streamsPerClient; ${RESERVE}`,
     full: "503; for a place in the reserve, the idlest stream without running calls in the reserve is closed",
   },
   "calls.running": {
@@ -107,7 +107,7 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: "limits.perTenant.running for each tenant",
     full: "503",
   },
-  "sessions.open": {
+  "connections.sessions": {
     counts: "sessions in memory",
     payer: CLIENT,
     share: "sessions.openPerClient",

@@ -1,7 +1,7 @@
 // Starts the load program on a runtime and communicates with it.
 import { startSession, toCall } from "../hostile/unread.ts";
 import type { Stats } from "./program.ts";
-import type { LimitOptions } from "../../src/core/capacity/limits.ts";
+import type { BoundOptions } from "../../src/core/capacity/limits.ts";
 
 export const RUNTIMES = ["deno", "bun"] as const;
 export type Runtime = typeof RUNTIMES[number];
@@ -31,7 +31,7 @@ export function toWords(runtime: Runtime, file: string, ...args: readonly string
 }
 
 /** Starts the program. */
-export async function startLoaded(runtime: Runtime, limits: LimitOptions = {}): Promise<Loaded> {
+export async function startLoaded(runtime: Runtime, limits: BoundOptions = {}): Promise<Loaded> {
   // JSON has no Infinity, and no option here needs it.
   const [command, ...args] = toWords(runtime, program, JSON.stringify({ limits }));
   const child = new Deno.Command(command, { args, stdin: "null", stdout: "piped", stderr: "piped" }).spawn();

@@ -1,7 +1,8 @@
 // A server for load, on either runtime: its tools hold, flood, throw and echo, and `/_load/…` reports its state. The
 // first argument is the options as JSON.
 import { createServer, resource, type Server, tool } from "../../mod.ts";
-import type { LimitOptions } from "../../src/core/capacity/limits.ts";
+import type { BoundOptions } from "../../src/core/capacity/limits.ts";
+import { testLimits } from "../support/limits.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { worker } from "../../src/worker/worker.ts";
 import type heavy from "./heavy.ts";
@@ -43,7 +44,7 @@ export interface Stats {
   readonly faults: number;
 }
 
-const options: { readonly limits?: LimitOptions; readonly stdio?: boolean } = JSON.parse(
+const options: { readonly limits?: BoundOptions; readonly stdio?: boolean } = JSON.parse(
   (deno?.args ?? bun?.argv.slice(2) ?? [])[0] ?? "{}",
 );
 const counts = { started: 0, aborted: 0, ended: 0, taken: 0, unhandled: 0, faults: 0 };
@@ -169,7 +170,7 @@ const { server, maps } = withMaps(() =>
     name: "load",
     version: "1.0.0",
     handlers,
-    limits: options.limits,
+    limits: testLimits(options.limits ?? {}),
     observer: { fault: () => void counts.faults++ },
   })
 );

@@ -14,7 +14,8 @@ const WORKERS = 24;
  * client may use all of each limit. A call aborted in a session runs on there, for up to three seconds.
  */
 const LIMITS = {
-  sessions: { open: 1000, openPerClient: 1000, idleMs: 20_000, lifeMs: 60_000 },
+  connections: { sessions: 1000, sessionIdleMs: 20_000 },
+  sessions: { openPerClient: 1000, lifeMs: 60_000 },
   replay: { ms: 20_000 },
   calls: { timeoutMs: 20_000 },
 };
@@ -200,7 +201,11 @@ function listRest(before: Sample, after: Sample): string[] {
     const more = size - (before.maps[place] ?? 0);
     // Pages of lists are built once; the server begins to watch changes with its first session, and to track ended ids
     // from then on. Sets of young exchanges are replaced, so those of the start are no longer in use.
-    const most = place === ended ? LIMITS.sessions.open : place.startsWith("core/visibility/pagination.ts") ? 10 : 1;
+    const most = place === ended
+      ? LIMITS.connections.sessions
+      : place.startsWith("core/visibility/pagination.ts")
+      ? 10
+      : 1;
     return more > most && !place.startsWith("transports/http/fetch.ts")
       ? [`${more} entries are left in the map of ${place}`]
       : [];
@@ -228,7 +233,7 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
   await working;
   // Abandoned sessions are swept once a minute: a short run does not wait for that.
   const isShort = minutes < 1;
-  const settled = performance.now() + (isShort ? 6000 : LIMITS.sessions.idleMs + 2 * SESSION_SWEEP_MS);
+  const settled = performance.now() + (isShort ? 6000 : LIMITS.connections.sessionIdleMs + 2 * SESSION_SWEEP_MS);
   let after = await sample(0);
   const rest = () => isShort ? [] : listRest(before, after);
   const isLeft = (sample: Sample) =>

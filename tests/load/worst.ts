@@ -1,5 +1,5 @@
 // The worst inputs of 100 KB for each parser that a client reaches. Runs on either runtime, and prints the slowest.
-import { LIMITS } from "../../src/core/capacity/limits.ts";
+import { BOUNDS } from "../support/limits.ts";
 import { decodeHeaderValue } from "../../src/protocol/header_value.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { createServer, resource } from "../../mod.ts";
@@ -28,14 +28,14 @@ const parsers: readonly (readonly [name: string, parse: (text: string) => unknow
   ["Content-Type", (text) => isJsonType(`application/json${text}`)],
   ["Host", isLoopbackHost],
   ["mirrored header", (text) => decodeHeaderValue(`=?base64?${text}?=`)],
-  ["message", (text) => parseMessage(text, LIMITS.request)],
+  ["message", (text) => parseMessage(text, BOUNDS.request)],
   [
     "message string",
     (text) =>
-      parseMessage(`{"jsonrpc":"2.0","id":1,"method":"a","params":{"a":${JSON.stringify(text)}}}`, LIMITS.request),
+      parseMessage(`{"jsonrpc":"2.0","id":1,"method":"a","params":{"a":${JSON.stringify(text)}}}`, BOUNDS.request),
   ],
   ["cursor", (text) => send("tools/list", { cursor: text })],
-  ["line", (text) => new LineSplitter(LIMITS.request.lineBytes).push(new TextEncoder().encode(text))],
+  ["line", (text) => new LineSplitter(BOUNDS.request.lineBytes).push(new TextEncoder().encode(text))],
   ["uri", (text) => send("resources/read", { uri: text })],
   ["uri w://", (text) => send("resources/read", { uri: `w://${text}` })],
   ["uri w://r/", (text) => send("resources/read", { uri: `w://r/${text}` })],

@@ -12,6 +12,7 @@ import {
   ToolError,
 } from "../../mod.ts";
 import { z } from "zod";
+import { testLimits } from "../support/limits.ts";
 
 const PIXEL = Uint8Array.of(137, 80, 78, 71);
 
@@ -248,7 +249,7 @@ export function createPeerServer(): Server {
     title: "For peers",
     instructions: "Try everything.",
     // So that every list but the shortest has several pages.
-    limits: { calls: { pageItems: 3 } },
+    limits: testLimits({ calls: { pageItems: 3 } }),
     handlers: [...giving, ...telling, ...asking, ...reading, ...changing],
     // Unexpected errors of handlers are part of the tests, and would only clutter the terminal.
     observer: { fault() {} },

@@ -1,13 +1,13 @@
 // The number of values in a message, counted exactly on the text before it is parsed.
 import { createServer } from "../../mod.ts";
-import { LIMITS } from "../../src/core/capacity/limits.ts";
+import { BOUNDS, testLimits } from "../support/limits.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { openPipe } from "../../src/transports/channel.ts";
 import { type Random, random } from "../support/random.ts";
 import { leastCost } from "../support/cost.ts";
 import { assert, assertEquals, assertLess, assertStringIncludes } from "../support/std.ts";
 
-const big = { ...LIMITS.request, depth: 1000 };
+const big = { ...BOUNDS.request, depth: 1000 };
 
 /** The error for a text that is refused for its number of values. */
 function refusal(text: string, values: number): string | undefined {
@@ -65,14 +65,14 @@ Deno.test("json values: a message may have exactly as many values as the limit",
     const params = { name: "x", arguments: { list: Array.from({ length: count - 8 }, () => 0) } };
     return JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
   };
-  assertEquals(parseMessage(call(200_000), LIMITS.request).kind, "request");
-  assertStringIncludes(refusal(call(200_001), LIMITS.request.values) ?? "", "more than 200000 values");
+  assertEquals(parseMessage(call(200_000), BOUNDS.request).kind, "request");
+  assertStringIncludes(refusal(call(200_001), BOUNDS.request.values) ?? "", "more than 200000 values");
   for (const part of ["{},", "[],", '"",', "1,", "[[]],", '{"":1},']) {
-    assertStringIncludes(refusal(`[${part.repeat(200_001)}1]`, LIMITS.request.values) ?? "", "request.values", part);
+    assertStringIncludes(refusal(`[${part.repeat(200_001)}1]`, BOUNDS.request.values) ?? "", "request.values", part);
   }
   const batch = `[${Array(50).fill(call(4001)).join(",")}]`;
   assertEquals(
-    refusal(batch, LIMITS.request.values)?.includes("request.values"),
+    refusal(batch, BOUNDS.request.values)?.includes("request.values"),
     true,
     "a batch counts as one message",
   );
@@ -81,14 +81,14 @@ Deno.test("json values: a message may have exactly as many values as the limit",
 Deno.test("json values: a message has few keys that are small numbers, escaped or not", () => {
   for (const part of ['{"999":1},', '{"\\u0039\\u0039\\u0039":1},', '{"9\\u003999" :1},']) {
     const params = `{"name":"x","arguments":{"x":[${part.repeat(90_000)}0]}}`;
-    const message = parseMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`, LIMITS.request);
+    const message = parseMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`, BOUNDS.request);
     assertEquals(message.kind, "broken", part);
   }
 });
 
 Deno.test("json values: a text that is not JSON is not read past its end", () => {
   for (const end of ['"', '"\\', '"\\"', "[", "}", "]]]]", '"' + "x".repeat(50), '"' + "\\".repeat(51)]) {
-    const message = parseMessage(`[${"1,".repeat(20)}${end}`, { ...LIMITS.request, values: 30 });
+    const message = parseMessage(`[${"1,".repeat(20)}${end}`, { ...BOUNDS.request, values: 30 });
     assertEquals(message.kind === "broken" && message.code, -32700, end);
   }
 });
@@ -112,7 +112,7 @@ Deno.test("json values: counting takes little time beside parsing, whatever the 
     "spaces": "[" + " ".repeat(4_000_000) + "]",
   };
   for (const [name, text] of Object.entries(texts)) {
-    const limits = { ...LIMITS.request, values: 199_999 };
+    const limits = { ...BOUNDS.request, values: 199_999 };
     const best = { counted: Infinity, parsed: Infinity, scanned: Infinity };
     // A linear count takes about as long as one scan, a quadratic one thousands of times as long.
     const ratio = () => (best.counted - best.parsed) / best.scanned;
@@ -127,7 +127,12 @@ Deno.test("json values: counting takes little time beside parsing, whatever the 
 });
 
 Deno.test("json values: the limit applies on a pipe too, and the pipe stays usable", async () => {
-  const server = createServer({ name: "t", version: "1", handlers: [], limits: { request: { values: 30 } } });
+  const server = createServer({
+    name: "t",
+    version: "1",
+    handlers: [],
+    limits: testLimits({ request: { values: 30 } }),
+  });
   const tooMany = "Cannot read the message: more than 30 values (request.values)";
   const lines: string[] = [];
   const pipe = openPipe(server, { write: (line) => void lines.push(line) });

@@ -31,6 +31,6 @@ function toText(comment: string): string {
 }
 
 if (import.meta.main) {
-  const { withTable } = await import("./limits_page.ts");
-  await Deno.writeTextFile(pageFile, withTable(await Deno.readTextFile(pageFile), await toTable()));
+  const { withTables } = await import("./limits_page.ts");
+  await Deno.writeTextFile(pageFile, withTables(await Deno.readTextFile(pageFile), [await toTable()]));
 }

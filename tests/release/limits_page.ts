@@ -1,17 +1,42 @@
-// Writes the table of docs/limits.md from the comments and the defaults in src/core/capacity/limits.ts.
+// Writes the tables of docs/limits.md from the comments and the values in src/core/capacity/.
+import { FIXED_LIMITS } from "../../src/core/capacity/fixed_limits.ts";
 import { LIMITS } from "../../src/core/capacity/limits.ts";
 
 /** The URL of the page. */
 export const pageFile: URL = new URL("../../docs/limits.md", import.meta.url);
 
-const sourceFile = new URL("../../src/core/capacity/limits.ts", import.meta.url);
 const [begin, end] = ["<!-- deno-fmt-ignore-start -->", "<!-- deno-fmt-ignore-end -->"];
+
+/** A table of the page. */
+interface Table {
+  /** File of the comments. */
+  readonly source: string;
+  readonly values: Readonly<Record<string, object>>;
+  readonly columns: readonly string[];
+  /** First word of the paragraph in the fourth column. */
+  readonly fourth: "Together" | "Reason";
+}
+
+const tables: readonly Table[] = [
+  {
+    source: "limits.ts",
+    values: { ...LIMITS },
+    columns: ["Limit", "Default", "Counts", "Together", "When it is exceeded"],
+    fourth: "Together",
+  },
+  {
+    source: "fixed_limits.ts",
+    values: { ...FIXED_LIMITS },
+    columns: ["Bound", "Value", "Counts", "Reason", "When it is exceeded"],
+    fourth: "Reason",
+  },
+];
 
 /** The parts of one limit's comment. */
 interface Entry {
   readonly path: string;
   readonly counts: string;
-  readonly together: string;
+  readonly fourth: string;
   readonly exceeded: string;
 }
 
@@ -20,59 +45,65 @@ export function readPage(): Promise<string> {
   return Deno.readTextFile(pageFile);
 }
 
-/** The page with another table. */
-export function withTable(page: string, table: string): string {
-  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`Cannot write ${pageFile.pathname}: it has no place for the table`);
-  return `${page.slice(0, from + begin.length)}\n\n${table}\n${page.slice(to)}`;
+/** The page with other tables, each of which has its place. */
+export function withTables(page: string, texts: readonly string[]): string {
+  const places = page.split(begin);
+  if (places.length !== texts.length + 1) {
+    throw new Error(`Cannot write ${pageFile.pathname}: it has no place for each table`);
+  }
+  const [head, ...rest] = places;
+  return head + rest.map((place, i) => `${begin}\n\n${texts[i]}\n${place.slice(place.indexOf(end))}`).join("");
 }
 
-/** The table. Throws if a limit has no comment on its unit and on the effect of exceeding it. */
-export async function toTable(): Promise<string> {
-  const entries = readEntries(await Deno.readTextFile(sourceFile));
-  const defaults = new Map<string, string>(
-    Object.entries(LIMITS).flatMap(([group, limits]) =>
-      Object.entries<number>(limits).map(([name, value]) => [`${group}.${name}`, toDefault(name, value)] as const)
+/** The tables. Throws if a limit has no comment on its unit, its reason, and the effect of exceeding it. */
+export function toTables(): Promise<readonly string[]> {
+  return Promise.all(tables.map(toTable));
+}
+
+async function toTable({ source, values, columns, fourth }: Table): Promise<string> {
+  const file = new URL(`../../src/core/capacity/${source}`, import.meta.url);
+  const entries = readEntries(await Deno.readTextFile(file), fourth);
+  const numbers = new Map<string, string>(
+    Object.entries(values).flatMap(([group, limits]) =>
+      Object.entries<number>({ ...limits }).map(([name, value]) => [`${group}.${name}`, toText(name, value)] as const)
     ),
   );
-  const missing = [...defaults.keys()].filter((path) => !entries.some((entry) => entry.path === path));
+  const missing = [...numbers.keys()].filter((path) => !entries.some((entry) => entry.path === path));
   if (missing.length) throw new Error(`Cannot describe ${missing.join(", ")}: no comment was found`);
-  const rows = entries.map(({ path, counts, together, exceeded }) =>
-    `| \`${path}\` | ${defaults.get(path)} | ${counts} | ${together} | ${exceeded} |`
+  const rows = entries.map(({ path, counts, fourth, exceeded }) =>
+    `| \`${path}\` | ${numbers.get(path)} | ${counts} | ${fourth} | ${exceeded} |`
   );
-  return [
-    "| Limit | Default | Counts | Together | When it is exceeded |",
-    "| --- | --- | --- | --- | --- |",
-    ...rows,
-    "",
-  ].join("\n");
+  return [`| ${columns.join(" | ")} |`, `|${" --- |".repeat(columns.length)}`, ...rows, ""].join("\n");
 }
 
-function readEntries(source: string): Entry[] {
-  const body = source.slice(source.indexOf("export interface Limits {"), source.indexOf("export type LimitOptions"));
+function readEntries(source: string, fourth: Table["fourth"]): Entry[] {
+  const from = source.indexOf("export interface ");
+  const body = source.slice(from, source.indexOf("\n}\n", from));
   const members = body.matchAll(/^ {2}readonly (\w+): \{|^ {4}\/\*\*\n([^]*?)\*\/\n {4}readonly (\w+): number;/gm);
   let group = "";
   const entries: Entry[] = [];
   for (const [, opened, comment, name] of members) {
     if (opened) group = opened;
-    else entries.push(readEntry(`${group}.${name}`, comment));
+    else entries.push(readEntry(`${group}.${name}`, comment, fourth));
   }
   return entries;
 }
 
-function readEntry(path: string, comment: string): Entry {
+function readEntry(path: string, comment: string, fourth: Table["fourth"]): Entry {
   const paragraphs = comment.split("\n").map((line) => line.replace(/^ *\*? ?/, "")).join("\n").trim().split("\n\n");
   const [counts = "", ...rest] = paragraphs.map((text) => text.replaceAll("\n", " "));
   const find = (head: string) => {
     const text = rest.find((text) => text.startsWith(`${head}: `))?.slice(head.length + 2) ?? "";
     return text.charAt(0).toUpperCase() + text.slice(1);
   };
-  const entry = { path, counts, together: find("Together"), exceeded: find("Exceeded") };
-  if (!counts || !entry.exceeded) throw new Error(`Cannot describe ${path}: its comment is incomplete`);
+  const entry = { path, counts, fourth: find(fourth), exceeded: find("Exceeded") };
+  if (!counts || !entry.exceeded || (fourth === "Reason" && !entry.fourth)) {
+    throw new Error(`Cannot describe ${path}: its comment is incomplete`);
+  }
   return entry;
 }
 
-function toDefault(name: string, value: number): string {
+function toText(name: string, value: number): string {
   if (value === Infinity) return "`Infinity`";
   if (/bytes/i.test(name)) return value % 1024 ** 2 ? `${value / 1024} KiB` : `${value / 1024 ** 2} MiB`;
   if (!/Ms$|^ms$/.test(name)) return value.toLocaleString("en");
@@ -81,4 +112,4 @@ function toDefault(name: string, value: number): string {
   return `${value / size} ${unit}`;
 }
 
-if (import.meta.main) await Deno.writeTextFile(pageFile, withTable(await readPage(), await toTable()));
+if (import.meta.main) await Deno.writeTextFile(pageFile, withTables(await readPage(), await toTables()));

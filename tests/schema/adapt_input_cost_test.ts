@@ -1,5 +1,5 @@
 // The steps to adapt arguments: in proportion to what there is to change, and never a copy of a parsed text.
-import { LIMITS } from "../../src/core/capacity/limits.ts";
+import { BOUNDS } from "../support/limits.ts";
 import { adaptInput as readAdapted } from "../../src/schema/adapt_input.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
 import { assert, assertEquals } from "../support/std.ts";
@@ -12,7 +12,7 @@ const adaptInput = (...given: Parameters<typeof readAdapted>): unknown => {
 const KEYS = 190_000;
 const list = <T>(length: number, make: (i: number) => T) => Array.from({ length }, (_, i) => make(i));
 const large = (value: unknown) => Object.fromEntries(list(KEYS, (i) => [`key${i}`, value]));
-const jsonText = LIMITS.request;
+const jsonText = BOUNDS.request;
 
 /** Runs a function, and returns the values that JSON texts were parsed to. */
 function parsedBy(run: () => void): unknown[] {

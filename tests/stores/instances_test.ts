@@ -345,7 +345,7 @@ together("the stream of a session moves between instances, and keeps what happen
 Deno.test("a session is idle only if it is so at all instances", async () => {
   const clocks = [fakeClock(), fakeClock()];
   const [first, second] = clocks;
-  const limits = { sessions: { idleMs: 100_000 } };
+  const limits = { connections: { sessionIdleMs: 100_000 } };
   await using a = startInstance(stores.memory(), { clock: first, limits });
   await using b = startInstance(stores.memory(), { clock: second, limits });
   const session = await shake(a);
@@ -369,7 +369,7 @@ Deno.test("a session is idle only if it is so at all instances", async () => {
 
 Deno.test("a session that one instance retires, and another begins to use at the same time, goes on", async () => {
   const clock = fakeClock(Date.now());
-  const limits = { sessions: { idleMs: 100_000 } };
+  const limits = { connections: { sessionIdleMs: 100_000 } };
   let [isRetiring, used] = [false, 0];
   const { connect } = memory[INTERNALS];
   const first = customStore(async () =>
@@ -407,7 +407,7 @@ Deno.test("a session that one instance retires, and another begins to use at the
 
 Deno.test("a session that was retired is refused by an instance that uses it before it is marked as ended", async () => {
   const clock = fakeClock(Date.now());
-  const limits = { sessions: { idleMs: 100_000 } };
+  const limits = { connections: { sessionIdleMs: 100_000 } };
   const { connect } = memory[INTERNALS];
   let statuses: Promise<number[]> | undefined;
   let sets = 0;

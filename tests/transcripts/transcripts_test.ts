@@ -13,6 +13,7 @@ import { type Connection, connectTest, type ConnectTestOptions } from "../../src
 import { Transcript } from "../../src/testing/transcript.ts";
 import { openPipe } from "../../src/transports/channel.ts";
 import { started, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 const folder = new URL("./", import.meta.url);
 
@@ -33,7 +34,7 @@ function createShop(): Server {
     instructions: "Look before you buy.",
     ttlMs: 60_000,
     // A fast call must not become a stream because the machine is slow.
-    limits: { streams: { openAfterMs: 60_000 } },
+    limits: testLimits({ streams: { openAfterMs: 60_000 } }),
     observer: { fault() {} },
     handlers: [
       tool({

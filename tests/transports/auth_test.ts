@@ -9,6 +9,7 @@ import { webSocket } from "../../src/transports/websocket.ts";
 import { serve } from "../peers/runtime.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
+import { testLimits } from "../support/limits.ts";
 
 const ADA = "ada-2f6c1e0b9d4a7853";
 const auth = apiKey({ keys: { ada: ADA } });
@@ -183,7 +184,7 @@ Deno.test("asynchronous authentications are limited in number by peer, in all, a
       signals.push(signal);
       return new Promise(() => {});
     },
-    limits: { auth: { running: 5, runningPerPeer: 2, timeoutMs: 1000 } },
+    limits: testLimits({ auth: { running: 5, runningPerPeer: 2, timeoutMs: 1000 } }),
     observer: { fault: ({ error }) => void faults.push(error) },
     clock,
   });

@@ -121,7 +121,7 @@ Deno.test("streams, calls and refusals of HTTP+SSE are heard", async () => {
 });
 
 Deno.test("a session whose state is dropped has ended, and is resumed by its next request", async () => {
-  const { server, only } = start({ sessions: { open: 1 } });
+  const { server, only } = start({ connections: { sessions: 1 } });
   await using first = await connectTest(server, { era: "legacy" });
   await first.callTool("quick");
   await using second = await connectTest(server, { era: "legacy" });
@@ -130,7 +130,7 @@ Deno.test("a session whose state is dropped has ended, and is resumed by its nex
   const events = only("session");
   assertEquals(events.map(({ state, why }) => why ?? state), ["created", "evicted", "created", "evicted", "resumed"]);
   assertEquals([events[0].id, events[4].id], [events[1].id, events[1].id]);
-  assert(only("limit").some(({ limit }) => limit === "sessions.open"));
+  assert(only("limit").some(({ limit }) => limit === "connections.sessions"));
   await server.close();
   assertEquals(only("session").at(-1)?.why, "closing");
 });

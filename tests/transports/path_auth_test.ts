@@ -8,6 +8,7 @@ import { webSocket } from "../../src/transports/websocket.ts";
 import { z } from "zod";
 import { until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
+import { testLimits } from "../support/limits.ts";
 
 const params = z.object({ tenant: z.string().regex(/^[a-z]+$/), floor: z.coerce.number().int() });
 const path = "/tenants/:tenant/:floor/mcp";
@@ -198,7 +199,7 @@ Deno.test("asynchronous checks of parameters are limited in number by peer, in a
     path,
     params: slow,
     auth,
-    limits: { auth: { running: 5, runningPerPeer: 2, timeoutMs: 1000 } },
+    limits: testLimits({ auth: { running: 5, runningPerPeer: 2, timeoutMs: 1000 } }),
     observer: { fault: ({ error }) => void faults.push(error) },
     clock,
   });
@@ -237,7 +238,7 @@ Deno.test("asynchronous checks of parameters are limited in number by peer, in a
 });
 
 Deno.test("many checks of a synchronous schema at the same time are not limited", async () => {
-  const server = start({ limits: { auth: { running: 1, runningPerPeer: 1 } } });
+  const server = start({ limits: testLimits({ auth: { running: 1, runningPerPeer: 1 } }) });
   const info = { remoteAddr: { hostname: "127.0.0.1" } };
   const all = Array.from({ length: 50 }, (_, i) => server.fetch(at(`/tenants/acme/${i}/mcp`), info));
   for (const { status } of await Promise.all(all)) assertEquals(status, 200);

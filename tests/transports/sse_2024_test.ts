@@ -5,6 +5,7 @@ import { customAuth } from "../../src/auth/auth.ts";
 import { z } from "zod";
 import { until } from "../support/behaviour.ts";
 import { httpSse, type HttpSseOptions } from "../../src/transports/http/sse_2024.ts";
+import { testLimits } from "../support/limits.ts";
 
 const origin = "http://localhost:8000";
 const initialize = {
@@ -181,7 +182,7 @@ Deno.test("streams end with the server", async () => {
 });
 
 Deno.test("no more streams are opened than the limit allows", async () => {
-  const { server, service, open } = setUp({ limits: { streams: { open: 2 } } });
+  const { server, service, open } = setUp({ limits: { connections: { streams: 2 } } });
   const first = await open();
   const second = await open();
   const refused = await service.fetch(new Request(`${origin}/sse`));
@@ -245,7 +246,7 @@ Deno.test("each tenant has a stream of its own, and its sessions are refused at 
 Deno.test("a tenant that does not exist has no stream, and messages never make handlers", async () => {
   const made: unknown[] = [];
   const params = z.object({ tenant: z.string().regex(/^[a-z]+$/) });
-  const limits = { endpoints: { open: 1 } };
+  const limits = testLimits({ endpoints: { open: 1 } });
   const server = createServer({
     name: "old",
     version: "1.0.0",

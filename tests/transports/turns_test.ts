@@ -3,6 +3,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
 import { turn, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 const COUNT = 20;
 
@@ -43,7 +44,7 @@ Deno.test("a body that must make room while it waits for its turn is refused, an
     for (const end = performance.now() + 20; performance.now() < end;);
   };
   const mark = tool({ name: "mark", input: { type: "object" }, run });
-  const limits = { request: { allBodiesBytes: 500_000 } };
+  const limits = testLimits({ request: { allBodiesBytes: 500_000 } });
   const server = createServer({ name: "turns", version: "1.0.0", handlers: [mark], limits });
   const send = async () => {
     const request = toRequest("tools/call", { name: "mark", arguments: { text: "x".repeat(200_000) } });

@@ -5,6 +5,7 @@ import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { webSocket, type WebSocketOptions } from "../../src/transports/websocket.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { serve } from "../peers/runtime.ts";
+import { testLimits } from "../support/limits.ts";
 
 const initialize = {
   jsonrpc: "2.0",
@@ -254,7 +255,7 @@ Deno.test("messages that arrive too fast wait, in order, up to a limit", async (
   // A queue of two: if messages were read before there is room, most of them would be refused.
   const { join } = setUp(stack, {
     handlers: [gate.handler, now],
-    limits: { calls: { runningPerClient: 1, waiting: 2 } },
+    limits: testLimits({ calls: { runningPerClient: 1, waiting: 2 } }),
   });
   const patient = join();
   assert(await patient.opened);
@@ -323,7 +324,7 @@ Deno.test("the server's sockets close with it, after their running calls, and no
 
 Deno.test("no more sockets are opened than the limit allows", async () => {
   await using stack = new AsyncDisposableStack();
-  const { join } = setUp(stack, { limits: { streams: { open: 2 } } });
+  const { join } = setUp(stack, { limits: { connections: { streams: 2 } } });
   const [first, second] = [join(), join()];
   assertEquals(await Promise.all([first.opened, second.opened]), [true, true]);
   assertEquals(await join().opened, false);

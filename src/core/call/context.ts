@@ -342,7 +342,7 @@ export interface Context<S = NoServices> {
    * Computes a JSON value once per call, even if the handler runs again after a question. It runs at least once, not
    * exactly once. The sealed value travels through the client.
    *
-   * All values of one call may have half of `limits.calls.stateBytes` as JSON, 32,768 bytes by default.
+   * All values of one call may have 32,768 bytes as JSON.
    *
    * @throws {RangeError} if the values of the call are larger, in every revision.
    */

@@ -165,7 +165,10 @@ export type RefusalReason =
 
 /** A limit that was reached. */
 export interface LimitEvent {
-  /** Path of the limit in `limits`, such as `calls.running`. Limits of handlers begin with `handler.`. */
+  /**
+   * Path of a limit in `limits`, such as `calls.running`, or of a bound that no option changes, such as `request.depth`.
+   * Limits of handlers begin with `handler.`.
+   */
   readonly limit: string;
   /** The handler, such as `tool "search"`. Set for limits of handlers. */
   readonly handler?: string;

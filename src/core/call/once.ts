@@ -5,7 +5,7 @@
  */
 
 import { quote } from "../../protocol/errors.ts";
-import type { Limits } from "../capacity/limits.ts";
+import type { Bounds } from "../capacity/limits.ts";
 
 const encoder = new TextEncoder();
 
@@ -17,7 +17,7 @@ export class OnceValues {
   readonly #making = new Map<string, Promise<string>>();
 
   /** Creates an empty set, which holds at most half of the bytes that the state of a call may have. */
-  constructor({ limits }: { readonly limits: Pick<Limits["calls"], "stateBytes"> }) {
+  constructor({ limits }: { readonly limits: Pick<Bounds["calls"], "stateBytes"> }) {
     this.#stateBytes = limits.stateBytes;
   }
 

@@ -23,12 +23,12 @@
  *
  * @module
  */
-import type { Limits } from "./limits.ts";
+import type { Bounds } from "./limits.ts";
 
 /** The name of a pot. Most are those of the limits on their totals. */
 export type PotName =
   | "memory.bytes"
-  | "streams.open"
+  | "connections.streams"
   | "calls.running"
   | "calls.waiting"
   | "calls.detached"
@@ -42,7 +42,7 @@ export type PotName =
   | "auth.refused"
   | "handler.keepBytes"
   | "handler.waiting"
-  | "sessions.open"
+  | "connections.sessions"
   | "sessions.ending"
   | "store.bytes"
   | "store.operations"
@@ -507,7 +507,7 @@ interface AccountOptions {
 
 /** The parts of a server that accounts use. */
 export interface AccountHost {
-  readonly limits: Limits;
+  readonly limits: Bounds;
   /** Reports that a client has reached a limit. */
   readonly observing?: { reach(limit: string, client?: string): void };
 }
@@ -530,7 +530,7 @@ export class Accounts {
 
   /** Creates an empty set of accounts. */
   constructor(server: AccountHost) {
-    const { memory, streams, calls, perTenant } = server.limits;
+    const { memory, connections, calls, perTenant } = server.limits;
     this.server = server;
     this.#unknown = new Account(this, undefined, { limit: unlimited });
     this.memory = this.pot({
@@ -543,10 +543,10 @@ export class Accounts {
       small: 262_144,
     });
     this.streams = this.pot({
-      name: "streams.open",
-      total: streams.open,
-      share: streams.openPerClient,
-      shareName: "streams.openPerClient",
+      name: "connections.streams",
+      total: connections.streams,
+      share: connections.streamsPerClient,
+      shareName: "connections.streamsPerClient",
       small: 1,
     });
     this.running = this.pot({

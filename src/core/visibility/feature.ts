@@ -11,7 +11,7 @@ import type { Allow, ClientFacts, Context } from "../call/context.ts";
 import type { FeatureParts } from "./feature_parts.ts";
 import type { McpError } from "../../protocol/errors.ts";
 import type { Meta } from "../../protocol/types.ts";
-import type { Limits } from "../capacity/limits.ts";
+import type { Bounds } from "../capacity/limits.ts";
 import type { Reply } from "../call/link.ts";
 import { INTERNALS } from "../call/internals.ts";
 import type { Middleware } from "../call/middleware.ts";
@@ -117,7 +117,7 @@ export type RunWithin = (call: Call, runner: Runner, executor: Executor) => Resu
 export interface Executor {
   /** Whether new calls are accepted. */
   readonly isOpen: boolean;
-  readonly limits: Limits["calls"];
+  readonly limits: Bounds["calls"];
   /** Runs a call through the middleware, if there is any. */
   readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   /** Runs a call within the attributes of its handler and the middleware. */

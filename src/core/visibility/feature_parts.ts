@@ -12,7 +12,7 @@ import type { Reporter } from "../call/observer.ts";
 import type { ScopeRules } from "../call/scopes.ts";
 import type { Sealer } from "../call/sealer.ts";
 import type { NoServices } from "../call/service.ts";
-import type { Limits } from "../capacity/limits.ts";
+import type { Bounds } from "../capacity/limits.ts";
 import type { Ticker } from "../capacity/timers.ts";
 import type { Filters } from "./guards.ts";
 
@@ -43,7 +43,7 @@ export interface PublishedTool {
 export interface FeatureParts extends Reporter, ScopeRules {
   /** Name and version of the server, which every result may carry. */
   readonly info: Implementation;
-  readonly limits: Limits;
+  readonly limits: Bounds;
   readonly ticker: Ticker;
   readonly sealer: Sealer;
   /** Milliseconds for which clients may cache results without a `ttlMs` of their own. */

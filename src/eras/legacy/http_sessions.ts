@@ -84,7 +84,7 @@ export class HttpSessions {
       return true;
     });
     if (!stream) {
-      const problem = "open the stream: too many are open (streams.open, streams.openPerClient)";
+      const problem = "open the stream: too many are open (connections.streams, connections.streamsPerClient)";
       return refuseBusy(this.#parts.engine.core, link, session.client, toBusy(problem));
     }
     const { principal, http } = link;

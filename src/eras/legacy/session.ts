@@ -74,11 +74,11 @@ class SessionTable {
   /** Ends idle and expired sessions. */
   sweep?: Sweep;
 
-  constructor(accounts: Accounts, { ticker, limits: { sessions } }: Core) {
+  constructor(accounts: Accounts, { ticker, limits: { sessions, connections } }: Core) {
     this.ended = new KnownMarks(ticker.clock, toMarkTtl(sessions.lifeMs));
     this.places = accounts.pot({
-      name: "sessions.open",
-      total: sessions.open,
+      name: "connections.sessions",
+      total: connections.sessions,
       share: sessions.openPerClient,
       shareName: "sessions.openPerClient",
       isCache: true,
@@ -142,7 +142,7 @@ export class Sessions {
   #remember(id: string): void {
     this.#unused.add(id);
     for (const oldest of this.#unused) {
-      if (this.#unused.size <= this.#core.limits.sessions.open) break;
+      if (this.#unused.size <= this.#core.limits.connections.sessions) break;
       this.#unused.delete(oldest);
     }
   }
@@ -295,7 +295,7 @@ export class Sessions {
     const { places } = this.#table;
     const place = places.keep(account, 1, () => this.#drop(id));
     if (!place) {
-      const limit = places.hasShare(account) ? "sessions.open" : "sessions.openPerClient";
+      const limit = places.hasShare(account) ? "connections.sessions" : "sessions.openPerClient";
       throw toBusy(`open the session: too many sessions are busy (${limit})`);
     }
     if (account.hold(toHeld(id))) return place;
@@ -334,8 +334,8 @@ export class Sessions {
     for (const session of this.#table.known.values()) {
       if (isBusy(session)) session.seen = now;
       const isExpired = session.ends < now;
-      if (isExpired || now - session.seen > limits.sessions.idleMs) {
-        this.#core.observing?.reach(isExpired ? "sessions.lifeMs" : "sessions.idleMs", session.account.key);
+      if (isExpired || now - session.seen > limits.connections.sessionIdleMs) {
+        this.#core.observing?.reach(isExpired ? "sessions.lifeMs" : "connections.sessionIdleMs", session.account.key);
         session.home.#retire(session, isExpired ? "expired" : "idle");
       } else if (session.shared && now - session.seen < SWEEP_MS) session.shared.touch();
       session.streams.sweep(now);

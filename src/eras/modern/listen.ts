@@ -117,7 +117,7 @@ async function open(engine: Engine, call: Call): Promise<Result | undefined> {
     return true;
   });
   if (!stream) {
-    throw toBusy("open the subscription: too many are open (streams.open, streams.openPerClient)");
+    throw toBusy("open the subscription: too many are open (connections.streams, connections.streamsPerClient)");
   }
   if (!account.hold(bytes)) {
     stream.end();

@@ -70,7 +70,7 @@ export async function sealState(core: Core, call: Call, round: Round): Promise<s
   if (text.length <= calls.stateBytes) return text;
   throw new Error(
     `Cannot ask the client: the sealed questions, answers and values of the call are longer than ${calls.stateBytes} ` +
-      "bytes (calls.stateBytes); ask shorter questions, or raise the limit",
+      "bytes (calls.stateBytes); ask shorter questions",
   );
 }
 

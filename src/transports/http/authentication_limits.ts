@@ -14,13 +14,13 @@ export interface Entering {
   readonly account?: Account;
 }
 
-/** Work that takes longer than `limits.auth.timeoutMs`. */
+/** Work that takes longer than `auth.timeoutMs`. */
 export const TOO_SLOW = new Error("Cannot admit a caller: it took too long");
 
 /** Work that has not ended when the server closes. */
 export const CLOSED = new Error("Cannot admit a caller: the server is closing");
 
-/** Limits work that takes time, such as authentications, by `limits.auth`. */
+/** Limits work that takes time, such as authentications, by the bounds of `auth`. */
 export class AuthenticationLimits {
   readonly #core: Core;
   readonly #accounts: Accounts;
@@ -43,7 +43,7 @@ export class AuthenticationLimits {
   }
 
   /**
-   * Waits for work, up to `limits.auth.timeoutMs`. Work that never settles must not hold its place forever.
+   * Waits for work, up to `auth.timeoutMs`. Work that never settles must not hold its place forever.
    *
    * @throws {Error} `TOO_SLOW`, or `CLOSED`.
    */
@@ -76,7 +76,7 @@ export class AuthenticationLimits {
   }
 }
 
-/** Returns the pot for work that `limits.auth` bounds. */
+/** Returns the pot for work that the bounds of `auth` bounds. */
 export function toAuthPot({ limits: { auth } }: Core, name: PotName): PotOptions {
   const { running: total, runningPerPeer: share } = auth;
   return { name, total, share, limitName: "auth.running", shareName: "auth.runningPerPeer" };

@@ -6,7 +6,7 @@
  */
 import type { Account } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
-import type { Limits } from "../../core/capacity/limits.ts";
+import type { Bounds } from "../../core/capacity/limits.ts";
 import type { EventFields } from "../../core/call/link.ts";
 import type { StreamEvent, TransportName } from "../../core/call/observer.ts";
 import type { Sweep, Ticker } from "../../core/capacity/timers.ts";
@@ -41,7 +41,7 @@ type Why = StreamEvent["why"];
 /** All open streams of a server. A single timer sends heartbeats and closes stalled streams. */
 export class EventStreams {
   readonly core: Core;
-  readonly limits: Limits["streams"];
+  readonly limits: Bounds["streams"];
   readonly ticker: Ticker;
   /** Milliseconds between two checks of all streams. */
   readonly checkIntervalMs: number;

@@ -5,7 +5,7 @@
  */
 import type { Account, Drop, Holding, Pot } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
-import type { Limits } from "../../core/capacity/limits.ts";
+import type { Bounds } from "../../core/capacity/limits.ts";
 import { Aging, type Ticker } from "../../core/capacity/timers.ts";
 import { HEAVY, type Turn, type Turns } from "./turns.ts";
 import { type Refusal, TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow } from "./refusals.ts";
@@ -33,7 +33,7 @@ interface IncomingBody {
 
 /** Reads large bodies. Limits apply to each body, and to all arriving bodies together. */
 export class LargeBodies {
-  readonly #limits: Limits["request"];
+  readonly #limits: Bounds["request"];
   readonly #ticker: Ticker;
   readonly #turns: Turns;
   /** Bodies that are being read. */

@@ -5,7 +5,7 @@
  */
 import type { Holding } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
-import type { Limits } from "../../core/capacity/limits.ts";
+import type { Bounds } from "../../core/capacity/limits.ts";
 import { Aging, type Ticker, type Timeout } from "../../core/capacity/timers.ts";
 import type { Link } from "../../core/call/link.ts";
 import { LargeBodies, SLOW_MS, SMALL } from "./large_body.ts";
@@ -34,7 +34,7 @@ interface SmallBody {
 
 /** Reads request bodies. */
 export class RequestBodies {
-  readonly #limits: Limits["request"];
+  readonly #limits: Bounds["request"];
   readonly #ticker: Ticker;
   readonly #small: number;
   readonly #arriving: Aging<SmallBody>;

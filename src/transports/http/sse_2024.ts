@@ -183,7 +183,9 @@ class SseStreams {
       return true;
     });
     if (!place) {
-      const { message } = toBusy("open the stream: too many are open (streams.open, streams.openPerClient)");
+      const { message } = toBusy(
+        "open the stream: too many are open (connections.streams, connections.streamsPerClient)",
+      );
       return this.#refuse(toOverload(message), principal);
     }
     const id = crypto.randomUUID();

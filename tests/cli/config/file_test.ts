@@ -28,7 +28,7 @@ Deno.test("a file with comments, trailing commas and a byte order mark declares 
       "name": "project", "version": "1.2.3", "title": "The project", "description": "All of it",
       "websiteUrl": "https://example.com",
       "instructions": { "file": "docs/INSTRUCTIONS.md" },
-      "limits": { "calls": { "pageItems": 2 } },
+      "limits": { "calls": { "running": 2 } },
       "tools": { "a": { "description": "A", "run": ["true"] }, "b": { "description": "B", "run": ["true"], }, },
     }`;
   await withFolder({ "mcp.jsonc": file, "docs/INSTRUCTIONS.md": "Look around." }, async (folder) => {
@@ -203,13 +203,13 @@ for (
     },
     {
       title: "an unknown limit",
-      file: { limits: { calls: { pageItem: 1 } } },
-      message: "limits.calls.pageItem: unknown key; did you mean pageItems?",
+      file: { limits: { calls: { runing: 1 } } },
+      message: "limits.calls.runing: unknown key; did you mean running?",
     },
     {
       title: "a limit of 0",
-      file: { limits: { calls: { pageItems: 0 } } },
-      message: "limits.calls.pageItems: expected number to be >0",
+      file: { limits: { calls: { running: 0 } } },
+      message: "limits.calls.running: expected number to be >0",
     },
     { title: "a short secret", file: { secret: "short" }, message: "secret" },
     {

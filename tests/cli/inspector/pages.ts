@@ -1,6 +1,12 @@
 // A server whose list of tools comes in three pages, and that has nothing else.
 import { createServer, tool } from "@x/mcp";
+import { testLimits } from "../../support/limits.ts";
 
 const tools = Array.from({ length: 5 }, (_, at) => tool({ name: `tool_${at + 1}`, run: () => `This is ${at + 1}.` }));
 
-export default createServer({ name: "pages", version: "1.0.0", limits: { calls: { pageItems: 2 } }, handlers: tools });
+export default createServer({
+  name: "pages",
+  version: "1.0.0",
+  limits: testLimits({ calls: { pageItems: 2 } }),
+  handlers: tools,
+});

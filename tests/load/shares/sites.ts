@@ -8,6 +8,7 @@ import { quota } from "../../../src/quota/quota.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../../src/stores/stores.ts";
 import { wrapEngine } from "../../support/engines.ts";
 import { any } from "../../hostile/attack.ts";
+import { testLimits } from "../../support/limits.ts";
 
 /** Who sends a request, and where to. */
 export interface Caller {
@@ -32,16 +33,16 @@ const SLOW_MS = 50;
 const STORE_MS = 10;
 
 /** A reserve has more places than there are networks, as with the default limits. */
-const LIMITS: LimitOptions = {
+const LIMITS: LimitOptions = testLimits({
   memory: { bytes: 48_000_000, bytesPerClient: 4_000_000 },
-  streams: { open: 128, openPerClient: 16 },
+  connections: { streams: 128, streamsPerClient: 16, sessions: 200 },
   calls: { running: 128, runningPerClient: 16, waiting: 128, closeMs: 10 },
-  sessions: { open: 200, openPerClient: 50 },
+  sessions: { openPerClient: 50 },
   endpoints: { open: 128 },
   auth: { running: 128, runningPerPeer: 16 },
   replay: { bytes: 400_000 },
   request: { bodyMs: 5000, allBodiesBytes: 4_000_000 },
-};
+});
 
 /** A server for all callers, with all state in memory. */
 export function startOpen(): Site {

@@ -4,6 +4,7 @@ import { connectTest } from "../../src/testing/testing.ts";
 import { random } from "../support/random.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../support/std.ts";
 import { turn, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 const bytes = new Uint8Array([137, 80, 78, 71, 0, 255]);
 const base64 = bytes.toBase64();
@@ -27,7 +28,7 @@ async function send(
   const server = createServer({
     name: "t",
     version: "1",
-    limits: { calls: limits },
+    limits: testLimits({ calls: limits }),
     handlers: [
       tool({ name: "x", run }),
       prompt({ name: "x", run }),

@@ -259,7 +259,8 @@ function checkGroup(group: string, values: unknown): void {
 
 function merge(into: object, changes: object): object {
   const groups = new Map<string, object>(Object.entries(into));
-  for (const [group, values = {}] of Object.entries(changes)) {
+  for (const [group, values] of Object.entries(changes)) {
+    if (values === undefined) continue;
     const given = Object.entries(values).filter(([, value]) => value !== undefined);
     groups.set(group, { ...groups.get(group), ...Object.fromEntries(given) });
   }

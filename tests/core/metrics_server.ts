@@ -1,6 +1,5 @@
 // The server that the workload of the metrics calls.
 import { createServer, McpError, type Observer, resource, type Server, tool, ToolError } from "@x/mcp";
-import { testLimits } from "../support/limits.ts";
 
 /** Creates a server whose tools end in every way. */
 export function createCounted(observer: Observer): Server {
@@ -8,7 +7,6 @@ export function createCounted(observer: Observer): Server {
     name: "counted",
     version: "1.0.0",
     observer,
-    limits: testLimits({ request: { idCharacters: 64 } }),
     handlers: [
       tool({ name: "fine", run: () => "fine" }),
       tool({ name: "later", run: () => new Promise<string>((resolve) => setTimeout(resolve, 0, "later")) }),

@@ -27,7 +27,7 @@ const operations: readonly Operation[] = [
   { run: (client) => client.listTools(), call: "tools/list result" },
   { run: (client) => client.readResource("note:1"), call: "resources/read result" },
   {
-    run: (client) => client.request("tools/list", { _meta: { progressToken: "x".repeat(100) } }),
+    run: (client) => client.request("tools/list", { _meta: { progressToken: "x".repeat(300) } }),
     refusal: "limit",
     limit: "request.idCharacters",
   },

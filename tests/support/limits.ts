@@ -1,10 +1,15 @@
-import { type BoundOptions, type Bounds, readLimits, type TestLimits } from "../../src/core/capacity/limits.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import {
+  type BoundOptions,
+  type Bounds,
+  OTHER_BOUNDS,
+  readLimits,
+  type TestLimits,
+} from "../../src/core/capacity/limits.ts";
 
 /** All bounds by default. */
 export const BOUNDS: Bounds = readLimits();
 
 /** Limits for a test, which may also change what no option changes. */
 export function testLimits({ perTenant, ...bounds }: BoundOptions): TestLimits {
-  return { ...(perTenant && { perTenant }), [INTERNALS]: bounds };
+  return { ...(perTenant && { perTenant }), [OTHER_BOUNDS]: bounds };
 }

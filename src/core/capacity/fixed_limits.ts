@@ -52,7 +52,7 @@ export interface FixedLimits {
      */
     readonly methodCharacters: number;
     /**
-     * Messages in one batch. Only 2025-03-26 has batches.
+     * Messages in one batch. Only one protocol revision has batches.
      *
      * Reason: each message may become a call, and all their responses are one body.
      *

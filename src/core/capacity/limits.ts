@@ -5,7 +5,6 @@
  * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
-import { INTERNALS } from "../call/internals.ts";
 import { FIXED_LIMITS, type FixedLimits } from "./fixed_limits.ts";
 
 /**
@@ -223,9 +222,12 @@ export const LIMITS: Limits = {
   },
 };
 
+/** The key of bounds that only a test changes. */
+export const OTHER_BOUNDS: unique symbol = Symbol("mcp.bounds");
+
 /** The limits of a test, which may also change what no option changes. */
 export interface TestLimits extends LimitOptions {
-  readonly [INTERNALS]?: BoundOptions;
+  readonly [OTHER_BOUNDS]?: BoundOptions;
 }
 
 /**
@@ -237,7 +239,7 @@ export function readLimits(changes: TestLimits = {}): Bounds {
   if (!isObject(given)) throw refuse("", "they are not an object; write { calls: { running: 100 } }");
   for (const [group, values] of Object.entries(given)) if (values !== undefined) checkGroup(group, values);
   // The defaults have all names, and changes have no others.
-  return [LIMITS, FIXED_LIMITS, changes, changes[INTERNALS] ?? {}].reduce(merge, {}) as Bounds;
+  return [LIMITS, FIXED_LIMITS, changes, changes[OTHER_BOUNDS] ?? {}].reduce(merge, {}) as Bounds;
 }
 
 function checkGroup(group: string, values: unknown): void {

@@ -24,6 +24,8 @@ export class SessionRecord implements InformedSession {
   #isEnded?: boolean;
   #cutoff = 0;
   #state: SessionState = {};
+  /** The state in the store, as this process knows it. Another instance may have changed it since. */
+  #stored?: StoredState;
   #local?: LocalSession;
   /** Ends the count of the state that was written last. */
   #replaceState?: () => void;
@@ -116,13 +118,14 @@ export class SessionRecord implements InformedSession {
     const isDone = await this.#instances.share(this.#account, async () => {
       await this.#attempt("set", async () => {
         for (let left = ATTEMPTS; left; left--) {
-          const found = await this.#instances.get(this.key);
-          const state = found ? toState(found.value) : {};
+          const { state, version } = this.#stored ?? await this.#readState();
+          this.#stored = undefined;
           if (!state) return;
           const next = change(state);
-          const options = { ttlMs, version: found?.version ?? null };
-          if (!await this.#instances.set(this.key, next, options)) continue;
+          const written = await this.#instances.set(this.key, next, { ttlMs, version });
+          if (!written) continue;
           this.#state = next;
+          this.#stored = { state: next, version: written };
           return await this.#instances.publish({ session: this.key });
         }
         throw new Error(`Cannot change the session: ${ATTEMPTS} other changes came first`);
@@ -156,14 +159,19 @@ export class SessionRecord implements InformedSession {
 
   async #read(): Promise<{ readonly state?: SessionState; readonly isMarked: boolean; readonly cutoff: number }> {
     const marking = this.#instances.toEndPlace(this.#mark).then((place) => findStored(this.#mark, place));
-    const [record, used, { found, cutoff }] = await Promise.all([
-      this.#instances.get(this.key),
+    const [{ state }, used, { found, cutoff }] = await Promise.all([
+      this.#readState(),
       this.#readUse(),
       marking,
     ]);
     // A cut-off does not end a session that an instance has used lately.
     const isMarked = found === "marked" || used === RETIRED || found === "cut off" && typeof used !== "string";
-    return { state: record ? toState(record.value) : {}, isMarked, cutoff };
+    return { state, isMarked, cutoff };
+  }
+
+  async #readState(): Promise<StoredState> {
+    const record = await this.#instances.get(this.key);
+    return this.#stored = { state: record ? toState(record.value) : {}, version: record?.version ?? null };
   }
 
   /** Returns the instance that has used the session last, or {@linkcode RETIRED}. */
@@ -274,6 +282,12 @@ export class SessionRecord implements InformedSession {
   #toUsedKey(): Promise<string> {
     return this.#usedKey ??= this.#instances.hash("used", this.#id);
   }
+}
+
+/** A state with the version of its record, which is `null` if there is none. `undefined` if it cannot be read. */
+interface StoredState {
+  readonly state?: SessionState;
+  readonly version: string | null;
 }
 
 /** Number of attempts to change a record that other instances change at the same time. */

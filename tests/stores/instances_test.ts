@@ -196,6 +196,39 @@ together("a log level that is set at one instance holds at the other", async (a,
   assertStringIncludes(await (await a.send(call("log"), other)).text(), "quiet");
 });
 
+Deno.test("a change of a session is one write of its state and one entry for the others, in any order of instances", async () => {
+  const memory = memoryStore();
+  const { connect } = memory[INTERNALS];
+  const counted: string[] = [];
+  const store = customStore(async () =>
+    wrapEngine(await connect(), ({ name, run }) => {
+      if (["get", "set", "append"].includes(name)) counted.push(name);
+      return run();
+    })
+  );
+  await using a = startInstance(store);
+  await using b = startInstance(customStore(async () => await connect()));
+  const session = await shake(a);
+  assertEquals(await toStatus(a.send(ping, session)), 200);
+  await settle();
+  const watch = request("resources/subscribe", { uri: "note://1" });
+  const setLevel = (level: string) => request("logging/setLevel", { level });
+  for (const message of [watch, setLevel("debug"), setLevel("info")]) {
+    counted.length = 0;
+    assertEquals(await toStatus(a.send(message, session)), 200);
+    assertEquals(counted, ["set", "append"]);
+  }
+  // What another instance wrote in between is not overwritten.
+  assertEquals(await toStatus(b.send(request("resources/unsubscribe", { uri: "note://1" }), session)), 200);
+  counted.length = 0;
+  assertEquals(await toStatus(a.send(setLevel("debug"), session)), 200);
+  assert(counted.filter((name) => name === "set").length <= 2, counted.join());
+  await using stream = new Events(await a.send(undefined, session));
+  a.server.resourceUpdated("note://1");
+  a.server.listChanged("tools");
+  assertNotMatch(await stream.read("tools/list_changed"), /note:/);
+});
+
 together("a subscription that is made at one instance holds at the other, which has the stream", async (a, b) => {
   const session = await shake(a);
   await using stream = new Events(await b.send(undefined, session));

@@ -9,7 +9,7 @@ import { McpError } from "../protocol/errors.ts";
 import { startBackgroundTimer } from "../runtime.ts";
 import { describeResponse, readText } from "./response_text.ts";
 import type { Channel, SendOptions, SendResult, ServerStream, Trace } from "./channel.ts";
-import { readEvents, type StreamEvent } from "./event_stream.ts";
+import { readEvents, type StreamEvent } from "../kit/event_stream.ts";
 import { type Message, readMessages } from "./message.ts";
 import { delay } from "./delay.ts";
 import type { SendHttp } from "./client_auth.ts";

@@ -4,10 +4,8 @@
  * @module
  */
 
+import { MAX_CHARACTERS } from "../kit/event_stream.ts";
 import { toPrintableLine } from "../kit/printable.ts";
-
-/** The most characters of one message. Without this limit, an endless message would fill the memory. */
-export const MAX_CHARACTERS: number = 64 * 1024 * 1024;
 
 /** Returns the text of a response. Throws if it is longer than a message may be. */
 export async function readText({ body }: Response): Promise<string> {

@@ -4,7 +4,7 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
-import { readEvents, type StreamEvent } from "./event_stream.ts";
+import { readEvents, type StreamEvent } from "../kit/event_stream.ts";
 import { type HttpChannelOptions, isStream, toError } from "./http_channel.ts";
 import type { OpenLineTransport } from "./line_channel.ts";
 

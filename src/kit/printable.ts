@@ -16,17 +16,17 @@ const PIECES = new RegExp(
 
 /** Escapes control and invisible characters as `\u{1b}`, except for line feeds, tabs and the parts of emoji. */
 export function toPrintable(text: unknown): string {
-  return escape(String(text), "\n\t", (code) => `\\u{${code.toString(16)}}`);
+  return escapeUnprintable(String(text), "\n\t", (code) => `\\u{${code.toString(16)}}`);
 }
 
 /** Like {@linkcode toPrintable}, but also escapes line feeds and tabs, so that the text cannot forge another line. */
 export function toPrintableLine(text: unknown): string {
-  return escape(String(text), "", (code) => `\\u{${code.toString(16)}}`);
+  return escapeUnprintable(String(text), "", (code) => `\\u{${code.toString(16)}}`);
 }
 
 /** Escapes the same characters in JSON text with JSON escapes, which keeps its value. */
 export function toPrintableJson(json: string): string {
-  return escape(json, "\n\t", toJsonEscape);
+  return escapeUnprintable(json, "\n\t", toJsonEscape);
 }
 
 /**
@@ -85,7 +85,10 @@ function toJsonEscape(code: number): string {
   return escaped;
 }
 
-function escape(text: string, kept: string, write: (code: number) => string): string {
+/**
+ * Escapes the same characters, except for those of `kept`. `write` writes a character as visible text, by its code point.
+ */
+export function escapeUnprintable(text: string, kept: string, write: (code: number) => string): string {
   if (!UNPRINTABLE.test(text)) return text;
   return text.replace(PIECES, (piece) => {
     const code = piece.codePointAt(0) ?? 0;

@@ -15,7 +15,6 @@ const isOpen = (path: string) => open.includes(path) || path.startsWith("src/kit
 const INNER_IMPORTS: Readonly<Record<string, number>> = {
   "src/client/delay.ts": 4,
   "src/client/detect_era.ts": 2,
-  "src/client/event_stream.ts": 2,
   "src/client/form_answer.ts": 1,
   "src/client/message.ts": 1,
   "src/core/call/internals.ts": 1,

@@ -1,7 +1,7 @@
 // Event streams on the wire: split anywhere, with any line break, and without an end.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { readText } from "../../src/client/response_text.ts";
-import { readEvents, type StreamEvent } from "../../src/client/event_stream.ts";
+import { readEvents, type StreamEvent } from "../../src/kit/event_stream.ts";
 import { type Message, readMessages } from "../../src/client/message.ts";
 
 const encoder = new TextEncoder();

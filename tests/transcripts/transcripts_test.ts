@@ -8,7 +8,7 @@
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, type Server, tool } from "../../mod.ts";
-import { readEvents } from "../../src/client/event_stream.ts";
+import { readEvents } from "../../src/kit/event_stream.ts";
 import { type Connection, connectTest, type ConnectTestOptions } from "../../src/testing/testing.ts";
 import { Transcript } from "../../src/testing/transcript.ts";
 import { openPipe } from "../../src/transports/channel.ts";

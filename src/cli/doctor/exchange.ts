@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { readEvents } from "../../client/event_stream.ts";
+import { readEvents } from "../../kit/event_stream.ts";
 import { type Message, readMessages } from "../../client/message.ts";
 import { startTimer } from "../../client/delay.ts";
 import { explainConnectionError } from "../connection_errors.ts";

@@ -5,7 +5,7 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @module
  */
-import { readEvents } from "../../client/event_stream.ts";
+import { readEvents } from "../../kit/event_stream.ts";
 import { UNSUPPORTED_VERSION } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { type Endpoint, exchange, open, type ServerResponse } from "./exchange.ts";

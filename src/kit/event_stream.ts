@@ -4,8 +4,8 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Receiving Messages)
  * @module
  */
-import { MAX_CHARACTERS } from "./response_text.ts";
-
+/** The most characters of one event. Without this limit, an endless event would fill the memory. */
+export const MAX_CHARACTERS: number = 64 * 1024 * 1024;
 /** What a line counts besides its text, because each one is kept as a string of its own. */
 const LINE_CHARACTERS = 32;
 /** The longest event id, in characters. The client sends it back in a header. */

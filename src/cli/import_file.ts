@@ -4,9 +4,9 @@
  * @module
  */
 import { toPrintable } from "../kit/printable.ts";
-import { startBackgroundTimer } from "../runtime.ts";
 import { CliError } from "./cli_error.ts";
 import { importModule } from "./lazy_modules.ts";
+import { platform } from "./platform.ts";
 
 /** The time after which the command prints that a file is still loading, in milliseconds. */
 const NOTICE_MS = 5000;
@@ -32,7 +32,7 @@ export async function importFile<T>(
   read: (exports: Readonly<Record<string, unknown>>) => T | Promise<T>,
 ): Promise<T> {
   // In the background, so that Deno still notices modules that wait for each other.
-  const stopNotice = startBackgroundTimer(() => {
+  const stopNotice = platform.startBackgroundTimer(() => {
     console.error(
       toPrintable(`Waiting for ${target}: it has not finished loading; check what it awaits at its top level`),
     );

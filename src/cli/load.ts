@@ -25,7 +25,7 @@ export async function findTarget(): Promise<string | undefined> {
   for (const name of ["mcp.jsonc", "server.ts"]) {
     try {
       const path = platform.toPath(name);
-      if (platform.mayRead(path) && (await platform.files.stat(path))?.kind === "file") return `./${name}`;
+      if (platform.mayRead(path) && await platform.findKind(path) === "file") return `./${name}`;
     } catch {
       // The working directory was deleted, or may not be read.
     }
@@ -47,11 +47,16 @@ export async function load(target: string, imports?: ImportGraph): Promise<Loade
   }
   const path = platform.toPath(target);
   // Checked first, because loading the reader of config files may download packages.
-  if (kind === "config" && !(await platform.hasFile(platform.toFileUrl(target)))) {
+  if (kind === "config" && !(await hasFile(path))) {
     throw new CliError(`Cannot use ${target}: there is no file ${path}; check the path`);
   }
   const { loadConfig, loadFolder } = await importModule<typeof import("./config/server.ts")>("./config/server.ts");
   return await (kind === "folder" ? loadFolder(target, path) : loadConfig(target, path, imports));
+}
+
+/** Whether a file exists. Also `true` if it may not be read. */
+async function hasFile(path: string): Promise<boolean> {
+  return await platform.findKind(path).then((kind) => kind === "file", () => true);
 }
 
 /** The kind of a target, from its name and its file. */
@@ -70,15 +75,15 @@ export async function toKind(target: string): Promise<"folder" | "config" | "mod
     );
   }
   if (scheme !== undefined) return "module";
-  const facts = await platform.files.stat(platform.toPath(target)).catch(() => undefined);
-  if (facts?.kind === "folder") return "folder";
-  if (!facts && /[*{]/.test(target)) return "pattern";
+  const kind = await platform.findKind(platform.toPath(target)).catch(() => undefined);
+  if (kind === "folder") return "folder";
+  if (!kind && /[*{]/.test(target)) return "pattern";
   if (/\.jsonc?$/i.test(target)) return "config";
   if (/\.(ya?ml|toml|json5)$/i.test(target)) {
     throw new CliError(`Cannot use ${target}: a config file is JSON with comments; write it as mcp.jsonc`);
   }
   const [extension] = /\.\w+$/.exec(target) ?? [];
-  if (!facts || extension === undefined || /^\.[cm]?[jt]sx?$/i.test(extension)) return "module";
+  if (!kind || extension === undefined || /^\.[cm]?[jt]sx?$/i.test(extension)) return "module";
   throw new CliError(
     `Cannot use ${target}: a ${extension} file is neither code for Deno or Bun nor a config file; ` +
       "to use a server in another language, write the command that starts it after -- (call, read, prompt, inspect)",
@@ -89,9 +94,9 @@ export async function toKind(target: string): Promise<"folder" | "config" | "mod
 async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded> {
   const url = toTargetUrl(target);
   const isFile = url.startsWith("file:");
-  if (isFile && !(await platform.hasFile(url))) {
+  if (isFile && !(await hasFile(toFilePath(url)))) {
     const path = toFilePath(url);
-    if ((await platform.files.stat(path).catch(() => undefined))?.kind === "other") {
+    if (await platform.findKind(path).catch(() => undefined) === "other") {
       throw new CliError(`Cannot serve ${target}: it is neither a file nor a folder; check the path`);
     }
     const { suggestFile } = await importModule<typeof import("./load_error.ts")>("./load_error.ts");

@@ -91,7 +91,7 @@ async function run(words: readonly string[]): Promise<number | void> {
 }
 
 async function isFile(name: string): Promise<boolean> {
-  return await platform.files.stat(platform.toPath(name)).catch(() => undefined) !== undefined;
+  return await platform.findKind(platform.toPath(name)).catch(() => undefined) !== undefined;
 }
 
 async function explainHelp(): Promise<string> {

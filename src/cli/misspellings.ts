@@ -14,7 +14,7 @@ import { platform } from "./platform.ts";
  */
 export async function rejectMisspelling(word: string, commands: readonly string[]): Promise<void> {
   const suggestion = findSuggestion(word, commands);
-  if (suggestion === undefined || await platform.files.stat(platform.toPath(word)).catch(() => true)) return;
+  if (suggestion === undefined || await platform.findKind(platform.toPath(word)).catch(() => true)) return;
   throw new UsageError(`Cannot run ${word}: there is no such command, and no such file; did you mean ${suggestion}?`);
 }
 

@@ -1,74 +1,12 @@
 /**
- * The runtime as the command line uses it: arguments, exit, signals, the terminal, files and HTTP. Only the files whose
- * names begin with `platform` use globals of Deno or Bun.
+ * The runtime as the command line uses it: arguments, exit, signals, the terminal, files and HTTP. What `serve` needs to
+ * start uses no `node:` module, and on Deno not `process` either, which takes 12 ms to load.
  *
  * @module
  */
-import {
-  bun,
-  type BunGlobal,
-  deno,
-  type DenoGlobal,
-  findProcess,
-  type FsKinds,
-  type ProcessGlobal,
-} from "../runtime.ts";
-import { createFiles, type Files, hasErrorCode } from "./platform_files.ts";
-import { createBunFileSystem } from "./platform_files_bun.ts";
-import { createDenoFileSystem } from "./platform_files_deno.ts";
-import { bunTerminal, denoTerminal, type Terminal } from "./platform_terminal.ts";
-
-/** The features of a runtime that the command line needs. */
-export interface Platform {
-  /** The arguments of the program. */
-  readonly args: readonly string[];
-  /** The command that runs a file on this machine, such as `deno run -A`, with all permissions or none. */
-  toRunner(permissions: "all" | "none"): readonly string[];
-  /** Exits the process. */
-  exit(code: number): never;
-  /** Calls `listener` for every SIGINT and SIGTERM, with the exit code that shells expect after the signal. */
-  onSignal(listener: (code: number) => void): void;
-  /** Calls `listener` when the process would exit without a call to `exit`. Never on Deno, which reports this itself. */
-  onIdle(listener: () => void): void;
-  /** Whether standard input is a terminal. */
-  isTerminal(): Promise<boolean>;
-  readonly terminal: Terminal;
-  /** The name of the runtime. */
-  readonly runtime: "deno" | "bun";
-  /** The operating system, such as `linux`, `darwin` or `windows`. */
-  readonly os: string;
-  /** The path of the runtime's executable. */
-  execPath(): string;
-  /** Resolves a path against the working directory. The result has forward slashes. */
-  toPath(path: string): string;
-  /** Resolves a path against the working directory. The result is a URL. */
-  toFileUrl(path: string): string;
-  readonly files: Files;
-  /** Whether a path may be read without a permission prompt. */
-  mayRead(path: string): boolean;
-  /** Reads an environment variable. Throws if it may not be read. */
-  env(name: string): string | undefined;
-  /** Runs code with an empty environment, so that packages that read variables for debugging need no permission. */
-  withoutEnv<Value>(run: () => Value): Value;
-  /** Looks up the addresses of a host name. `port` is the one to connect to. Throws if there are none. */
-  lookUp(name: string, port: number): Promise<readonly string[]>;
-  /**
-   * Sends a POST request over plain HTTP with exactly these headers, and returns the status. Unlike `fetch`, it can send
-   * any Host header. Throws if there is no response.
-   */
-  sendAs(url: string, sent: SentAs): Promise<number>;
-  /** Whether a file exists. Also `true` if it may not be read. */
-  hasFile(url: string): Promise<boolean>;
-  /** Serves HTTP. Throws if the address cannot be used. */
-  serve(options: ServeOptions): Served;
-}
-
-/** A request of `sendAs`. */
-export interface SentAs {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-  readonly timeoutMs: number;
-}
+import { toAbsolutePath, toFileHref } from "./path.ts";
+import { type FileKind, files, hasErrorCode, ignoreNotFound, toKind } from "./platform_files.ts";
+import { bun, deno } from "./runtime_globals.ts";
 
 /** A running HTTP server. */
 export interface Served {
@@ -85,162 +23,165 @@ export interface ServeOptions {
   readonly fetch: (request: Request, info: object) => Promise<Response>;
 }
 
-const signals = [["SIGINT", 130], ["SIGTERM", 143]] as const;
+/** A standard stream. */
+export type StandardStream = "input" | "output" | "errors";
+
+const DESCRIPTORS = { input: 0, output: 1, errors: 2 } as const;
+/** The time after which a write to a full pipe is tried again, in milliseconds. */
+const RETRY_MS = 5;
+const SIGNALS = [["SIGINT", 130], ["SIGTERM", 143]] as const;
+
+const os = deno?.build.os ?? (process.platform === "win32" ? "windows" : process.platform);
+const toPath = (path: string) => toAbsolutePath(path, deno ? deno.cwd : process.cwd, os === "windows");
 
 /** The current runtime. */
-export const platform: Platform = findPlatform();
+export const platform = {
+  /** The name of the runtime. */
+  runtime: deno ? "deno" as const : bun ? "bun" as const : "node" as const,
+  /** The operating system, such as `linux`, `darwin` or `windows`. */
+  os: os as string, // Each runtime lists its own systems.
+  /** The arguments of the program. */
+  args: (deno ? deno.args : process.argv.slice(2)) as readonly string[], // Nothing changes them.
+  files,
 
-function findPlatform(): Platform {
-  if (deno) return denoPlatform(deno);
-  if (bun) return bunPlatform(bun, findProcess());
-  throw new Error("Cannot run the command line: this is neither Deno nor Bun; start it with one of them");
-}
+  /** The path of the runtime's executable. */
+  execPath: (): string => deno ? deno.execPath() : process.execPath,
 
-function denoPlatform(deno: DenoGlobal): Platform {
-  const isWindows = deno.build.os === "windows";
-  const toPath = (path: string) => toAbsolute(path, deno.cwd, isWindows);
-  const files = createFiles(createDenoFileSystem(deno));
-  return {
-    args: deno.args,
-    runtime: "deno",
-    os: deno.build.os,
-    execPath: () => deno.execPath(),
-    files,
-    toPath,
-    mayRead: (path) => deno.permissions?.querySync({ name: "read", path }).state === "granted",
-    env: (name) => deno.env.get(name),
-    withoutEnv: (run) => withoutEnv(findProcess(), run),
-    async lookUp(hostname, port) {
-      try {
-        return await lookUp(findProcess(), hostname);
-      } catch (error) {
-        // A permission for one port does not allow lookups, but a connection has the address.
-        const connection = await deno.connect({ hostname, port }).catch((reason) => {
-          throw hasErrorCode(reason) ? reason : error;
+  /** The command that runs a file on this machine, such as `deno run -A`, with all permissions or none. */
+  toRunner(permissions: "all" | "none"): readonly string[] {
+    // Shells do not find a program in the cache of npx by its name.
+    const isCached = /[\\/]_npx[\\/]/.test(platform.execPath());
+    const version = deno?.version.deno ?? bun?.version ?? "";
+    const program = isCached ? ["npx", "-y", `${platform.runtime}@${version}`] : [platform.runtime];
+    return deno ? [...program, "run", ...permissions === "all" ? ["-A"] : []] : program;
+  },
+
+  /** Exits the process. */
+  exit: (code: number): never => deno ? deno.exit(code) : process.exit(code),
+
+  /** Calls `listener` for every SIGINT and SIGTERM, with the exit code that shells expect after the signal. */
+  onSignal(listener: (code: number) => void): void {
+    for (const [name, code] of SIGNALS) {
+      if (deno) deno.addSignalListener(name, () => listener(code));
+      else process.on(name, () => listener(code));
+    }
+  },
+
+  /** Calls `listener` when the process would exit without a call to `exit`. Never on Deno, which reports this itself. */
+  onIdle(listener: () => void): void {
+    if (!deno) process.on("beforeExit", listener);
+  },
+
+  /** Runs `job` once after `ms` milliseconds, unless the process ends before. Returns a function that cancels it. */
+  startBackgroundTimer(job: () => void, ms: number): () => void {
+    const timer = setTimeout(job, ms);
+    if (deno) deno.unrefTimer(timer);
+    else Object(timer).unref();
+    return () => clearTimeout(timer);
+  },
+
+  /** Resolves a path against the working directory. The result has forward slashes. */
+  toPath,
+  /** Resolves a path against the working directory. The result is a URL. */
+  toFileUrl: (path: string): string => toFileHref(toPath(path)),
+
+  /** The kind of a path behind all links. Returns `undefined` if there is nothing. */
+  async findKind(path: string): Promise<FileKind | undefined> {
+    if (deno) {
+      const facts = await deno.stat(path).catch(ignoreNotFound);
+      return facts && (facts.isFile ? "file" : facts.isDirectory ? "folder" : "other");
+    }
+    const facts = await (bun ? bun.file(path).stat().catch(ignoreNotFound) : files.stat(path));
+    return facts && ("kind" in facts ? facts.kind : toKind(facts));
+  },
+
+  /** Whether a path may be read without a permission prompt. */
+  mayRead: (path: string): boolean => !deno || deno.permissions.querySync({ name: "read", path }).state === "granted",
+
+  /** Reads an environment variable. Throws if it may not be read. */
+  env: (name: string): string | undefined => deno ? deno.env.get(name) : process.env[name],
+
+  /** Runs code with an empty environment, so that packages that read variables for debugging need no permission. */
+  withoutEnv<Value>(run: () => Value): Value {
+    const { env } = process;
+    process.env = {};
+    try {
+      return run();
+    } finally {
+      process.env = env;
+    }
+  },
+
+  /** Looks up the addresses of a host name. `port` is the one to connect to. Throws if there are none. */
+  async lookUp(hostname: string, port: number): Promise<readonly string[]> {
+    try {
+      const { lookup } = await import("node:dns/promises");
+      return (await lookup(hostname, { all: true })).map(({ address }) => address);
+    } catch (error) {
+      if (!deno) throw error;
+      // A permission for one port does not allow lookups, but a connection has the address.
+      const connection = await deno.connect({ hostname, port }).catch((reason) => {
+        throw hasErrorCode(reason) ? reason : error;
+      });
+      connection.close();
+      return [connection.remoteAddr.hostname];
+    }
+  },
+
+  /** Whether standard input is a terminal. */
+  async isTerminal(): Promise<boolean> {
+    if (deno) return deno.stdin.isTerminal();
+    // On Bun, the module `tty` takes 14 ms to load. A pipe is not a device. `process.stdin` would start to read.
+    const isDevice = await bun?.stdin.stat().then((facts) => facts.isCharacterDevice(), () => false) ?? true;
+    return isDevice && platform.terminal.isAt("input");
+  },
+
+  /** The standard streams. Results go to `write`, messages to `writeError`. */
+  terminal: {
+    /** Whether a stream is a terminal. */
+    isAt: (stream: StandardStream): boolean => process.getBuiltinModule("tty").isatty(DESCRIPTORS[stream]),
+    /** The width in columns. Returns `undefined` if the stream is not a terminal, or has no size. */
+    columns: (stream: "output" | "errors"): number | undefined =>
+      platform.terminal.isAt(stream) ? process[stream === "output" ? "stdout" : "stderr"].columns : undefined,
+    /** Whether NO_COLOR is set. */
+    hasNoColor: (): boolean => deno ? deno.noColor : Boolean(process.env.NO_COLOR),
+    /** Standard input. Can be read once. */
+    input: (): ReadableStream<Uint8Array> => process.getBuiltinModule("stream").Readable.toWeb(process.stdin),
+    /** Writes all bytes to standard output, also if its streams are redirected. Throws if the reader has closed it. */
+    async write(bytes: Uint8Array): Promise<void> {
+      const { write } = await import("node:fs");
+      for (let rest = bytes; rest.length;) {
+        const { promise, resolve, reject } = Promise.withResolvers<number>();
+        write(DESCRIPTORS.output, rest, (error, count) => {
+          // The pipe is full.
+          if (error?.code === "EAGAIN") setTimeout(resolve, RETRY_MS, 0);
+          else if (error) reject(error);
+          else resolve(count);
         });
-        connection.close();
-        return [connection.remoteAddr.hostname];
+        rest = rest.subarray(await promise);
       }
     },
-    sendAs: (url, sent) => sendAs(findProcess(), url, sent),
-    toRunner(permissions) {
-      const program = isNpxCache(deno.execPath()) ? ["npx", "-y", `deno@${deno.version.deno}`] : ["deno"];
-      return [...program, "run", ...(permissions === "all" ? ["-A"] : [])];
+    /** Writes to standard error synchronously, without a line break. */
+    writeError(text: string): void {
+      const { writeSync } = process.getBuiltinModule("fs");
+      try {
+        for (let rest = new TextEncoder().encode(text); rest.length;) {
+          rest = rest.subarray(writeSync(DESCRIPTORS.errors, rest));
+        }
+      } catch {
+        // The reader has closed the pipe.
+      }
     },
-    exit: (code) => deno.exit(code),
-    onIdle() {},
-    onSignal(listener) {
-      for (const [name, code] of signals) deno.addSignalListener(name, () => listener(code));
-    },
-    isTerminal: () => Promise.resolve(deno.stdin.isTerminal()),
-    terminal: denoTerminal(deno),
-    toFileUrl: (path) => toUrl(toPath(path)),
-    hasFile: (url) => hasFile(files, url),
-    serve({ fetch, ...address }) {
-      const server = deno.serve({ ...address, onListen: () => {} }, fetch);
+  },
+
+  /** Serves HTTP. Throws if the address cannot be used. */
+  serve({ fetch, hostname, port }: ServeOptions): Served {
+    if (deno) {
+      const server = deno.serve({ hostname, port, onListen: () => {} }, fetch);
       return { port: server.addr.port, stop: () => server.shutdown() };
-    },
-  };
-}
-
-function bunPlatform(bun: BunGlobal, process: ProcessGlobal): Platform {
-  const os = process.platform === "win32" ? "windows" : process.platform;
-  const toPath = (path: string) => toAbsolute(path, process.cwd, os === "windows");
-  // Bun has no API of its own for folders, links and watching.
-  const loadFs = () => process.getBuiltinModule("fs");
-  const files = createFiles(createBunFileSystem(bun, loadFs));
-  // The module `tty` takes 14 ms to load. A pipe is not a device, so stdio servers do not load it.
-  const isTerminalDevice = (facts: FsKinds, descriptor: number) =>
-    facts.isCharacterDevice() && process.getBuiltinModule("tty").isatty(descriptor);
-  const isTerminal = (descriptor: number) => {
-    try {
-      return isTerminalDevice(loadFs().fstatSync(descriptor), descriptor);
-    } catch {
-      return false; // The descriptor is closed.
     }
-  };
-  return {
-    args: bun.argv.slice(2),
-    runtime: "bun",
-    os,
-    execPath: () => process.execPath,
-    files,
-    toPath,
-    mayRead: () => true,
-    env: (name) => bun.env[name],
-    withoutEnv: (run) => run(),
-    lookUp: (name) => lookUp(process, name),
-    sendAs: (url, sent) => sendAs(process, url, sent),
-    toRunner: () => isNpxCache(bun.argv[0]) ? ["npx", "-y", `bun@${bun.version}`] : ["bun"],
-    exit: (code) => process.exit(code),
-    onIdle: (listener) => process.on("beforeExit", listener),
-    onSignal(listener) {
-      for (const [name, code] of signals) process.on(name, () => listener(code));
-    },
-    // Not `process.stdin.isTTY`: the getter starts to read, and the stdio server needs the input.
-    isTerminal: () => bun.stdin.stat().then((facts) => isTerminalDevice(facts, 0), () => false),
-    terminal: bunTerminal(bun, { isTerminal, toStreams: () => process }),
-    toFileUrl: (path) => toUrl(toPath(path)),
-    hasFile: (url) => hasFile(files, url),
     // Bun's default of 10 seconds would disconnect clients without streams during longer calls.
-    serve: (options) => bun.serve({ ...options, idleTimeout: 255 }),
-  };
-}
-
-/** Whether a program is in the cache of npx, where shells do not find it by its name. */
-function isNpxCache(program: string): boolean {
-  return /[\\/]_npx[\\/]/.test(program);
-}
-
-async function hasFile(files: Files, url: string): Promise<boolean> {
-  try {
-    return (await files.stat(decodeURIComponent(new URL(url).pathname)))?.kind === "file";
-  } catch {
-    return true;
-  }
-}
-
-function withoutEnv<Value>(process: ProcessGlobal, run: () => Value): Value {
-  const { env } = process;
-  process.env = {};
-  try {
-    return run();
-  } finally {
-    process.env = env;
-  }
-}
-
-async function lookUp(process: ProcessGlobal, name: string): Promise<readonly string[]> {
-  const found = await process.getBuiltinModule("dns").promises.lookup(name, { all: true });
-  return found.map(({ address }) => address);
-}
-
-function sendAs(process: ProcessGlobal, url: string, { headers, body, timeoutMs }: SentAs): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  const options = { method: "POST", headers, timeout: timeoutMs } as const;
-  const request = process.getBuiltinModule("http").request(url, options, (response) => {
-    resolve(response.statusCode);
-    response.destroy();
-  });
-  request.on("error", reject);
-  request.on("timeout", () => request.destroy(new Error(`no response within ${timeoutMs} ms`)));
-  request.end(body);
-  return promise;
-}
-
-// Calls `cwd` only for relative paths, because the working directory may be deleted or not be readable.
-function toAbsolute(path: string, cwd: () => string, isWindows: boolean): string {
-  const slash = (text: string) => isWindows ? text.replaceAll("\\", "/") : text;
-  const slashed = slash(path);
-  const whole = /^([a-z]:)?\//i.test(slashed) ? slashed : `${slash(cwd())}/${slashed}`;
-  const segments: string[] = [];
-  for (const segment of whole.split("/")) {
-    if (segment === "..") segments.pop();
-    else if (segment && segment !== ".") segments.push(segment);
-  }
-  return (isWindows ? "" : "/") + segments.join("/");
-}
-
-function toUrl(path: string): string {
-  return new URL(`file://${path.startsWith("/") ? "" : "/"}${path.replace(/[%#?\\]/g, encodeURIComponent)}`).href;
-}
+    if (bun) return bun.serve({ fetch, hostname, port, idleTimeout: 255 });
+    throw new Error("Cannot serve HTTP: Node has no server for `fetch`; run the command with Deno or Bun");
+  },
+};

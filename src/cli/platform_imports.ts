@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { bun, type BunGlobal, findProcess, type ModuleModule } from "../runtime.ts";
+import { isAbsolute, toFileHref } from "./path.ts";
+import { bun, type BunGlobal } from "./runtime_globals.ts";
 
 /** Returns the version of a file that another file imports. Both are URLs without a query. */
 export type ResolveImport = (file: string, importer: string) => number;
@@ -13,11 +14,8 @@ export type ResolveImport = (file: string, importer: string) => number;
  * runtime load the file once more for that version.
  */
 export function onImport(resolve: ResolveImport): void {
-  if (bun) onBunImport(bun, resolve);
-  else onDenoImport(findProcess().getBuiltinModule("module"), resolve);
-}
-
-function onDenoImport({ registerHooks }: ModuleModule, resolve: ResolveImport): void {
+  if (bun) return onBunImport(bun, resolve);
+  const { registerHooks } = process.getBuiltinModule("module");
   registerHooks({
     resolve(specifier, context, next) {
       const found = next(specifier, context);
@@ -59,9 +57,9 @@ function onBunImport(bun: BunGlobal, resolve: ResolveImport): void {
   });
 }
 
+/** The URL of a path that Bun reports. Packages and builtin modules have other names. */
 function toUrl(path: string): string {
-  if (!/^([a-z]:)?[\\/]/i.test(path)) return path;
-  return new URL(`file:///${path.replace(/^\//, "").replaceAll("\\", "/").replace(/[%?#]/g, encodeURIComponent)}`).href;
+  return isAbsolute(path) ? toFileHref(path.replaceAll("\\", "/")) : path;
 }
 
 /** The URL of a local file without its query. Packages are not local files. */

@@ -1,9 +1,9 @@
 /**
- * Starts programs on Deno and Bun.
+ * Starts programs.
  *
  * @module
  */
-import { bun, type BunGlobal, deno, type DenoGlobal } from "../runtime.ts";
+import { deno } from "./runtime_globals.ts";
 
 /** How to start a program. It does not inherit the environment of this process. */
 export interface SpawnOptions {
@@ -23,52 +23,47 @@ export interface Spawned {
   kill(signal: "SIGTERM" | "SIGKILL"): void;
 }
 
+/** The exit code of a program that a signal ended. */
+const KILLED = 128;
+
 /** Starts a program by its name or path, with arguments and without a shell. Throws if there is no such program. */
-export function spawn(words: readonly string[], options: SpawnOptions): Spawned {
-  if (deno) return denoSpawn(deno, words, options);
-  if (bun) return bunSpawn(bun, words, options);
-  throw new Error("Cannot start a program: this is neither Deno nor Bun");
+export async function spawn(words: readonly string[], options: SpawnOptions): Promise<Spawned> {
+  return deno ? spawnOnDeno(deno, words, options) : await spawnByNode(words, options);
 }
 
-function denoSpawn(
-  deno: DenoGlobal,
+/** On Deno, the `spawn` of `node:child_process` needs permission to read the environment. */
+function spawnOnDeno(
+  { Command }: NonNullable<typeof deno>,
   [program, ...args]: readonly string[],
   { cwd, env, input }: SpawnOptions,
 ): Spawned {
   const stdin = input === undefined ? "null" : "piped";
-  const options = { args, cwd, clearEnv: true, env, stdin, stdout: "piped", stderr: "piped" } as const;
-  const child = new deno.Command(program, options).spawn();
-  if (input !== undefined) write(child.stdin, input);
-  return { stdout: child.stdout, stderr: child.stderr, ...toExit(child, child.status.then(({ code }) => code)) };
-}
-
-function bunSpawn(bun: BunGlobal, words: readonly string[], { cwd, env, input }: SpawnOptions): Spawned {
-  const stdin = input === undefined ? "ignore" : new TextEncoder().encode(input);
-  const child = bun.spawn(words, { cwd, env, stdin, stdout: "pipe", stderr: "pipe" });
-  return { stdout: child.stdout, stderr: child.stderr, ...toExit(child, child.exited) };
-}
-
-// On Bun, signals to a program that has exited may reach another process with its id.
-function toExit(child: { kill(signal: string): void }, exited: Promise<number>): Pick<Spawned, "ended" | "kill"> {
-  let hasExited = false;
-  const ended = exited.finally(() => hasExited = true);
-  const kill = (signal: string) => {
-    if (hasExited) return;
+  const child = new Command(program, { args, cwd, clearEnv: true, env, stdin, stdout: "piped", stderr: "piped" })
+    .spawn();
+  if (input !== undefined) new Blob([input]).stream().pipeTo(child.stdin).catch(() => {});
+  const kill = (signal: "SIGTERM" | "SIGKILL") => {
     try {
       child.kill(signal);
     } catch {
-      // Deno throws if the program exited and its exit was not reported yet.
+      // The program has exited.
     }
   };
-  return { ended, kill };
+  return { stdout: child.stdout, stderr: child.stderr, ended: child.status.then(({ code }) => code), kill };
 }
 
-async function write(stdin: WritableStream<Uint8Array>, input: string): Promise<void> {
-  const writer = stdin.getWriter();
-  try {
-    await writer.write(new TextEncoder().encode(input));
-    await writer.close();
-  } catch {
-    // The program has closed its standard input.
-  }
+async function spawnByNode([program, ...args]: readonly string[], options: SpawnOptions): Promise<Spawned> {
+  const { cwd, env, input } = options;
+  const [{ spawn }, { Readable }, { default: { once } }] = await Promise.all([
+    import("node:child_process"),
+    import("node:stream"),
+    import("node:events"),
+  ]);
+  const child = spawn(program, args, { cwd, env, stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"] });
+  const { promise: ended, resolve } = Promise.withResolvers<number>();
+  child.on("exit", (code) => resolve(code ?? KILLED));
+  await once(child, "spawn");
+  // The program may close its standard input early.
+  child.stdin?.on("error", () => {}).end(input);
+  const [stdout, stderr] = [child.stdout, child.stderr].map((stream) => Readable.toWeb(stream ?? Readable.from([])));
+  return { stdout, stderr, ended, kill: (signal) => void child.kill(signal) };
 }

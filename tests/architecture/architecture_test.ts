@@ -112,13 +112,13 @@ const samples: readonly Sample[] = [
   // runtime names
   { path: "src/transports/a.ts", source: `process.exit(1);`, rule: "runtime-name" },
   { path: "src/transports/a.ts", source: `const a = 1;\nglobalThis.process.exit(a);`, rule: "runtime-name", line: 2 },
-  { path: "src/cli/a.ts", source: `globalThis["process"];`, rule: "runtime-name" },
+  { path: "src/client/a.ts", source: `globalThis["process"];`, rule: "runtime-name" },
   { path: "src/core/a.ts", source: `Buffer.from("");`, rule: "runtime-name" },
   { path: "src/core/a.ts", source: `const a = "node:fs";`, rule: "runtime-name" },
   { path: "src/core/a.ts", source: `const a = new ArrayBuffer(1); // a Buffer would process this` },
-  { path: "src/cli/platform.ts", source: `process.exit(1);` },
+  { path: "src/cli/a.ts", source: `process.exit(1);\nawait import("node:fs");` },
   { path: "src/runtime.ts", source: `process.exit(1);` },
-  { path: "src/cli/platform.ts", source: `import "node:fs";`, rule: "import-direction runtime-name" },
+  { path: "src/client/a.ts", source: `import "node:fs";`, rule: "import-direction runtime-name" },
   // runtime globals
   { path: "src/runtime.ts", source: `const { Deno: deno, Bun: bun } = globalThis as Globals; // typed here` },
   { path: "src/runtime.ts", source: `import "./protocol/errors.ts";`, rule: "import-direction" },

@@ -59,8 +59,9 @@ const eraRooms = ["src/eras/", "src/testing/", "src/client/", "src/cli/", "src/l
 const eraWord = /legacy|modern|\b20\d\d-\d\d-\d\d\b/gi;
 const specPage = /\bspecification\/20\d\d-\d\d-\d\d\b/g;
 const runtimeWords = ["process", "Buffer"];
-const runtimeFiles = ["src/runtime.ts", "src/cli/platform.ts", "src/transports/stdio/stdout_guard.ts"];
+const runtimeFiles = ["src/runtime.ts", "src/cli/", "src/transports/stdio/stdout_guard.ts"];
 const runtimeGlobals = ["Deno", "Bun"];
+const globalFiles = ["src/runtime.ts", "src/cli/runtime_globals.ts"];
 
 /** The longest folder name that contains the path. */
 function findRoom(path: string): string | undefined {
@@ -73,7 +74,8 @@ function refuseImport(path: string, specifier: string): string | undefined {
   const room = findRoom(path);
   if (!room) return "lies in no room of src/";
   if (!/^\.\.?\//.test(specifier)) {
-    return packages[room]?.includes(specifier) ? undefined : `imports the package ${specifier}`;
+    const mayImport = packages[room]?.includes(specifier) || room === "src/cli" && specifier.startsWith("node:");
+    return mayImport ? undefined : `imports the package ${specifier}`;
   }
   const target = toTarget(path, specifier);
   const targetRoom = findRoom(target);
@@ -145,7 +147,8 @@ const eraWords = rule((context) => ({
 }));
 
 const runtimeNames = rule((context) => {
-  const allowed = runtimeFiles.includes(context.filename) ? [] : runtimeWords;
+  const mayUse = runtimeFiles.some((start) => context.filename.startsWith(start));
+  const allowed = mayUse ? [] : runtimeWords;
   return {
     Identifier(node) {
       if (allowed.includes(node.name)) context.report({ node, message: `names ${node.name}` });
@@ -153,14 +156,16 @@ const runtimeNames = rule((context) => {
     Literal(node) {
       if (typeof node.value !== "string") return;
       const { value } = node;
-      if (value.startsWith("node:") || allowed.includes(value)) context.report({ node, message: `names ${value}` });
+      if (!mayUse && value.startsWith("node:") || allowed.includes(value)) {
+        context.report({ node, message: `names ${value}` });
+      }
     },
   };
 });
 
-/** `Deno` and `Bun` have their types in one file, which looks them up. */
+/** `Deno` and `Bun` have their types in one file of the library and one of the command line, which look them up. */
 const runtimeGlobal = rule((context) => {
-  if (context.filename === "src/runtime.ts") return {};
+  if (globalFiles.includes(context.filename)) return {};
   return {
     Identifier(node) {
       if (runtimeGlobals.includes(node.name)) context.report({ node, message: `names ${node.name}` });

@@ -9,7 +9,7 @@ export const root: string = decodeURIComponent(new URL("../../", import.meta.url
 
 /** Runs a system program to its end; throws if it fails. */
 export async function system(...words: string[]): Promise<string> {
-  const child = spawn(words, { cwd: "/", env: { PATH: platform.env("PATH") ?? "" } });
+  const child = await spawn(words, { cwd: "/", env: { PATH: platform.env("PATH") ?? "" } });
   const [code, text] = await Promise.all([
     child.ended,
     new Response(child.stdout).text(),

@@ -97,9 +97,7 @@ export async function writeBytes(bytes: Uint8Array): Promise<void> {
   try {
     await platform.terminal.write(bytes);
   } catch (error) {
-    if (!(error instanceof Error) || error.name === "BrokenPipe" || hasErrorCode(error) && error.code === "EPIPE") {
-      platform.exit(141);
-    }
+    if (!(error instanceof Error) || hasErrorCode(error) && error.code === "EPIPE") return platform.exit(141);
     throw new CliError(`Cannot write the result: ${error.message}; check where standard output goes`);
   }
 }

@@ -10,7 +10,7 @@
  * @module
  */
 import { platform } from "../platform.ts";
-import type { NodeFacts } from "../platform_files.ts";
+import type { FileFacts } from "../platform_files.ts";
 import { joinPath, toRelativePath } from "../path.ts";
 
 /**
@@ -18,6 +18,8 @@ import { joinPath, toRelativePath } from "../path.ts";
  * on Linux and 16 ms on Windows, so that two changes within one tick look the same.
  */
 const CHANGE_TIME_RESOLUTION_MS = 40;
+/** Deno reports change times in whole seconds. */
+const DENO_RESOLUTION_MS = 1000;
 /** How long to wait for a folder that keeps changing, in milliseconds. */
 const TIMEOUT_MS = 5000;
 
@@ -35,7 +37,7 @@ const MISSING: Unavailable = { state: "there is no such file", isMissing: true }
 export async function readConfined(root: string, real: string, maxBytes: number): Promise<Uint8Array | Unavailable> {
   const names = toRelativePath(root, real)?.split("/") ?? [];
   const folders = [root, ...names.slice(0, -1).map((_, i) => joinPath(root, names.slice(0, i + 1).join("/")))];
-  const settleMs = CHANGE_TIME_RESOLUTION_MS + platform.files.changeTickMs;
+  const settleMs = CHANGE_TIME_RESOLUTION_MS + (platform.runtime === "deno" ? DENO_RESOLUTION_MS : 0);
   const begin = Date.now();
   for (let start = begin; start - begin < TIMEOUT_MS; start = Date.now()) {
     const before = await statFolders(folders);
@@ -61,8 +63,8 @@ export async function readConfined(root: string, real: string, maxBytes: number)
 }
 
 /** Looks at folders in the given order, which the proof depends on. Returns `undefined` if one is not a folder. */
-async function statFolders(paths: readonly string[]): Promise<NodeFacts[] | undefined> {
-  const all: NodeFacts[] = [];
+async function statFolders(paths: readonly string[]): Promise<FileFacts[] | undefined> {
+  const all: FileFacts[] = [];
   for (const path of paths) {
     const facts = await platform.files.lstat(path);
     if (facts?.kind !== "folder") return;
@@ -71,6 +73,6 @@ async function statFolders(paths: readonly string[]): Promise<NodeFacts[] | unde
   return all;
 }
 
-function isSameNode(a: NodeFacts, b: NodeFacts): boolean {
+function isSameNode(a: FileFacts, b: FileFacts): boolean {
   return a.identity === b.identity && a.changed === b.changed;
 }

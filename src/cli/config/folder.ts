@@ -107,7 +107,7 @@ class ConfinedFolder implements Folder {
     const facts = await orUnavailable(platform.files.stat(real));
     if (!facts) return MISSING;
     if (isUnavailable(facts)) return facts;
-    if (facts.kind === "other") return { state: "it is not a regular file" };
+    if (facts.kind !== "file" && facts.kind !== "folder") return { state: "it is not a regular file" };
     return { path, real, kind: facts.kind, size: facts.size };
   }
 

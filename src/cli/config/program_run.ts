@@ -35,7 +35,7 @@ export async function runProgram(
   options: SpawnOptions,
   { timeoutMs, maxBytes, signal }: ProgramLimits,
 ): Promise<ProgramResult> {
-  const child = start(words, options);
+  const child = await start(words, options);
   let killReason: string | undefined;
   let forceTimer: ReturnType<typeof setTimeout> | undefined;
   const kill = (reason: string) => {
@@ -64,9 +64,9 @@ export async function runProgram(
   return { stdout: stdout.trimEnd(), stderr: stderr.trimEnd(), code, killReason };
 }
 
-function start(words: readonly string[], options: SpawnOptions): Spawned {
+async function start(words: readonly string[], options: SpawnOptions): Promise<Spawned> {
   try {
-    return spawn(words, options);
+    return await spawn(words, options);
   } catch (error) {
     const state = error instanceof Error ? error.message : String(error);
     throw new ToolError(`Cannot run ${words[0]}: ${state}`);

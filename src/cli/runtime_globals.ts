@@ -1,0 +1,43 @@
+/**
+ * The globals of Deno and Bun. The command line uses them where `node:` modules would need another permission, or would
+ * load while clients wait for a served file. Its other files use neither.
+ *
+ * @module
+ */
+import type { Stats } from "node:fs";
+
+/** The parts of `Bun` that the command line uses. */
+export interface BunGlobal {
+  readonly version: string;
+  readonly argv: readonly string[];
+  readonly stdin: { stat(): Promise<Stats> };
+  file(path: string): { stat(): Promise<Stats> };
+  /** Adds a plugin to the module loader of this process. */
+  plugin(plugin: { readonly name: string; setup(build: BunPluginBuild): void }): void;
+  /** Resolves a specifier against a folder. Throws if nothing is found. */
+  resolveSync(specifier: string, folder: string): string;
+  serve(options: {
+    readonly hostname: string;
+    readonly port: number;
+    readonly fetch: (request: Request, info: object) => Promise<Response>;
+    /** In seconds. */
+    readonly idleTimeout: number;
+  }): { readonly port: number; stop(): Promise<void> };
+}
+
+/** The part of a Bun plugin that resolves imports. */
+export interface BunPluginBuild {
+  onResolve(
+    options: { readonly filter: RegExp },
+    resolve: (args: { readonly path: string; readonly importer: string }) => { readonly path: string } | undefined,
+  ): void;
+}
+
+// Each runtime has its own global only.
+const globals = globalThis as { readonly Deno?: typeof Deno; readonly Bun?: BunGlobal };
+
+/** The global `Deno`, or `undefined` on other runtimes. */
+export const deno: typeof Deno | undefined = globals.Deno;
+
+/** The global `Bun`, or `undefined` on other runtimes. */
+export const bun: BunGlobal | undefined = globals.Bun;

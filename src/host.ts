@@ -6,9 +6,15 @@
  * @module
  */
 import { INTERNALS } from "./core/call/internals.ts";
+import { LIMITS } from "./core/capacity/limits.ts";
 import type { Server } from "./server/server.ts";
 import { enterServer, type PipeServer } from "./transports/channel.ts";
 import { PathTemplate } from "./transports/http/path_template.ts";
+
+export { isHandler } from "./core/visibility/feature.ts";
+export { findHeaderParams, type HeaderParam } from "./schema/header_params.ts";
+export { checkCaller, isLoopbackHost } from "./transports/http/access.ts";
+export { guardConsole } from "./transports/stdio/stdout_guard.ts";
 
 /** A server at its path. */
 export interface Endpoint {
@@ -37,6 +43,16 @@ export interface Endpoint {
   develop(): void;
   /** Loads the code of the first request. */
   load(): Promise<void>;
+}
+
+/** The names of all limits, by group. */
+export const limitNames: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries(LIMITS).map(([group, limits]) => [group, Object.keys(limits)]),
+);
+
+/** Loads the compiler of JSON Schemas. Servers load it with their first schema. */
+export async function loadSchemaCompiler(): Promise<typeof import("./schema/json_check.ts").compileJsonSchema> {
+  return (await import("./schema/json_check.ts")).compileJsonSchema;
 }
 
 /** Returns the endpoints of a server: those of each server that was given to `mount`, or its own. */

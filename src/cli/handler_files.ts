@@ -3,8 +3,7 @@
  *
  * @module
  */
-import { toExportedHandlers } from "../discovery/exported_handlers.ts";
-import { isHandlerFile, isSkipped } from "../discovery/handler_file.ts";
+import { isHandler } from "../host.ts";
 import { createServer, type Handler } from "../library.ts";
 import { CliError } from "./cli_error.ts";
 import { toBaseFolder, toMatcher, toRelativePattern } from "./config/glob.ts";
@@ -80,17 +79,16 @@ async function openPattern(target: string) {
 
 /** Whether `discover` would load the file of this path, relative to the folder of the pattern. */
 function canExportHandlers(path: string): boolean {
-  const names = path.split("/");
-  return !names.some(isSkipped) && isHandlerFile(names[names.length - 1]);
+  const isSkipped = /(^|\/)([._]|node_modules\/)/.test(path) || /[._](test|bench|spec|d)\.[^./]+$/i.test(path);
+  return !isSkipped && /\.[cm]?[jt]sx?$/i.test(path);
 }
 
 async function importHandlers(path: string): Promise<readonly Handler[]> {
-  try {
-    return toExportedHandlers(await importFile(path, platform.toFileUrl(path), (exports) => exports));
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    throw new CliError(`Cannot serve ${path}: ${error.message}`);
-  }
+  const exports = await importFile(path, platform.toFileUrl(path), (exports) => exports);
+  const handlers = Object.values(exports).flat().filter(isHandler);
+  if (handlers.length) return [...new Set(handlers)];
+  const state = "it exports no tool, resource or prompt; write `export const add = tool({ … })`";
+  throw new CliError(`Cannot serve ${path}: ${state}`);
 }
 
 function createOrThrow(target: string, name: string, handlers: readonly Handler[]) {

@@ -4,7 +4,7 @@
  * @module
  */
 import type { ServerFacts } from "../client/client.ts";
-import { isObject } from "../protocol/jsonrpc.ts";
+import { isObject } from "../kit/json.ts";
 import type { Args } from "./args.ts";
 import { formatListing, type FormatOptions } from "./client/listing_text.ts";
 import { SERVER_DESCRIPTION, SERVER_OPTIONS } from "./client/server_options.ts";

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { isObject, type Params } from "../protocol/jsonrpc.ts";
+import type { Params } from "../client/client.ts";
+import { isObject } from "../kit/json.ts";
 import { importModule } from "./lazy_modules.ts";
 import { joinPath, toFolder } from "./path.ts";
 import { platform } from "./platform.ts";

@@ -4,10 +4,9 @@
  * @module
  */
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../client/client.ts";
-import { isObject } from "../protocol/jsonrpc.ts";
-import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
-import { compileJsonSchema } from "../schema/json_check.ts";
-import type { JsonSchema } from "../schema/json_schema.ts";
+import { isObject } from "../kit/json.ts";
+import { findHeaderParams, type HeaderParam, loadSchemaCompiler } from "../host.ts";
+import type { JsonSchema } from "../library.ts";
 
 /** The lists of a server. */
 export interface Listing {
@@ -25,6 +24,8 @@ export interface Finding {
   /** The problem and the remedy. */
   readonly state: string;
 }
+
+const compileJsonSchema = await loadSchemaCompiler();
 
 type Report = (level: Finding["level"], state: string) => void;
 

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { type ListedPrompt, McpError } from "../client/client.ts";
-import { INVALID_PARAMS } from "../protocol/errors.ts";
-import { isObject, type Params } from "../protocol/jsonrpc.ts";
+import { type ListedPrompt, McpError, type Params } from "../client/client.ts";
+import { INVALID_PARAMS } from "./error_codes.ts";
+import { isObject } from "../kit/json.ts";
 import type { Args } from "./args.ts";
 import { readArguments } from "./client/arguments.ts";
 import { type PrintableContent, saveContents, toPrintableBlock } from "./client/content_blocks.ts";

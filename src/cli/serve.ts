@@ -3,9 +3,8 @@
  *
  * @module
  */
-import { listEndpoints } from "../host.ts";
+import { guardConsole, listEndpoints } from "../host.ts";
 import { formatError } from "../kit/printable.ts";
-import { guardConsole } from "../transports/stdio/stdout_guard.ts";
 import { serveStdio, type StdioOptions } from "../transports/stdio/stdio.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";

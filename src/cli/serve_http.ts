@@ -3,10 +3,8 @@
  *
  * @module
  */
-import { type Endpoint, listEndpoints } from "../host.ts";
+import { type Endpoint, isLoopbackHost, listEndpoints } from "../host.ts";
 import type { Server } from "../library.ts";
-import { isLoopbackHost } from "../transports/http/access.ts";
-import { isPlainPath } from "../transports/http/access_options.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
 import { toNames } from "./endpoint_options.ts";
@@ -43,7 +41,7 @@ export function readHttpAddress(flags: Args["flags"]): HttpAddress {
   if (path && !path.startsWith("/")) {
     throw new UsageError(`Cannot serve at ${path}: a path starts with /; write /${path}`);
   }
-  if (path && !isPlainPath(path)) {
+  if (path && (/[:*]/.test(path) || URL.parse(path, "http://x")?.pathname !== path)) {
     throw new UsageError(`Cannot serve at ${path}: it is not a plain path; write one like /mcp`);
   }
   const hostname = flags.host ?? "127.0.0.1";

@@ -16,7 +16,7 @@ import {
   toCapabilities,
 } from "./answer_options.ts";
 import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../protocol/types.ts";
-import { findFormMisfit } from "./form_answer.ts";
+import { findFormMisfit } from "../kit/form_answer.ts";
 import type { RequestHandler } from "./rpc.ts";
 
 /** The functions that answer, and the declared capabilities. */

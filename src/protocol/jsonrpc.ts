@@ -4,9 +4,12 @@
  * @see specification/2026-07-28/basic (Messages)
  * @module
  */
+import { isObject } from "../kit/json.ts";
 import { type JsonSize, measureJson } from "./json_size.ts";
 import { INVALID_PARAMS, INVALID_REQUEST, type McpError, PARSE_ERROR } from "./errors.ts";
 import { countIndexes, KEY_LENGTH, MAX_BYTES, SHORT, toWeight } from "./weight.ts";
+
+export { isObject };
 
 /** A request id: a string or an integer. */
 export type Id = string | number;
@@ -185,11 +188,6 @@ export function toNotification(method: string, params?: Params): string {
 /** Writes an id as JSON. */
 export function toIdText(id: Id): string {
   return typeof id === "number" ? `${id}` : JSON.stringify(id);
-}
-
-/** Tests for a JSON object: not null, and not an array. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /**

@@ -1,5 +1,6 @@
 // The rules that keep the folders of src/ apart, as a lint plugin over the syntax tree. A test runs them instead of
 // `deno lint`, so that no ignore directive can disable one.
+import config from "../../deno.json" with { type: "json" };
 
 /** Folders of src/, and the folders each may import besides itself. The path of one file is a folder too. */
 const core = ["src/core/capacity", "src/core/call", "src/core/services", "src/core/visibility", "src/core"];
@@ -31,8 +32,8 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/extensions": below,
   "src/testing": [...outer, "src/stores", "src/client"],
   "src/client": outer,
-  "src/host.ts": [...core, "src/transports", "src/server"],
-  "src/cli": [...outer, "src/handlers", "src/discovery", "src/client", "src/host.ts"],
+  "src/host.ts": [...core, "src/schema", "src/transports", "src/server"],
+  "src/cli": [],
   "src/library.ts": [
     ...below,
     "src/handlers",
@@ -48,6 +49,19 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/hand_over.ts": ["src/runtime.ts"],
   "mod.ts": ["src/library.ts", "src/hand_over.ts"],
 };
+
+/**
+ * What the command line may import besides itself: published entries, and what is made for it. `src/library.ts` is the
+ * entry `.` without the start of a program.
+ */
+export const OPEN: readonly string[] = [
+  ...Object.values(config.exports).map((path) => path.slice("./".length)),
+  ...["src/library.ts", "src/host.ts", "src/kit/"],
+];
+
+/** The modules of the inspector's page, which run in a browser, and what they may import besides each other. */
+const PAGE = "src/cli/inspector/browser/";
+const OPEN_TO_PAGE = [PAGE, "src/kit/", "src/schema/", "src/protocol/uri_template.ts"];
 
 /** The packages a folder may import; every other folder imports none. */
 const packages: Readonly<Record<string, readonly string[]>> = {
@@ -79,6 +93,11 @@ function refuseImport(path: string, specifier: string): string | undefined {
   }
   const target = toTarget(path, specifier);
   const targetRoom = findRoom(target);
+  if (room === "src/cli") {
+    const open = path.startsWith(PAGE) ? OPEN_TO_PAGE : [...OPEN, "src/cli/"];
+    const isOpen = open.some((each) => each.endsWith("/") ? target.startsWith(each) : target === each);
+    return isOpen ? undefined : `${room} imports ${target}, which is not open to it`;
+  }
   if (targetRoom === room || (targetRoom && rooms[room].includes(targetRoom))) return undefined;
   return `${room} imports ${targetRoom ?? target}`;
 }
@@ -228,6 +247,19 @@ const callField = rule((context) => {
   };
 });
 
+/** Only the library reads the internal state of its objects. */
+const internalKey = rule((context) => {
+  if (!context.filename.startsWith("src/cli/")) return {};
+  return {
+    Identifier(node) {
+      if (node.name === "INTERNALS") context.report({ node, message: "uses the key of internal state" });
+    },
+    Literal(node) {
+      if (node.value === "mcp.internals") context.report({ node, message: "uses the key of internal state" });
+    },
+  };
+});
+
 const plugin: Deno.lint.Plugin = {
   name: "rooms",
   rules: {
@@ -239,6 +271,7 @@ const plugin: Deno.lint.Plugin = {
     "any-type": anyType,
     "cast-reason": castReason,
     "call-field": callField,
+    "internal-key": internalKey,
   },
 };
 
@@ -277,26 +310,4 @@ export function findLoads(path: string, source: string): readonly string[] {
     },
   });
   return loads;
-}
-
-/** What a file of the command line takes from inside the library. */
-export interface InnerUses {
-  /** The paths of the files that it imports from another room. */
-  readonly imports: readonly string[];
-  /** How often it uses the key of internal state. */
-  readonly keys: number;
-}
-
-/** Finds what one file takes from other rooms. `path` is relative to the project. */
-export function findInnerUses(path: string, source: string): InnerUses {
-  let keys = 0;
-  visitFile(path, source, {
-    Identifier({ name, parent }) {
-      if (name === "INTERNALS" && parent.type !== "ImportSpecifier") keys++;
-    },
-    Literal({ value }) {
-      if (value === "mcp.internals") keys++;
-    },
-  });
-  return { imports: findImports(path, source).filter((target) => findRoom(target) !== findRoom(path)), keys };
 }

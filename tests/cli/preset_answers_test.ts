@@ -1,6 +1,6 @@
 // `--answer` fills in forms: whatever is typed, and whatever the form, a value fits its field or is refused.
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { findFormMisfit } from "../../src/client/form_answer.ts";
+import { findFormMisfit } from "../../src/kit/form_answer.ts";
 import type { Params } from "../../src/protocol/jsonrpc.ts";
 import { CliError } from "../../src/cli/cli_error.ts";
 import { toFields } from "../../src/cli/client/form_field.ts";

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { isObject, type Params } from "../../protocol/jsonrpc.ts";
+import type { Params } from "../../client/client.ts";
+import { isObject } from "../../kit/json.ts";
 import { platform } from "../platform.ts";
 import { CliError } from "../cli_error.ts";
 import { findSuggestion } from "../../kit/suggestions.ts";

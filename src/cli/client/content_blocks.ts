@@ -4,7 +4,8 @@
  * @module
  */
 import { fromBase64 } from "../../kit/base64.ts";
-import { isObject, type Params } from "../../protocol/jsonrpc.ts";
+import type { Params } from "../../client/client.ts";
+import { isObject } from "../../kit/json.ts";
 import { platform } from "../platform.ts";
 import { toFolder } from "../path.ts";
 import { CliError } from "../cli_error.ts";

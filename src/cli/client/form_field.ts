@@ -4,8 +4,9 @@
  * @see specification/2026-07-28/client/elicitation
  * @module
  */
-import { findFieldMisfit } from "../../client/form_answer.ts";
-import { isObject, type Params } from "../../protocol/jsonrpc.ts";
+import { findFieldMisfit } from "../../kit/form_answer.ts";
+import type { Params } from "../../client/client.ts";
+import { isObject } from "../../kit/json.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
 import { describeExpected, describeType } from "./schema_text.ts";
 

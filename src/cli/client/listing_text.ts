@@ -4,7 +4,7 @@
  * @module
  */
 import type { Listed, ListedPrompt, ListedTool } from "../../client/client.ts";
-import { isObject } from "../../protocol/jsonrpc.ts";
+import { isObject } from "../../kit/json.ts";
 import type { Listing } from "../listing_check.ts";
 import { toLine, toLines, toPlain } from "./terminal_text.ts";
 import { describeType, listArguments } from "./schema_text.ts";

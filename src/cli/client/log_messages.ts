@@ -3,11 +3,16 @@
  *
  * @module
  */
-import type { Notification } from "../../client/client.ts";
-import { LOG_LEVELS, type LogLevel } from "../../protocol/types.ts";
+import type { LogLevel, Notification } from "../../client/client.ts";
 import { UsageError } from "../cli_error.ts";
 import { createStyle, reportLine } from "./terminal_output.ts";
 import { toLine, toPlain, truncate } from "./terminal_text.ts";
+
+/** The levels of log messages, the least severe first. */
+export const LOG_LEVELS: readonly LogLevel[] = [
+  ...(["debug", "info", "notice", "warning"] as const),
+  ...(["error", "critical", "alert", "emergency"] as const),
+];
 
 /**
  * Reads `--log`. Returns `undefined` for `none`.

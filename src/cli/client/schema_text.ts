@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { isObject, type Params } from "../../protocol/jsonrpc.ts";
+import type { Params } from "../../client/client.ts";
+import { isObject } from "../../kit/json.ts";
 import { truncate } from "./terminal_text.ts";
 
 /** An argument of a tool or a prompt. */

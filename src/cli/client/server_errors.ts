@@ -4,8 +4,8 @@
  * @module
  */
 import { McpError } from "../../client/client.ts";
-import { INSUFFICIENT_SCOPE, UNAUTHENTICATED } from "../../protocol/errors.ts";
-import { isObject } from "../../protocol/jsonrpc.ts";
+import { INSUFFICIENT_SCOPE, UNAUTHENTICATED } from "../error_codes.ts";
+import { isObject } from "../../kit/json.ts";
 import { CliError, ServerError } from "../cli_error.ts";
 import { type ConnectionProblem, explainConnectionError } from "../connection_errors.ts";
 import { explainPermission } from "../permissions.ts";

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { VERSIONS } from "../../client/detect_era.ts";
-import { LOG_LEVELS } from "../../protocol/types.ts";
+import { REVISIONS } from "../revisions.ts";
+import { LOG_LEVELS } from "./log_messages.ts";
 import type { Options } from "../command.ts";
 import { ENDPOINT_OPTIONS } from "../endpoint_options.ts";
 
@@ -42,8 +42,8 @@ export const SERVER_OPTIONS: Options = {
   timeout: { value: "SECONDS", text: "Time the server may take to respond; 0 waits forever (default: 30)" },
   revision: {
     value: "DATE",
-    text: `Use only this protocol revision: ${VERSIONS.join(", ")} (default: the newest that the server supports)`,
-    completion: VERSIONS,
+    text: `Use only this protocol revision: ${REVISIONS.join(", ")} (default: the newest that the server supports)`,
+    completion: REVISIONS,
   },
   json: { text: "Print one JSON document" },
 };

@@ -4,7 +4,7 @@
  * @module
  */
 import { type Client, connect, type ConnectOptions } from "../../client/client.ts";
-import { VERSIONS } from "../../client/detect_era.ts";
+import { REVISIONS } from "../revisions.ts";
 import type { Args } from "../args.ts";
 import { readHeaders } from "../header_flags.ts";
 import { platform } from "../platform.ts";
@@ -136,7 +136,7 @@ function readTimeout(text: string): number {
 }
 
 function readRevisions(revision: string | undefined): readonly string[] {
-  if (revision === undefined) return VERSIONS;
-  if (VERSIONS.includes(revision)) return [revision];
-  throw new UsageError(`Cannot use revision ${revision}: there is no such revision; use ${VERSIONS.join(", ")}`);
+  if (revision === undefined) return REVISIONS;
+  if (REVISIONS.includes(revision)) return [revision];
+  throw new UsageError(`Cannot use revision ${revision}: there is no such revision; use ${REVISIONS.join(", ")}`);
 }

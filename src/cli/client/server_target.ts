@@ -4,7 +4,7 @@
  * @module
  */
 import type { Target } from "../../client/client.ts";
-import { guardConsole } from "../../transports/stdio/stdout_guard.ts";
+import { guardConsole } from "../../host.ts";
 import type { Args } from "../args.ts";
 import { toShell } from "../command.ts";
 import { chooseEndpoint, readParams } from "../endpoint_options.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { startTimer } from "../../client/delay.ts";
+import { startTimer } from "../timer.ts";
 
 /** A running timeout. */
 export interface SilenceTimeout {

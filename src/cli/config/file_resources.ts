@@ -125,6 +125,7 @@ export function folderResource(options: FolderResourceOptions): ServerPart {
   const toolHandlers = tools ? folderTools(folder, { prefix: tools === true ? "" : tools, toUri }) : [];
   return {
     handlers: [handler, ...toolHandlers],
+    baseUri,
     watch: (server) =>
       watchFolder(folder, {
         onWritten: (path) => server.resourceUpdated(toUri(path)),

@@ -4,7 +4,7 @@
  * @module
  */
 import { type Context, type Handler, media, tool, type ToolResult } from "../../library.ts";
-import { isObject } from "../../protocol/jsonrpc.ts";
+import { isObject } from "../../kit/json.ts";
 import { type HttpResponse, sendRequest } from "./http_request.ts";
 import {
   buildUrl,

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { isObject } from "../../protocol/jsonrpc.ts";
+import { isObject } from "../../kit/json.ts";
 import { platform } from "../platform.ts";
 import type { Permissions } from "../permissions.ts";
 import { toProgram } from "./command_words.ts";

@@ -44,7 +44,7 @@ export async function buildResource(config: ResourceConfig, declaration: Declara
     : "folder" in config
     ? await buildFolder(config, metadata, declaration)
     : await buildPattern(config, metadata, declaration);
-  return config.watch ?? true ? part : { handlers: part.handlers };
+  return config.watch ?? true ? part : { ...part, watch: undefined };
 }
 
 type Metadata = Pick<FileResource, "title" | "description" | "mimeType" | "annotations">;

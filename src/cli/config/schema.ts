@@ -4,7 +4,7 @@
  * @module
  */
 import { z } from "zod";
-import { LIMITS } from "../../core/capacity/limits.ts";
+import { limitNames } from "../../host.ts";
 
 const text = z.string().min(1);
 const path = text.describe("A path relative to the folder of this file, or an absolute path");
@@ -159,9 +159,7 @@ const serverKeys = {
     'Instructions for models that use this server: text, or { "file": "INSTRUCTIONS.md" }',
   ),
   limits: z.strictObject(
-    Object.fromEntries(
-      Object.entries(LIMITS).map(([group, limits]) => [group, limitGroup(Object.keys(limits))]),
-    ),
+    Object.fromEntries([...limitNames].map(([group, names]) => [group, limitGroup(names)])),
   ).optional().describe("Limits that differ from the defaults, by group"),
   path: text.regex(/^\//).optional().describe("The path of the HTTP endpoint. Defaults to /mcp"),
   hosts: z.array(text).optional().describe(

@@ -3,7 +3,6 @@
  *
  * @module
  */
-import { INTERNALS } from "../../core/call/internals.ts";
 import { createServer, type Handler, type Server } from "../../library.ts";
 import type { ImportGraph } from "../import_graph.ts";
 import { platform } from "../platform.ts";
@@ -90,9 +89,9 @@ function createOrThrow(target: string, options: Parameters<typeof createServer>[
 
 /** The handlers of all parts. Of two templates that match a URI the first one is used, so longer templates come first. */
 function toHandlers(parts: readonly ServerPart[]): readonly Handler[] {
-  const handlers = parts.flatMap(({ handlers }) => handlers);
-  const toTemplateLength = ({ [INTERNALS]: { key } }: Handler) => key.endsWith("{+path}") ? key.length : Infinity;
-  return handlers.sort((a, b) => Math.sign(toTemplateLength(b) - toTemplateLength(a)) || 0);
+  const toLength = ({ baseUri }: ServerPart) => baseUri?.length ?? Infinity;
+  const sorted = [...parts].sort((a, b) => Math.sign(toLength(b) - toLength(a)) || 0);
+  return sorted.flatMap(({ handlers }) => handlers);
 }
 
 function watchParts(parts: readonly ServerPart[], server: Server): () => void {

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Handler, ServerOptions } from "../../library.ts";
-import { isHandler } from "../../discovery/exported_handlers.ts";
+import { isHandler } from "../../host.ts";
 import { importDefault } from "../import_file.ts";
 import type { ImportGraph } from "../import_graph.ts";
 import { platform } from "../platform.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import type { JsonSchema } from "../../library.ts";
-import { isObject } from "../../protocol/jsonrpc.ts";
+import { isObject } from "../../kit/json.ts";
 import type { Template } from "./template.ts";
 
 /** The arguments of a call, by name. */

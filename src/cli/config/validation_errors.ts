@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { isObject } from "../../protocol/jsonrpc.ts";
+import { isObject } from "../../kit/json.ts";
 import { findSuggestion } from "../../kit/suggestions.ts";
 import type { KeyPath } from "./jsonc.ts";
 

@@ -4,7 +4,8 @@
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  * @module
  */
-import { isObject, type Params } from "../../protocol/jsonrpc.ts";
+import type { Params } from "../../client/client.ts";
+import { isObject } from "../../kit/json.ts";
 import { type Endpoint, exchange, NoResponse, type ServerResponse } from "./exchange.ts";
 import { findRefusal, isSecure } from "./named_url.ts";
 import type { Check, Report } from "./report.ts";

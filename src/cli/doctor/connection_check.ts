@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { isLoopbackHost } from "../../transports/http/access.ts";
+import { isLoopbackHost } from "../../host.ts";
 import { type Endpoint, exchange, NoResponse, type ServerResponse } from "./exchange.ts";
 import { modernWriter } from "./request_writer.ts";
 import { describeResponse, formatMs, identifyEndpoint } from "./revision_checks.ts";

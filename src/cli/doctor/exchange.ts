@@ -4,8 +4,9 @@
  * @module
  */
 import { readEvents } from "../../kit/event_stream.ts";
-import { type Message, readMessages } from "../../client/message.ts";
-import { startTimer } from "../../client/delay.ts";
+import type { Message } from "../../client/client.ts";
+import { isObject } from "../../kit/json.ts";
+import { startTimer } from "../timer.ts";
 import { explainConnectionError } from "../connection_errors.ts";
 import type { LookUp } from "./named_url.ts";
 
@@ -183,8 +184,17 @@ async function readStart({ body }: Response): Promise<string> {
 
 function readMessage(text: string): Message | undefined {
   try {
-    return readMessages(text)[0];
+    const value: unknown = [JSON.parse(text)].flat()[0];
+    return isMessage(value) ? value : undefined;
   } catch {
     return undefined;
   }
+}
+
+function isMessage(value: unknown): value is Message {
+  if (!isObject(value) || value.jsonrpc !== "2.0") return false;
+  const { error, method } = value;
+  return isObject(error)
+    ? typeof error.code === "number" && typeof error.message === "string"
+    : method !== undefined || "result" in value;
 }

@@ -4,8 +4,8 @@
  * @module
  */
 import { type Client, connect } from "../../client/client.ts";
-import { startTimer } from "../../client/delay.ts";
-import { isObject } from "../../protocol/jsonrpc.ts";
+import { startTimer } from "../timer.ts";
+import { isObject } from "../../kit/json.ts";
 import { checkListing, type Listing, toTokens } from "../listing_check.ts";
 import { listAll, toCount } from "../listing.ts";
 import type { RequestWriter } from "./request_writer.ts";

@@ -4,8 +4,8 @@
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @module
  */
-import { HEADER_MISMATCH, METHOD_NOT_FOUND, PARSE_ERROR, UNSUPPORTED_VERSION } from "../../protocol/errors.ts";
-import { isLoopbackHost } from "../../transports/http/access.ts";
+import { HEADER_MISMATCH, METHOD_NOT_FOUND, PARSE_ERROR, UNSUPPORTED_VERSION } from "../error_codes.ts";
+import { isLoopbackHost } from "../../host.ts";
 import { modernWriter, type RequestWriter } from "./request_writer.ts";
 import { type Endpoint, exchange } from "./exchange.ts";
 import { describeResponse, readResult } from "./revision_checks.ts";

@@ -4,13 +4,9 @@
  * @module
  */
 import type { Params } from "../../client/client.ts";
+import { MODERN } from "../revisions.ts";
 import { VERSION } from "../version.ts";
 import type { RequestParts } from "./exchange.ts";
-
-/** The revision without handshakes. */
-export const MODERN = "2026-07-28";
-/** The revisions with a handshake, newest first. The last one has a transport of its own too. */
-export const LEGACY: readonly string[] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 const INFO = { name: "@x/mcp doctor", version: VERSION };
 const META = "io.modelcontextprotocol/";

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
  */
-import { isLoopbackHost } from "../../transports/http/access.ts";
+import { isLoopbackHost } from "../../host.ts";
 import type { RequestWriter } from "./request_writer.ts";
 import { type Endpoint, exchange, type RequestParts, type ServerResponse } from "./exchange.ts";
 import { readResult } from "./revision_checks.ts";

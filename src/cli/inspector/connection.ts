@@ -11,12 +11,16 @@ import {
   type ElicitResult,
   McpError,
   type Notification,
+  type Params,
+  type Result,
+  type Root,
+  type SamplingResult,
   type SubscriptionFilter,
   type Target,
 } from "../../client/client.ts";
-import { INTERNAL_ERROR, INVALID_REQUEST } from "../../protocol/errors.ts";
-import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
-import { LOG_LEVELS, type Root, type SamplingResult } from "../../protocol/types.ts";
+import { INTERNAL_ERROR, INVALID_REQUEST } from "../error_codes.ts";
+import { isObject } from "../../kit/json.ts";
+import { LOG_LEVELS } from "../client/log_messages.ts";
 import { EventQueue } from "./event_queue.ts";
 
 /** Options of a connection. */

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { checkCaller, type ConnectionInfo, isLoopbackHost } from "../../transports/http/access.ts";
+import type { ConnectionInfo } from "../../library.ts";
+import { checkCaller, isLoopbackHost } from "../../host.ts";
 import { VERSION } from "../version.ts";
 import { buildPage } from "./page.ts";
 import { createRelay, type NamedServer } from "./relay.ts";

@@ -4,10 +4,10 @@
  *
  * @module
  */
-import type { Target } from "../../client/client.ts";
-import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { isJsonType } from "../../transports/http/accept.ts";
-import { checkCaller, type ConnectionInfo, isLoopbackHost } from "../../transports/http/access.ts";
+import type { Params, Target } from "../../client/client.ts";
+import { isObject } from "../../kit/json.ts";
+import type { ConnectionInfo } from "../../library.ts";
+import { checkCaller, isLoopbackHost } from "../../host.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import { EventQueue } from "./event_queue.ts";
 
@@ -135,7 +135,9 @@ function checkRequest(request: Request, info: ConnectionInfo, key: string): stri
   if (headers.get("origin") !== `http://${host}`) return "it is only for the page of the inspector";
   const site = headers.get("sec-fetch-site");
   if (site !== null && site !== "same-origin") return "it is only for the page of the inspector";
-  if (method !== "POST" || !isJsonType(headers.get("content-type"))) return "it must be a POST request with JSON";
+  if (method !== "POST" || !/^application\/json *(; *charset="?utf-8"?)?$/i.test(headers.get("content-type") ?? "")) {
+    return "it must be a POST request with JSON";
+  }
   if (headers.get("x-inspector-key") !== key) {
     return "the key is wrong; open the link that the terminal shows";
   }

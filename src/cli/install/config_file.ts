@@ -9,7 +9,7 @@ import { platform } from "../platform.ts";
 import { type FileFacts, hasErrorCode } from "../platform_files.ts";
 import { CliError } from "../cli_error.ts";
 import type { InstallClient } from "./clients.ts";
-import { isObject } from "../../protocol/jsonrpc.ts";
+import { isObject } from "../../kit/json.ts";
 import type { EditOptions } from "./edit_options.ts";
 import type { Destination } from "./plan.ts";
 

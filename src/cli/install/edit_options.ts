@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject } from "../../protocol/jsonrpc.ts";
+import { isObject } from "../../kit/json.ts";
 
 /** The entries of a parsed file by name. Empty if there is no object with entries. */
 export function toEntries(value: unknown, serversKey: string): Readonly<Record<string, unknown>> {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { isObject } from "../../protocol/jsonrpc.ts";
+import { isObject } from "../../kit/json.ts";
 import { toEntry, toOwnReads } from "../command.ts";
 import { runProgram } from "../config/program_run.ts";
 import { toFilePath } from "../target_url.ts";

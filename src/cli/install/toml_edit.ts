@@ -4,7 +4,8 @@
  * @module
  */
 import { parse, stringify } from "smol-toml";
-import { isObject, type Params } from "../../protocol/jsonrpc.ts";
+import type { Params } from "../../client/client.ts";
+import { isObject } from "../../kit/json.ts";
 import { type EditOptions, toEntries } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
 

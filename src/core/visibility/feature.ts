@@ -34,6 +34,11 @@ export interface Handler {
   readonly [INTERNALS]: HandlerInternals;
 }
 
+/** Tests for a handler, of any copy of this library. A server is none. */
+export function isHandler(value: unknown): value is Handler {
+  return typeof value === "object" && value !== null && INTERNALS in value && "name" in value && !("fetch" in value);
+}
+
 /**
  * Internal state of a handler for the registry.
  *

@@ -7,7 +7,9 @@
  * @see specification/2026-07-28/client/elicitation
  * @module
  */
-import { isObject, type Params } from "../protocol/jsonrpc.ts";
+import { isObject } from "./json.ts";
+
+type Params = Readonly<Record<string, unknown>>;
 
 /** Says why values do not fit a form, such as `age: it must be at least 18`. Returns `undefined` if they fit. */
 export function findFormMisfit(schema: Params, content: Params): string | undefined {

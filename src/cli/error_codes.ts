@@ -1,0 +1,25 @@
+/**
+ * The codes of errors that the command line recognizes or sends.
+ *
+ * @see specification/2026-07-28/basic (Error Codes)
+ * @module
+ */
+
+/** The text is not JSON. */
+export const PARSE_ERROR = -32700;
+/** The JSON is not a JSON-RPC request. */
+export const INVALID_REQUEST = -32600;
+/** The server does not support the method. */
+export const METHOD_NOT_FOUND = -32601;
+/** The parameters are invalid, or name something unknown. */
+export const INVALID_PARAMS = -32602;
+/** The program failed unexpectedly. */
+export const INTERNAL_ERROR = -32603;
+/** A header does not match the body. */
+export const HEADER_MISMATCH = -32020;
+/** The server does not support the protocol revision. */
+export const UNSUPPORTED_VERSION = -32022;
+/** The operation needs an authenticated caller. A code of this library. */
+export const UNAUTHENTICATED = -31_401;
+/** The caller lacks scopes. A code of this library. */
+export const INSUFFICIENT_SCOPE = -31_403;

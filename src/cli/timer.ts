@@ -1,0 +1,15 @@
+/**
+ * Timers that keep the process alive.
+ *
+ * @module
+ */
+
+/** A longer timer would fire at once. */
+const MAX_MS = 2 ** 31 - 1;
+
+/** Calls `onTime` once after `ms` milliseconds, or never for `Infinity`. Returns a function that cancels it. */
+export function startTimer(ms: number, onTime: () => void): () => void {
+  if (ms === Infinity) return () => {};
+  const timer = setTimeout(onTime, Math.min(ms, MAX_MS));
+  return () => clearTimeout(timer);
+}

@@ -1,0 +1,83 @@
+// The wall between the library and the command line. Without src/cli/ the library and its tests still compile, and
+// src/cli/ compiles without anything but the published entries, src/host.ts and src/kit/.
+import { assert, assertEquals } from "@std/assert";
+import { listSources } from "../support/sources.ts";
+import { findImports, OPEN } from "./rules.ts";
+
+const root = new URL("../../", import.meta.url);
+const ignore = typeof Deno === "undefined"; // the syntax tree and the type check come from Deno
+
+const isOfTool = (path: string) => path.startsWith("src/cli/") || path.startsWith("tests/cli/");
+
+/** Tests of how the whole project is built and laid out, of which the command line is a part. */
+const OF_PROJECT = ["tests/architecture/", "tests/release/"];
+
+/** The files that each file imports, by path. */
+async function readGraph(folders: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>> {
+  const paths = ["mod.ts", ...(await Promise.all(folders.map(listSources))).flat()];
+  const toEntry = async (path: string) =>
+    [path, findImports(path, await Deno.readTextFile(new URL(path, root)))] as const;
+  return new Map(await Promise.all(paths.map(toEntry)));
+}
+
+/** Type-checks a copy of some files of the project. */
+async function checkCopy(paths: readonly string[]): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "wall-" });
+  try {
+    for (const path of [...paths, "deno.lock"]) {
+      await Deno.mkdir(`${folder}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
+      await Deno.copyFile(new URL(path, root), `${folder}/${path}`);
+    }
+    const config = JSON.parse(await Deno.readTextFile(new URL("deno.json", root)));
+    // Packages come from Deno's cache: a copy needs no node_modules.
+    await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify({ ...config, nodeModulesDir: "none" }));
+    const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["check", "--quiet", ...paths.filter((path) => path.endsWith(".ts"))],
+      cwd: folder,
+      env: { NO_COLOR: "1" },
+    }).output();
+    assert(success, new TextDecoder().decode(stderr));
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test({
+  name: "no file of the library, no example and no test of the library imports the command line",
+  ignore,
+  async fn() {
+    const graph = await readGraph(["src/", "tests/", "examples/"]);
+    assert(graph.has("src/cli/main.ts") && graph.has("tests/client/calls_test.ts"), "the sources were not found");
+    const users = [...graph].flatMap(([path, imports]) => {
+      if (isOfTool(path) || OF_PROJECT.some((folder) => path.startsWith(folder))) return [];
+      return imports.filter(isOfTool).map((target) => `${path} imports ${target}`);
+    });
+    assertEquals(users, []);
+  },
+});
+
+Deno.test({
+  name: "without src/cli/, the library and its tests compile",
+  ignore,
+  async fn() {
+    const graph = await readGraph(["src/", "tests/", "examples/"]);
+    const isLeftOut = (path: string) => isOfTool(path) || OF_PROJECT.some((folder) => path.startsWith(folder));
+    // Tests that use the project's own figures or registry belong to the project too.
+    const isKept = (path: string): boolean => !isLeftOut(path) && !graph.get(path)?.some(isLeftOut);
+    const paths = [...graph.keys()].filter(isKept);
+    assert(paths.length > 500, `${paths.length} files`);
+    await checkCopy(paths);
+  },
+});
+
+Deno.test({
+  name: "src/cli/ compiles beside nothing but entries with what they import, src/host.ts and src/kit/",
+  ignore,
+  async fn() {
+    const graph = await readGraph(["src/"]);
+    const isOpen = (path: string) => OPEN.some((each) => each.endsWith("/") ? path.startsWith(each) : path === each);
+    const kept = new Set([...graph.keys()].filter((path) => isOpen(path) || path.startsWith("src/cli/")));
+    for (const path of kept) for (const next of graph.get(path) ?? []) kept.add(next);
+    await checkCopy([...kept]);
+  },
+});

@@ -1,6 +1,7 @@
 // A server with authentication is a server for every command.
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { runtimes, testProcesses, withFiles } from "../support/command_line.ts";
+import { testProcesses, withFiles } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { root, run, start } from "../support/processes.ts";
 
 const source = `import { createServer, tool } from "@x/mcp";

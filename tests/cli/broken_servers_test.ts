@@ -1,6 +1,7 @@
 // Servers and files that are broken in ways nobody intends: each command says what is wrong, how to fix it, and exits.
 import { assert, assertEquals } from "@std/assert";
-import { listNames, runtimes, testProcesses, withFiles } from "../support/command_line.ts";
+import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { type Finished, run as runProgram, type RunOptions, start } from "../support/processes.ts";
 import { serve } from "./servers.ts";
 

@@ -3,7 +3,8 @@ import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/as
 import { z } from "zod";
 import { createServer, McpError, media, prompt, resource, type Server, tool, ToolError } from "../../mod.ts";
 import { createInspector } from "../../src/cli/inspector/inspector.ts";
-import { isNotDeno, runtimes, testProcesses } from "../support/command_line.ts";
+import { isNotDeno, testProcesses } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { forgetModern, inTerminal, serve } from "./servers.ts";
 import { type Finished, root, run, start } from "../support/processes.ts";
 

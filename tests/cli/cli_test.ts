@@ -2,7 +2,8 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { VERSION } from "../../src/cli/version.ts";
-import { _meta, runtimes, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
+import { _meta, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { type Finished, root, run, start } from "../support/processes.ts";
 import { toRequest } from "../support/requests.ts";
 import { until } from "../support/behaviour.ts";

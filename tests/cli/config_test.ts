@@ -1,15 +1,8 @@
 // Config files and folders on the command line, and `mcp check`, `mcp new` and `mcp install`, as processes.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
-import {
-  _meta,
-  isNotDeno,
-  listNames,
-  runtimes,
-  testProcesses,
-  toRequestLine,
-  withFiles,
-} from "../support/command_line.ts";
+import { _meta, isNotDeno, listNames, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { type Finished, root, run, type RunOptions, start } from "../support/processes.ts";
 import { until } from "../support/behaviour.ts";
 

@@ -1,6 +1,7 @@
 // The command `doctor` in real processes with real connections.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { runtimes, testProcesses } from "../support/command_line.ts";
+import { testProcesses } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { root, run, start } from "../support/processes.ts";
 
 /** A port that sends a text and closes the connection, or never sends anything. */

@@ -2,7 +2,8 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { textOf } from "../support/behaviour.ts";
-import { _meta, runtimes, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
+import { _meta, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { root, run, start } from "../support/processes.ts";
 
 const app = (tool = "who") =>

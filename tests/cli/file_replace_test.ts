@@ -1,7 +1,7 @@
 // Atomic replacement of files: content, mode and links, on the runtime that runs the test.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { platform } from "../../src/cli/platform.ts";
-import { system, withFolder } from "../support/folder.ts";
+import { system, withFolder } from "./folder.ts";
 
 async function modeOf(path: string): Promise<string> {
   const { mode } = await platform.files.stat(path) ?? {};

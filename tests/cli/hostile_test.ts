@@ -1,6 +1,7 @@
 // Broken and malicious config files and arguments, as processes.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { _meta, isNotDeno, listNames, runtimes, toRequestLine } from "../support/command_line.ts";
+import { _meta, isNotDeno, listNames, toRequestLine } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { run } from "../support/processes.ts";
 
 function toCall(id: number, name: string, args: Record<string, unknown>): string {

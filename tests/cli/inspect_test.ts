@@ -2,7 +2,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { createLibrary } from "../client/server.ts";
-import { isNotDeno, runtimes } from "../support/command_line.ts";
+import { isNotDeno } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { forgetModern, inTerminal, serve } from "./servers.ts";
 import { root, run } from "../support/processes.ts";
 

@@ -3,7 +3,8 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { callRemote, callStarted, readEntry } from "./client_files.ts";
 import { serve } from "./servers.ts";
-import { _meta, listNames, runtimes, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
+import { _meta, listNames, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { type Finished, root, run, start } from "../support/processes.ts";
 
 const config = { name: "here", tools: { greet: { description: "Greets", run: ["printf", "Good day!"] } } };

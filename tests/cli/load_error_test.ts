@@ -1,7 +1,8 @@
 // A file that cannot be loaded: the message comes first, then the lines of the user's files, then all others.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { explainLoadError } from "../../src/cli/load_error.ts";
-import { runtimes, testProcesses, withFiles } from "../support/command_line.ts";
+import { testProcesses, withFiles } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { root, run } from "../support/processes.ts";
 
 const files = {

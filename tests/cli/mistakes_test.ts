@@ -13,7 +13,8 @@ import { prompt as promptCommand } from "../../src/cli/prompt.ts";
 import { read } from "../../src/cli/read.ts";
 import { serve as serveCommand } from "../../src/cli/serve.ts";
 import { describeType } from "../../src/cli/client/schema_text.ts";
-import { listNames, runtimes, testProcesses, withFiles } from "../support/command_line.ts";
+import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { serve } from "./servers.ts";
 import { type Finished, run, start } from "../support/processes.ts";
 

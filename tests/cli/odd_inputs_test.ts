@@ -2,7 +2,8 @@
 // that cannot be written. Each is refused before anything is done.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type Handler, resource, tool } from "../../mod.ts";
-import { listNames, runtimes, testProcesses, withFiles } from "../support/command_line.ts";
+import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { run, start } from "../support/processes.ts";
 import { inTerminal, serve } from "./servers.ts";
 

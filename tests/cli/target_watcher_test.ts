@@ -5,7 +5,7 @@ import { watchTarget } from "../../src/cli/target_watcher.ts";
 import { createServer } from "../../mod.ts";
 import { until } from "../support/behaviour.ts";
 import { platform } from "../../src/cli/platform.ts";
-import { withFolder, writeFiles } from "../support/folder.ts";
+import { withFolder, writeFiles } from "./folder.ts";
 
 const delay = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 const server = createServer({ name: "watched", version: "1.0.0" });

@@ -27,8 +27,6 @@ import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 import { worker } from "../../src/worker/worker.ts";
 import { behaviour } from "../support/behaviour.ts";
-import { runtimes, testProcesses, withFiles } from "../support/command_line.ts";
-import { run } from "../support/processes.ts";
 import { random } from "../support/random.ts";
 import { collectWarnings } from "../support/warnings.ts";
 
@@ -560,23 +558,3 @@ Deno.test("development turns on no warnings about options", async () => {
   });
   assertEquals(warnings, []);
 });
-
-const file = `import { createServer, tool } from "@x/mcp";
-const add = tool({ name: "add", description: "Adds", requiredScopes: ["a"], run: () => 3 });
-export default createServer({ name: "calc", version: "1.0.0", handlers: [add] });`;
-
-for (const { name, program } of runtimes) {
-  testProcesses(
-    `${name}: a file with an unknown option is neither checked nor served, and its line is named`,
-    async () => {
-      await withFiles({ "server.js": file }, async (cwd) => {
-        for (const words of [["check", "server.js"], ["--stdio", "server.js"]]) {
-          const { code, stderr } = await run([...program, ...words], { cwd });
-          assert(code > 0, stderr);
-          assertMatch(stderr, /Cannot make tool "add": unknown option requiredScopes; did you mean scopes\?/);
-          assertMatch(stderr, /server\.js:2/);
-        }
-      });
-    },
-  );
-}

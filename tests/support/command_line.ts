@@ -1,14 +1,8 @@
-// Helpers of tests that run the command line as a process, on Deno and Bun.
+// Helpers of tests that run processes, on Deno and Bun.
 import { root } from "./processes.ts";
 
 /** Whether this is not Deno, which starts the processes of both runtimes. */
 export const isNotDeno: boolean = typeof Deno === "undefined";
-
-/** The command that runs the command line on each runtime, and the one that runs any file. */
-export const runtimes = [
-  { name: "deno", program: ["deno", "run", "-A", `${root}mod.ts`], file: ["deno", "run", "-A"] },
-  { name: "bun", program: ["bun", `${root}mod.ts`], file: ["bun"] },
-] as const;
 
 /** Request metadata of revision 2026-07-28. */
 export const _meta = {

@@ -53,7 +53,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     onBun("test:slow:bun", "slow", [...slow, ...ways]),
     ...Array.from(
       { length: KILLS },
-      (_, i) => onDeno(`kills:${i + 1}`, "slow", ["tests/examples/team_notes_test.ts"], { filter: "is killed" }),
+      (_, i) => onDeno(`kills:${i + 1}`, "slow", ["tests/cli/team_notes_test.ts"], { filter: "is killed" }),
     ),
     count("conformance", []),
     count("conformance", ["--old"]),

@@ -9,7 +9,7 @@ export type Tier = "fast" | "slow";
 export const SLOW: Readonly<Record<string, string>> = {
   "tests/architecture/shape_test.ts": "checks the types of a copy of the whole project",
   "tests/auth/fixture_test.ts": "starts an authorization server, and servers on both runtimes",
-  "tests/auth/peers_test.ts": "starts the processes of other clients",
+  "tests/cli/auth_peers_test.ts": "starts the processes of other clients",
   "tests/auth/type_errors_test.ts": "starts the compiler",
   "tests/cli/": "starts hundreds of processes, and opens the inspector in a browser",
   "tests/extensions/type_errors_test.ts": "starts the compiler",
@@ -23,7 +23,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/stores/process_store_test.ts": "starts the process of a store for each test",
   "tests/stores/wrong_engines_test.ts": "waits for rings that are late, and for engines that stay lost",
   "tests/stores/type_errors_test.ts": "starts the compiler",
-  "tests/transports/services_process_test.ts": "starts and stops processes by signals",
+  "tests/cli/services_process_test.ts": "starts and stops processes by signals",
 };
 
 /** The tier of a test file. Throws if more than one entry lists it. */

@@ -1,4 +1,5 @@
 // Handlers in worker threads: every method of the context, cancellation of a blocked thread, and crashes.
+import process from "node:process";
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { type Context, createServer, McpError, tool } from "../../mod.ts";
 import { allScopes } from "../../src/auth/auth.ts";
@@ -212,11 +213,10 @@ Deno.test("other calls run while a thread is busy", async () => {
 
 Deno.test("a file that cannot run is an error that says why", async () => {
   // As a process, because Deno's test runner can hang after a thread whose file cannot be loaded.
-  const { platform } = await import("../../src/cli/platform.ts");
   const { system } = await import("../support/folder.ts");
   const program = new URL("./unusable_files.ts", import.meta.url).pathname;
-  const words = platform.runtime === "bun" ? [program] : ["run", "-A", "--quiet", "--no-check", program];
-  const lines = (await system(platform.execPath(), ...words)).split("\n");
+  const words = typeof Deno === "undefined" ? [program] : ["run", "-A", "--quiet", "--no-check", program];
+  const lines = (await system(process.execPath, ...words)).split("\n");
   assertEquals(lines.length, 3);
   assertMatch(lines[0], /^Error: Cannot start a worker thread: /);
   assertMatch(lines[1], /exposeWorker\(\)/);

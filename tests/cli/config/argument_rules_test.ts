@@ -5,7 +5,7 @@ import { check } from "../../../src/cli/check.ts";
 import { readArgs } from "../../../src/cli/args.ts";
 import { toFlags } from "../../../src/cli/command.ts";
 import { load } from "../../../src/cli/load.ts";
-import { system, toOutcome, withFolder, withServer } from "../../support/folder.ts";
+import { system, toOutcome, withFolder, withServer } from "../folder.ts";
 
 /**
  * Checks a command line with quoted words. `X` is a text, `N` a number, `L` a list of numbers and `E` a listed option;

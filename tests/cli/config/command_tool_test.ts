@@ -1,7 +1,7 @@
 // Tools of config files that run a program.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { load } from "../../../src/cli/load.ts";
-import { system, toOutcome, withFolder, withServer } from "../../support/folder.ts";
+import { system, toOutcome, withFolder, withServer } from "../folder.ts";
 import { until } from "../../support/behaviour.ts";
 
 /** A config file with one tool, `it`. */

@@ -5,7 +5,7 @@ import { load } from "../../../src/cli/load.ts";
 import { findOffset, formatKeyPath, readJsonc } from "../../../src/cli/config/jsonc.ts";
 import { connectTest } from "../../../src/testing/testing.ts";
 import { schemaFile, schemaText } from "../../release/schema.ts";
-import { type Files, system, toOutcome, withFolder, withServer, writeFiles } from "../../support/folder.ts";
+import { type Files, system, toOutcome, withFolder, withServer, writeFiles } from "../folder.ts";
 
 /** The error message for a folder's config file, without the path of the folder. */
 async function findError(files: Files, prepare?: (folder: string) => Promise<unknown>): Promise<string> {

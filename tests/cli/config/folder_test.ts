@@ -4,7 +4,7 @@ import { openFolder } from "../../../src/cli/config/folder.ts";
 import { toMatcher } from "../../../src/cli/config/glob.ts";
 import { startChild, toCommand } from "../../../src/testing/http_server.ts";
 import type { Connection } from "../../../src/testing/testing.ts";
-import { system, toOutcome, withFolder, withServer, writeFiles } from "../../support/folder.ts";
+import { system, toOutcome, withFolder, withServer, writeFiles } from "../folder.ts";
 import { until } from "../../support/behaviour.ts";
 
 const files = {

@@ -4,7 +4,7 @@ import { platform } from "../../../src/cli/platform.ts";
 import { load } from "../../../src/cli/load.ts";
 import { isPrivateAddress } from "../../../src/cli/private_addresses.ts";
 import type { Connection } from "../../../src/testing/testing.ts";
-import { toOutcome, withFolder, withServer } from "../../support/folder.ts";
+import { toOutcome, withFolder, withServer } from "../folder.ts";
 
 interface SeenRequest {
   readonly method: string;

@@ -3,7 +3,7 @@ import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { load } from "../../../src/cli/load.ts";
 import { parseTemplate } from "../../../src/cli/config/template.ts";
 import type { Connection } from "../../../src/testing/testing.ts";
-import { withFolder, withServer } from "../../support/folder.ts";
+import { withFolder, withServer } from "../folder.ts";
 
 function withPrompts(texts: Readonly<Record<string, string>>) {
   return { "mcp.jsonc": { prompts: Object.keys(texts) }, ...texts };

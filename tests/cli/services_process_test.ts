@@ -1,6 +1,7 @@
 // Services of real processes: made before the server listens, and disposed however it ends, on both runtimes.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { _meta, runtimes, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
+import { _meta, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { root, start } from "../support/processes.ts";
 
 const program = `${root}tests/transports/services_program.ts`;

@@ -4,7 +4,8 @@ import { Client as V2Client, StreamableHTTPClientTransport as V2Transport } from
 import { Client as V1Client } from "@modelcontextprotocol/sdk/client";
 // @ts-types="@modelcontextprotocol/sdk/client/streamableHttp"
 import { StreamableHTTPClientTransport as V1Transport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { runtimes, testProcesses } from "../support/command_line.ts";
+import { testProcesses } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { findFreePort, root, run, start } from "../support/processes.ts";
 import { type Authentication, type Clock, createServer, type Server, tool } from "../../mod.ts";
 import { requirePrincipal } from "../../src/auth/auth.ts";
@@ -19,7 +20,7 @@ import {
   rotateKeys,
   startOidc,
   UserAgent,
-} from "./oidc.ts";
+} from "../auth/oidc.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 

@@ -9,7 +9,8 @@ import { apiKey } from "../../src/auth/auth.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
 import { type Connection, connectTest, fakeContext } from "../../src/testing/testing.ts";
 import { gate, textOf, turn, until } from "../support/behaviour.ts";
-import { runtimes, testProcesses, withFiles } from "../support/command_line.ts";
+import { testProcesses, withFiles } from "../support/command_line.ts";
+import { runtimes } from "./runtimes.ts";
 import { root, type Running, start } from "../support/processes.ts";
 
 // The example reads its environment when it is imported.

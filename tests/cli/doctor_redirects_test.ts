@@ -1,0 +1,35 @@
+// Redirects: doctor sends nothing to an origin other than the one it examines.
+import { assert, assertEquals } from "@std/assert";
+import { examine } from "../../src/cli/doctor/examination.ts";
+import { startHttpServer } from "../../src/testing/http_server.ts";
+import { createLibrary } from "../client/server.ts";
+
+Deno.test("doctor sends nothing to another origin", async () => {
+  const server = createLibrary();
+  const others: string[] = [];
+  const other = startHttpServer((request) => {
+    others.push(request.url);
+    return server.fetch(request);
+  });
+  let [count, first] = [0, 0];
+  const named = startHttpServer(async (request, info) => {
+    const location = `${other.origin}/mcp`;
+    return count++ < first
+      ? await server.fetch(request, info)
+      : new Response(null, { status: 307, headers: { location } });
+  });
+  try {
+    // Each run is redirected some requests later than the one before, until one has no redirect at all.
+    for (let isRedirected = true; isRedirected; first += 3) {
+      count = 0;
+      const url = `${named.origin}/mcp`;
+      assert((await examine({ url, headers: { "x-api-key": "k" }, timeoutMs: 2000 })).length);
+      assertEquals(others, [], `redirected from request ${first} on`);
+      isRedirected = count > first;
+    }
+  } finally {
+    await named.stop();
+    await other.stop();
+    await server.close();
+  }
+});

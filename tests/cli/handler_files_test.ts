@@ -1,0 +1,50 @@
+// Servers of the handlers that the files of a pattern export: the same files that `discover` loads.
+import { assertEquals, assertRejects } from "@std/assert";
+import { load } from "../../src/cli/load.ts";
+import { withFolder } from "./folder.ts";
+
+const toTool = (name: string) =>
+  `import { tool } from "@x/mcp";\nexport const ${name} = tool({ name: "${name}", run: () => 1 });`;
+const files = {
+  "b.ts": toTool("b"),
+  "a.ts": `${toTool("a")}\nexport default [a, a]; export const count = 1;`,
+  "_shared.ts": "export const x = 1;",
+  ".hidden.ts": toTool("hidden"),
+  "a_test.ts": "throw new Error();",
+  "types.d.ts": "",
+  "notes.md": "no code",
+  "sub folder/c%.ts": toTool("c"),
+  "node_modules/d.ts": toTool("d"),
+};
+
+Deno.test("a pattern serves the handlers of the matching files, each once", async () => {
+  await withFolder(files, async (folder) => {
+    for (const pattern of ["{a,b}.ts", "*.ts", "*", "{*,*/*}.ts", "{*,_*,.*}.ts", "**/*.ts"]) {
+      const { server } = await load(`${folder}/${pattern}`);
+      const names = server.handlers.list().map(({ name }) => name);
+      assertEquals(names, pattern.includes("/") ? ["a", "b", "c"] : ["a", "b"], pattern);
+      await server.close();
+    }
+  });
+});
+
+Deno.test("a pattern without handlers is an error that names it", async () => {
+  await withFolder(
+    { "x/none.ts": "export const one = 1;", "z/_a.ts": "" },
+    async (folder) => {
+      for (
+        const [pattern, message] of [
+          ["x/*.ts", "Cannot serve /x/none.ts: it exports no"],
+          [
+            "w/*.ts",
+            "there is no folder",
+          ],
+          ["z/*.ts", "z/_a.ts is not code for Deno or Bun, or a test, or begins with _; name"],
+          ["x/*.js", "no file matches"],
+        ]
+      ) {
+        await assertRejects(() => load(`${folder}/${pattern}`), Error, message.replace(" /", ` ${folder}/`));
+      }
+    },
+  );
+});

@@ -1,0 +1,25 @@
+// Errors of unknown options in served files.
+import { assert, assertMatch } from "@std/assert";
+import { testProcesses, withFiles } from "../support/command_line.ts";
+import { run } from "../support/processes.ts";
+import { runtimes } from "./runtimes.ts";
+
+const file = `import { createServer, tool } from "@x/mcp";
+const add = tool({ name: "add", description: "Adds", requiredScopes: ["a"], run: () => 3 });
+export default createServer({ name: "calc", version: "1.0.0", handlers: [add] });`;
+
+for (const { name, program } of runtimes) {
+  testProcesses(
+    `${name}: a file with an unknown option is neither checked nor served, and its line is named`,
+    async () => {
+      await withFiles({ "server.js": file }, async (cwd) => {
+        for (const words of [["check", "server.js"], ["--stdio", "server.js"]]) {
+          const { code, stderr } = await run([...program, ...words], { cwd });
+          assert(code > 0, stderr);
+          assertMatch(stderr, /Cannot make tool "add": unknown option requiredScopes; did you mean scopes\?/);
+          assertMatch(stderr, /server\.js:2/);
+        }
+      });
+    },
+  );
+}

@@ -27,7 +27,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "support/steps.ts": "the output of a program that a step has left behind does not end",
   "transcripts/transcripts_test.ts": "a message that should not come has no sign",
   "transports/exit_program.ts": "a program whose work outlives what would end it",
-  "transports/services_process_test.ts": "the command line prints nothing once it reads",
+  "cli/services_process_test.ts": "the command line prints nothing once it reads",
   "transports/stdio_end_test.ts": "the test runner looks for timers once the last one should have stopped",
   "transports/stdio_test.ts": "the processor time that an idle process uses in a time",
   "worker/heavy.ts": "threads that fail after their call, or do not end",

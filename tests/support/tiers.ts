@@ -8,8 +8,8 @@ export type Tier = "fast" | "slow";
 /** Test files, and folders of them, that take too long for the fast tier, each with the reason. */
 export const SLOW: Readonly<Record<string, string>> = {
   "tests/architecture/shape_test.ts": "checks the types of a copy of the whole project",
+  "tests/architecture/wall_test.ts": "checks the types of two copies of the project",
   "tests/auth/fixture_test.ts": "starts an authorization server, and servers on both runtimes",
-  "tests/cli/auth_peers_test.ts": "starts the processes of other clients",
   "tests/auth/type_errors_test.ts": "starts the compiler",
   "tests/cli/": "starts hundreds of processes, and opens the inspector in a browser",
   "tests/extensions/type_errors_test.ts": "starts the compiler",
@@ -23,7 +23,6 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/stores/process_store_test.ts": "starts the process of a store for each test",
   "tests/stores/wrong_engines_test.ts": "waits for rings that are late, and for engines that stay lost",
   "tests/stores/type_errors_test.ts": "starts the compiler",
-  "tests/cli/services_process_test.ts": "starts and stops processes by signals",
 };
 
 /** The tier of a test file. Throws if more than one entry lists it. */

@@ -1,4 +1,4 @@
-// A stdio server with services, which services_process_test.ts starts as a process. The argument changes what happens.
+// A stdio server with services, which tests/cli/services_process_test.ts starts as a process. The argument changes what happens.
 import { createServer, service, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { bun, deno } from "../../src/runtime.ts";

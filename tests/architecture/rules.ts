@@ -61,7 +61,14 @@ export const OPEN: readonly string[] = [
 
 /** The modules of the inspector's page, which run in a browser, and what they may import besides each other. */
 const PAGE = "src/cli/inspector/browser/";
-const OPEN_TO_PAGE = [PAGE, "src/kit/", "src/schema/", "src/protocol/uri_template.ts"];
+const OPEN_TO_PAGE = [
+  PAGE,
+  "src/kit/",
+  "src/schema/",
+  "src/protocol/header_value.ts",
+  "src/protocol/uri_template.ts",
+];
+const PACKAGES_OF_PAGE = ["marked"];
 
 /** The packages a folder may import; every other folder imports none. */
 const packages: Readonly<Record<string, readonly string[]>> = {
@@ -88,6 +95,9 @@ function refuseImport(path: string, specifier: string): string | undefined {
   const room = findRoom(path);
   if (!room) return "lies in no room of src/";
   if (!/^\.\.?\//.test(specifier)) {
+    if (path.startsWith(PAGE)) {
+      return PACKAGES_OF_PAGE.includes(specifier) ? undefined : `imports the package ${specifier}`;
+    }
     const mayImport = packages[room]?.includes(specifier) || room === "src/cli" && specifier.startsWith("node:");
     return mayImport ? undefined : `imports the package ${specifier}`;
   }

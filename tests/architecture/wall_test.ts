@@ -22,15 +22,18 @@ async function readGraph(folders: readonly string[]): Promise<ReadonlyMap<string
 
 /** Type-checks a copy of some files of the project. */
 async function checkCopy(paths: readonly string[]): Promise<void> {
+  const config = JSON.parse(await Deno.readTextFile(new URL("deno.json", root)));
+  const members: readonly string[] = config.workspace;
+  const workspace = members.filter((member) => paths.some((path) => path.startsWith(`${member}/`)));
+  const others = ["deno.lock", "tests/conformance/expected.json", ...workspace.map((member) => `${member}/deno.json`)];
   const folder = await Deno.makeTempDir({ prefix: "wall-" });
   try {
-    for (const path of [...paths, "deno.lock", "tests/conformance/expected.json"]) {
+    for (const path of [...paths, ...others]) {
       await Deno.mkdir(`${folder}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
       await Deno.copyFile(new URL(path, root), `${folder}/${path}`);
     }
-    const config = JSON.parse(await Deno.readTextFile(new URL("deno.json", root)));
     // Packages come from Deno's cache: a copy needs no node_modules.
-    await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify({ ...config, nodeModulesDir: "none" }));
+    await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify({ ...config, workspace, nodeModulesDir: "none" }));
     const { success, stderr } = await new Deno.Command(Deno.execPath(), {
       args: ["check", "--quiet", ...paths.filter((path) => path.endsWith(".ts"))],
       cwd: folder,

@@ -3,8 +3,8 @@
 /** Replaces the npm mirror of Deno's standard library, which has no types. */
 const STANDARD: Readonly<Record<string, string>> = { "@std/jsonc": "jsr:@std/jsonc@1.0.2" };
 
-/** Files in the published folders that only the project itself uses. */
-const LEFT_OUT = ["src/cli/tsconfig.json"];
+/** Files and folders in the published folders that only the project itself uses. The page is published as a bundle. */
+const LEFT_OUT = ["src/cli/tsconfig.json", "src/cli/inspector/browser"];
 
 interface Config {
   readonly imports: Readonly<Record<string, string>>;
@@ -13,7 +13,8 @@ interface Config {
 
 /** The files at a path: the file itself, or all in the folder. */
 async function listFiles(root: string, path: string): Promise<readonly string[]> {
-  if ((await Deno.stat(root + path)).isFile) return LEFT_OUT.includes(path) ? [] : [path];
+  if (LEFT_OUT.includes(path)) return [];
+  if ((await Deno.stat(root + path)).isFile) return [path];
   const entries = await Array.fromAsync(Deno.readDir(root + path));
   return (await Promise.all(entries.map(({ name }) => listFiles(root, `${path}/${name}`)))).flat().sort();
 }
@@ -34,7 +35,16 @@ function selectImports(imports: Config["imports"], sources: readonly string[]): 
 export async function preparePackage(root: string, folder: string): Promise<void> {
   await Deno.mkdir(folder, { recursive: true });
   for await (const { name } of Deno.readDir(folder)) throw new Error(`Cannot write into ${folder}: it has ${name}`);
-  const { imports, tasks: _tasks, fmt: _fmt, lint: _lint, exclude: _exclude, nodeModulesDir: _, ...kept } = JSON.parse(
+  const {
+    imports,
+    tasks: _tasks,
+    fmt: _fmt,
+    lint: _lint,
+    exclude: _exclude,
+    nodeModulesDir: _,
+    workspace: __,
+    ...kept
+  } = JSON.parse(
     await Deno.readTextFile(`${root}deno.json`),
   );
   const { publish }: Config = { imports, ...kept };

@@ -21,6 +21,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "docs:map": "writes a page; a test compares it",
   "docs:limits": "writes a page; a test compares it",
   "docs:events": "writes a page; a test compares it",
+  "inspector:page": "bundles the page; a test compares it",
   "publish:prepare": "changes a folder that is about to be published; tests/release/registry_test.ts runs its code",
   "publish:npm": "writes a folder that is about to be published; tests/release/npm_package_test.ts runs its code",
   "load:worst": "takes most of an hour, and its figures need a machine without other load",

@@ -28,6 +28,8 @@ export interface ConnectionOptions {
   readonly target: Target;
   /** The headers of every HTTP request. */
   readonly headers: Readonly<Record<string, string>>;
+  /** The only protocol revision to use. Defaults to the newest that the server supports. */
+  readonly revision?: string;
   /** The capabilities of the page. */
   readonly capabilities: Params;
   /** Called with an event for the page. */
@@ -63,10 +65,11 @@ export class Connection {
    * @throws if the server cannot be reached.
    */
   async open(): Promise<void> {
-    const { target, headers, signal } = this.#options;
+    const { target, headers, revision, signal } = this.#options;
     const client = await connect(target, {
       ...this.#toAnswers(),
       headers,
+      revisions: revision === undefined ? undefined : [revision],
       signal,
       timeoutMs: 30_000,
       onWarning: (text) => this.#options.onEvent({ kind: "warning", text: text.slice(0, 2000) }),

@@ -32,12 +32,7 @@ export const PAGE_PATH = "/";
 
 /** Creates the inspector. */
 export async function createInspector({ endpoint, server }: InspectorOptions): Promise<Inspector> {
-  const { html, policy } = await buildPage({
-    endpoint,
-    named: server && { name: server.name, hasHeaders: typeof server.target === "string" },
-    protocol: "2026-07-28",
-    version: VERSION,
-  });
+  const { html, policy } = await buildPage({ endpoint, protocol: "2026-07-28", version: VERSION });
   const relay = createRelay(server);
   const headers = {
     "content-type": "text/html; charset=utf-8",

@@ -3,61 +3,18 @@
  *
  * @module
  */
-import { createServerPanel } from "./browser/server_panel.ts";
-import { createCredentials } from "./browser/credentials.ts";
-import { createArgumentFields } from "./browser/argument_fields.ts";
-import { createItemList } from "./browser/item_list.ts";
-import { createCallRunners } from "./browser/call_runner.ts";
-import { createCompoundControls } from "./browser/compound_controls.ts";
-import { createConnectionDialog } from "./browser/connection_dialog.ts";
-import { createValueControls } from "./browser/value_controls.ts";
-import { createDom } from "./browser/dom.ts";
-import { createForms } from "./browser/forms.ts";
-import { createJsonTools } from "./browser/json_tools.ts";
-import { createTransport } from "./browser/transport.ts";
-import { createSubscription } from "./browser/subscription.ts";
-import { createItemLists } from "./browser/item_lists.ts";
-import { createMessageLog } from "./browser/message_log.ts";
-import { createMarkdown } from "./browser/markdown.ts";
-import { createItemPanels } from "./browser/item_panels.ts";
-import { createQuestionDialogs } from "./browser/question_dialogs.ts";
-import { createSchemaReader } from "./browser/schema_reader.ts";
-import { createContentView } from "./browser/content_view.ts";
-import { type Config, type Parts, startPage } from "./browser/page_start.ts";
-import { createTabs } from "./browser/tabs.ts";
-import { createUriTemplates } from "./browser/uri_template.ts";
-import { createTextViewer } from "./browser/text_viewer.ts";
-import { createSubscriptionPanel } from "./browser/subscription_panel.ts";
-import { createRpcClient } from "./browser/rpc_client.ts";
+import { script } from "./page_bundle.ts";
 import { style } from "./style.ts";
 
-const parts: Parts = {
-  createServerPanel,
-  createCredentials,
-  createArgumentFields,
-  createItemList,
-  createCallRunners,
-  createCompoundControls,
-  createConnectionDialog,
-  createValueControls,
-  createDom,
-  createForms,
-  createJsonTools,
-  createTransport,
-  createSubscription,
-  createItemLists,
-  createMessageLog,
-  createMarkdown,
-  createItemPanels,
-  createQuestionDialogs,
-  createSchemaReader,
-  createContentView,
-  createTabs,
-  createUriTemplates,
-  createTextViewer,
-  createSubscriptionPanel,
-  createRpcClient,
-};
+/** The configuration of the page. It is no secret, because a page without the key has it too. */
+export interface PageConfig {
+  /** The endpoint path of the server that serves the page, if there is one. */
+  readonly endpoint?: string;
+  /** The protocol revision in which the page talks to that server. */
+  readonly protocol: string;
+  /** The version of this package. */
+  readonly version: string;
+}
 
 /** A page and its content security policy. */
 export interface Page {
@@ -67,8 +24,7 @@ export interface Page {
 }
 
 /** Builds the page. It runs only its own script and style, loads nothing, and connects only to its own server. */
-export async function buildPage(config: Config): Promise<Page> {
-  const script = toScript(config);
+export async function buildPage(config: PageConfig): Promise<Page> {
   const policy = [
     "default-src 'none'",
     `script-src ${await toHash(script)}`,
@@ -88,6 +44,7 @@ export async function buildPage(config: Config): Promise<Page> {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
+<meta name="inspector" content="${toAttribute(JSON.stringify(config))}">
 <title>Inspector</title>
 <link rel="icon" href="data:,">
 <style>${style}</style>
@@ -100,17 +57,11 @@ export async function buildPage(config: Config): Promise<Page> {
   return { html, policy };
 }
 
-/** The script consists of the source texts of functions, from which the runtime has removed the types. */
-function toScript(config: Config): string {
-  const list = Object.entries(parts).map(([name, part]) => `${name}: ${part}`).join(",\n");
-  const script = `"use strict";\n(${startPage})(globalThis, { config: ${
-    JSON.stringify(config)
-  }, parts: {\n${list}\n} });\n`;
-  // Sequences that would end the element or begin a comment occur only in strings, where they can be escaped.
-  return script.replace(/<(?=\/script|!--|script)/gi, "\\x3c");
+function toAttribute(text: string): string {
+  return text.replace(/[&"<>]/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
 async function toHash(text: string): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
-  return `'sha256-${btoa(String.fromCharCode(...new Uint8Array(digest)))}'`;
+  return `'sha256-${new Uint8Array(digest).toBase64()}'`;
 }

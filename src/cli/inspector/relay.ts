@@ -82,6 +82,7 @@ class ServerRelay implements Relay {
     const body = await readBody(request);
     if (!body) return toFailure(400, "the body is not a JSON object or is too large");
     if (action === "connect") return this.#connect(body, request.signal);
+    if (action === "server") return this.#describeServer();
     const found = this.#connections.get(request.headers.get("x-inspector-connection") ?? "");
     if (!found) return toFailure(404, "the connection does not exist");
     if (action === "send") return toStream((signal) => found.connection.send(body, signal), request.signal);
@@ -90,13 +91,21 @@ class ServerRelay implements Relay {
     return Response.json({});
   }
 
+  /** Describes the server of the command line. The page itself does not, because anybody on this machine can read it. */
+  #describeServer(): Response {
+    const server = this.#server;
+    const facts = server ? { name: server.name, hasHeaders: typeof server.target === "string" } : {};
+    return Response.json(facts, { headers: SAFE });
+  }
+
   /** Connects to a server. The connection stays open while the page reads the stream. */
   #connect(body: Params, gone: AbortSignal): Response {
     if (this.#connections.size >= MAX_CONNECTIONS) return toFailure(503, "too many pages are open; close one");
     const target = readTarget(body, this.#server);
     if (typeof target === "string") return toFailure(400, target);
     const capabilities = isObject(body.capabilities) ? body.capabilities : {};
-    return toStream((signal) => this.#open({ ...target, capabilities, signal }), gone);
+    const revision = typeof body.revision === "string" && body.revision ? body.revision : undefined;
+    return toStream((signal) => this.#open({ ...target, capabilities, revision, signal }), gone);
   }
 
   /** Opens a connection, and yields its events until it ends. */

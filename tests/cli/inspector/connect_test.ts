@@ -82,7 +82,7 @@ Deno.test("the relay accepts only requests with its key, its origin and a loopba
     { method: "OPTIONS" },
   ];
   for (const asked of refused) {
-    for (const path of ["connect", "send", "answer", "x"]) {
+    for (const path of ["connect", "send", "answer", "server", "x"]) {
       assertEquals(await ask({ ...asked, path }), 403, JSON.stringify([path, asked]));
     }
   }
@@ -171,10 +171,13 @@ Deno.test({
       await using running = await start(words);
       const [, origin, key] = await running.waitFor(/in a browser:\s+(http:\S+)\/#key=([\da-f]{64})/);
       const html = await (await fetch(`${origin}/`)).text();
-      assertStringIncludes(html, address);
+      // Anybody on this machine can read the page, which therefore does not name the server.
+      assert(!html.includes(address));
       assertNotMatch(html, /typed-secret/);
       assertEquals((await fetch(`${origin}/mcp`)).status, 404);
       const headers = { origin, "content-type": "application/json", "x-inspector-key": key };
+      const named = await fetch(`${origin}/-/inspector/server`, { method: "POST", headers, body: "{}" });
+      assertEquals(await named.json(), { name: address, hasHeaders: true });
       const response = await fetch(`${origin}/-/inspector/connect`, { method: "POST", headers, body: "{}" });
       let text = "";
       for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {

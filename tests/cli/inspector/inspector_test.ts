@@ -1,8 +1,6 @@
 // The inspector page: who may have it, and what a person does with it in a real browser.
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
-import { createUriTemplates } from "../../../src/cli/inspector/browser/uri_template.ts";
 import { createInspector } from "../../../src/cli/inspector/inspector.ts";
-import { parseTemplate } from "../../../src/protocol/uri_template.ts";
 import { findCut, findFaint, findNameless } from "./audit.ts";
 import { programs, test } from "./browser.ts";
 import { root, run } from "../../support/processes.ts";
@@ -70,42 +68,18 @@ Deno.test("the page runs only its own script and style, loads nothing and cannot
 });
 
 Deno.test({
-  name: "page modules import only types and have one function each",
-  ignore: !isDeno, // files are read with Deno
+  name: "the bundle of the page is current",
+  ignore: !isDeno, // the bundler and the files are Deno's
   async fn() {
-    const folder = `${root}src/cli/inspector/browser/`;
-    let count = 0;
-    for await (const { name } of Deno.readDir(folder)) {
-      const text = await Deno.readTextFile(folder + name);
-      assertNotMatch(text, /^import (?!type )/m, name);
-      assertNotMatch(text, /^(export )?(const|let|var|class|enum|function(?<!export function)) /m, name);
-      assertEquals(text.match(/^export function \w+/gm)?.length, 1, name);
-      count++;
+    const { BUNDLE, bundlePage } = await import("../../release/inspector_page.ts");
+    try {
+      const remedy = "the bundle is not current; run `deno task inspector:page`";
+      assert(await Deno.readTextFile(BUNDLE) === await bundlePage(), remedy);
+      assertNotMatch(await Deno.readTextFile(BUNDLE), /registry\.|jsr\.io|npmjs/);
+    } finally {
+      await (await import("esbuild")).stop();
     }
-    assert(count > 10);
   },
-});
-
-Deno.test("the page expands templates like the library", () => {
-  const { names, expand } = createUriTemplates();
-  const values = { a: "x y/ü", b: "50%(!)*'", c: "" };
-  const templates = [
-    "note://{a}",
-    "note://{a}/{b}",
-    "f:///{+a}",
-    "h://h{#b}",
-    "h://h{/a,b}",
-    "h://h/x{.a}",
-    "h://h/x{;a,c}",
-    "h://h/{a}{?b,c}",
-    "h://h/?q{&a,b}",
-  ];
-  for (const template of templates) {
-    const parsed = parseTemplate(template);
-    assertEquals(names(template), parsed.variables, template);
-    const given = Object.fromEntries(Object.entries(values).filter(([, value]) => value));
-    assertEquals(expand(template, values), parsed.expand(given), template);
-  }
 });
 
 Deno.test({
@@ -141,6 +115,7 @@ test("the page shows a server, calls its tools and logs messages", async (opened
       "Tools 13",
       "Resources 3",
       "Prompts 1",
+      "History",
       "Watch",
       "Server",
     ]);
@@ -495,7 +470,7 @@ test("the page works with the keyboard, at 400 pixels and with sufficient contra
   await step("in 400 pixels", async () => {
     await page.setViewportSize({ width: 400, height: 800 });
     await page.getByRole("button", { name: /^Log/ }).click();
-    for (const name of ["Tools", "Resources", "Prompts", "Watch", "Server"]) {
+    for (const name of ["Tools", "Resources", "Prompts", "History", "Watch", "Server"]) {
       await turn(name);
       const wide = await page.evaluate("document.documentElement.scrollWidth");
       assertEquals(wide, 400, name);

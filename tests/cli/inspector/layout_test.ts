@@ -105,6 +105,8 @@ test("forms, results and the dialog work with the keyboard, and results are anno
   await keyboard.press("Tab");
   assertEquals(await focused(), "URL of the server");
   await keyboard.press("Tab");
+  assertEquals(await focused(), "Protocol revision");
+  await keyboard.press("Tab");
   assertEquals(await focused(), "Token");
   await keyboard.press("Escape");
   assertEquals(await focused(), "Connection");

@@ -4,9 +4,9 @@
  * @see specification/2026-07-28/server/utilities/completion
  * @module
  */
-import type { Dom, Element, UiEvent } from "./dom.ts";
-import type { JsonTools } from "./json_tools.ts";
-import type { RpcClient } from "./rpc_client.ts";
+import { escapeInvisible, h, newId, serverText, setAttributes } from "./dom.ts";
+import { type Json, toObject } from "./json.ts";
+import { send } from "./rpc_client.ts";
 
 /** An argument, which is always text. */
 export interface Argument {
@@ -16,167 +16,167 @@ export interface Argument {
   readonly isRequired: boolean;
 }
 
-/** The prompt or template to complete; `undefined` if the server has no completions. */
-export type Reference = Readonly<Record<string, string>> | undefined;
-
 /** Fields for arguments. */
 export interface ArgumentFields {
-  readonly element: Element;
+  readonly element: HTMLElement;
   /** The values, without empty optional ones. */
   read(): Readonly<Record<string, string>>;
+  /** Replaces all values. */
+  fill(values: Json): void;
 }
 
 /** Options of the fields. */
 export interface ArgumentOptions {
-  readonly reference: Reference;
+  /** The prompt or template to complete; `undefined` if the server has no completions. */
+  readonly reference: Json | undefined;
   /** Called when a value changes. */
-  readonly changed?: () => void;
+  readonly onChange?: () => void;
 }
+
+/** The time without a key press before suggestions are requested, in milliseconds. */
+const DELAY_MS = 120;
+/** The number of fields. More make the page slow. */
+const MAX_ARGUMENTS = 300;
 
 /** Makes fields. */
-export type MakeArguments = (list: readonly Argument[], options: ArgumentOptions) => ArgumentFields;
+export function makeArgumentFields(all: readonly Argument[], options: ArgumentOptions): ArgumentFields {
+  const { reference, onChange } = options;
+  const inputs = all.slice(0, MAX_ARGUMENTS).map((argument) => {
+    const input = h("input", { id: newId(), autocomplete: "off", spellcheck: "false" });
+    if (argument.isRequired) input.ariaRequired = "true";
+    if (onChange) input.addEventListener("input", onChange);
+    return [argument, input] as const;
+  });
 
-/** Dependencies. */
-export interface ArgumentParts {
-  readonly dom: Dom;
-  readonly json: JsonTools;
-  readonly wire: RpcClient;
+  function read(): Readonly<Record<string, string>> {
+    const filled = inputs.filter(([{ isRequired }, input]) => input.value || isRequired);
+    return Object.fromEntries(filled.map(([{ name }, input]) => [name, input.value]));
+  }
+
+  function fill(values: Json): void {
+    for (const [{ name }, input] of inputs) input.value = Object.hasOwn(values, name) ? String(values[name]) : "";
+    onChange?.();
+  }
+
+  function toField({ name, title, description, isRequired }: Argument, input: HTMLInputElement): HTMLElement {
+    const hint = description ? h("p.hint", { id: newId() }, serverText(description)) : undefined;
+    if (hint) setAttributes(input, { "aria-describedby": hint.id });
+    const label = h("label", { for: input.id }, h("span.name", serverText(name)));
+    if (title && title !== name) label.append(" ", h("span.title", serverText(title)));
+    const ask = async (signal: AbortSignal) => {
+      const others = Object.entries(read()).filter(([other, value]) => other !== name && value);
+      const outcome = await send("completion/complete", {
+        ref: reference,
+        argument: { name, value: input.value },
+        ...others.length ? { context: { arguments: Object.fromEntries(others) } } : {},
+      }, { signal });
+      return toObject(outcome.kind === "result" ? outcome.result.completion : undefined);
+    };
+    const control = reference ? new Combobox(input, name, ask).element : input;
+    return h("div.field", h("div.labels", label, isRequired && h("span.required", "required")), control, hint);
+  }
+
+  const element = h("div.fields", ...inputs.map(([argument, input]) => toField(argument, input)));
+  if (all.length > MAX_ARGUMENTS) {
+    element.append(h("p.muted", `Only the first ${MAX_ARGUMENTS} of ${all.length} arguments are shown.`));
+  }
+  return { element, read, fill };
 }
 
-/** Creates the factory. */
-export function createArgumentFields({ dom, json: { isObject }, wire }: ArgumentParts): MakeArguments {
-  const { h, serverText, escapeInvisible, newId } = dom;
-  const delayMs = 120; // without a key press before suggestions are requested
-  const maxArguments = 300; // fields, because more make the page slow
+/** An input with a list of suggestions. */
+class Combobox {
+  readonly element: HTMLElement;
+  readonly #input: HTMLInputElement;
+  readonly #ask: (signal: AbortSignal) => Promise<Json>;
+  readonly #options: HTMLElement;
+  #values: readonly string[] = [];
+  #active = -1;
+  #timer: number | undefined;
+  #asking = new AbortController();
 
-  return (all, { reference, changed }) => {
-    const list = all.slice(0, maxArguments);
-    const inputs = list.map((argument) => [argument, toInput(argument)] as const);
+  /** Makes suggestions for an argument. `ask` requests them from the server. */
+  constructor(input: HTMLInputElement, name: string, ask: (signal: AbortSignal) => Promise<Json>) {
+    const label = escapeInvisible(`Suggestions for ${name}`);
+    this.#input = input;
+    this.#ask = ask;
+    this.#options = h("ul.options", { id: newId(), role: "listbox", "aria-label": label });
+    this.element = h("div.combo", input, this.#options);
+    setAttributes(input, { role: "combobox", "aria-autocomplete": "list", "aria-controls": this.#options.id });
+    input.addEventListener("input", () => this.#askLater());
+    input.addEventListener("focus", () => input.value || this.#askLater());
+    input.addEventListener("blur", () => this.#close());
+    input.addEventListener("keydown", (event) => this.#press(event));
+    this.#show([], false);
+  }
 
-    function read(): Readonly<Record<string, string>> {
-      const filled = inputs.filter(([{ isRequired }, input]) => input.value || isRequired);
-      return Object.fromEntries(filled.map(([{ name }, input]) => [name, input.value]));
-    }
+  #askLater(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#askNow(), DELAY_MS);
+  }
 
-    function toField({ name, title, description, isRequired }: Argument, input: Element): Element {
-      const hint = h("p.hint", { id: newId() }, serverText(description ?? ""));
-      if (description) input.setAttribute("aria-describedby", hint.id);
-      const label = h("label", { for: input.id }, h("span.name", {}, serverText(name)));
-      if (title && title !== name) label.append(" ", h("span.title", {}, serverText(title)));
-      const labels = h("div.labels", {}, label, isRequired && h("span.required", {}, "required"));
-      return h("div.field", {}, labels, reference ? suggest(input, name) : input, description ? hint : undefined);
-    }
+  async #askNow(): Promise<void> {
+    this.#stop();
+    const { signal } = this.#asking = new AbortController();
+    const { values, hasMore } = await this.#ask(signal);
+    if (signal.aborted) return;
+    const found = Array.isArray(values) ? values.filter((value) => typeof value === "string") : [];
+    this.#show(found, hasMore === true);
+  }
 
-    function toInput({ isRequired }: Argument): Element {
-      const input = h("input", { id: newId(), autocomplete: "off", spellcheck: "false" });
-      if (isRequired) input.setAttribute("aria-required", "true");
-      input.addEventListener("input", () => changed?.());
-      return input;
-    }
+  // A second list must not replace the one that the user is choosing from.
+  #stop(): void {
+    clearTimeout(this.#timer);
+    this.#asking.abort();
+  }
 
-    /** An input with a list of suggestions. */
-    function suggest(input: Element, name: string): Element {
-      const options = h("ul.options", {
-        id: newId(),
-        role: "listbox",
-        "aria-label": escapeInvisible(`Suggestions for ${name}`),
-      });
-      let values: readonly string[] = [];
-      let active = -1;
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      let asking = new AbortController();
+  #close(): void {
+    this.#stop();
+    this.#show([], false);
+  }
 
-      async function ask(): Promise<void> {
-        // A second list must not replace the one that the user is choosing from.
-        clearTimeout(timer);
-        asking.abort();
-        const { signal } = asking = new AbortController();
-        const others = Object.entries(read()).filter(([other, value]) => other !== name && value);
-        const outcome = await wire.send("completion/complete", {
-          ref: reference,
-          argument: { name, value: input.value },
-          ...others.length ? { context: { arguments: Object.fromEntries(others) } } : {},
-        }, { signal });
-        if (signal.aborted) return;
-        const { completion } = outcome.kind === "result" ? outcome.result : {};
-        const { values: found, hasMore } = isObject(completion) ? completion : {};
-        show(Array.isArray(found) ? found.filter((value) => typeof value === "string") : [], hasMore === true);
-      }
-
-      function show(found: readonly string[], hasMore: boolean): void {
-        values = found;
-        const rows = values.map((value, at) => {
-          const row = h("li", { role: "option", id: newId(), "aria-selected": "false" }, serverText(value));
-          // `mousedown` comes before the input loses the focus and closes the list.
-          row.addEventListener("mousedown", (event) => {
-            event.preventDefault();
-            pick(at);
-          });
-          return row;
-        });
-        options.replaceChildren(...rows, ...hasMore ? [h("li.muted", { role: "presentation" }, "… and more")] : []);
-        options.hidden = !values.length;
-        input.setAttribute("aria-expanded", String(values.length > 0));
-        move(-1);
-      }
-
-      function close(): void {
-        clearTimeout(timer);
-        asking.abort();
-        show([], false);
-      }
-
-      function pick(at: number): void {
-        input.value = values[at];
-        changed?.();
-        close();
-      }
-
-      function move(to: number): void {
-        active = to;
-        input.removeAttribute("aria-activedescendant");
-        let at = 0;
-        for (const row of options.querySelectorAll("[role=option]")) {
-          const isActive = at++ === active;
-          row.setAttribute("aria-selected", String(isActive));
-          if (!isActive) continue;
-          input.setAttribute("aria-activedescendant", row.id);
-          row.scrollIntoView({ block: "nearest" });
-        }
-      }
-
-      function press(event: UiEvent): void {
-        const { key } = event;
-        const count = values.length;
-        if (key === "ArrowDown" && !count) ask();
-        else if (key === "ArrowDown") move((active + 1) % count);
-        else if (key === "ArrowUp" && count) move(active < 0 ? count - 1 : active - 1);
-        else if (key === "Enter" && active >= 0) pick(active);
-        else if (key === "Escape" && count) close();
-        else return;
+  #show(values: readonly string[], hasMore: boolean): void {
+    this.#values = values;
+    const rows = values.map((value, at) => {
+      const row = h("li", { role: "option", id: newId(), "aria-selected": "false" }, serverText(value));
+      // `mousedown` comes before the input loses the focus and closes the list.
+      row.addEventListener("mousedown", (event) => {
         event.preventDefault();
-      }
+        this.#pick(at);
+      });
+      return row;
+    });
+    this.#options.replaceChildren(...rows, ...hasMore ? [h("li.muted", { role: "presentation" }, "… and more")] : []);
+    this.#options.hidden = !values.length;
+    this.#input.ariaExpanded = String(values.length > 0);
+    this.#move(-1);
+  }
 
-      const later = () => {
-        clearTimeout(timer);
-        timer = setTimeout(ask, delayMs);
-      };
-      for (const [attribute, value] of Object.entries({ role: "combobox", "aria-autocomplete": "list" })) {
-        input.setAttribute(attribute, value);
-      }
-      input.setAttribute("aria-controls", options.id);
-      input.addEventListener("input", later);
-      input.addEventListener("focus", () => input.value || later());
-      input.addEventListener("blur", close);
-      input.addEventListener("keydown", press);
-      show([], false);
-      return h("div.combo", {}, input, options);
-    }
+  #pick(at: number): void {
+    this.#input.value = this.#values[at];
+    this.#input.dispatchEvent(new Event("input"));
+    this.#close();
+  }
 
-    const element = h("div.fields", {}, ...inputs.map(([argument, input]) => toField(argument, input)));
-    if (all.length > maxArguments) {
-      element.append(h("p.muted", {}, `Only the first ${maxArguments} of ${all.length} arguments are shown.`));
-    }
-    return { element, read };
-  };
+  #move(to: number): void {
+    this.#active = to;
+    this.#input.removeAttribute("aria-activedescendant");
+    this.#options.querySelectorAll("[role=option]").forEach((row, at) => {
+      row.ariaSelected = String(at === to);
+      if (at !== to) return;
+      setAttributes(this.#input, { "aria-activedescendant": row.id });
+      row.scrollIntoView({ block: "nearest" });
+    });
+  }
+
+  #press(event: KeyboardEvent): void {
+    const { key } = event;
+    const count = this.#values.length;
+    if (key === "ArrowDown" && !count) void this.#askNow();
+    else if (key === "ArrowDown") this.#move((this.#active + 1) % count);
+    else if (key === "ArrowUp" && count) this.#move(this.#active < 0 ? count - 1 : this.#active - 1);
+    else if (key === "Enter" && this.#active >= 0) this.#pick(this.#active);
+    else if (key === "Escape" && count) this.#close();
+    else return;
+    event.preventDefault();
+  }
 }

@@ -3,207 +3,166 @@
  *
  * @module
  */
-import type { Field, MakeCompound, MakeControl, Place, Reading } from "./value_controls.ts";
-import type { Dom, Element } from "./dom.ts";
-import type { MakeFields } from "./forms.ts";
-import type { JsonTools } from "./json_tools.ts";
-import type { SchemaReader, Shape } from "./schema_reader.ts";
+import { escapeInvisible, h, makeButton, newId, setAttributes } from "./dom.ts";
+import { type Field, type Fields, type Place, type Reading } from "./form_field.ts";
+import { isObject } from "./json.ts";
+import { resembles, type Shape, toShape } from "./schema_reader.ts";
 
-/** Dependencies. */
-export interface CompoundParts {
-  readonly dom: Dom;
-  readonly json: JsonTools;
-  readonly schemas: SchemaReader;
-  readonly makeControl: () => MakeControl;
-  readonly makeFields: () => MakeFields;
+/** The levels that fit on a screen. */
+const MAX_DEPTH = 6;
+const MAX_ROWS = 100;
+const CONTROLS = "input, textarea, select";
+
+/** Makes a compound control. Returns `undefined` if it would be too deep or too large. */
+export function makeCompoundControl(shape: Shape, place: Place): Field | undefined {
+  if (place.depth >= MAX_DEPTH || place.context.budget.fields <= 0) return;
+  if (shape.kind === "object") return makeObject(shape, place);
+  if (shape.kind === "union") return makeUnion(shape, place);
+  return shape.kind === "list" ? makeList(shape, place) : undefined;
 }
 
-/** Creates the factory. */
-export function createCompoundControls({ dom, json, schemas, makeControl, makeFields }: CompoundParts): MakeCompound {
-  const { h, escapeInvisible, newId } = dom;
-  const { isObject } = json;
-  const controls = "input, textarea, select";
-  const maxDepth = 6; // levels that fit on a screen
-  const maxRows = 100;
+/** The fields of an object. An optional object has a button that adds and removes it. */
+function makeObject(shape: Shape, place: Place): Field {
+  const { context, name, isRequired, initial, depth, fixed } = place;
+  const isFixed = isRequired && !shape.isNullable;
+  const body = h("div.nested");
+  const toggleButton = makeButton("button.small", "", toggle);
+  const element = h("div", !isFixed && toggleButton, body);
+  let fields: Fields | undefined; // removing an object by mistake loses no input
+  let isThere = false;
+  turn(isFixed || isObject(initial));
 
-  function toCompound(shape: Shape, place: Place): Field | undefined {
-    if (place.depth >= maxDepth || place.budget.fields <= 0) return;
-    if (shape.kind === "object") return toObject(shape, place);
-    return shape.kind === "union" ? toUnion(shape, place) : toList(shape, place);
-  }
-
-  /** The fields of an object. An optional object has a button that adds and removes it. */
-  function toObject(shape: Shape, place: Place): Field {
-    const { name, isRequired, initial } = place;
-    const body = h("div.nested");
-    const isFixed = isRequired && !shape.isNullable;
-    const toggleButton = h("button.small", { type: "button", click: () => turn() });
-    const element = h("div", {}, !isFixed && toggleButton, body);
-    let filled: ReturnType<MakeFields> | undefined;
-    let kept: ReturnType<MakeFields> | undefined; // removing an object by mistake loses no input
-    draw();
-    if (isFixed || isObject(initial)) fill();
-
-    function fill(): void {
-      const { root, depth, budget } = place;
-      filled = kept ??= makeFields()(shape.schema, {
-        root,
+  function turn(toThere: boolean): void {
+    isThere = toThere;
+    if (isThere) {
+      fields ??= context.makeFields(shape.schema, {
+        context,
         given: isObject(initial) ? initial : {},
         depth: depth + 1,
-        budget,
+        fixed,
       });
-      body.replaceChildren(filled.element);
-      draw();
+      body.replaceChildren(fields.element);
     }
-
-    function turn(): void {
-      if (filled) {
-        filled = undefined;
-        body.replaceChildren();
-        draw();
-        return;
-      }
-      // A request of the user overrides the limit.
-      place.budget.fields = Math.max(place.budget.fields, maxRows);
-      fill();
-      body.querySelector(controls)?.focus();
-    }
-
-    function draw(): void {
-      const absent = isRequired ? "Send null" : "Remove";
-      toggleButton.textContent = filled ? absent : "Add";
-      toggleButton.setAttribute("aria-label", escapeInvisible(`${filled ? absent : "Add"}: ${name}`));
-      body.hidden = !filled;
-    }
-
-    return {
-      element,
-      isGroup: true,
-      focus: toggleButton,
-      read: () => filled ? filled.readField() : readAbsent(shape, place),
-      readPartial: () => filled?.readPartial(),
-    };
+    body.hidden = !isThere;
+    const verb = !isThere ? "Add" : isRequired ? "Send null" : "Remove";
+    toggleButton.textContent = verb;
+    toggleButton.ariaLabel = escapeInvisible(`${verb}: ${name}`);
   }
 
-  /** A choice of the variant, and a control for it. */
-  function toUnion({ variants, isNullable }: Shape, place: Place): Field {
-    const { id, name, isRequired, initial, root, about, depth, budget } = place;
-    const nullAt = variants.length;
-    const titles = isNullable ? [...variants.map(({ title }) => title), "null"] : variants.map(({ title }) => title);
-    const options = titles.map((title, at) => h("option", { value: at }, escapeInvisible(title.slice(0, 100))));
-    const select = h(
-      "select",
-      { id, change: draw, ...about },
-      h("option", { value: "" }, isRequired ? "Choose …" : "Not sent"),
-      ...options,
-    );
-    const body = h("div.nested");
-    const element = h("div.union", {}, select, body);
-    let field: Field | undefined;
-    const fitting = variants.findIndex((variant) => schemas.resembles(initial, variant.schema, root));
-    select.value = initial === undefined
-      ? ""
-      : initial === null && isNullable
-      ? String(nullAt)
-      : String(fitting < 0 ? 0 : fitting);
-    draw();
-
-    function draw(): void {
-      const variant = select.value === "" ? undefined : variants[Number(select.value)];
-      body.hidden = !variant;
-      field = undefined;
-      if (!variant) return body.replaceChildren();
-      budget.fields = Math.max(budget.fields, 1);
-      const shape = schemas.toShape(variant.schema, root);
-      field = makeControl()(shape, {
-        id: newId(),
-        name,
-        isRequired: true,
-        initial: schemas.resembles(initial, variant.schema, root) ? initial : shape.schema.default,
-        root,
-        about: { "aria-label": escapeInvisible(`${name}, ${variant.title}`) },
-        depth: depth + 1,
-        budget,
-      });
-      // A constant needs no control.
-      body.hidden = shape.kind === "choice" && shape.choices.length === 1;
-      body.replaceChildren(field.element);
-    }
-
-    function read(): Reading {
-      if (field) return field.read();
-      if (select.value === String(nullAt) && isNullable) return { value: null };
-      return isRequired ? { problem: "Choose one.", focus: select } : {};
-    }
-
-    return { element, focus: select, read, readPartial: () => field?.readPartial?.() };
+  function toggle(): void {
+    // A request of the user overrides the limit.
+    context.budget.fields = Math.max(context.budget.fields, MAX_ROWS);
+    turn(!isThere);
+    if (isThere) focusFirst(body);
   }
 
-  /** Rows that can be added and removed. Returns `undefined` if the initial list is too long. */
-  function toList(shape: Shape, { name, isRequired, initial, root, depth, budget }: Place): Field | undefined {
-    const item = schemas.toShape(shape.items, root);
-    const isPlain = ["text", "number", "boolean", "choice", "json"].includes(item.kind);
-    const list = h("ul.rows");
-    const adder = h(
-      "button.small",
-      {
-        type: "button",
-        "aria-label": escapeInvisible(`Add an item to ${name}`),
-        click: () => add().querySelector(controls)?.focus(),
-      },
-      "Add an item",
-    );
-    const element = h("div", {}, list, adder);
-    let rows: (readonly [Element, Field])[] = [];
-    const minimum = isRequired && typeof shape.schema.minItems === "number" ? Math.min(shape.schema.minItems, 20) : 0;
-    const start = Array.isArray(initial) ? initial : Array.from({ length: minimum });
-    if (start.length > maxRows) return;
-    for (const value of start) add(value);
-
-    function add(value?: unknown): Element {
-      budget.fields = Math.max(budget.fields - 1, 1);
-      const field = makeControl()(item, {
-        id: newId(),
-        name: `${name}, item`,
-        isRequired: true,
-        initial: value === undefined ? item.schema.default : value,
-        root,
-        about: { "aria-label": escapeInvisible(`${name}, item`) },
-        depth: depth + 1,
-        budget,
-      });
-      const remove = h(
-        "button.quiet.small",
-        { type: "button", "aria-label": escapeInvisible(`Remove this item of ${name}`) },
-        "×",
-      );
-      const group = isPlain ? {} : { role: "group", "aria-label": escapeInvisible(`${name}, item`) };
-      const row = h(isPlain ? "li" : "li.part", group, field.element, remove);
-      remove.addEventListener("click", () => {
-        rows = rows.filter(([each]) => each !== row);
-        row.remove();
-        adder.focus();
-      });
-      rows.push([row, field]);
-      list.append(row);
-      return row;
-    }
-
-    function read(): Reading {
-      const readings = rows.map(([, field]) => field.read());
-      const problem = readings.find((reading) => "problem" in reading);
-      if (problem) return problem;
-      const values = readings.flatMap((reading) => "value" in reading ? [reading.value] : []);
-      return values.length || isRequired ? { value: values } : {};
-    }
-
-    const readPartial = () => rows.map(([, field]) => field.readPartial?.()).filter((value) => value !== undefined);
-    return { element, isGroup: true, focus: adder, read, readPartial };
+  function read(): Reading {
+    if (isThere && fields) return fields.readField();
+    return isRequired && shape.isNullable ? { value: null } : {};
   }
 
-  function readAbsent({ isNullable }: Shape, { isRequired }: Place): Reading {
-    return isRequired && isNullable ? { value: null } : {};
+  const readPartial = () => isThere ? fields?.readPartial() : undefined;
+  return { element, isGroup: true, focus: toggleButton, read, readPartial };
+}
+
+/** A choice of the variant, and a control for it. */
+function makeUnion({ variants, isNullable }: Shape, place: Place): Field {
+  const { context, id, name, isRequired, initial, about, depth } = place;
+  const { root, budget } = context;
+  const titles = [...variants.map(({ title }) => title), ...isNullable ? ["null"] : []];
+  const options = titles.map((title, at) => h("option", { value: at }, escapeInvisible(title.slice(0, 100))));
+  const none = h("option", { value: "" }, isRequired ? "Choose …" : "Not sent");
+  const select = h("select", { id, change: draw, ...about }, none, ...options);
+  const body = h("div.nested");
+  const element = h("div.union", select, body);
+  const nullAt = String(variants.length);
+  let field: Field | undefined;
+  if (initial === null && isNullable) select.value = nullAt;
+  else if (initial !== undefined) {
+    const fitting = variants.findIndex(({ schema }) => resembles(initial, schema, root));
+    select.value = String(Math.max(0, fitting));
+  }
+  draw();
+
+  function draw(): void {
+    const variant = select.value === "" ? undefined : variants[Number(select.value)];
+    body.hidden = !variant;
+    body.replaceChildren();
+    field = undefined;
+    if (!variant) return;
+    budget.fields = Math.max(budget.fields, 1);
+    const shape = toShape(variant.schema, root);
+    field = context.makeControl(shape, {
+      context,
+      id: newId(),
+      name,
+      isRequired: true,
+      initial: resembles(initial, variant.schema, root) ? initial : shape.schema.default,
+      about: { "aria-label": escapeInvisible(`${name}, ${variant.title}`) },
+      depth: depth + 1,
+      fixed: variant.fixed,
+    });
+    // A constant needs no control.
+    body.hidden = shape.kind === "choice" && shape.choices.length === 1;
+    body.append(field.element);
   }
 
-  return toCompound;
+  function read(): Reading {
+    if (field) return field.read();
+    if (select.value === nullAt && isNullable) return { value: null };
+    return isRequired ? { problem: "Choose one.", focus: select } : {};
+  }
+
+  return { element, focus: select, read, readPartial: () => field?.readPartial?.() };
+}
+
+/** Rows that can be added and removed. Returns `undefined` if the initial list is too long. */
+function makeList(shape: Shape, { context, name, isRequired, initial, depth }: Place): Field | undefined {
+  const { root, budget } = context;
+  const { minItems } = shape.schema;
+  const item = toShape(shape.items, root);
+  const isGroup = ["object", "list", "choices", "union"].includes(item.kind);
+  const about = { "aria-label": escapeInvisible(`${name}, item`) };
+  const list = h("ul.rows");
+  const adder = makeButton("button.small", "Add an item", () => focusFirst(add()));
+  adder.ariaLabel = escapeInvisible(`Add an item to ${name}`);
+  const element = h("div", list, adder);
+  const fields = new Map<HTMLElement, Field>();
+  const minimum = isRequired && typeof minItems === "number" ? Math.min(minItems, 20) : 0;
+  const start = Array.isArray(initial) ? initial : Array.from({ length: minimum });
+  if (start.length > MAX_ROWS) return;
+  for (const value of start) add(value);
+
+  function add(value: unknown = item.schema.default): HTMLElement {
+    budget.fields = Math.max(budget.fields - 1, 1);
+    const place = { context, id: newId(), name: `${name}, item`, isRequired: true, initial: value, about };
+    const field = context.makeControl(item, { ...place, depth: depth + 1 });
+    const remove = makeButton("button.quiet.small", "×", () => {
+      fields.delete(row);
+      row.remove();
+      adder.focus();
+    });
+    remove.ariaLabel = escapeInvisible(`Remove this item of ${name}`);
+    const row = h(isGroup ? "li.part" : "li", field.element, remove);
+    if (isGroup) setAttributes(row, { role: "group", ...about });
+    fields.set(row, field);
+    list.append(row);
+    return row;
+  }
+
+  function read(): Reading {
+    const readings = [...fields.values()].map((field) => field.read());
+    const problem = readings.find((reading) => "problem" in reading);
+    if (problem) return problem;
+    const value = readings.flatMap((reading) => "value" in reading ? [reading.value] : []);
+    return value.length || isRequired ? { value } : {};
+  }
+
+  const readPartial = () =>
+    [...fields.values()].map((field) => field.readPartial?.()).filter((value) => value !== undefined);
+  return { element, isGroup: true, focus: adder, read, readPartial };
+}
+
+function focusFirst(element: HTMLElement): void {
+  element.querySelector<HTMLElement>(CONTROLS)?.focus();
 }

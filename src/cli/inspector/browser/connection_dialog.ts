@@ -1,272 +1,233 @@
 /**
- * The dialog to choose a server, and to enter a token and headers for it.
+ * The dialog to choose a server and a protocol revision, and to enter a token and headers.
  *
  * @module
  */
-import type { Credentials, Place, Secrets } from "./credentials.ts";
-import type { Browser, Dom, Element, UiEvent } from "./dom.ts";
+import { endpoint, type NamedServer, ownUrl } from "./config.ts";
+import {
+  forgetSecrets,
+  getSecrets,
+  key,
+  type Place,
+  place,
+  saveChoice,
+  type Secrets,
+  usualKind,
+} from "./credentials.ts";
+import { escapeInvisible, h, isWebUrl, makeButton, makeField, newId, openDialog, serverText } from "./dom.ts";
 
-/** The server named on the command line. */
-export interface NamedServer {
-  readonly name: string;
-  /** Whether requests to it can have headers. */
-  readonly hasHeaders: boolean;
-}
+const MAX_HEADERS = 50;
+const REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/** Dependencies. */
-export interface ConnectionDialogParts {
-  readonly dom: Dom;
-  readonly access: Credentials;
-  /** The URL of the server that serves the page, if there is one. */
-  readonly own: string | undefined;
-  readonly named: NamedServer | undefined;
-}
+/** Opens the dialog. `named` is the server of the command line, if there is one. */
+export function openConnectionDialog(named: NamedServer | undefined): void {
+  const choice = new PlaceChoice(named, showSecrets);
+  const secrets = new SecretFields();
+  const heading = h("h2", "Connection");
+  const noHeaders = h("p.muted", "A command takes no token or headers.");
+  const form = h(
+    "form",
+    { method: "dialog", novalidate: true, autocomplete: "off" },
+    heading,
+    choice.element,
+    noHeaders,
+    secrets.element,
+    h(
+      "div.actions",
+      h("button.primary", { type: "submit" }, "Connect"),
+      makeButton("button", "Cancel", close),
+      makeButton("button.quiet", "Forget all tokens and headers", forget),
+    ),
+  );
+  showSecrets();
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const entered = choice.check() ? secrets.read() : undefined;
+    if (!entered) return;
+    saveChoice(choice.place, entered);
+    // Reloading keeps the data of two servers apart.
+    history.replaceState(null, "", "#");
+    location.reload();
+  });
+  const dialog = openDialog(form, heading, close);
+  choice.focus();
 
-/** Creates the dialog. Returns a function that opens it. */
-export function createConnectionDialog(
-  browser: Browser,
-  { dom, access, own, named }: ConnectionDialogParts,
-): () => void {
-  const { document, location, history } = browser;
-  const { h, serverText, escapeInvisible, newId } = dom;
-  const maxHeaders = 50;
+  /** Shows the token and headers of the chosen server only. */
+  function showSecrets(): void {
+    secrets.show(getSecrets(choice.place));
+    noHeaders.hidden = choice.place.kind !== "named" || named?.hasHeaders !== false;
+    secrets.element.hidden = !noHeaders.hidden;
+  }
 
-  /** The place of the server without a URL. */
-  const usual: Place = { kind: own === undefined ? "named" : "own" };
+  function close(): void {
+    dialog.close();
+  }
 
-  function open(): void {
-    const before = document.activeElement;
-    const heading = h("h2", { id: newId() }, "Connection");
-    const choice = createPlaceChoice(showSecrets);
-    const secrets = createSecretFields();
-    const noHeaders = h("p.muted", {}, "A command takes no token or headers.");
-    const form = h(
-      "form",
-      { method: "dialog", novalidate: true, autocomplete: "off" },
-      heading,
-      choice.element,
-      noHeaders,
-      secrets.element,
-      h(
-        "div.actions",
-        {},
-        h("button.primary", { type: "submit" }, "Connect"),
-        h("button", { type: "button", click: close }, "Cancel"),
-        h("button.quiet", { type: "button", click: forget }, "Forget all tokens and headers"),
-      ),
-    );
-    const dialog = h("dialog", { "aria-labelledby": heading.id }, form);
+  function forget(): void {
+    forgetSecrets();
     showSecrets();
-    form.addEventListener("submit", submit);
-    dialog.addEventListener("cancel", (event) => {
-      event.preventDefault();
-      close();
-    });
-    document.body.append(dialog);
-    dialog.showModal();
-    choice.focus();
-
-    /** Shows the token and headers of the chosen server only. */
-    function showSecrets(): void {
-      const place = choice.read();
-      secrets.show(access.getSecrets(place));
-      const takesHeaders = place.kind !== "named" || named?.hasHeaders === true;
-      secrets.element.hidden = !takesHeaders;
-      noHeaders.hidden = takesHeaders;
-      choice.clearProblem();
-    }
-
-    function submit(event: UiEvent): void {
-      event.preventDefault();
-      if (!choice.check()) return;
-      const entered = secrets.read();
-      if (!entered) return;
-      access.save(choice.read(), entered);
-      // Reloading keeps the data of two servers apart.
-      history.replaceState(null, "", "#");
-      location.reload();
-    }
-
-    function close(): void {
-      dialog.close();
-      dialog.remove();
-      before?.focus();
-    }
-
-    function forget(): void {
-      access.forget();
-      showSecrets();
-      secrets.show({ token: "", headers: [] });
-    }
   }
+}
 
-  /** The choice between the usual server and a URL. */
-  function createPlaceChoice(onChange: () => void) {
+/** The choice between the usual server and a URL, and of the revision. */
+class PlaceChoice {
+  readonly element: HTMLElement;
+  readonly #usual: HTMLInputElement;
+  readonly #other: HTMLInputElement;
+  readonly #url = h("input.code", {
+    type: "url",
+    placeholder: "https://mcp.example.com/mcp",
+    autocomplete: "off",
+    spellcheck: "false",
+    "aria-label": "URL of the server",
+  });
+  readonly #revision = h(
+    "select",
+    h("option", { value: "" }, "The newest that the server supports"),
+    ...REVISIONS.map((revision) => h("option", revision)),
+  );
+  readonly #problem = h("p.problem", { role: "alert" });
+
+  constructor(named: NamedServer | undefined, onChange: () => void) {
     const group = newId();
-    const toRadio = (value: string) => h("input", { type: "radio", name: group, value, change: onChange });
-    const [usualRadio, urlRadio] = [toRadio(usual.kind), toRadio("url")];
-    const isUrl = access.place.kind === "url";
-    (isUrl ? urlRadio : usualRadio).checked = true;
-    const url = h("input.code", {
-      id: newId(),
-      type: "url",
-      placeholder: "https://mcp.example.com/mcp",
-      autocomplete: "off",
-      spellcheck: "false",
-      "aria-label": "URL of the server",
-      change: onChange,
-    });
-    url.value = access.place.kind === "url" ? access.place.url : "";
-    url.addEventListener("focus", () => {
-      if (urlRadio.checked) return;
-      urlRadio.checked = true;
+    const change = () => {
+      this.#problem.textContent = "";
       onChange();
-    });
-    if (access.key === undefined) urlRadio.disabled = url.disabled = true;
-    const problem = h("p.problem", { role: "alert" });
-    const read = (): Place => urlRadio.checked ? { kind: "url", url: url.value.trim() } : usual;
-    const origin = own === undefined ? "From the command line: " : "This server: ";
-    const name = h("code", {}, serverText(own ?? named?.name ?? ""));
-    const element = h(
-      "fieldset.field.places",
-      {},
-      h("legend", {}, "Server"),
-      h("label.place", {}, usualRadio, h("span", {}, origin, name)),
-      h("label.place", {}, urlRadio, h("span", {}, "Another server")),
-      url,
-      problem,
-      access.key === undefined &&
-        h("p.hint", {}, "To connect to another server, open the link that the terminal shows. It contains the key."),
-    );
-
-    /** Whether the place can be used. Shows the problem if not. */
-    function check(): boolean {
-      const place = read();
-      const isValid = place.kind !== "url" || isWeb(place.url);
-      problem.textContent = isValid ? "" : "Enter a URL that begins with http:// or https://.";
-      if (!isValid) url.focus();
-      return isValid;
-    }
-
-    return {
-      element,
-      read,
-      check,
-      clearProblem: () => void (problem.textContent = ""),
-      focus: () => (isUrl ? url : usualRadio).focus(),
     };
+    this.#usual = h("input", { type: "radio", name: group, value: usualKind, change });
+    this.#other = h("input", { type: "radio", name: group, value: "url", change });
+    (place.kind === "url" ? this.#other : this.#usual).checked = true;
+    this.#url.value = place.url;
+    this.#url.addEventListener("change", change);
+    this.#url.addEventListener("focus", () => {
+      if (this.#other.checked) return;
+      this.#other.checked = true;
+      change();
+    });
+    this.#revision.value = place.revision;
+    // Without the key, the page can only talk to its own server, in its own revision.
+    this.#other.disabled = this.#url.disabled = this.#revision.disabled = key === undefined;
+    const origin = endpoint === undefined ? "From the command line: " : "This server: ";
+    const hint = "To connect to another server, open the link that the terminal shows. It contains the key.";
+    this.element = h(
+      "fieldset.field.places",
+      h("legend", "Server"),
+      h("label.place", this.#usual, h("span", origin, h("code", serverText(ownUrl ?? named?.name ?? "")))),
+      h("label.place", this.#other, h("span", "Another server")),
+      this.#url,
+      this.#problem,
+      makeField("Protocol revision", this.#revision),
+      key === undefined && h("p.hint", hint),
+    );
   }
 
-  /** The fields for a token and headers. */
-  function createSecretFields() {
-    const token = createSecretField("Token");
-    token.input.id = newId();
-    const rows = h("ul.rows");
-    const adder = h("button.small", { type: "button", click: () => addRow("", "").focus() }, "Add a header");
-    const problem = h("p.problem", { role: "alert" });
-    const element = h(
+  get place(): Place {
+    const revision = this.#revision.value;
+    return this.#other.checked
+      ? { kind: "url", url: this.#url.value.trim(), revision }
+      : { kind: usualKind, url: "", revision };
+  }
+
+  /** Whether the place can be used. Shows the problem if not. */
+  check(): boolean {
+    const { kind, url } = this.place;
+    const isValid = kind !== "url" || isWebUrl(url);
+    this.#problem.textContent = isValid ? "" : "Enter a URL that begins with http:// or https://.";
+    if (!isValid) this.#url.focus();
+    return isValid;
+  }
+
+  focus(): void {
+    (place.kind === "url" ? this.#url : this.#usual).focus();
+  }
+}
+
+/** The fields for a token and headers. */
+class SecretFields {
+  readonly element: HTMLElement;
+  readonly #token = makeSecretField("Token");
+  readonly #rows = h("ul.rows");
+  readonly #adder = makeButton("button.small", "Add a header", () => this.#addRow("", "").focus());
+  readonly #problem = h("p.problem", { role: "alert" });
+
+  constructor() {
+    const hint = "Stored for this server in this tab until you close it. Never part of a URL, and masked in the log.";
+    this.#token.input.id = newId();
+    const label = h("label", { for: this.#token.input.id }, "Token");
+    this.element = h(
       "div.fields",
-      {},
       h(
         "div.field",
-        {},
-        h(
-          "div.labels",
-          {},
-          h("label", { for: token.input.id }, "Token"),
-          h("span.type", {}, "sent as Authorization: Bearer …"),
-        ),
-        token.element,
+        h("div.labels", label, h("span.type", "sent as Authorization: Bearer …")),
+        this.#token.element,
       ),
       h(
         "div.field",
         { role: "group", "aria-label": "Headers" },
-        h("div.labels", {}, h("span.label", {}, "Headers")),
-        rows,
-        adder,
-        problem,
+        h("div.labels", h("span.label", "Headers")),
+        this.#rows,
+        this.#adder,
+        this.#problem,
       ),
-      h(
-        "p.hint",
-        {},
-        "Stored for this server in this tab until you close it. Never part of a URL, and masked in the log.",
-      ),
+      h("p.hint", hint),
     );
-
-    function show(secrets: Secrets): void {
-      token.input.value = secrets.token;
-      rows.replaceChildren();
-      for (const [header, value] of secrets.headers) addRow(header, value);
-      problem.textContent = "";
-    }
-
-    function addRow(header: string, value: string): Element {
-      const { row, input } = createHeaderRow(header, value, adder);
-      if (rows.childElementCount < maxHeaders) rows.append(row);
-      return input;
-    }
-
-    /** Returns `undefined` if something cannot be sent, and shows the problem. */
-    function read(): Secrets | undefined {
-      const headers = [...rows.querySelectorAll(".header")].map((row) => {
-        const [header, value] = [...row.querySelectorAll("input")].map((input) => input.value.trim());
-        return [header, value] as const;
-      }).filter(([header, value]) => header || value);
-      const wrong = headers.find(([header, value]) =>
-        !/^[\w!#$%&'*+.^`|~-]+$/.test(header) || /[^\t\x20-\x7e\x80-\xff]/.test(value)
-      );
-      problem.textContent = wrong
-        ? `This is not a valid header name or value: ${escapeInvisible(wrong[0]) || "(no name)"}`
-        : "";
-      const isText = !/[^\t\x20-\x7e]/.test(token.input.value);
-      if (!isText) problem.textContent = "The token has characters that are not allowed in a header.";
-      return wrong || !isText ? undefined : { token: token.input.value.trim(), headers };
-    }
-
-    return { element, show, read };
   }
 
-  /** The name and the value of a header. After the row is removed, `next` has the focus. */
-  function createHeaderRow(header: string, value: string, next: Element) {
-    const input = h("input.code", {
-      "aria-label": "Name of a header",
-      placeholder: "name",
-      autocomplete: "off",
-      spellcheck: "false",
-    });
-    input.value = header;
-    const secret = createSecretField("Value of a header");
+  show({ token, headers }: Secrets): void {
+    this.#token.input.value = token;
+    this.#rows.replaceChildren();
+    for (const [name, value] of headers) this.#addRow(name, value);
+    this.#problem.textContent = "";
+  }
+
+  /** Returns `undefined` if something cannot be sent, and shows the problem. */
+  read(): Secrets | undefined {
+    const headers = [...this.#rows.children].map((row) => {
+      const [name, value] = [...row.querySelectorAll("input")].map((input) => input.value.trim());
+      return [name, value] as const;
+    }).filter(([name, value]) => name || value);
+    const token = this.#token.input.value;
+    const wrong = headers.find(([name, value]) => !isHeader(name, value));
+    const isText = !/[^\t\x20-\x7e]/.test(token);
+    this.#problem.textContent = !isText
+      ? "The token has characters that are not allowed in a header."
+      : wrong
+      ? `This is not a valid header name or value: ${escapeInvisible(wrong[0]) || "(no name)"}`
+      : "";
+    return wrong || !isText ? undefined : { token: token.trim(), headers };
+  }
+
+  /** Adds a row for the name and the value of a header. Returns the field of the name. */
+  #addRow(name: string, value: string): HTMLInputElement {
+    const attributes = { placeholder: "name", autocomplete: "off", spellcheck: "false" };
+    const input = h("input.code", { "aria-label": "Name of a header", ...attributes });
+    const secret = makeSecretField("Value of a header");
+    input.value = name;
     secret.input.value = value;
-    const row = h("li.header", {}, input, secret.element);
-    const remove = h("button.quiet.small", { type: "button", "aria-label": "Remove this header" }, "×");
-    remove.addEventListener("click", () => {
+    const remove = makeButton("button.quiet.small", "×", () => {
       row.remove();
-      next.focus();
+      this.#adder.focus();
     });
-    row.append(remove);
-    return { row, input };
+    remove.ariaLabel = "Remove this header";
+    const row = h("li.header", input, secret.element, remove);
+    if (this.#rows.childElementCount < MAX_HEADERS) this.#rows.append(row);
+    return input;
   }
+}
 
-  /** A password field with a button that shows its value. */
-  function createSecretField(label: string): { readonly element: Element; readonly input: Element } {
-    const input = h("input.code", { type: "password", autocomplete: "off", spellcheck: "false", "aria-label": label });
-    const eye = h("button.quiet.small", {
-      type: "button",
-      "aria-pressed": "false",
-      "aria-label": `Show: ${label}`,
-      click: turn,
-    }, "Show");
-    function turn(): void {
-      const isShown = input.getAttribute("type") === "text";
-      input.setAttribute("type", isShown ? "password" : "text");
-      eye.setAttribute("aria-pressed", String(!isShown));
-    }
-    return { element: h("div.secret", {}, input, eye), input };
-  }
+function isHeader(name: string, value: string): boolean {
+  return /^[\w!#$%&'*+.^`|~-]+$/.test(name) && !/[^\t\x20-\x7e\x80-\xff]/.test(value);
+}
 
-  function isWeb(address: string): boolean {
-    return /^https?:\/\//i.test(address) && URL.canParse(address);
-  }
-
-  return open;
+/** A password field with a button that shows its value. */
+function makeSecretField(label: string): { readonly element: HTMLElement; readonly input: HTMLInputElement } {
+  const input = h("input.code", { type: "password", autocomplete: "off", spellcheck: "false", "aria-label": label });
+  const eye = makeButton("button.quiet.small", "Show", () => {
+    const isShown = input.type === "text";
+    input.type = isShown ? "password" : "text";
+    eye.ariaPressed = String(!isShown);
+  });
+  eye.ariaPressed = "false";
+  eye.ariaLabel = `Show: ${label}`;
+  return { element: h("div.secret", input, eye), input };
 }

@@ -4,16 +4,18 @@
  *
  * @module
  */
-import type { Browser } from "./dom.ts";
-import type { Json, JsonTools } from "./json_tools.ts";
+import { endpoint } from "./config.ts";
+import { type Json, parseObject, toObject, toText } from "./json.ts";
 
 /** A choice of server. */
-export type Place =
-  /** The server that serves the page. */
-  | { readonly kind: "own" }
-  /** The server named on the command line. */
-  | { readonly kind: "named" }
-  | { readonly kind: "url"; readonly url: string };
+export interface Place {
+  /** The server that serves the page, the one named on the command line, or that of `url`. */
+  readonly kind: "own" | "named" | "url";
+  /** The URL. Empty if `kind` is not `url`. */
+  readonly url: string;
+  /** The only protocol revision to talk. Empty for the newest that the server supports. */
+  readonly revision: string;
+}
 
 /** The token and headers for one server. */
 export interface Secrets {
@@ -21,118 +23,103 @@ export interface Secrets {
   readonly headers: readonly (readonly [name: string, value: string])[];
 }
 
-/** The chosen server and its credentials. */
-export interface Credentials {
-  /** The key for connections to other servers; `undefined` if the page was opened without it. */
-  readonly key: string | undefined;
-  readonly place: Place;
-  /** The token and headers entered for a server. */
-  getSecrets(place: Place): Secrets;
-  /** The headers of requests to the server. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Masks the secrets in text. */
-  mask(text: string): string;
-  /** Stores a choice, which applies after the page is reloaded. */
-  save(place: Place, secrets: Secrets): void;
-  /** Removes every token and header from the tab. */
-  forget(): void;
+const STORED = "inspector";
+const MASK = "••••••";
+/** The shortest secret to mask, in characters. Shorter ones are part of many words. */
+const MIN_MASKED = 4;
+
+/** The kind of the server that the page shows if the user chose none. */
+export const usualKind: Place["kind"] = endpoint === undefined ? "named" : "own";
+
+/** The key for connections to other servers; `undefined` if the page was opened without it. */
+export const key: string | undefined = takeKey() ?? toText(readStored().key);
+
+/** The server that the page shows. */
+export const place: Place = readPlace(readStored().place);
+
+const { token, headers: entries } = getSecrets(place);
+
+/** The headers of requests to the server. */
+export const headers: Readonly<Record<string, string>> = Object.fromEntries([
+  ...token ? [["authorization", /\s/.test(token) ? token : `Bearer ${token}`] as const] : [],
+  ...entries.filter(([header]) => header).map(([header, value]) => [header.toLowerCase(), value] as const),
+]);
+
+// Secrets in JSON may be escaped.
+const masked = [token, ...entries.map(([, value]) => value)]
+  .flatMap((secret) => [secret, ...secret.split(/\s+/)])
+  .filter(({ length }) => length >= MIN_MASKED)
+  .flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)])
+  .sort((a, b) => b.length - a.length);
+
+/** Masks the secrets in text. */
+export function mask(text: string): string {
+  return masked.reduce((words, secret) => words.replaceAll(secret, MASK), text);
 }
 
-/** Facts about the page. */
-export interface CredentialsParts {
-  readonly browser: Browser;
-  readonly json: JsonTools;
-  /** The server that is talked to if nothing was chosen. */
-  readonly usual: Place;
+/** The entered headers, with masked values. */
+export function listMaskedHeaders(): readonly string[] {
+  return Object.keys(headers).map((name) => `${name}: ${MASK}`);
 }
 
-/** Reads the stored choice, and removes the key from the URL. */
-export function createCredentials({ browser, json, usual }: CredentialsParts): Credentials {
-  const { location, history, sessionStorage } = browser;
-  const { isObject, parse, text } = json;
-  const name = "inspector";
-  const mask = "••••••";
-  const shortest = 4; // characters of a secret, because shorter ones are part of many words
-
-  const kept = read();
-  const parts = location.hash.slice(1).split("&");
-  const given = parts.map((part) => /^key=([\da-f]{64})$/.exec(part)?.[1]).find((found) => found !== undefined);
-  const key = given ?? text(kept.key);
-  if (given !== undefined) {
-    write({ ...kept, key });
-    history.replaceState(null, "", `#${parts.filter((part) => !part.startsWith("key=")).join("&")}`);
-  }
-  const place = toPlace(kept.place) ?? usual;
-  const { token, headers: entries } = getSecrets(place);
-  const headers = Object.fromEntries([
-    ...token ? [["authorization", /\s/.test(token) ? token : `Bearer ${token}`] as const] : [],
-    ...entries.filter(([header]) => header).map(([header, value]) => [header.toLowerCase(), value] as const),
-  ]);
-  // Secrets in JSON may be escaped.
-  const secrets = [token, ...entries.map(([, value]) => value)]
-    .flatMap((secret) => [secret, ...secret.split(/\s+/)])
-    .filter(({ length }) => length >= shortest)
-    .flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)])
-    .sort((a, b) => b.length - a.length);
-
-  function read(): Json {
-    try {
-      const parsed = parse(sessionStorage.getItem(name) ?? "{}");
-      return "value" in parsed && isObject(parsed.value) ? parsed.value : {};
-    } catch {
-      return {}; // The browser denies storage.
-    }
-  }
-
-  function write(value: Json): void {
-    try {
-      sessionStorage.setItem(name, JSON.stringify(value));
-    } catch {
-      // Without storage, a choice is lost on reload.
-    }
-  }
-
-  function toPlace(value: unknown): Place | undefined {
-    const { kind, url } = isObject(value) ? value : {};
-    if (kind === "url") return typeof url === "string" ? { kind, url } : undefined;
-    return kind === usual.kind ? usual : undefined;
-  }
-
-  // A token must not be sent to another server that the user connects to later.
-  function toKey(place: Place): string {
-    return place.kind === "url" ? `url ${place.url}` : place.kind;
-  }
-
-  function getSecrets(place: Place): Secrets {
-    const { secrets } = read();
-    const found = isObject(secrets) && Object.hasOwn(secrets, toKey(place)) ? secrets[toKey(place)] : undefined;
-    const { token, headers } = isObject(found) ? found : {};
-    return {
-      token: text(token) ?? "",
-      headers: Array.isArray(headers)
-        ? headers.filter(Array.isArray).map(([header, value]) => [String(header), String(value)] as const)
-        : [],
-    };
-  }
-
-  function save(place: Place, secrets: Secrets): void {
-    const before = read();
-    const others = isObject(before.secrets) ? before.secrets : {};
-    write({ ...before, place, secrets: { ...others, [toKey(place)]: secrets } });
-  }
-
-  function forget(): void {
-    const { secrets: _, ...rest } = read();
-    write(rest);
-  }
-
+/** Returns the token and headers entered for a server. */
+export function getSecrets(place: Place): Secrets {
+  const secrets = toObject(readStored().secrets);
+  const { token, headers } = toObject(Object.hasOwn(secrets, toKey(place)) ? secrets[toKey(place)] : undefined);
   return {
-    key,
-    place,
-    getSecrets,
-    headers,
-    mask: (words) => secrets.reduce((masked, secret) => masked.replaceAll(secret, mask), words),
-    save,
-    forget,
+    token: toText(token) ?? "",
+    headers: Array.isArray(headers)
+      ? headers.filter(Array.isArray).map(([header, value]) => [String(header), String(value)] as const)
+      : [],
   };
+}
+
+/** Stores a choice, which applies after the page is reloaded. */
+export function saveChoice(place: Place, secrets: Secrets): void {
+  const before = readStored();
+  store({ ...before, place, secrets: { ...toObject(before.secrets), [toKey(place)]: secrets } });
+}
+
+/** Removes every token and header from the tab. */
+export function forgetSecrets(): void {
+  const { secrets: _, ...rest } = readStored();
+  store(rest);
+}
+
+// A token must not be sent to another server that the user connects to later.
+function toKey({ kind, url }: Place): string {
+  return kind === "url" ? `url ${url}` : kind;
+}
+
+/** Takes the key out of the URL, and stores it. */
+function takeKey(): string | undefined {
+  const parts = location.hash.slice(1).split("&");
+  const found = parts.map((part) => /^key=([\da-f]{64})$/.exec(part)?.[1]).find((key) => key !== undefined);
+  if (found === undefined) return;
+  store({ ...readStored(), key: found });
+  history.replaceState(null, "", `#${parts.filter((part) => !part.startsWith("key=")).join("&")}`);
+  return found;
+}
+
+function readPlace(value: unknown): Place {
+  const { kind, url, revision } = toObject(value);
+  const chosen = toText(revision) ?? "";
+  if (kind === "url" && typeof url === "string") return { kind, url, revision: chosen };
+  return { kind: usualKind, url: "", revision: kind === usualKind ? chosen : "" };
+}
+
+function readStored(): Json {
+  try {
+    return parseObject(sessionStorage.getItem(STORED) ?? "{}");
+  } catch {
+    return {}; // The browser denies storage.
+  }
+}
+
+function store(value: Json): void {
+  try {
+    sessionStorage.setItem(STORED, JSON.stringify(value));
+  } catch {
+    // Without storage, a choice is lost on reload.
+  }
 }

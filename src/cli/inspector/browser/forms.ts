@@ -3,302 +3,276 @@
  *
  * @module
  */
-import type { Budget, Field, MakeControl, Reading } from "./value_controls.ts";
-import type { Dom, Element } from "./dom.ts";
-import type { Json, JsonTools } from "./json_tools.ts";
-import type { SchemaReader } from "./schema_reader.ts";
+import { makeCompoundControl } from "./compound_controls.ts";
+import { escapeInvisible, h, makeButton, newId, serverText } from "./dom.ts";
+import type { Field, Fields, FieldsPlace, FormContext, ObjectForm, Place, Reading } from "./form_field.ts";
+import { isObject, type Json, parseJson, toObject, toPretty, toText } from "./json.ts";
+import { type Shape, toShape } from "./schema_reader.ts";
+import { makeValueControl } from "./value_controls.ts";
+import { findProblem } from "./value_check.ts";
 
-/** A form for an object. */
-export interface ObjectForm {
-  readonly element: Element;
-  /** The object. If there is a problem, shows and focuses it and returns `undefined`. */
-  read(): Json | undefined;
-}
+/** The fields that a form builds initially. */
+const MAX_FIELDS = 300;
+/** The fields of one object that are built at once. */
+const MAX_FIELDS_AT_ONCE = 100;
+/** The characters of a description. */
+const MAX_DESCRIPTION = 4000;
 
-/** The fields of an object in a form. */
-export interface Fields extends ObjectForm {
-  /** Reads the object as the value of a field, and shows problems. */
-  readField(): Reading;
-  /** The valid values so far. */
-  readPartial(): Json;
-}
+/** Makes a form with a field for every property. */
+export function makeForm(schema: Json, given: Json = {}): ObjectForm & Fields {
+  const context: FormContext = { root: schema, budget: { fields: MAX_FIELDS }, makeControl, makeFields };
+  // The root of the schema may be a reference or a combination.
+  const fields = makeFields(toShape(schema, schema).schema, { context, given, depth: 0 });
 
-/** The context and initial values of fields. */
-export interface FieldsPlace {
-  /** The schema with the definitions that references name. */
-  readonly root: Json;
-  readonly given: Json;
-  /** The number of objects and lists around them. */
-  readonly depth: number;
-  readonly budget: Budget;
-}
-
-/** Makes a field for every property. */
-export type MakeFields = (schema: Json, place: FieldsPlace) => Fields;
-
-/** Makes forms. */
-export interface Forms {
-  /** A field for every property. */
-  fields(schema: Json): ObjectForm;
-  /** Fields with a switch to a JSON editor for the whole object. */
-  switched(schema: Json): ObjectForm;
-  /** Makes the fields of an object in a form. */
-  readonly makeFields: MakeFields;
-}
-
-/** Dependencies. */
-export interface FormParts {
-  readonly dom: Dom;
-  readonly json: JsonTools;
-  readonly schemas: SchemaReader;
-  readonly makeControl: MakeControl;
-}
-
-/** Creates the factory. */
-export function createForms({ dom, json, schemas, makeControl }: FormParts): Forms {
-  const { h, serverText, escapeInvisible, newId } = dom;
-  const { isObject, text, parse, pretty } = json;
-  const maxFields = 300; // that a form builds initially
-  const maxFieldsAtOnce = 100; // of one object
-  const longest = 4000; // characters of a description
-
-  /** A property of the object. */
-  interface Property extends FieldsPlace {
-    readonly name: string;
-    readonly schema: unknown;
-    readonly isRequired: boolean;
+  function read(): Json | undefined {
+    const reading = fields.readField();
+    if (!("problem" in reading)) return toObject(reading.value);
+    reading.focus.focus();
   }
 
-  const toForm = (schema: Json, given: Json = {}) =>
-    // The root of the schema may be a reference or a combination.
-    makeFields(schemas.toShape(schema, schema).schema, {
-      root: schema,
-      given,
-      depth: 0,
-      budget: { fields: maxFields },
+  return { ...fields, read };
+}
+
+/** A form with a switch to a JSON editor for the whole object. */
+export interface SwitchedForm extends ObjectForm {
+  /** Replaces all values. */
+  fill(given: Json): void;
+}
+
+/** Makes a form with a switch to a JSON editor for the whole object. */
+export function makeSwitchedForm(schema: Json): SwitchedForm {
+  let form: ReturnType<typeof makeForm> | undefined = makeForm(schema);
+  const body = h("div", form.element);
+  const area = h("textarea.code", { rows: 4, spellcheck: "false", "aria-label": "Arguments as JSON" });
+  const problem = h("p.problem", { role: "alert" });
+  const modes = [makeButton("button", "Form", toForm), makeButton("button", "JSON", toJson)];
+  const choice = h("div.modes", { role: "group", "aria-label": "Fill in as" }, ...modes);
+  const element = h("div", h("div.split", h("h3", "Arguments"), choice), body);
+  mark();
+
+  function mark(): void {
+    modes.forEach((mode, at) => mode.ariaPressed = String((at === 0) === (form !== undefined)));
+  }
+
+  function toJson(): void {
+    if (!form) return;
+    area.value = toPretty(form.readPartial());
+    problem.textContent = "";
+    form = undefined;
+    body.replaceChildren(area, problem);
+    mark();
+  }
+
+  function toForm(): void {
+    const given = form ? undefined : readArea();
+    if (given) fill(given);
+  }
+
+  function fill(given: Json): void {
+    form = makeForm(schema, given);
+    body.replaceChildren(form.element);
+    mark();
+  }
+
+  function readArea(): Json | undefined {
+    const parsed = parseJson(area.value);
+    problem.textContent = "problem" in parsed ? parsed.problem : "";
+    if ("value" in parsed && isObject(parsed.value)) return parsed.value;
+    problem.textContent ||= "This is not a JSON object.";
+    area.focus();
+  }
+
+  return { element, read: () => form ? form.read() : readArea(), fill };
+}
+
+function makeControl(shape: Shape, place: Place): Field {
+  const field = makeCompoundControl(shape, place) ?? makeValueControl(shape, place);
+
+  function read(): Reading {
+    const reading = field.read();
+    if (!("value" in reading)) return reading;
+    const problem = findProblem(reading.value, shape.schema);
+    return problem === undefined ? reading : { problem, focus: field.focus ?? field.element };
+  }
+
+  function readPartial(): unknown {
+    const reading = field.read();
+    return "value" in reading ? reading.value : field.readPartial?.();
+  }
+
+  return { ...field, read, readPartial };
+}
+
+function makeFields(schema: Json, place: FieldsPlace): Fields {
+  const { context, given, depth, fixed = {} } = place;
+  const { budget } = context;
+  const properties = toObject(schema.properties);
+  const required = new Set(Array.isArray(schema.required) ? schema.required : []);
+  const known = Object.entries(properties).filter(([name]) => !Object.hasOwn(fixed, name));
+  // Required fields come first, because the others may never be shown.
+  const ordered = known.length > MAX_FIELDS_AT_ONCE
+    ? [...known.filter(([name]) => required.has(name)), ...known.filter(([name]) => !required.has(name))]
+    : known;
+  const parts: (readonly [name: string, field: Field])[] = [];
+  const list = h("div.fields");
+  const more = makeButton("button.small", "", showMore);
+  const unshown = h("p.problem", { role: "alert" });
+  const moreRow = h("div.more", more, unshown);
+
+  // Values from JSON without a field are sent too.
+  const others = Object.entries(given).filter(([name]) => !Object.hasOwn(properties, name));
+  const { additionalProperties } = schema;
+  const takesOthers = isObject(additionalProperties) || additionalProperties === true;
+  const rest = takesOthers && known.length ? makeRestField(additionalProperties, others, place) : undefined;
+  const element = h("div", list, moreRow, rest?.element);
+  if (!known.length && !others.length && !depth) list.append(h("p.muted", "No arguments."));
+  if (others.length && !rest) {
+    const names = others.slice(0, MAX_FIELDS_AT_ONCE).map(([name]) => name).join(", ");
+    element.append(h("p.muted", "Also sent: ", serverText(names)));
+  }
+  show(Math.max(1, Math.min(MAX_FIELDS_AT_ONCE, budget.fields)));
+
+  function showMore(): void {
+    const [first] = ordered.slice(parts.length).map(([name]) => name);
+    budget.fields = Math.max(budget.fields, MAX_FIELDS_AT_ONCE);
+    show(MAX_FIELDS_AT_ONCE);
+    const shown = parts.find(([name]) => name === first);
+    shown?.[1].element.querySelector<HTMLElement>("input, textarea, select, button")?.focus();
+  }
+
+  function show(count: number): void {
+    for (const [name, schema] of ordered.slice(parts.length, parts.length + count)) {
+      budget.fields--;
+      const initial = Object.hasOwn(given, name) ? given[name] : undefined;
+      const field = makeField({ context, depth, name, schema, initial, isRequired: required.has(name) });
+      parts.push([name, field]);
+      list.append(field.element);
+    }
+    const left = ordered.length - parts.length;
+    more.textContent = `Show ${Math.min(left, MAX_FIELDS_AT_ONCE)} more of ${left} fields`;
+    unshown.textContent = "";
+    moreRow.hidden = !left;
+  }
+
+  const readAll = () => parts.map(([name, field]) => [name, field.read()] as const);
+
+  /** Made of entries, because an assignment to `__proto__` would be lost. */
+  function toValue(readings: ReturnType<typeof readAll>, restReading: Reading): Json {
+    const hidden = ordered.slice(parts.length).filter(([name]) => Object.hasOwn(given, name));
+    const further = rest ? Object.entries("value" in restReading ? toObject(restReading.value) : {}) : others;
+    return Object.fromEntries([
+      ...Object.entries(fixed),
+      ...readings.flatMap(([name, reading]) => "value" in reading ? [[name, reading.value] as const] : []),
+      ...hidden.map(([name]) => [name, given[name]] as const),
+      ...further.filter(([name]) => !Object.hasOwn(properties, name)),
+    ]);
+  }
+
+  function findUnshown(): Reading | undefined {
+    const missing = ordered.slice(parts.length).filter(([name]) => required.has(name) && !Object.hasOwn(given, name));
+    unshown.textContent = missing.length ? `${missing.length} required fields are not shown yet.` : "";
+    return missing.length ? { problem: unshown.textContent, focus: more, isShown: true } : undefined;
+  }
+
+  function readField(): Reading {
+    const readings = readAll();
+    const restReading = rest?.read() ?? {};
+    const hidden = findUnshown();
+    const problem = [...readings.map(([, reading]) => reading), restReading].find((one) => "problem" in one);
+    return problem ?? hidden ?? { value: toValue(readings, restReading) };
+  }
+
+  function readPartial(): Json {
+    const readings = readAll().map(([name, reading], at) => {
+      const value = "problem" in reading ? parts[at][1].readPartial?.() : undefined;
+      return [name, value === undefined ? reading : { value }] as const;
     });
-
-  function makeFields(schema: Json, place: FieldsPlace): Fields {
-    const { given, root, depth, budget } = place;
-    const properties = isObject(schema.properties) ? schema.properties : {};
-    const required = new Set(Array.isArray(schema.required) ? schema.required : []);
-    const known = Object.entries(properties);
-    // Required fields come first, because the others may never be shown.
-    const ordered = known.length > maxFieldsAtOnce
-      ? [...known.filter(([name]) => required.has(name)), ...known.filter(([name]) => !required.has(name))]
-      : known;
-    const parts: (readonly [name: string, field: Field])[] = [];
-    const list = h("div.fields");
-    const more = h("button.small", { type: "button", click: showMore });
-    const unshown = h("p.problem", { role: "alert" });
-    const moreRow = h("div.more", {}, more, unshown);
-
-    // Values from JSON without a field are sent too.
-    const others = Object.entries(given).filter(([name]) => !Object.hasOwn(properties, name));
-    const { additionalProperties } = schema;
-    const takesOthers = known.length > 0 && (isObject(additionalProperties) || additionalProperties === true);
-    const rest = takesOthers ? toField(toRest()) : undefined;
-    const element = h("div", {}, list, moreRow, rest?.element);
-    if (!known.length && !others.length && !depth) list.append(h("p.muted", {}, "No arguments."));
-    if (others.length && !rest) {
-      const names = others.slice(0, maxFieldsAtOnce).map(([name]) => name).join(", ");
-      element.append(h("p.muted", {}, "Also sent: ", serverText(names)));
-    }
-    show(Math.max(1, Math.min(maxFieldsAtOnce, budget.fields)));
-
-    function toRest(): Property {
-      const type = isObject(additionalProperties)
-        ? ` Each one: ${schemas.toShape(additionalProperties, root).hint}.`
-        : "";
-      return {
-        ...place,
-        name: "Other fields",
-        schema: { type: "object", description: `Further fields by name.${type}` },
-        given: others.length ? { "Other fields": Object.fromEntries(others) } : {},
-        isRequired: false,
-      };
-    }
-
-    function showMore(): void {
-      const [first] = ordered.slice(parts.length).map(([name]) => name);
-      budget.fields = Math.max(budget.fields, maxFieldsAtOnce);
-      show(maxFieldsAtOnce);
-      const shown = parts.find(([name]) => name === first);
-      shown?.[1].element.querySelector("input, textarea, select, button")?.focus();
-    }
-
-    function show(count: number): void {
-      for (const [name, schema] of ordered.slice(parts.length, parts.length + count)) {
-        budget.fields--;
-        const field = toField({ ...place, name, schema, isRequired: required.has(name) });
-        parts.push([name, field]);
-        list.append(field.element);
-      }
-      const left = ordered.length - parts.length;
-      more.textContent = `Show ${Math.min(left, maxFieldsAtOnce)} more of ${left} fields`;
-      unshown.textContent = "";
-      moreRow.hidden = !left;
-    }
-
-    const readAll = () => parts.map(([name, field]) => [name, field.read()] as const);
-
-    /** Made of entries, because an assignment to `__proto__` would be lost. */
-    function toObject(readings: ReturnType<typeof readAll>, restReading: Reading): Json {
-      const hidden = ordered.slice(parts.length).filter(([name]) => Object.hasOwn(given, name));
-      const further = "value" in restReading && isObject(restReading.value)
-        ? Object.entries(restReading.value).filter(([name]) => !Object.hasOwn(properties, name))
-        : rest
-        ? []
-        : others;
-      return Object.fromEntries([
-        ...readings.flatMap(([name, reading]) => "value" in reading ? [[name, reading.value] as const] : []),
-        ...hidden.map(([name]) => [name, given[name]] as const),
-        ...further,
-      ]);
-    }
-
-    function findUnshown(): Reading | undefined {
-      const missing = ordered.slice(parts.length).filter(([name]) => required.has(name) && !Object.hasOwn(given, name));
-      unshown.textContent = missing.length ? `${missing.length} required fields are not shown yet.` : "";
-      return missing.length ? { problem: unshown.textContent, focus: more, isShown: true } : undefined;
-    }
-
-    function readField(): Reading {
-      const readings = readAll();
-      const restReading = rest?.read() ?? {};
-      const hidden = findUnshown();
-      const problem = [...readings.map(([, reading]) => reading), restReading].find((one) => "problem" in one) ??
-        hidden;
-      return problem ?? { value: toObject(readings, restReading) };
-    }
-
-    function read(): Json | undefined {
-      const reading = readField();
-      if (!("problem" in reading)) return isObject(reading.value) ? reading.value : undefined;
-      reading.focus.focus();
-    }
-
-    function readPartial(): Json {
-      const readings = readAll().map(([name, reading], at) => {
-        const value = "problem" in reading ? parts[at][1].readPartial?.() : undefined;
-        return [name, value === undefined ? reading : { value }] as const;
-      });
-      return toObject(readings, rest?.read() ?? {});
-    }
-
-    return { element, read, readField, readPartial };
+    return toValue(readings, rest?.read() ?? {});
   }
 
-  function switched(schema: Json): ObjectForm {
-    let asFields: Fields | undefined = toForm(schema);
-    const body = h("div", {}, asFields.element);
-    const area = h("textarea.code", { rows: 4, spellcheck: "false", "aria-label": "Arguments as JSON" });
-    const problem = h("p.problem", { role: "alert" });
-    const modes = ["Form", "JSON"].map((name) => h("button", { type: "button", click: () => turn(name) }, name));
-    const element = h(
-      "div",
-      {},
-      h(
-        "div.split",
-        {},
-        h("h3", {}, "Arguments"),
-        h("div.modes", { role: "group", "aria-label": "Fill in as" }, ...modes),
-      ),
-      body,
-    );
-    mark("Form");
+  return { element, readField, readPartial };
+}
 
-    function mark(name: string): void {
-      for (const mode of modes) mode.setAttribute("aria-pressed", String(mode.textContent === name));
+/** The field for properties that the schema does not name. */
+function makeRestField(schema: unknown, others: readonly [string, unknown][], { context, depth }: FieldsPlace): Field {
+  const type = isObject(schema) ? ` Each one: ${toShape(schema, context.root).hint}.` : "";
+  return makeField({
+    context,
+    depth,
+    name: "Other fields",
+    schema: { type: "object", description: `Further fields by name.${type}` },
+    initial: others.length ? Object.fromEntries(others) : undefined,
+    isRequired: false,
+  });
+}
+
+/** A property of an object. */
+interface Property {
+  readonly context: FormContext;
+  readonly name: string;
+  readonly schema: unknown;
+  readonly isRequired: boolean;
+  /** The initial value. Defaults to that of the schema. */
+  readonly initial: unknown;
+  readonly depth: number;
+}
+
+/** Makes a control with its label, hints and problem. */
+function makeField(property: Property): Field {
+  const { context, name, schema, isRequired, depth } = property;
+  const id = newId();
+  const shape = toShape(schema, context.root);
+  const title = toText(shape.schema.title);
+  const description = toText(shape.schema.description)?.slice(0, MAX_DESCRIPTION);
+  const { initial = shape.schema.default } = property;
+  const type = h("span.type", { id: newId() }, escapeInvisible(shape.hint));
+  const hint = h("p.hint", { id: newId() }, serverText(description ?? ""));
+  hint.hidden = description === undefined;
+  const problem = h("p.problem", { id: newId(), role: "alert" });
+  problem.hidden = true;
+  const isList = ["choices", "list", "object"].includes(shape.kind);
+  const about = {
+    "aria-describedby": [type, hint, problem].map((each) => each.id).join(" "),
+    ...isRequired && !isList ? { "aria-required": "true" } : {},
+  };
+  const control = makeControl(shape, { context, id, name, isRequired, initial, about, depth });
+  const isGroup = control.isGroup === true;
+  const isBox = control.element.getAttribute("type") === "checkbox";
+  const label = h(isGroup ? "span.label" : "label", { id: newId(), for: isGroup ? undefined : id });
+  label.append(h("span.name", serverText(name.slice(0, MAX_DESCRIPTION))));
+  if (title !== undefined && title !== name) {
+    label.append(" ", h("span.title", serverText(title.slice(0, MAX_DESCRIPTION))));
+  }
+  // The value of a control cannot show invisible characters, because it is sent unchanged.
+  const unseen = typeof initial === "string" && initial !== escapeInvisible(initial);
+  const element = h(
+    isBox ? "div.field.box" : "div.field",
+    isGroup ? { role: "group", "aria-labelledby": label.id, ...about } : {},
+    h("div.labels", label, type, isRequired && h("span.required", "required")),
+    // The description of several controls stands before them.
+    isGroup && hint,
+    control.element,
+    !isGroup && hint,
+    unseen && h("p.hint", "Contains invisible characters: ", serverText(initial.slice(0, MAX_DESCRIPTION))),
+    problem,
+  );
+
+  function read(): Reading {
+    const reading = control.read();
+    for (const part of element.querySelectorAll(`[data-of=${problem.id}]`)) {
+      part.removeAttribute("aria-invalid");
+      part.removeAttribute("data-of");
     }
-
-    function turn(name: string): void {
-      if (name === "JSON" && asFields) {
-        area.value = pretty(asFields.readPartial());
-        problem.textContent = "";
-        asFields = undefined;
-        body.replaceChildren(area, problem);
-      } else if (name === "Form" && !asFields) {
-        const value = readArea();
-        if (!value) return;
-        asFields = toForm(schema, value);
-        body.replaceChildren(asFields.element);
-      }
-      mark(name);
+    const isOwn = "problem" in reading && !reading.isShown;
+    problem.hidden = !isOwn;
+    if (!("problem" in reading)) return reading;
+    if (isOwn) {
+      problem.textContent = reading.problem;
+      reading.focus.ariaInvalid = "true";
+      reading.focus.dataset.of = problem.id;
     }
-
-    function readArea(): Json | undefined {
-      const parsed = parse(area.value);
-      if ("value" in parsed && isObject(parsed.value)) {
-        problem.textContent = "";
-        return parsed.value;
-      }
-      problem.textContent = "problem" in parsed ? parsed.problem : "This is not a JSON object.";
-      area.focus();
-    }
-
-    return { element, read: () => asFields ? asFields.read() : readArea() };
+    return { ...reading, isShown: true };
   }
 
-  /** A control with its label, hints and problem. */
-  function toField({ name, schema, isRequired, given, root, depth, budget }: Property): Field {
-    const id = newId();
-    const shape = schemas.toShape(schema, root);
-    const title = text(shape.schema.title);
-    const description = text(shape.schema.description)?.slice(0, longest);
-    const initial = Object.hasOwn(given, name) ? given[name] : shape.schema.default;
-    const type = h("span.type", { id: newId() }, escapeInvisible(shape.hint));
-    const hint = h("p.hint", { id: newId() }, serverText(description ?? ""));
-    hint.hidden = description === undefined;
-    const problem = h("p.problem", { id: newId(), role: "alert" });
-    problem.hidden = true;
-    const isChoices = shape.kind === "choices" || shape.kind === "list" || shape.kind === "object";
-    const about = {
-      "aria-describedby": [type, hint, problem].map((each) => each.id).join(" "),
-      ...isRequired && !isChoices ? { "aria-required": "true" } : {},
-    };
-    const control = makeControl(shape, { id, name, isRequired, initial, root, about, depth, budget });
-    const isGroup = control.isGroup === true;
-    const label = h(
-      isGroup ? "span.label" : "label",
-      { id: newId() },
-      h("span.name", {}, serverText(name.slice(0, longest))),
-    );
-    if (!isGroup) label.setAttribute("for", id);
-    if (title !== undefined && title !== name) {
-      label.append(" ", h("span.title", {}, serverText(title.slice(0, longest))));
-    }
-    const isBox = control.element.getAttribute("type") === "checkbox";
-    // The value of a control cannot show invisible characters, because it is sent unchanged.
-    const unseen = typeof initial === "string" && initial !== escapeInvisible(initial);
-    const element = h(
-      isBox ? "div.field.box" : "div.field",
-      isGroup ? { role: "group", "aria-labelledby": label.id, ...about } : {},
-      h("div.labels", {}, label, type, isRequired && h("span.required", {}, "required")),
-      control.element,
-      hint,
-      unseen && h("p.hint", {}, "Contains invisible characters: ", serverText(initial.slice(0, longest))),
-      problem,
-    );
-
-    function read(): Reading {
-      const reading = control.read();
-      for (const part of element.querySelectorAll("[aria-invalid]")) {
-        if (part.getAttribute("data-of") === problem.id) part.removeAttribute("aria-invalid");
-      }
-      const isOwn = "problem" in reading && !reading.isShown;
-      problem.hidden = !isOwn;
-      if (!("problem" in reading)) return reading;
-      if (isOwn) {
-        problem.textContent = reading.problem;
-        reading.focus.setAttribute("aria-invalid", "true");
-        reading.focus.setAttribute("data-of", problem.id);
-      }
-      return { ...reading, isShown: true };
-    }
-
-    return { element, read, readPartial: control.readPartial };
-  }
-
-  return { fields: (schema) => toForm(schema), switched, makeFields };
+  return { element, read, readPartial: control.readPartial };
 }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Dom, Element } from "./dom.ts";
+import { escapeInvisible, h, makeButton, serverText, setAttributes } from "./dom.ts";
 
 /** An item of a list. */
 export interface Item {
@@ -14,28 +14,10 @@ export interface Item {
   readonly note?: string;
   /** The heading of this and the following items. */
   readonly group?: string;
-  /** Dependencies. */
+  /** The definition as text. An item with another definition gets a new panel. */
   readonly source: string;
   /** Makes the panel. */
-  build(): Element;
-}
-
-/** A list with the panel of the chosen item. */
-export interface ItemList {
-  readonly element: Element;
-  /**
-   * Shows items and keeps the chosen one. `more` loads further items, if there are any. `problem` is the reason why some
-   * could not be loaded.
-   */
-  set(items: readonly Item[], more?: () => void, problem?: string): void;
-  /** Chooses an item, if it is in the list. */
-  choose(key: string): void;
-  /** Chooses the first item, if there is one. */
-  chooseFirst(): void;
-  /** Shows an item that may not be in the list. */
-  showItem(item: Item): void;
-  /** The key of the chosen item. */
-  readonly chosen: string | undefined;
+  build(): HTMLElement;
 }
 
 /** Options of a list. */
@@ -43,127 +25,150 @@ export interface ItemListOptions {
   /** The plural noun for the items, such as `tools`. */
   readonly what: string;
   /** An element above the list. */
-  readonly top?: Element;
+  readonly top?: HTMLElement;
   /** Called when the user chooses an item. */
   readonly onChoose: (key: string) => void;
 }
 
-/** Makes lists. */
-export type MakeItemList = (options: ItemListOptions) => ItemList;
+/** What a list shows. */
+export interface ItemListContent {
+  readonly items: readonly Item[];
+  /** Loads further items, if there are any. */
+  readonly more?: () => void;
+  /** The reason why some items could not be loaded. */
+  readonly problem?: string;
+}
 
-/** Creates the factory. */
-export function createItemList({ h, serverText, escapeInvisible }: Dom): MakeItemList {
-  const most = 1000; // rows of a list
+/** The rows of a list. */
+const MAX_ROWS = 1000;
 
-  return ({ what, top, onChoose }) => {
-    let items: readonly Item[] = [];
-    let more: (() => void) | undefined;
-    let chosen: string | undefined;
-    let failed: string | undefined;
-    const built = new Map<string, readonly [source: string, element: Element]>();
+/** A list with the panel of the chosen item. */
+export class ItemList {
+  readonly element: HTMLElement;
+  readonly #options: ItemListOptions;
+  readonly #filter: HTMLInputElement;
+  readonly #list: HTMLElement;
+  readonly #hint = h("p.muted.pad", "Loading …");
+  readonly #blank: HTMLElement;
+  readonly #detail: HTMLElement;
+  readonly #back: HTMLElement;
+  /** The panels of items, which are kept with the input of the user. */
+  readonly #panels = new Map<string, { readonly source: string; readonly panel: HTMLElement }>();
+  #content: ItemListContent = { items: [] };
+  #chosen: string | undefined;
+
+  constructor(options: ItemListOptions) {
+    const { what, top } = options;
     const label = `Filter ${what}`;
-    const filter = h("input.filter", { type: "search", "aria-label": label, placeholder: label, input: draw });
-    filter.setAttribute("autocomplete", "off");
-    const list = h("ul.list", { "aria-label": what });
-    const hint = h("p.muted.pad", {}, "Loading …");
-    const blank = h("p.muted.blank", {}, `Choose one of the ${what}.`);
-    const detail = h("div.detail", {}, blank);
-    const back = h("button.quiet.back", { type: "button", click: leave }, `‹ All ${what}`);
-    const element = h(
+    const attributes = { type: "search", autocomplete: "off", "aria-label": label, placeholder: label };
+    this.#options = options;
+    this.#filter = h("input.filter", { ...attributes, input: () => this.#draw() });
+    this.#list = h("ul.list", { "aria-label": what });
+    this.#blank = h("p.muted.blank", `Choose one of the ${what}.`);
+    this.#detail = h("div.detail", this.#blank);
+    this.#back = makeButton("button.quiet.back", `‹ All ${what}`, () => this.#leave());
+    this.element = h(
       "div.browse",
-      {},
-      h("div.side", {}, top, h("div.filters", {}, filter), list, hint),
-      h("div.main", {}, back, detail),
+      h("div.side", top, h("div.filters", this.#filter), this.#list, this.#hint),
+      h("div.main", this.#back, this.#detail),
     );
-    element.addEventListener("keydown", (event) => {
-      const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
-      if (!step || !(event.target === filter || list.contains(event.target))) return;
-      event.preventDefault();
-      const rows = [...list.querySelectorAll("button")];
-      rows[Math.max(0, Math.min(rows.length - 1, rows.indexOf(event.target) + step))]?.focus();
+    this.element.addEventListener("keydown", (event) => this.#walk(event));
+  }
+
+  /** The key of the chosen item. */
+  get chosen(): string | undefined {
+    return this.#chosen;
+  }
+
+  /** The panel of the chosen item. */
+  get panel(): HTMLElement | undefined {
+    return this.#chosen === undefined ? undefined : this.#panels.get(this.#chosen)?.panel;
+  }
+
+  /** Shows items and keeps the chosen one. */
+  set(content: ItemListContent): void {
+    this.#content = content;
+    const item = content.items.find(({ key }) => key === this.#chosen);
+    if (item && this.#panels.get(item.key)?.source !== item.source) this.showItem(item);
+    else this.#draw();
+  }
+
+  /** Chooses an item. Returns `false` if it is not in the list. */
+  choose(key: string): boolean {
+    const item = this.#content.items.find((each) => each.key === key);
+    if (item) this.showItem(item);
+    return item !== undefined;
+  }
+
+  /** Chooses the first item, if there is one. */
+  chooseFirst(): void {
+    const [first] = this.#content.items;
+    if (first) this.showItem(first);
+  }
+
+  /** Shows an item that may not be in the list. */
+  showItem({ key, source, build }: Item): void {
+    let known = this.#panels.get(key);
+    if (known?.source !== source) this.#panels.set(key, known = { source, panel: build() });
+    this.#chosen = key;
+    this.element.classList.add("chosen");
+    this.#detail.replaceChildren(known.panel);
+    this.#detail.scrollTop = 0;
+    this.#draw();
+  }
+
+  #draw(): void {
+    const { items, more, problem } = this.#content;
+    const wanted = this.#filter.value.trim().toLowerCase();
+    const shown = items.filter(({ name, note = "", key }) => `${name}\n${note}\n${key}`.toLowerCase().includes(wanted));
+    let group: string | undefined;
+    const rows: HTMLElement[] = [];
+    for (const item of shown.slice(0, MAX_ROWS)) {
+      if (item.group !== group) rows.push(h("li.group", item.group));
+      group = item.group;
+      rows.push(h("li", this.#toRow(item)));
+    }
+    if (shown.length > MAX_ROWS) {
+      rows.push(h("li.muted.pad", `… and ${shown.length - MAX_ROWS} more; use the filter`));
+    }
+    if (more) rows.push(h("li", makeButton("button.quiet", "Load more", more)));
+    this.#list.replaceChildren(...rows);
+    const { what } = this.#options;
+    this.#hint.replaceChildren(
+      problem === undefined
+        ? items.length ? "Nothing matches." : `This server has no ${what}.`
+        : h("span.problem", `Cannot load all ${what}: `, serverText(problem)),
+    );
+    this.#hint.hidden = shown.length > 0 && problem === undefined;
+    this.#blank.hidden = !items.length;
+  }
+
+  #toRow({ key, name, note }: Item): HTMLElement {
+    const row = makeButton("button.item", "", () => {
+      this.choose(key);
+      this.#options.onChoose(key);
+      if (!this.#list.checkVisibility()) this.#back.focus();
     });
+    row.append(h("span.name", serverText(name)));
+    if (note) row.append(h("span.note", serverText(note.split("\n", 1)[0])));
+    row.title = escapeInvisible(name);
+    if (key === this.#chosen) setAttributes(row, { "aria-current": "true" });
+    return row;
+  }
 
-    function draw(): void {
-      const wanted = filter.value.trim().toLowerCase();
-      const shown = items.filter(({ name, note = "", key }) =>
-        `${name}\n${note}\n${key}`.toLowerCase().includes(wanted)
-      );
-      let group: string | undefined;
-      const rows: Element[] = [];
-      for (const item of shown.slice(0, most)) {
-        if (item.group !== group) rows.push(h("li.group", {}, item.group));
-        group = item.group;
-        rows.push(h("li", {}, toRow(item)));
-      }
-      if (more) rows.push(h("li", {}, h("button.quiet", { type: "button", click: more }, "Load more")));
-      list.replaceChildren(...rows);
-      if (shown.length > most) rows.push(h("li.muted.pad", {}, `… and ${shown.length - most} more; use the filter`));
-      hint.replaceChildren(
-        failed === undefined
-          ? items.length ? "Nothing matches." : `This server has no ${what}.`
-          : h("span.problem", {}, `Cannot load all ${what}: `, serverText(failed)),
-      );
-      hint.hidden = shown.length > 0 && failed === undefined;
-      blank.hidden = !items.length;
-    }
+  /** Returns from the panel to the list, on a narrow screen. */
+  #leave(): void {
+    this.element.classList.remove("chosen");
+    (this.#list.querySelector<HTMLElement>("[aria-current]") ?? this.#filter).focus();
+  }
 
-    function toRow({ key, name, note }: Item): Element {
-      const choice = () => {
-        choose(key);
-        onChoose(key);
-        if (!list.checkVisibility()) back.focus();
-      };
-      const row = h("button.item", { type: "button", click: choice }, h("span.name", {}, serverText(name)));
-      if (note) row.append(h("span.note", {}, serverText(note.split("\n", 1)[0])));
-      row.setAttribute("title", escapeInvisible(name));
-      if (key === chosen) row.setAttribute("aria-current", "true");
-      return row;
-    }
-
-    function choose(key: string): void {
-      const item = items.find((each) => each.key === key);
-      if (item) showItem(item);
-    }
-
-    // Panels are kept with the input of the user.
-    function showItem(item: Item): void {
-      const { key, source } = item;
-      let [known, view] = built.get(key) ?? [];
-      if (!view || known !== source) {
-        view = item.build();
-        built.set(key, [source, view]);
-      }
-      chosen = key;
-      element.classList.toggle("chosen", true);
-      detail.replaceChildren(view);
-      detail.scrollTop = 0;
-      draw();
-    }
-
-    function leave(): void {
-      element.classList.toggle("chosen", false);
-      const row = list.querySelector("[aria-current]") ?? filter;
-      row.focus();
-    }
-
-    function set(next: readonly Item[], loadMore?: () => void, problem?: string): void {
-      items = next;
-      failed = problem;
-      more = loadMore;
-      const item = items.find(({ key }) => key === chosen);
-      if (item && built.get(item.key)?.[0] !== item.source) showItem(item);
-      else draw();
-    }
-
-    return {
-      element,
-      set,
-      choose,
-      chooseFirst: () => items.length > 0 && choose(items[0].key),
-      showItem,
-      get chosen() {
-        return chosen;
-      },
-    };
-  };
+  #walk(event: KeyboardEvent): void {
+    const { target, key } = event;
+    const step = key === "ArrowDown" ? 1 : key === "ArrowUp" ? -1 : 0;
+    if (!step || !(target === this.#filter || (target instanceof Node && this.#list.contains(target)))) return;
+    event.preventDefault();
+    const rows = [...this.#list.querySelectorAll("button")];
+    const at = rows.findIndex((row) => row === target) + step;
+    rows[Math.max(0, Math.min(rows.length - 1, at))]?.focus();
+  }
 }

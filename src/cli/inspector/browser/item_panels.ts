@@ -3,200 +3,234 @@
  *
  * @module
  */
-import type { MakeArguments } from "./argument_fields.ts";
-import type { MakeRunner } from "./call_runner.ts";
-import type { Dom, Element } from "./dom.ts";
-import type { Forms } from "./forms.ts";
-import type { Json, JsonTools } from "./json_tools.ts";
-import type { SchemaReader } from "./schema_reader.ts";
-import type { ContentView } from "./content_view.ts";
-import type { UriTemplates } from "./uri_template.ts";
+import { parseTemplate, type UriTemplate } from "../../../protocol/uri_template.ts";
+import { makeArgumentFields } from "./argument_fields.ts";
+import { Runner } from "./call_runner.ts";
+import { makeFold, showContents, showJson, showMarks, showNothing, showResource } from "./content_view.ts";
+import { type Child, h, serverText } from "./dom.ts";
+import { makeSwitchedForm } from "./forms.ts";
+import { isObject, type Json, toObject, toObjects, toText } from "./json.ts";
+import { toParamHeaders } from "./schema_reader.ts";
+import { server } from "./server_facts.ts";
+import { makeWatchButton } from "./subscription_panel.ts";
 
-/** Dependencies. */
-export interface ItemPanelParts {
-  readonly dom: Dom;
-  readonly json: JsonTools;
-  readonly show: ContentView;
-  readonly forms: Forms;
-  readonly schemas: SchemaReader;
-  readonly templates: UriTemplates;
-  readonly makeArguments: MakeArguments;
-  readonly makeRunner: MakeRunner;
-  /** Whether the server supports completions. */
-  readonly canComplete: () => boolean;
-  /** Whether the server supports subscriptions to resources. */
-  readonly canWatch: () => boolean;
-  /** A button that watches a resource. */
-  readonly watchButton: (uri: string) => Element;
+/** The event at a panel that fills its form with the object in `detail`, and sends it. */
+export const REPEAT = "repeat";
+
+/** The parts of a panel. */
+interface PanelParts {
+  readonly name: string;
+  readonly title?: string;
+  /** Elements before the form. */
+  readonly before?: readonly Child[];
+  readonly form: readonly Child[];
+  readonly runner: Runner;
+  /** Replaces the values of the form. */
+  fill?(given: Json): void;
+  send(): void;
+  /** Collapsed sections after the result, by title. */
+  readonly folds?: Readonly<Record<string, unknown>>;
 }
 
-/** Makes panels. */
-export interface ItemPanels {
-  tool(tool: Json): Element;
-  prompt(prompt: Json): Element;
-  resource(resource: Json): Element;
-  template(template: Json): Element;
+/** Makes a panel with name, description, form and result. */
+function makePanel(item: Json, { name, title, before = [], form, runner, fill, send, folds }: PanelParts): HTMLElement {
+  const shownTitle = toText(item.title) ?? title;
+  const description = toText(item.description);
+  const formElement = h("form", { novalidate: true, autocomplete: "off" }, ...form, runner.actions);
+  formElement.addEventListener("submit", (event) => {
+    event.preventDefault();
+    send();
+  });
+  formElement.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    formElement.requestSubmit();
+  });
+  const element = h(
+    "article",
+    h("h2", serverText(name)),
+    shownTitle !== undefined && shownTitle !== name && h("p.title", serverText(shownTitle)),
+    description !== undefined && h("p.description", serverText(description)),
+    ...before,
+    formElement,
+    runner.output,
+    h(
+      "div.folds",
+      ...Object.entries({ ...folds, Definition: item }).map(([title, value]) => makeFold(title, () => showJson(value))),
+    ),
+  );
+  element.addEventListener(REPEAT, (event) => {
+    if (event instanceof CustomEvent) fill?.(toObject(event.detail));
+    send();
+  });
+  return element;
 }
 
-/** Creates the factory. */
-export function createItemPanels(parts: ItemPanelParts): ItemPanels {
-  const { dom: { h, serverText }, json, show, forms, schemas, templates, makeArguments, makeRunner } = parts;
-  const { isObject, objects, text } = json;
+/** Makes the panel of a tool. */
+export function makeToolPanel(tool: Json): HTMLElement {
+  const name = String(tool.name);
+  const schema = toObject(tool.inputSchema);
+  const annotations = toObject(tool.annotations);
+  const fields = makeSwitchedForm(schema);
+  const runner = new Runner("Call");
+  const hints = {
+    readOnlyHint: "read-only",
+    destructiveHint: "destructive",
+    idempotentHint: "idempotent",
+    openWorldHint: "open world",
+  };
+  const marks = Object.entries(hints).filter(([hint]) => annotations[hint] === true).map(([, words]) => words);
 
-  /** A panel with name, description and content. */
-  function panel(item: Json, name: string, body: readonly (Element | undefined)[]): Element {
-    const title = text(item.title) ?? (isObject(item.annotations) ? text(item.annotations.title) : undefined);
-    const description = text(item.description);
-    return h(
-      "article",
-      {},
-      h("h2", {}, serverText(name)),
-      title === undefined || title === name ? undefined : h("p.title", {}, serverText(title)),
-      description === undefined ? undefined : h("p.description", {}, serverText(description)),
-      ...body,
-    );
-  }
-
-  function form(send: () => void, ...children: (Element | undefined)[]): Element {
-    const element = h("form", { novalidate: true, autocomplete: "off" }, ...children);
-    element.addEventListener("submit", (event) => {
-      event.preventDefault();
-      send();
+  function send(): void {
+    const given = fields.read();
+    if (!given) return;
+    void runner.run({
+      method: "tools/call",
+      params: { name, arguments: given },
+      paramHeaders: toParamHeaders(schema, given),
+      present: presentToolResult,
+      call: { list: "Tools", key: name, given },
     });
-    element.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-        event.preventDefault();
-        element.requestSubmit();
-      }
+  }
+
+  return makePanel(tool, {
+    name,
+    title: toText(annotations.title),
+    before: [marks.length > 0 && h("p", showMarks(marks))],
+    form: [fields.element],
+    runner,
+    fill: fields.fill,
+    send,
+    folds: {
+      "Input schema": schema,
+      ...tool.outputSchema === undefined ? {} : { "Output schema": tool.outputSchema },
+    },
+  });
+}
+
+function presentToolResult({ content, structuredContent }: Json): readonly HTMLElement[] {
+  const hasContent = content !== undefined && !(isEmpty(content) && structuredContent !== undefined);
+  return [
+    ...hasContent ? showContents(content) : [],
+    ...structuredContent === undefined
+      ? []
+      : [h("div.block", h("h3", "Structured content"), showJson(structuredContent))],
+  ];
+}
+
+function isEmpty(list: unknown): boolean {
+  return Array.isArray(list) && !list.length;
+}
+
+/** Makes the panel of a prompt. */
+export function makePromptPanel(prompt: Json): HTMLElement {
+  const name = String(prompt.name);
+  const list = toObjects(prompt.arguments).map((argument) => ({
+    name: String(argument.name),
+    title: toText(argument.title),
+    description: toText(argument.description),
+    isRequired: argument.required === true,
+  }));
+  const fields = makeArgumentFields(list, { reference: canComplete() ? { type: "ref/prompt", name } : undefined });
+  const runner = new Runner("Get");
+
+  function send(): void {
+    const given = fields.read();
+    void runner.run({
+      method: "prompts/get",
+      params: { name, arguments: given },
+      present: presentPrompt,
+      call: { list: "Prompts", key: name, given },
     });
-    return element;
   }
 
-  function tool(tool: Json): Element {
-    const name = String(tool.name);
-    const schema = isObject(tool.inputSchema) ? tool.inputSchema : {};
-    const fields = forms.switched(schema);
-    const runner = makeRunner("Call");
-    const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint } = isObject(tool.annotations)
-      ? tool.annotations
-      : {};
-    const words = [
-      readOnlyHint === true && "read-only",
-      destructiveHint === true && "destructive",
-      idempotentHint === true && "idempotent",
-      openWorldHint === true && "open world",
-    ].filter((word) => word !== false);
+  const form = [list.length ? fields.element : h("p.muted", "No arguments.")];
+  return makePanel(prompt, { name, form, runner, fill: fields.fill, send });
+}
 
-    function send(): void {
-      const given = fields.read();
-      if (!given) return;
-      runner.run({
-        method: "tools/call",
-        params: { name, arguments: given },
-        paramHeaders: schemas.toParamHeaders(schema, given),
-        present: ({ content, structuredContent }) => [
-          ...content === undefined || (isEmpty(content) && structuredContent !== undefined)
-            ? []
-            : show.contents(content),
-          ...structuredContent === undefined
-            ? []
-            : [h("div.block", {}, h("h3", {}, "Structured content"), show.json(structuredContent))],
-        ],
-      });
-    }
+function presentPrompt({ description, messages }: Json): readonly HTMLElement[] {
+  return [
+    ...toText(description) === undefined ? [] : [h("p.description", serverText(description))],
+    ...toObjects(messages).map(({ role, content }) =>
+      h("div.turn", h("strong", serverText(role)), ...showContents(content))
+    ),
+    ...isEmpty(messages) ? [showNothing("The prompt has no messages.")] : [],
+  ];
+}
 
-    return panel(tool, name, [
-      words.length ? h("p", {}, show.marks(words)) : undefined,
-      form(send, fields.element, runner.actions),
-      runner.output,
-      h(
-        "div.folds",
-        {},
-        show.fold("Input schema", () => show.json(schema)),
-        tool.outputSchema === undefined ? undefined : show.fold("Output schema", () => show.json(tool.outputSchema)),
-        show.fold("Definition", () => show.json(tool)),
-      ),
-    ]);
+/** Makes the panel of a resource. */
+export function makeResourcePanel(resource: Json): HTMLElement {
+  const uri = String(resource.uri);
+  const name = toText(resource.name) ?? uri;
+  const runner = new Runner("Read");
+  if (toObject(server.capabilities.resources).subscribe === true) runner.actions.append(makeWatchButton(uri));
+  const facts = [
+    ...toText(resource.mimeType) === undefined ? [] : [String(resource.mimeType)],
+    ...typeof resource.size === "number" ? [`${resource.size} bytes`] : [],
+  ];
+  return makePanel(resource, {
+    name,
+    before: [
+      name !== uri && h("p.address", h("code", serverText(uri))),
+      facts.length > 0 && h("p", showMarks(facts)),
+    ],
+    form: [],
+    runner,
+    send: () => read(runner, uri, { list: "Resources", key: uri, given: {} }),
+  });
+}
+
+function read(runner: Runner, uri: string, call: { list: string; key: string; given: Json }): void {
+  void runner.run({ method: "resources/read", params: { uri }, present: presentResource, call });
+}
+
+function presentResource({ contents }: Json): readonly HTMLElement[] {
+  return isEmpty(contents)
+    ? [showNothing("The resource has no contents.")]
+    : toObjects(contents).map((each) => showResource(each));
+}
+
+/** Makes the panel of a resource template. */
+export function makeTemplatePanel(item: Json): HTMLElement {
+  const pattern = String(item.uriTemplate);
+  const template = readTemplate(pattern);
+  const reference = canComplete() ? { type: "ref/resource", uri: pattern } : undefined;
+  const shown = h("code");
+  const list = typeof template === "string" ? [] : template.variables.map((name) => ({ name, isRequired: false }));
+  const fields = makeArgumentFields(list, { reference, onChange: draw });
+  const runner = new Runner("Read");
+  const toUri = () => typeof template === "string" ? pattern : template.expand(toWellFormed(fields.read()));
+
+  function draw(): void {
+    shown.replaceChildren(serverText(toUri()));
   }
 
-  function prompt(prompt: Json): Element {
-    const name = String(prompt.name);
-    const list = objects(prompt.arguments).map((argument) => ({
-      name: String(argument.name),
-      title: text(argument.title),
-      description: text(argument.description),
-      isRequired: argument.required === true,
-    }));
-    const fields = makeArguments(list, {
-      reference: parts.canComplete() ? { type: "ref/prompt", name } : undefined,
-    });
-    const runner = makeRunner("Get");
-    const send = () =>
-      void runner.run({
-        method: "prompts/get",
-        params: { name, arguments: fields.read() },
-        present: ({ description, messages }) => [
-          ...text(description) === undefined ? [] : [h("p.description", {}, serverText(description))],
-          ...objects(messages).map(({ role, content }) =>
-            h("div.turn", {}, h("strong", {}, serverText(role)), ...show.contents(content))
-          ),
-          ...isEmpty(messages) ? [show.nothing("The prompt has no messages.")] : [],
-        ],
-      });
-    return panel(prompt, name, [
-      form(send, list.length ? fields.element : h("p.muted", {}, "No arguments."), runner.actions),
-      runner.output,
-      h("div.folds", {}, show.fold("Definition", () => show.json(prompt))),
-    ]);
+  draw();
+  const problem = typeof template === "string" && h("p.problem", serverText(template));
+  return makePanel(item, {
+    name: toText(item.name) ?? pattern,
+    before: [h("p.address", h("code", serverText(pattern))), problem],
+    form: [fields.element, h("p.address", "URI: ", shown)],
+    runner,
+    fill: fields.fill,
+    send: () => read(runner, toUri(), { list: "Resources", key: pattern, given: fields.read() }),
+  });
+}
+
+/** Parses a template. Returns the reason if the library cannot. */
+function readTemplate(pattern: string): UriTemplate | string {
+  try {
+    return parseTemplate(pattern);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
   }
+}
 
-  const isEmpty = (list: unknown) => Array.isArray(list) && !list.length;
-  const presentContents = ({ contents }: Json) =>
-    isEmpty(contents)
-      ? [show.nothing("The resource has no contents.")]
-      : objects(contents).map((each) => show.resource(each));
+// A URI cannot contain half of a surrogate pair.
+function toWellFormed(values: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value.toWellFormed()]));
+}
 
-  function resource(resource: Json): Element {
-    const uri = String(resource.uri);
-    const runner = makeRunner("Read");
-    const send = () => void runner.run({ method: "resources/read", params: { uri }, present: presentContents });
-    if (parts.canWatch()) runner.actions.append(parts.watchButton(uri));
-    const facts = [text(resource.mimeType), typeof resource.size === "number" && `${resource.size} bytes`]
-      .filter((fact) => typeof fact === "string");
-    const name = text(resource.name) ?? uri;
-    return panel(resource, name, [
-      name === uri ? undefined : h("p.address", {}, h("code", {}, serverText(uri))),
-      facts.length ? h("p", {}, show.marks(facts)) : undefined,
-      form(send, runner.actions),
-      runner.output,
-      h("div.folds", {}, show.fold("Definition", () => show.json(resource))),
-    ]);
-  }
-
-  function template(template: Json): Element {
-    const pattern = String(template.uriTemplate);
-    const names = templates.names(pattern);
-    const list = names.map((name) => ({ name, isRequired: false }));
-    const reference = parts.canComplete() ? { type: "ref/resource", uri: pattern } : undefined;
-    const shown = h("code");
-    const fields = makeArguments(list, { reference, changed: draw });
-    const runner = makeRunner("Read");
-    const toUri = () => templates.expand(pattern, fields.read());
-    const send = () =>
-      void runner.run({ method: "resources/read", params: { uri: toUri() }, present: presentContents });
-
-    function draw(): void {
-      shown.replaceChildren(serverText(toUri()));
-    }
-
-    draw();
-    return panel(template, text(template.name) ?? pattern, [
-      h("p.address", {}, h("code", {}, serverText(pattern))),
-      form(send, fields.element, h("p.address", {}, "URI: ", shown), runner.actions),
-      runner.output,
-      h("div.folds", {}, show.fold("Definition", () => show.json(template))),
-    ]);
-  }
-
-  return { tool, prompt, resource, template };
+function canComplete(): boolean {
+  return isObject(server.capabilities.completions);
 }

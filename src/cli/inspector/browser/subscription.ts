@@ -4,8 +4,8 @@
  * @see specification/2026-07-28/basic/patterns/subscriptions
  * @module
  */
-import type { Json, JsonTools } from "./json_tools.ts";
-import type { RpcClient } from "./rpc_client.ts";
+import { type Json, toObject } from "./json.ts";
+import { send } from "./rpc_client.ts";
 
 /** The state of the subscription. */
 export type SubscriptionState =
@@ -14,66 +14,63 @@ export type SubscriptionState =
   | { readonly kind: "open"; readonly granted: Json }
   | { readonly kind: "lost"; readonly reason: string; readonly retries: boolean };
 
-/** The subscription. */
-export interface Subscription {
-  /** Opens a subscription, and closes the previous one after that. Without a filter, only closes it. */
-  listen(filter: Json | undefined): void;
-}
-
-/** Dependencies. */
-export interface SubscriptionOptions {
-  readonly wire: RpcClient;
-  readonly json: JsonTools;
+/** Functions that are called with what happens. */
+export interface SubscriptionEvents {
   readonly onState: (state: SubscriptionState) => void;
   readonly onChange: (method: string, params: Json) => void;
   /** Called after a lost subscription was reopened, because changes may have been missed. */
   readonly onReturn: () => void;
 }
 
-/** Creates the subscription. */
-export function createSubscription(
-  { wire, json: { isObject }, onState, onChange, onReturn }: SubscriptionOptions,
-): Subscription {
-  let current = new AbortController();
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let delayMs = 500;
-  let isLost = false;
+const MIN_DELAY_MS = 500;
+const MAX_DELAY_MS = 8000;
 
-  function listen(filter: Json | undefined): void {
-    clearTimeout(timer);
-    const before = current;
-    const mine = current = new AbortController();
-    if (filter) return void open(filter, mine, () => before.abort());
+/** Creates a subscription that is off. */
+export class Subscription {
+  readonly #events: SubscriptionEvents;
+  #current = new AbortController();
+  #timer: number | undefined;
+  #delayMs = MIN_DELAY_MS;
+  #isLost = false;
+
+  constructor(events: SubscriptionEvents) {
+    this.#events = events;
+  }
+
+  /** Opens a subscription, and closes the previous one after that. Without a filter, only closes it. */
+  listen(filter: Json | undefined): void {
+    clearTimeout(this.#timer);
+    const before = this.#current;
+    const mine = this.#current = new AbortController();
+    if (filter) return void this.#open(filter, mine, () => before.abort());
     before.abort();
-    onState({ kind: "off" });
+    this.#events.onState({ kind: "off" });
   }
 
   /** Opens the subscription, and calls `opened` after success or failure. */
-  async function open(filter: Json, mine: AbortController, opened = () => {}): Promise<void> {
-    if (!isLost) onState({ kind: "opening" });
-    const outcome = await wire.send("subscriptions/listen", { notifications: filter }, {
+  async #open(filter: Json, mine: AbortController, opened = () => {}): Promise<void> {
+    const { onState, onChange, onReturn } = this.#events;
+    if (!this.#isLost) onState({ kind: "opening" });
+    const outcome = await send("subscriptions/listen", { notifications: filter }, {
       signal: mine.signal,
-      onNotification(method, params) {
+      onNotification: (method, params) => {
         if (method !== "notifications/subscriptions/acknowledged") return onChange(method, params);
         opened();
-        if (mine !== current) return;
-        const { notifications } = params;
-        onState({ kind: "open", granted: isObject(notifications) ? notifications : {} });
-        if (isLost) onReturn();
-        isLost = false;
-        delayMs = 500;
+        if (mine !== this.#current) return;
+        onState({ kind: "open", granted: toObject(params.notifications) });
+        if (this.#isLost) onReturn();
+        this.#isLost = false;
+        this.#delayMs = MIN_DELAY_MS;
       },
     });
     opened();
-    if (mine !== current || outcome.kind === "stopped") return;
-    isLost = true;
-    const isFinal = outcome.kind === "error" && outcome.code !== undefined && outcome.status !== 503;
+    if (mine !== this.#current || outcome.kind === "stopped") return;
+    this.#isLost = true;
+    const retries = outcome.kind !== "error" || outcome.code === undefined || outcome.status === 503;
     const reason = outcome.kind === "error" ? outcome.message : "The server closed the subscription";
-    onState({ kind: "lost", reason, retries: !isFinal });
-    if (isFinal) return;
-    timer = setTimeout(() => open(filter, mine), delayMs);
-    delayMs = Math.min(delayMs * 2, 8000);
+    onState({ kind: "lost", reason, retries });
+    if (!retries) return;
+    this.#timer = setTimeout(() => this.#open(filter, mine), this.#delayMs);
+    this.#delayMs = Math.min(this.#delayMs * 2, MAX_DELAY_MS);
   }
-
-  return { listen };
 }

@@ -3,62 +3,50 @@
  *
  * @module
  */
-import type { Browser, Dom, Element, UiEvent } from "./dom.ts";
+import { h, makeButton, newId, setAttributes } from "./dom.ts";
 
 /** The content of a tab. */
 export interface View {
   readonly name: string;
-  readonly element: Element;
+  readonly element: HTMLElement;
   /** A count beside the name. */
-  readonly count?: Element;
-}
-
-/** Dependencies. */
-export interface TabParts {
-  readonly browser: Browser;
-  readonly dom: Dom;
-  readonly views: readonly View[];
-  /** Called when the user opens a tab. */
-  readonly onOpen: (name: string) => void;
+  readonly count?: HTMLElement;
 }
 
 /** The tabs. */
 export interface Tabs {
-  readonly element: Element;
+  readonly element: HTMLElement;
   /** Opens a tab. Opens the first one if the name is unknown. */
   openTab(name: string): void;
-  /** The open tab. */
-  readonly view: View;
 }
 
-/** Makes tabs. */
-export function createTabs({ browser: { document }, dom: { h, newId }, views, onOpen }: TabParts): Tabs {
-  let [open] = views;
+/** Makes tabs. `onOpen` is called when the user opens one. */
+export function makeTabs(views: readonly View[], onOpen: (name: string) => void): Tabs {
   const tabs = views.map(({ name, element, count }) => {
+    const tab = makeButton("button", name, () => choose(name));
     element.id = newId();
-    const tab = h("button", { role: "tab", type: "button", id: newId(), "aria-controls": element.id }, name);
+    setAttributes(tab, { role: "tab", id: newId(), "aria-controls": element.id });
+    setAttributes(element, { role: "tabpanel", "aria-labelledby": tab.id });
     if (count) tab.append(" ", count);
-    element.setAttribute("role", "tabpanel");
-    element.setAttribute("aria-labelledby", tab.id);
-    tab.addEventListener("click", () => {
-      openTab(name);
-      onOpen(name);
-    });
     return tab;
   });
 
   function openTab(name: string): void {
-    open = views.find((each) => each.name === name) ?? views[0];
-    views.forEach((view, at) => {
-      const isOpen = view === open;
-      tabs[at].setAttribute("aria-selected", String(isOpen));
-      tabs[at].setAttribute("tabindex", isOpen ? "0" : "-1");
-      view.element.hidden = !isOpen;
+    const open = Math.max(0, views.findIndex((view) => view.name === name));
+    views.forEach(({ element }, at) => {
+      const isOpen = at === open;
+      setAttributes(tabs[at], { "aria-selected": String(isOpen), tabindex: isOpen ? 0 : -1 });
+      element.hidden = !isOpen;
       if (isOpen) tabs[at].scrollIntoView({ block: "nearest" });
     });
   }
 
-  function walk(event: UiEvent): void {
+  function choose(name: string): void {
+    openTab(name);
+    onOpen(name);
+  }
+
+  function walk(event: KeyboardEvent): void {
     const at = tabs.findIndex((tab) => tab === document.activeElement);
     const last = tabs.length - 1;
     const steps: Readonly<Record<string, number>> = {
@@ -70,17 +58,10 @@ export function createTabs({ browser: { document }, dom: { h, newId }, views, on
     const to = steps[event.key];
     if (to === undefined) return;
     event.preventDefault();
-    openTab(views[to].name);
-    onOpen(views[to].name);
+    choose(views[to].name);
     tabs[to].focus();
   }
 
   const element = h("div.tabs", { role: "tablist", "aria-label": "Parts of the server", keydown: walk }, ...tabs);
-  return {
-    element,
-    openTab,
-    get view() {
-      return open;
-    },
-  };
+  return { element, openTab };
 }

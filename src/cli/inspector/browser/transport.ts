@@ -1,21 +1,18 @@
 /**
- * Sends messages to the server: directly to the server of the page, and through the relay to other servers.
+ * Sends messages to the server: directly to the server of the page, and through the relay to other servers and in other
+ * protocol revisions.
  *
  * @module
  */
-import type { Credentials } from "./credentials.ts";
-import type { Json, JsonTools } from "./json_tools.ts";
+import { readEvents } from "../../../kit/event_stream.ts";
+import { endpoint, type NamedServer, ownUrl, protocol } from "./config.ts";
+import { headers as ownHeaders, key, place } from "./credentials.ts";
+import { logFrame } from "./message_log.ts";
+import { askUser } from "./question_dialogs.ts";
+import { type Json, parseObject, toCompact, toObject, toText } from "./json.ts";
+import { client } from "./server_facts.ts";
 
-/** Called for a request of the server that belongs to no call. */
-export type OnQuestion = (method: string, params: Json, signal: AbortSignal) => Promise<Json | undefined>;
-
-/** The transport. */
-export interface Transport {
-  /** Sends a request. Throws if the server cannot be reached. */
-  post(body: string, options: PostOptions): Promise<Response>;
-  /** Reads the data of the events in a response. */
-  events(response: Response): AsyncGenerator<string>;
-}
+const RELAY = "/-/inspector/";
 
 /** Options of a request. */
 export interface PostOptions {
@@ -24,146 +21,114 @@ export interface PostOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Dependencies. */
-export interface TransportParts {
-  readonly access: Credentials;
-  readonly json: JsonTools;
-  /** The endpoint path of the server that serves the page. */
-  readonly endpoint: string | undefined;
-  /** The capabilities of the page. */
-  readonly capabilities: () => Json;
-  readonly onQuestion: OnQuestion;
-  readonly onWarning: (text: string) => void;
+// Following a redirect would send the headers to its target.
+const REQUEST = { method: "POST", cache: "no-store", redirect: "error" } as const;
+
+/** Sends a request. Throws if the server cannot be reached. */
+export async function post(body: string, { headers, signal }: PostOptions): Promise<Response> {
+  if (place.kind === "own" && endpoint !== undefined && ["", protocol].includes(place.revision)) {
+    const all = { ...ownHeaders, ...headers };
+    return await fetch(endpoint, { ...REQUEST, headers: all, body, signal, credentials: "same-origin" });
+  }
+  const response = await ask("send", body, { signal, connection: await connect() });
+  if (response.status !== 404) return response;
+  opening = undefined;
+  return await ask("send", body, { signal, connection: await connect() });
 }
 
-/** Makes the line. */
-export function createTransport(parts: TransportParts): Transport {
-  const { access, json: { isObject, parse }, endpoint, capabilities, onQuestion, onWarning } = parts;
-  const relay = "/-/inspector/";
-  const gone = "The connection has ended";
-  let opening: Promise<string> | undefined;
+/** Yields the data of the events in a response. */
+export async function* readData(response: Response): AsyncGenerator<string> {
+  for await (const { data } of readEvents(response)) if (data) yield data;
+}
 
-  async function post(body: string, { headers, signal }: PostOptions): Promise<Response> {
-    if (access.place.kind === "own" && endpoint !== undefined) {
-      // Following a redirect would send the headers to its target.
-      const redirect = "error";
-      return await fetch(endpoint, {
-        method: "POST",
-        headers: { ...access.headers, ...headers },
-        body,
-        signal,
-        cache: "no-store",
-        credentials: "same-origin",
-        redirect,
-      });
+/** Returns the server that the command line names. Throws if the page has no key. */
+export async function findNamedServer(): Promise<NamedServer> {
+  const response = await ask("server", "{}", {});
+  const { name, hasHeaders } = parseObject(await response.text());
+  return { name: toText(name) ?? "", hasHeaders: hasHeaders === true };
+}
+
+interface AskOptions {
+  readonly signal?: AbortSignal;
+  readonly connection?: string;
+}
+
+/** Sends a request to the relay. */
+async function ask(action: string, body: string, { signal, connection }: AskOptions): Promise<Response> {
+  if (key === undefined) {
+    throw new Error("The page has no key; open the complete link that the terminal shows, including the part after #");
+  }
+  const headers = {
+    "content-type": "application/json",
+    "x-inspector-key": key,
+    ...connection === undefined ? {} : { "x-inspector-connection": connection },
+  };
+  return await fetch(RELAY + action, { ...REQUEST, headers, body, signal, credentials: "omit" });
+}
+
+let opening: Promise<string> | undefined;
+
+/** Returns the ID of the connection. Opens a connection if there is none. */
+function connect(): Promise<string> {
+  if (opening) return opening;
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  opening = promise;
+  follow(resolve).then(() => reject(new Error("The connection has ended")), reject).finally(() => {
+    if (opening === promise) opening = undefined;
+  });
+  return promise;
+}
+
+/** Reads the events of the connection until it ends. */
+async function follow(opened: (id: string) => void): Promise<void> {
+  const url = { own: ownUrl, named: undefined, url: place.url }[place.kind];
+  const { revision } = place;
+  const { capabilities } = client;
+  const response = await ask("connect", JSON.stringify({ url, revision, headers: ownHeaders, capabilities }), {});
+  if (!response.ok) {
+    throw new Error(toText(parseObject(await response.text()).problem) ?? "Cannot connect: the inspector has ended");
+  }
+  const questions = new Map<string, AbortController>();
+  let id = "";
+  try {
+    for await (const data of readData(response)) {
+      const event = parseObject(data);
+      const question = String(event.key);
+      if (event.kind === "opening") id = String(event.id);
+      if (event.kind === "open") opened(id);
+      if (event.kind === "failed") throw new Error(String(event.message));
+      if (event.kind === "warning") logWarning(String(event.text));
+      if (event.kind === "withdrawn") questions.get(question)?.abort();
+      if (event.kind !== "question") continue;
+      const stop = new AbortController();
+      questions.set(question, stop);
+      void reply(id, event, stop.signal).finally(() => questions.delete(question));
     }
-    const response = await ask("send", body, { signal, connection: await connect() });
-    if (response.status !== 404) return response;
-    opening = undefined;
-    return await ask("send", body, { signal, connection: await connect() });
+  } finally {
+    for (const question of questions.values()) question.abort();
   }
+}
 
-  function ask(
-    action: string,
-    body: string,
-    { signal, connection }: { readonly signal?: AbortSignal; readonly connection?: string },
-  ): Promise<Response> {
-    if (access.key === undefined) {
-      throw new Error(
-        "The page has no key; open the complete link that the terminal shows, including the part after #",
-      );
-    }
-    const headers = {
-      "content-type": "application/json",
-      "x-inspector-key": access.key,
-      ...connection === undefined ? {} : { "x-inspector-connection": connection },
-    };
-    return fetch(relay + action, {
-      method: "POST",
-      headers,
-      body,
-      signal,
-      cache: "no-store",
-      credentials: "omit",
-      redirect: "error",
-    });
-  }
+/** Logs a warning of the relay about the server. */
+function logWarning(data: string): void {
+  const method = "inspector/warning";
+  logFrame({
+    kind: "notification",
+    id: 0,
+    method,
+    text: toCompact({ method, params: { level: "warning", data } }),
+    ms: 0,
+  });
+}
 
-  /** Returns the ID of the connection. Opens a connection if there is none. */
-  function connect(): Promise<string> {
-    if (opening) return opening;
-    const { promise, resolve, reject } = Promise.withResolvers<string>();
-    const mine = opening = promise;
-    follow(resolve).then(() => reject(new Error(gone)), reject).finally(() => {
-      if (opening === mine) opening = undefined;
-    });
-    return promise;
-  }
-
-  /** Reads the events of the connection until it ends. */
-  async function follow(opened: (id: string) => void): Promise<void> {
-    const { place, headers } = access;
-    const url = place.kind === "url" ? { url: place.url } : {};
-    const response = await ask("connect", JSON.stringify({ ...url, headers, capabilities: capabilities() }), {});
-    if (!response.ok) throw new Error(readProblem(await response.text()));
-    const questions = new Map<string, AbortController>();
-    let id = "";
-    try {
-      for await (const data of events(response)) {
-        const parsed = parse(data);
-        const event = "value" in parsed && isObject(parsed.value) ? parsed.value : {};
-        const key = String(event.key);
-        if (event.kind === "opening") id = String(event.id);
-        if (event.kind === "open") opened(id);
-        if (event.kind === "failed") throw new Error(String(event.message));
-        if (event.kind === "warning") onWarning(String(event.text));
-        if (event.kind === "withdrawn") questions.get(key)?.abort();
-        if (event.kind !== "question") continue;
-        const stop = new AbortController();
-        questions.set(key, stop);
-        void reply(id, key, event, stop.signal).finally(() => questions.delete(key));
-      }
-    } finally {
-      for (const question of questions.values()) question.abort();
-    }
-  }
-
-  async function reply(connection: string, key: string, { method, params }: Json, signal: AbortSignal): Promise<void> {
-    const result = await onQuestion(String(method), isObject(params) ? params : {}, signal);
-    if (signal.aborted) return;
-    await ask("answer", JSON.stringify({ key, result }), { connection }).catch(() => {});
-  }
-
-  function readProblem(text: string): string {
-    const parsed = parse(text);
-    const problem = "value" in parsed && isObject(parsed.value) ? parsed.value.problem : undefined;
-    return typeof problem === "string" ? problem : "Cannot connect: the inspector has ended";
-  }
-
-  async function* events(response: Response): AsyncGenerator<string> {
-    const reader = response.body?.getReader();
-    if (!reader) return;
-    const decoder = new TextDecoder();
-    let rest = "";
-    let data: string[] = [];
-    try {
-      while (true) {
-        const { done, value } = await reader.read();
-        if (done) return;
-        const lines = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?!$)/);
-        rest = lines.pop() ?? "";
-        for (const line of lines) {
-          if (line.startsWith("data:")) data.push(line.slice(line[5] === " " ? 6 : 5));
-          if (line || !data.length) continue;
-          const text = data.join("\n");
-          data = [];
-          if (text) yield text;
-        }
-      }
-    } finally {
-      reader.cancel().catch(() => {});
-    }
-  }
-
-  return { post, events };
+/** Shows a request of the server to the user, and sends the response. */
+async function reply(connection: string, { key, method, params }: Json, signal: AbortSignal): Promise<void> {
+  const start = performance.now();
+  const log = (kind: "question" | "answer", value: unknown) =>
+    logFrame({ kind, id: 0, method: String(method), text: toCompact(value), ms: performance.now() - start });
+  log("question", { method, params });
+  const result = await askUser(String(method), toObject(params), signal);
+  log("answer", { result });
+  if (signal.aborted) return;
+  await ask("answer", JSON.stringify({ key, result }), { connection }).catch(() => {});
 }

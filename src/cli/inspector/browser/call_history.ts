@@ -1,0 +1,61 @@
+/**
+ * The history of calls, each of which can be made again.
+ *
+ * @module
+ */
+import { h, makeButton, serverText } from "./dom.ts";
+import { formatMs, type Json, toCompact } from "./json.ts";
+
+/** A call, and where it was made. */
+export interface Call {
+  /** The title of its list, such as `Tools`. */
+  readonly list: string;
+  /** The key of its item in the list. */
+  readonly key: string;
+  /** The values of the form. */
+  readonly given: Json;
+}
+
+/** How a call ended. */
+export interface CallEnd {
+  /** The state, such as `Done`. */
+  readonly state: string;
+  readonly kind: string;
+  readonly ms: number;
+}
+
+const MAX_CALLS = 200;
+/** The characters of arguments to show. */
+const MAX_SHOWN = 300;
+
+const list = h("ol.calls", { "aria-label": "Calls" });
+const none = h("p.muted", "No calls yet.");
+let repeat: (call: Call) => boolean = () => false;
+
+/** The panel. */
+export const historyPanel: HTMLElement = h("div.page", h("h2", "History"), none, list);
+
+/** Sets what makes a call again. It returns `false` if the server has no such item any more. */
+export function onRepeat(callback: (call: Call) => boolean): void {
+  repeat = callback;
+}
+
+/** Adds a call to the history. */
+export function recordCall(call: Call, { state, kind, ms }: CallEnd): void {
+  const again = makeButton("button.small", "Again", () => {
+    again.disabled = !repeat(call);
+    if (again.disabled) again.textContent = "Not in the list any more";
+  });
+  const given = Object.keys(call.given).length ? toCompact(call.given).slice(0, MAX_SHOWN) : "";
+  none.hidden = true;
+  list.prepend(h(
+    "li",
+    h("span.muted", new Date().toLocaleTimeString()),
+    h("strong", serverText(call.key)),
+    h("code.grow", serverText(given)),
+    h(`span.state.${kind}`, state),
+    h("span.muted", formatMs(ms)),
+    again,
+  ));
+  if (list.childElementCount > MAX_CALLS) list.lastElementChild?.remove();
+}

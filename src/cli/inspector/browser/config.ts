@@ -1,0 +1,29 @@
+/**
+ * The configuration that the server wrote into the page.
+ *
+ * @module
+ */
+import { isObject, parseJson, toText } from "./json.ts";
+
+const meta = document.querySelector<HTMLMetaElement>("meta[name=inspector]");
+const parsed = parseJson(meta?.content ?? "");
+const given = "value" in parsed && isObject(parsed.value) ? parsed.value : {};
+
+/** The endpoint path of the server that serves the page, if there is one. */
+export const endpoint: string | undefined = toText(given.endpoint);
+
+/** The URL of that server. */
+export const ownUrl: string | undefined = endpoint === undefined ? undefined : location.origin + endpoint;
+
+/** The protocol revision in which the page talks to that server. */
+export const protocol: string = toText(given.protocol) ?? "";
+
+/** The version of this package. */
+export const version: string = toText(given.version) ?? "";
+
+/** The server named on the command line. */
+export interface NamedServer {
+  readonly name: string;
+  /** Whether requests to it can have headers. */
+  readonly hasHeaders: boolean;
+}

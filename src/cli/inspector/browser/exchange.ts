@@ -1,0 +1,52 @@
+/**
+ * The types of messages and outcomes.
+ *
+ * @module
+ */
+import type { Json } from "./json.ts";
+
+/** The kind of a message. `closed` stands for a stream that the page closed. */
+export type FrameKind =
+  | "request"
+  | "notification"
+  | "result"
+  | "question"
+  | "answer"
+  | "tool error"
+  | "error"
+  | "failure"
+  | "closed";
+
+/** A message. */
+export interface Frame {
+  readonly kind: FrameKind;
+  /** The ID of its request. */
+  readonly id: number;
+  readonly method: string;
+  /** The tool, prompt or URI of the request. */
+  readonly subject?: string;
+  /** The text of the message. */
+  readonly text: string;
+  /** The time since the request in milliseconds. */
+  readonly ms: number;
+  /** The HTTP status of the response, in its last message. */
+  readonly status?: number;
+  /** The protocol headers of a request. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** An error as the outcome of a request. Without a code, there was no response. */
+export interface Failure {
+  readonly kind: "error";
+  readonly code?: number;
+  readonly message: string;
+  readonly data?: unknown;
+  readonly ms: number;
+  readonly status?: number;
+}
+
+/** The outcome of a request. */
+export type Outcome =
+  | { readonly kind: "result"; readonly result: Json; readonly ms: number; readonly size: number }
+  | Failure
+  | { readonly kind: "stopped"; readonly ms: number };

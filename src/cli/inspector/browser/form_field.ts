@@ -1,0 +1,88 @@
+/**
+ * The types of the controls of a form.
+ *
+ * @module
+ */
+import type { Json } from "./json.ts";
+import type { Shape } from "./schema_reader.ts";
+
+/** The value of a control. There is no `value` if nothing is to be sent. */
+export type Reading = { readonly value?: unknown } | {
+  readonly problem: string;
+  readonly focus: HTMLElement;
+  /** Whether an inner field already shows the problem. */
+  readonly isShown?: boolean;
+};
+
+/** A control, with or without its label. */
+export interface Field {
+  readonly element: HTMLElement;
+  /** The element to focus if there is a problem. Defaults to `element`. */
+  readonly focus?: HTMLElement;
+  /** Whether it consists of several labelled controls. */
+  readonly isGroup?: boolean;
+  read(): Reading;
+  /** The value so far, even if a part is missing or invalid; `undefined` if there is none. */
+  readonly readPartial?: () => unknown;
+}
+
+/** What the controls of a form share. */
+export interface FormContext {
+  /** The schema with the definitions that references name. */
+  readonly root: Json;
+  /** The number of fields that the form may still build, because a schema can describe more than a page can show. */
+  readonly budget: { fields: number };
+  /** Makes the control of a value. */
+  makeControl(shape: Shape, place: Place): Field;
+  /** Makes a field for every property of an object. */
+  makeFields(schema: Json, place: FieldsPlace): Fields;
+}
+
+/** The place of a control. */
+export interface Place {
+  readonly context: FormContext;
+  /** The element ID, for the label. */
+  readonly id: string;
+  readonly name: string;
+  readonly isRequired: boolean;
+  /** The initial value, if there is one. */
+  readonly initial: unknown;
+  /** Attributes that label and describe the control. */
+  readonly about: Readonly<Record<string, string>>;
+  /** The number of objects and lists around it. */
+  readonly depth: number;
+  /** Properties of the value that need no field. */
+  readonly fixed?: Json;
+}
+
+/** The place of the fields of an object. */
+export interface FieldsPlace {
+  readonly context: FormContext;
+  /** The initial value. */
+  readonly given: Json;
+  readonly depth: number;
+  /** Properties that need no field. */
+  readonly fixed?: Json;
+}
+
+/** The fields of an object. */
+export interface Fields {
+  readonly element: HTMLElement;
+  /** Reads the object, and shows problems. */
+  readField(): Reading;
+  /** The valid values so far. */
+  readPartial(): Json;
+}
+
+/** A form for an object. */
+export interface ObjectForm {
+  readonly element: HTMLElement;
+  /** The object. If there is a problem, shows and focuses it and returns `undefined`. */
+  read(): Json | undefined;
+}
+
+/** Reads the value of an absent object or an empty control. */
+export function readEmpty({ isNullable }: Shape, { isRequired }: Place, focus: HTMLElement): Reading {
+  if (!isRequired) return {};
+  return isNullable ? { value: null } : { problem: "Fill this in.", focus };
+}

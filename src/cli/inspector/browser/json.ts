@@ -1,0 +1,82 @@
+/**
+ * Functions for JSON values, and formatting of numbers.
+ *
+ * @module
+ */
+
+/** A JSON object. */
+export type Json = Readonly<Record<string, unknown>>;
+
+/** The result of parsing JSON. */
+export type Parsed = { readonly value: unknown } | { readonly problem: string };
+
+/** Tests for a JSON object. */
+export function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Returns the value if it is a JSON object, and an empty object otherwise. */
+export function toObject(value: unknown): Json {
+  return isObject(value) ? value : {};
+}
+
+/** Returns the objects in a list, and an empty list for other values. */
+export function toObjects(value: unknown): readonly Json[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+/** Returns the value if it is a non-empty string. */
+export function toText(value: unknown): string | undefined {
+  return typeof value === "string" && value ? value : undefined;
+}
+
+/** Parses JSON. */
+export function parseJson(text: string): Parsed {
+  try {
+    return { value: JSON.parse(text) };
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Parses a JSON object. Returns an empty object for other text. */
+export function parseObject(text: string): Json {
+  const parsed = parseJson(text);
+  return "value" in parsed ? toObject(parsed.value) : {};
+}
+
+/** Formats on one line. Never throws. */
+export function toCompact(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? "undefined";
+  } catch {
+    // Thousands of levels exceed the stack of the browser.
+    return "(nested too deeply to show)";
+  }
+}
+
+/** Formats with indentation, unless the value is nested too deeply. */
+export function toPretty(value: unknown): string {
+  return nestsDeeply(value) ? toCompact(value) : JSON.stringify(value, null, 2) ?? "undefined";
+}
+
+function nestsDeeply(value: unknown): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; depth < 100; depth++) {
+    level = level.flatMap((one) => typeof one === "object" && one !== null ? Object.values(one) : []);
+    if (!level.length) return false;
+  }
+  return true;
+}
+
+/** Formats milliseconds, such as `1.2 ms` or `3.4 s`. */
+export function formatMs(ms: number): string {
+  if (ms < 10) return `${ms.toFixed(1)} ms`;
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+}
+
+/** Formats a number of characters, such as `640` or `1.2 k`. */
+export function formatSize(length: number): string {
+  if (length < 1000) return `${length}`;
+  return length < 1e6 ? `${(length / 1000).toFixed(1)} k` : `${(length / 1e6).toFixed(1)} M`;
+}

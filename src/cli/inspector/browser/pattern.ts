@@ -1,0 +1,175 @@
+/**
+ * Matches patterns that a stranger wrote. A regular expression of the browser could take hours for some of them, so that
+ * it only ever sees one character: the pattern becomes a graph of states, and all states of a position are followed at
+ * once.
+ *
+ * @module
+ */
+
+/** The characters of a pattern, the states of its graph, and the characters of a text. */
+const MAX_PATTERN = 2000;
+const MAX_STATES = 500;
+const MAX_TEXT = 500;
+
+/** Tests a character. */
+type Test = (character: string) => boolean;
+
+/** A state of the graph. It leads on at once if it has no test. */
+interface State {
+  /** The character that it takes. */
+  readonly test?: Test;
+  /** The edge of the text at which it lies. */
+  readonly edge?: "start" | "end";
+  readonly next: number[];
+}
+
+/**
+ * Tests whether a text contains a match of a pattern, in time proportional to the product of their lengths. Returns
+ * `undefined` if the pattern or the text is too long, or the pattern uses lookaround, back references or word boundaries.
+ */
+export function matchesPattern(pattern: string, text: string): boolean | undefined {
+  if (pattern.length > MAX_PATTERN || text.length > MAX_TEXT) return;
+  try {
+    // The parser relies on a pattern that is valid.
+    new RegExp(pattern, "u");
+    const parser = new Parser(pattern);
+    return run(parser.states, parser.parse(), [...text]);
+  } catch {
+    return;
+  }
+}
+
+/** A part of the graph, from its first state to its last. */
+interface Part {
+  readonly first: number;
+  readonly last: number;
+}
+
+const TOKEN =
+  /\\[pPu]\{[^}]*\}|\\u[\dA-Fa-f]{4}|\\x[\dA-Fa-f]{2}|\\c[A-Za-z]|\\.|\[(?:\\.|[^\]\\])*\]|\(\?(?:<[^=!][^>]*>|.)|./suy;
+const QUANTIFIER = /(?:([*+?])|\{(\d+)(?:(,)(\d*))?\})\??/y;
+
+class Parser {
+  readonly states: State[] = [];
+  readonly #pattern: string;
+  #at = 0;
+
+  constructor(pattern: string) {
+    this.#pattern = pattern;
+  }
+
+  /** Parses the whole pattern. */
+  parse(): Part {
+    return this.#parseAlternatives();
+  }
+
+  #parseAlternatives(): Part {
+    const parts = [this.#parseSequence()];
+    while (this.#pattern[this.#at] === "|") {
+      this.#at++;
+      parts.push(this.#parseSequence());
+    }
+    const [first, last] = [this.#add({}), this.#add({})];
+    for (const part of parts) {
+      this.#link(first, part.first);
+      this.#link(part.last, last);
+    }
+    return { first, last };
+  }
+
+  #parseSequence(): Part {
+    const first = this.#add({});
+    let last = first;
+    while (this.#at < this.#pattern.length && !/[|)]/.test(this.#pattern[this.#at])) {
+      const start = this.#at;
+      const part = this.#parseQuantified(start);
+      this.#link(last, part.first);
+      last = part.last;
+    }
+    return { first, last };
+  }
+
+  /** Parses an atom and its quantifier. A repeated atom is parsed again for each of its copies. */
+  #parseQuantified(start: number): Part {
+    const one = this.#parseAtom();
+    const [whole, sign, least, comma, most] = this.#read(QUANTIFIER) ?? [];
+    if (whole === undefined) return one;
+    const end = this.#at;
+    const min = sign ? (sign === "+" ? 1 : 0) : Number(least);
+    const max = sign ? (sign === "?" ? 1 : Infinity) : comma ? (most ? Number(most) : Infinity) : min;
+    const first = this.#add({});
+    const last = this.#add({});
+    let before = first;
+    for (let count = 0; count < Math.max(min, max === Infinity ? 1 : max); count++) {
+      this.#at = start;
+      const part = count ? this.#parseAtom() : one;
+      this.#link(before, part.first);
+      if (count >= min) this.#link(before, last);
+      if (max === Infinity && count >= min - 1) this.#link(part.last, part.first);
+      before = part.last;
+    }
+    this.#link(before, last);
+    this.#at = end;
+    return { first, last };
+  }
+
+  #parseAtom(): Part {
+    const [token = ""] = this.#read(TOKEN) ?? [];
+    if (token === "^") return this.#addState({ edge: "start" });
+    if (token === "$") return this.#addState({ edge: "end" });
+    if (token === "(" || token === "(?:" || token.startsWith("(?<") && token.endsWith(">")) {
+      const part = this.#parseAlternatives();
+      this.#at++; // the closing parenthesis
+      return part;
+    }
+    if (token.startsWith("(?") || /^\\[bBk1-9]/.test(token)) throw new RangeError("The pattern is not supported");
+    const single = new RegExp(`^(?:${token})$`, "u");
+    return this.#addState({ test: (character) => single.test(character) });
+  }
+
+  #read(expression: RegExp): RegExpExecArray | null {
+    expression.lastIndex = this.#at;
+    const found = expression.exec(this.#pattern);
+    if (found) this.#at = expression.lastIndex;
+    return found;
+  }
+
+  #addState(state: Omit<State, "next">): Part {
+    const at = this.#add(state);
+    return { first: at, last: at };
+  }
+
+  #add(state: Omit<State, "next">): number {
+    if (this.states.length >= MAX_STATES) throw new RangeError("The pattern has too many states");
+    return this.states.push({ ...state, next: [] }) - 1;
+  }
+
+  #link(from: number, to: number): void {
+    this.states[from].next.push(to);
+  }
+}
+
+/** Follows all states for each character. A match may begin anywhere. */
+function run(states: readonly State[], { first, last }: Part, characters: readonly string[]): boolean {
+  let active = new Set<number>();
+  for (let at = 0; at <= characters.length; at++) {
+    const open = [first, ...active];
+    const seen = new Set(open);
+    const next = new Set<number>();
+    for (const state of open) {
+      const { test, edge, next: targets } = states[state];
+      if (state === last && !test && !edge) return true;
+      if (edge && at !== (edge === "start" ? 0 : characters.length)) continue;
+      const takes = test && at < characters.length && test(characters[at]);
+      for (const target of targets) {
+        if (takes) next.add(target);
+        if (!test && !seen.has(target)) {
+          seen.add(target);
+          open.push(target);
+        }
+      }
+    }
+    active = next;
+  }
+  return false;
+}

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { isObject, parseJson, toText } from "./json.ts";
+import { isObject } from "../../../kit/json.ts";
+import { parseJson, toText } from "./json.ts";
 
 const meta = document.querySelector<HTMLMetaElement>("meta[name=inspector]");
 const parsed = parseJson(meta?.content ?? "");

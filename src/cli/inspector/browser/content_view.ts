@@ -3,9 +3,10 @@
  *
  * @module
  */
+import { isObject } from "../../../kit/json.ts";
 import { type Child, escapeInvisible, h, makeButton, serverText } from "./dom.ts";
 import type { Failure } from "./exchange.ts";
-import { isObject, type Json, toObject, toPretty, toText } from "./json.ts";
+import { type Json, toObject, toPretty, toText } from "./json.ts";
 import { isLikelyMarkdown, renderMarkdown } from "./markdown.ts";
 import { makePlainText, makeTextViewer, MAX_SHOWN } from "./text_viewer.ts";
 

@@ -3,10 +3,11 @@
  *
  * @module
  */
+import { isObject } from "../../../kit/json.ts";
 import { makeCompoundControl } from "./compound_controls.ts";
 import { escapeInvisible, h, makeButton, newId, serverText } from "./dom.ts";
 import type { Field, Fields, FieldsPlace, FormContext, ObjectForm, Place, Reading } from "./form_field.ts";
-import { isObject, type Json, parseJson, toObject, toPretty, toText } from "./json.ts";
+import { type Json, parseJson, toObject, toPretty, toText } from "./json.ts";
 import { type Shape, toShape } from "./schema_reader.ts";
 import { makeValueControl } from "./value_controls.ts";
 import { findProblem } from "./value_check.ts";

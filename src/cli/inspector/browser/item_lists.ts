@@ -3,10 +3,11 @@
  *
  * @module
  */
+import { isObject } from "../../../kit/json.ts";
 import { h } from "./dom.ts";
 import { type Item, ItemList } from "./item_list.ts";
 import { makePromptPanel, makeResourcePanel, makeTemplatePanel, makeToolPanel } from "./item_panels.ts";
-import { isObject, type Json, toCompact, toObjects, toText } from "./json.ts";
+import { type Json, toCompact, toObjects, toText } from "./json.ts";
 import { send } from "./rpc_client.ts";
 import { server } from "./server_facts.ts";
 

@@ -3,13 +3,14 @@
  *
  * @module
  */
+import { isObject } from "../../../kit/json.ts";
 import { parseTemplate, type UriTemplate } from "../../../protocol/uri_template.ts";
 import { makeArgumentFields } from "./argument_fields.ts";
 import { Runner } from "./call_runner.ts";
 import { makeFold, showContents, showJson, showMarks, showNothing, showResource } from "./content_view.ts";
 import { type Child, h, serverText } from "./dom.ts";
 import { makeSwitchedForm } from "./forms.ts";
-import { isObject, type Json, toObject, toObjects, toText } from "./json.ts";
+import { type Json, toObject, toObjects, toText } from "./json.ts";
 import { toParamHeaders } from "./schema_reader.ts";
 import { server } from "./server_facts.ts";
 import { makeWatchButton } from "./subscription_panel.ts";

@@ -4,16 +4,13 @@
  * @module
  */
 
+import { isObject } from "../../../kit/json.ts";
+
 /** A JSON object. */
 export type Json = Readonly<Record<string, unknown>>;
 
 /** The result of parsing JSON. */
 export type Parsed = { readonly value: unknown } | { readonly problem: string };
-
-/** Tests for a JSON object. */
-export function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 /** Returns the value if it is a JSON object, and an empty object otherwise. */
 export function toObject(value: unknown): Json {

@@ -4,10 +4,11 @@
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @module
  */
+import { isObject } from "../../../kit/json.ts";
 import { encodeHeaderValue } from "../../../protocol/header_value.ts";
 import { protocol, version } from "./config.ts";
 import type { Frame, FrameKind, Outcome } from "./exchange.ts";
-import { isObject, type Json, parseJson, toObject } from "./json.ts";
+import { type Json, parseJson, toObject } from "./json.ts";
 import { logFrame } from "./message_log.ts";
 import { client } from "./server_facts.ts";
 import { post, readData } from "./transport.ts";

@@ -3,9 +3,10 @@
  *
  * @module
  */
+import { isObject } from "../../../kit/json.ts";
 import { findDiscriminator } from "../../../schema/discriminator.ts";
 import { findHeaderParams, type HeaderParam } from "../../../schema/header_params.ts";
-import { isObject, type Json, toCompact, toObject, toObjects, toText } from "./json.ts";
+import { type Json, toCompact, toObject, toObjects, toText } from "./json.ts";
 
 /** A value to choose. */
 export interface Choice {

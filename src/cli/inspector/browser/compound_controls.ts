@@ -5,7 +5,7 @@
  */
 import { isObject } from "../../../kit/json.ts";
 import { escapeInvisible, h, makeButton, newId, setAttributes } from "./dom.ts";
-import { type Field, type Fields, type Place, type Reading } from "./form_field.ts";
+import type { Field, Fields, Place, Reading } from "./form_field.ts";
 import { resembles, type Shape, toShape } from "./schema_reader.ts";
 
 /** The levels that fit on a screen. */

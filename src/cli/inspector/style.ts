@@ -256,8 +256,9 @@ dt { color: var(--muted); }
 .page .labels label { font-size: 12px; color: var(--muted); }
 .page > pre, .page > p { margin-top: 4px; }
 .page h3 + * { margin-top: 4px; }
-.changes { display: grid; gap: 3px; }
-.changes li { display: flex; flex-wrap: wrap; gap: 0 10px; font-variant-numeric: tabular-nums; }
+.changes, .calls { display: grid; gap: 3px; }
+.changes li, .calls li { display: flex; flex-wrap: wrap; gap: 0 10px; font-variant-numeric: tabular-nums; align-items: baseline; }
+.calls li { padding: 4px 0; border-bottom: 1px solid var(--line); }
 
 .log { display: flex; flex-direction: column; min-height: 0; background: var(--sunken); border-left: 1px solid var(--line); }
 .frames { overflow-y: auto; flex: 1 1 0; min-height: 0; padding: 6px 4px; font-size: 12px; margin-top: 6px; border-top: 1px solid var(--line); }

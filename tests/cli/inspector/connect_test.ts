@@ -337,6 +337,27 @@ test("the page connects to a server of an earlier revision, which sends requests
   await old.shutdown();
 });
 
+test("the page talks to its own server in each protocol revision", async (opened) => {
+  const { page, panel, choose, press, turn, readResult } = opened;
+  const dialog = page.getByRole("dialog");
+  for (const revision of ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]) {
+    await page.getByRole("button", { name: "Connection", exact: true }).first().click();
+    await dialog.getByLabel("Protocol revision").selectOption(revision);
+    const loaded = page.waitForEvent("load");
+    await dialog.getByRole("button", { name: "Connect", exact: true }).click();
+    await loaded;
+    await page.getByText("Listening", { exact: true }).first().waitFor();
+    await turn("Server");
+    await panel.locator("dd").getByText(revision).waitFor();
+    await turn("Tools");
+    await choose("steps");
+    await press("Call");
+    assertMatch(await readResult("Done"), /1 of 2[^]*All done/);
+  }
+  await page.getByRole("button", { name: "Connection", exact: true }).first().click();
+  assertEquals(await dialog.getByLabel("Protocol revision").inputValue(), "2026-07-28");
+}, { file: "tests/cli/inspector/remote.ts" });
+
 for (const [runtime, program] of Object.entries(programs)) {
   const mark = crypto.randomUUID();
   const file = `${root}tests/cli/inspector/remote.ts`;

@@ -16,6 +16,7 @@ const nested = echo("nested", {
   properties: {
     address: {
       type: "object",
+      description: "Where to deliver",
       properties: {
         street: { type: "string", minLength: 2 },
         geo: { $ref: "#/$defs/point" },

@@ -43,6 +43,11 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertEquals(await panel.getByLabel("street").inputValue(), "Main Street");
   });
 
+  await step("the description of an object stands before its fields", async () => {
+    const address = panel.getByRole("group", { name: "address" });
+    assertMatch(await address.innerText(), /^address\s+object\s+required\s+Where to deliver\s+street/);
+  });
+
   await step("nested objects and lists of objects", async () => {
     await press("Add: geo");
     const geo = panel.getByRole("group", { name: "geo" });
@@ -69,6 +74,8 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertEquals(await shape.locator("option").allInnerTexts(), ["Choose …", "kind: circle", "kind: square"]);
     await shape.selectOption("kind: circle");
     await panel.getByLabel("radius").fill("0");
+    // The choice of the variant has set it.
+    assertEquals(await panel.getByLabel("kind", { exact: true }).count(), 0);
     const either = panel.getByRole("combobox", { name: "either", exact: true });
     assertEquals(await either.locator("option").allInnerTexts(), ["Choose …", "string", "integer", "null"]);
     await either.selectOption("integer");
@@ -145,6 +152,14 @@ test("a form builds few fields at once for large and deep schemas", async (opene
     await panel.getByRole("button", { name: "Show 100 more of 8800 fields" }).waitFor();
     await press("Call");
     await readResult("Done");
+  });
+
+  await step("the result of a long form is in view", async () => {
+    const { top, bottom } = await panel.locator(".output > .block").first().evaluate((element) => {
+      const { top, bottom } = element.getBoundingClientRect();
+      return { top, bottom };
+    });
+    assert(top > 0 && top < 500, `the result begins at ${top} and ends at ${bottom}`);
   });
 
   await step("objects in objects", async () => {

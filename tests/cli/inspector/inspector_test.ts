@@ -227,6 +227,31 @@ test("the page shows a server, calls its tools and logs messages", async (opened
     assertMatch(text, /Invalid params \(-32602\)[^]*test:\/\/none/);
   });
 
+  await step("the history has every call, and makes it again with its arguments", async () => {
+    await turn("Tools");
+    await choose("repeated");
+    await panel.getByLabel("region").fill("north");
+    await press("Call");
+    await readResult("Done");
+    await panel.getByLabel("region").fill("south");
+    await turn("History");
+    const rows = panel.getByRole("list", { name: "Calls" }).getByRole("listitem");
+    assertMatch(await rows.first().innerText(), /repeated\s*\{"region":"north"\}\s*Done/);
+    assertMatch(await rows.nth(1).innerText(), /test:\/\/none\s*Failed/);
+    assertMatch(await rows.nth(2).innerText(), /crash\s*Tool error/);
+    const count = await rows.count();
+    await rows.first().getByRole("button", { name: "Again" }).click();
+    assertStringIncludes(await readResult("Done"), "Header: north");
+    assertEquals(await panel.getByRole("heading", { level: 2 }).innerText(), "repeated");
+    assertEquals(await panel.getByLabel("region").inputValue(), "north");
+    await turn("History");
+    await rows.nth(count).waitFor();
+    // A resource that is in no list.
+    await rows.nth(2).getByRole("button", { name: "Again" }).click();
+    await readResult("Failed");
+    assertEquals(await panel.getByRole("heading", { level: 2 }).innerText(), "test://none");
+  });
+
   await step("the log has every message with its time", async () => {
     const log = page.getByRole("region", { name: "Log" });
     await log.getByLabel("Filter messages").fill("cupboard");
@@ -370,6 +395,14 @@ test("the page reads resources, completes arguments and receives notifications",
     await press("Call");
     assertStringIncludes(await readResult("Done"), "Here.");
     assertEquals(await page.getByRole("tab").first().innerText(), "Tools 14");
+    await choose("turn");
+    await press("Call");
+    await page.getByRole("tab", { name: "Tools 13" }).waitFor();
+    await turn("History");
+    const row = panel.getByRole("listitem").filter({ hasText: "extra" });
+    await row.getByRole("button", { name: "Again" }).click();
+    await row.getByRole("button", { name: "Not in the list any more" }).waitFor();
+    await turn("Tools");
   });
 
   await step("a restarted server", async () => {

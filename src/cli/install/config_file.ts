@@ -9,8 +9,7 @@ import { platform } from "../platform.ts";
 import { type FileFacts, hasErrorCode } from "../platform_files.ts";
 import { CliError } from "../cli_error.ts";
 import type { InstallClient } from "./clients.ts";
-import { isObject } from "../../kit/json.ts";
-import type { EditOptions } from "./edit_options.ts";
+import { type EditOptions, isEqual } from "./edit_options.ts";
 import type { Destination } from "./plan.ts";
 
 const MAX_BYTES = 16 * 1024 * 1024;
@@ -49,7 +48,7 @@ export async function prepareChange(
   const options: EditOptions = { file, path: [client.serversKey, name] };
   const entries = readEntries(before, options);
   const isThere = Object.hasOwn(entries, name);
-  if (isThere && isDeepEqual(entries[name], entry)) {
+  if (isThere && isEqual(entries[name], entry)) {
     return { file, before, after: before, isReplacement: false, facts };
   }
   // Clients may show two names as one if only the case of their letters differs.
@@ -61,17 +60,6 @@ export async function prepareChange(
     );
   }
   return { file, before, after: setEntry(before, entry, options), isReplacement: isThere, facts };
-}
-
-/** Whether two JSON values are equal. The order of properties does not count. */
-function isDeepEqual(a: unknown, b: unknown): boolean {
-  if (Array.isArray(a) && Array.isArray(b)) {
-    return a.length === b.length && a.every((each, i) => isDeepEqual(each, b[i]));
-  }
-  if (!isObject(a) || !isObject(b)) return a === b;
-  const keys = Object.keys(a);
-  return keys.length === Object.keys(b).length &&
-    keys.every((key) => Object.hasOwn(b, key) && isDeepEqual(a[key], b[key]));
 }
 
 async function readExisting(file: string): Promise<{ readonly facts?: FileFacts; readonly bytes?: Uint8Array }> {
@@ -94,8 +82,10 @@ async function readExisting(file: string): Promise<{ readonly facts?: FileFacts;
 export async function writeChange(change: ConfigChange): Promise<string | undefined> {
   const { file, after, facts } = change;
   try {
-    if (!facts) await prepareFolder(file);
-    return await withLock(file, () => facts ? replaceFile(change, facts) : createFile(file, after));
+    if (facts) return await replaceFile(change, facts);
+    await prepareFolder(file);
+    await checkVersion(file, undefined);
+    await platform.files.replace(file, after);
   } catch (error) {
     if (error instanceof CliError || !hasErrorCode(error)) throw error;
     throw new CliError(`Cannot write ${file}: ${error.message}; check its permissions, or name another --file`);
@@ -109,35 +99,11 @@ async function prepareFolder(file: string): Promise<void> {
   await platform.files.makeFolder(toFolder(file));
 }
 
-/** Keeps other installations from writing the file between the last look at it and the rename. */
-async function withLock<T>(file: string, write: () => Promise<T>): Promise<T> {
-  const lock = `${await platform.files.resolve(file) ?? file}.lock`;
-  try {
-    await platform.files.create(lock, "");
-  } catch (error) {
-    if (!hasErrorCode(error) || error.code !== "EEXIST") throw error;
-    throw new CliError(
-      `Cannot change ${file}: another program is writing it; run the command again, or remove ${lock} if none is`,
-    );
-  }
-  try {
-    return await write();
-  } finally {
-    await platform.files.remove(lock).catch(() => {});
-  }
-}
-
-async function createFile(file: string, text: string): Promise<undefined> {
-  await checkVersion(file, undefined);
-  await platform.files.replace(file, text);
-}
-
 async function replaceFile({ file, before, after }: ConfigChange, facts: FileFacts): Promise<string> {
   // The replacement is a rename, which a read-only file does not prevent.
-  if (facts.mode !== undefined && !(facts.mode & 0o200)) {
+  if (!(facts.mode & 0o200)) {
     throw new CliError(`Cannot change ${file}: it is read-only; allow its owner to write it`);
   }
-  await checkVersion(file, facts.version);
   const backup = await writeBackup(file, before, facts.mode);
   try {
     await checkVersion(file, facts.version);
@@ -156,7 +122,7 @@ async function checkVersion(file: string, version: string | undefined): Promise<
 }
 
 /** Writes the previous content beside the file, under an unused name and with the same permission bits. */
-async function writeBackup(file: string, text: string, mode: number | undefined): Promise<string> {
+async function writeBackup(file: string, text: string, mode: number): Promise<string> {
   for (let i = 1;; i++) {
     const path = `${file}.${i === 1 ? "" : `${i}.`}bak`;
     try {

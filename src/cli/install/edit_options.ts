@@ -1,9 +1,9 @@
 /**
- * The options of the editors for JSON, TOML and YAML.
+ * What the editors for JSON, TOML and YAML share.
  *
  * @module
  */
-
+import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../../kit/json.ts";
 
 /** The entries of a parsed file by name. Empty if there is no object with entries. */
@@ -18,4 +18,10 @@ export interface EditOptions {
   readonly file: string;
   /** The key of the object with the servers, and the key of the entry. */
   readonly path: readonly [serversKey: string, name: string];
+}
+
+/** Whether two values are equal as JSON. The order of properties does not count. */
+export function isEqual(a: unknown, b: unknown): boolean {
+  const [one, other] = [a, b].map((value): unknown => value === undefined ? value : JSON.parse(JSON.stringify(value)));
+  return isDeepStrictEqual(one, other);
 }

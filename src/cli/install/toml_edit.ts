@@ -6,7 +6,7 @@
 import { parse, stringify } from "smol-toml";
 import type { Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
-import { type EditOptions, toEntries } from "./edit_options.ts";
+import { type EditOptions, isEqual, toEntries } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
 
 /** The entries of the file by name. */
@@ -27,7 +27,6 @@ export function setEntry(text: string, entry: unknown, { file, path: [serversKey
   const servers = before[serversKey] ?? {};
   if (!isObject(servers)) throw createEditError(file, `${serversKey} is not a table`);
   const expected = { ...before, [serversKey]: { ...servers, [name]: entry } };
-  if (Object.hasOwn(servers, name) && isEqual(servers[name], entry)) return text;
   const kept = Object.hasOwn(servers, name) ? removeTable(text, [serversKey, name]) : text;
   const eol = text.includes("\r\n") ? "\r\n" : "\n";
   const table = stringify({ [serversKey]: { [name]: entry } }).trim().replaceAll("\n", eol);
@@ -99,18 +98,4 @@ function readHeader(line: string): readonly string[] | undefined {
     table = table[key];
   }
   return found.length ? found : undefined;
-}
-
-function isEqual(a: unknown, b: unknown): boolean {
-  return toCanonical(a) === toCanonical(b);
-}
-
-function toCanonical(value: unknown): string {
-  return JSON.stringify(
-    value,
-    (_, each: unknown) =>
-      isObject(each) && !(each instanceof Date)
-        ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => a < b ? -1 : 1))
-        : each,
-  ) ?? "";
 }

@@ -32,8 +32,6 @@ export function setEntry(text: string, entry: unknown, { file, path: [serversKey
   }
   // An empty value, as in `extensions:`, cannot hold an entry.
   if (document.has(serversKey) && !isMap(servers)) document.delete(serversKey);
-  const old = isMap(servers) ? servers.get(name) : undefined;
-  if (isMap(old) && JSON.stringify(old.toJSON()) === JSON.stringify(entry)) return text;
   document.setIn([serversKey, name], document.createNode(entry));
   return document.toString({ lineWidth: 0 });
 }

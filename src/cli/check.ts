@@ -8,8 +8,7 @@ import { toPrintable, toPrintableJson, toPrintableLine } from "../kit/printable.
 import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
-import { chooseEndpoint, chooseEndpoints, ENDPOINT_OPTIONS, readParams } from "./endpoint_options.ts";
-import { enterEndpoint } from "./endpoint_paths.ts";
+import { chooseEndpoint, chooseEndpoints, ENDPOINT_OPTIONS, enterEndpoint, readParams } from "./endpoint_options.ts";
 import { listAll, type ListResult, toCount } from "./listing.ts";
 import { checkListing, type Finding, listHeaders, type Listing, toTokens } from "./listing_check.ts";
 import { importModule } from "./lazy_modules.ts";

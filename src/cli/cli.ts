@@ -3,6 +3,7 @@
  *
  * @module
  */
+
 export { main } from "./main.ts";
 
 /** Loads every module that commands otherwise load when they need it. */
@@ -23,7 +24,6 @@ export async function loadAll(): Promise<void> {
     import("./config/source.ts"),
     import("./demo.ts"),
     import("./doctor.ts"),
-    import("./endpoint_paths.ts"),
     import("./handler_files.ts"),
     import("./help.ts"),
     import("./import_graph.ts"),

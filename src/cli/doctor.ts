@@ -64,7 +64,6 @@ async function diagnose({ operands: [url, extra], flags, all, rest }: Args): Pro
   const headers = readHeaders(all.header);
   const [timeoutMs, heartbeatMs] = [readMs("timeout", flags.timeout), readMs("heartbeat", flags.heartbeat)];
   const { examine } = await import("./doctor/examination.ts");
-  const { sendAs } = await import("./doctor/send_as.ts");
   const stop = new AbortController();
   let stopped = 0;
   platform.onSignal((code) => {
@@ -80,7 +79,6 @@ async function diagnose({ operands: [url, extra], flags, all, rest }: Args): Pro
     timeoutMs,
     heartbeatMs,
     signal: stop.signal,
-    sendAs,
     lookUp: platform.lookUp,
   });
   console.log("json" in flags ? toJson(url, findings) : toReport(findings));

@@ -3,8 +3,7 @@
  *
  * @module
  */
-import { toTable } from "./client/table.ts";
-import { toLines } from "./client/terminal_text.ts";
+import { toLines, toTable } from "./client/terminal_text.ts";
 import { type Command, type Options, toProgram, toShell } from "./command.ts";
 import { platform } from "./platform.ts";
 import { VERSION } from "./version.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { type ListedPrompt, McpError, type Params } from "../client/client.ts";
-import { INVALID_PARAMS } from "./error_codes.ts";
+import { INVALID_PARAMS } from "./protocol.ts";
 import { isObject } from "../kit/json.ts";
 import type { Args } from "./args.ts";
 import { readArguments } from "./client/arguments.ts";

@@ -8,7 +8,15 @@ import { formatError } from "../kit/printable.ts";
 import { serveStdio, type StdioOptions } from "../transports/stdio/stdio.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
-import { type Choice, chooseEndpoint, chooseEndpoints, ENDPOINT_OPTIONS, readParams } from "./endpoint_options.ts";
+import {
+  checkParams,
+  type Choice,
+  chooseEndpoint,
+  chooseEndpoints,
+  ENDPOINT_OPTIONS,
+  readParams,
+  toEndpointOptions,
+} from "./endpoint_options.ts";
 import { platform } from "./platform.ts";
 import { findTarget, load } from "./load.ts";
 import type { Loaded } from "./loaded.ts";
@@ -84,12 +92,8 @@ async function serveTarget(args: Args): Promise<void> {
     : [chooseEndpoint(whole, flags.server, choice)];
   const server = others.length ? whole : endpoint.server;
   const isChosen = flags.server !== undefined;
-  // Most paths have no parameters, and clients wait for a stdio server to start.
   const mayNeedParams = endpoint.params.length && (!isHttp || "inspect" in flags);
-  if (!others.length && (params || mayNeedParams)) {
-    const { checkParams } = await importModule<typeof import("./endpoint_paths.ts")>("./endpoint_paths.ts");
-    checkParams(endpoint, params, choice);
-  }
+  if (!others.length && (params || mayNeedParams)) checkParams(endpoint, params, choice);
   // Warnings for development, because both options are for authors of servers.
   if ("watch" in flags || "inspect" in flags) listEndpoints(whole).forEach((each) => each.develop());
   if ("watch" in flags) {
@@ -106,7 +110,6 @@ async function serveTarget(args: Args): Promise<void> {
     return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, STOP_MS))]);
   }
   if (isTerminal) {
-    const { toEndpointOptions } = await importModule<typeof import("./endpoint_paths.ts")>("./endpoint_paths.ts");
     const options = toEndpointOptions(endpoint, { isChosen, params });
     const { toStdioNotice } = await importModule<typeof import("./stdio_notice.ts")>("./stdio_notice.ts");
     console.error(await toStdioNotice(target, options));

@@ -4,7 +4,8 @@
  *
  * @module
  */
-import { checkTimeout, startTimer } from "./delay.ts";
+import { checkTimeout } from "./delay.ts";
+import { startTimer } from "../kit/timer.ts";
 
 /** When a request must end. */
 export interface DeadlineOptions {

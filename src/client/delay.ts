@@ -4,23 +4,12 @@
  *
  * @module
  */
-
-/** A longer timer would fire at once. */
-const MAX_MS = 2 ** 31 - 1;
+import { startTimer } from "../kit/timer.ts";
 
 /** Checks a timeout option. @throws {RangeError} if it is not a positive number or `Infinity`. */
 export function checkTimeout(ms: number, name: string): void {
   if (ms > 0) return;
   throw new RangeError(`Cannot wait for ${name}: ${ms} is not a positive number of milliseconds, or Infinity`);
-}
-
-/**
- * Calls `onTime` once after `ms` milliseconds, or never for `Infinity`. Returns a function that cancels it.
- */
-export function startTimer(ms: number, onTime: () => void): () => void {
-  if (ms === Infinity) return () => {};
-  const timer = setTimeout(onTime, Math.min(ms, MAX_MS));
-  return () => clearTimeout(timer);
 }
 
 /** Settles after `ms` milliseconds. Throws the reason of `signal` if that is aborted first. */

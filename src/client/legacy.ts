@@ -11,7 +11,8 @@ import type { LogLevel } from "../protocol/types.ts";
 import type { ServerStream } from "./channel.ts";
 import type { Notification } from "./message.ts";
 import type { Codec, Outcome, Rpc, SentRequestOptions } from "./rpc.ts";
-import { delay, startTimer } from "./delay.ts";
+import { delay } from "./delay.ts";
+import { startTimer } from "../kit/timer.ts";
 import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
 import type { SubscriptionFilter, Watch } from "./subscription.ts";
 

@@ -23,7 +23,8 @@ import {
   type ServerRequest,
   SUBSCRIPTION,
 } from "./rpc.ts";
-import { delay, startTimer } from "./delay.ts";
+import { delay } from "./delay.ts";
+import { startTimer } from "../kit/timer.ts";
 import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./protocol.ts";
 import { type SubscriptionFilter, toSubscription, type Watch } from "./subscription.ts";
 

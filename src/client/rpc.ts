@@ -12,7 +12,7 @@ import { withDeadline } from "./deadline.ts";
 import type { Channel } from "./channel.ts";
 import { AnswerSlots } from "./answer_slots.ts";
 import type { Message, Notification } from "./message.ts";
-import { startTimer } from "./delay.ts";
+import { startTimer } from "../kit/timer.ts";
 import { describeResponse } from "./response_text.ts";
 import type { ClientCapabilities } from "../protocol/types.ts";
 import type { Held } from "./subscription.ts";

@@ -15,7 +15,7 @@ import { httpChannel, type HttpChannelOptions } from "./http_channel.ts";
 import { lineChannel, type OpenLineTransport } from "./line_channel.ts";
 import { childTransport, memoryTransport } from "./line_transports.ts";
 import type { Message } from "./message.ts";
-import { startTimer } from "./delay.ts";
+import { startTimer } from "../kit/timer.ts";
 import { sseTransport } from "./sse_transport.ts";
 
 /**

@@ -12,9 +12,9 @@ import { printLogMessage, readLogLevel } from "./log_messages.ts";
 import { readPresetAnswers } from "./preset_answers.ts";
 import { createProgressLine, type ProgressLine } from "./progress_line.ts";
 import { type ServerSession, withServerSession } from "./server_session.ts";
-import { type SilenceTimeout, startSilenceTimeout } from "./silence_timeout.ts";
 import { reportLine } from "./terminal_output.ts";
 import { toPlain } from "./terminal_text.ts";
+import { startTimer } from "../../kit/timer.ts";
 
 /** The lowest exit code of a command that a signal has stopped. */
 const FIRST_SIGNAL_CODE = 128;
@@ -105,4 +105,43 @@ class RequestMonitor {
       this.#line.pause();
     }
   }
+}
+
+/** A running timeout. */
+interface SilenceTimeout {
+  /** Aborts when the server has sent nothing for the whole time. */
+  readonly signal: AbortSignal;
+  /** Starts the time again, because the server has sent something. */
+  restart(): void;
+  /** Stops the time while `work` runs, such as while the user answers a question. */
+  pauseWhile<T>(work: () => Promise<T>): Promise<T>;
+  /** Ends the timeout. */
+  stop(): void;
+}
+
+/** Starts a timeout of `ms` milliseconds. */
+function startSilenceTimeout(ms: number): SilenceTimeout {
+  const controller = new AbortController();
+  const reason = new DOMException(`it has sent nothing for ${ms / 1000} s`, "TimeoutError");
+  let pauses = 0;
+  let stopTimer = () => {};
+
+  function restart(): void {
+    stopTimer();
+    if (!pauses) stopTimer = startTimer(ms, () => controller.abort(reason));
+  }
+
+  async function pauseWhile<T>(work: () => Promise<T>): Promise<T> {
+    pauses++;
+    stopTimer();
+    try {
+      return await work();
+    } finally {
+      pauses--;
+      restart();
+    }
+  }
+
+  restart();
+  return { signal: controller.signal, restart, pauseWhile, stop: () => stopTimer() };
 }

@@ -6,10 +6,9 @@
 import type { Listed, ListedPrompt, ListedTool } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
 import type { Listing } from "../listing_check.ts";
-import { toLine, toLines, toPlain } from "./terminal_text.ts";
+import { toLine, toLines, toPlain, toTable } from "./terminal_text.ts";
 import { describeType, listArguments } from "./schema_text.ts";
 import { reportLine, type Style, terminalWidth, writeLine } from "./terminal_output.ts";
-import { toTable } from "./table.ts";
 
 /** How to format. */
 export interface FormatOptions {

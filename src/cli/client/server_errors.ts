@@ -4,7 +4,7 @@
  * @module
  */
 import { McpError } from "../../client/client.ts";
-import { INSUFFICIENT_SCOPE, UNAUTHENTICATED } from "../error_codes.ts";
+import { INSUFFICIENT_SCOPE, UNAUTHENTICATED } from "../protocol.ts";
 import { isObject } from "../../kit/json.ts";
 import { CliError, ServerError } from "../cli_error.ts";
 import { type ConnectionProblem, explainConnectionError } from "../connection_errors.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { REVISIONS } from "../revisions.ts";
+import { REVISIONS } from "../protocol.ts";
 import { LOG_LEVELS } from "./log_messages.ts";
 import type { Options } from "../command.ts";
 import { ENDPOINT_OPTIONS } from "../endpoint_options.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { type Client, connect, type ConnectOptions } from "../../client/client.ts";
-import { REVISIONS } from "../revisions.ts";
+import { REVISIONS } from "../protocol.ts";
 import type { Args } from "../args.ts";
 import { readHeaders } from "../header_flags.ts";
 import { platform } from "../platform.ts";

@@ -16,9 +16,7 @@ import { watchFile } from "../file_watcher.ts";
 import { type Folder, type FolderItem, isUnavailable, MAX_LISTED_FILES } from "./folder.ts";
 import { folderTools } from "./folder_tools.ts";
 import { watchFolder } from "./folder_watch.ts";
-import { toMediaType } from "./media_type.ts";
-import type { ServerPart } from "./server_part.ts";
-import { decodeText } from "./utf8_text.ts";
+import { decodeText, toMediaType } from "./media_type.ts";
 
 /** The metadata of a resource. */
 export interface ResourceMetadata {
@@ -162,4 +160,13 @@ async function completePath(folder: Folder, typed: string): Promise<string[]> {
   const prefix = typed.toLowerCase();
   return items.map(({ path, kind }) => kind === "folder" ? `${path}/` : path)
     .filter((path) => path.toLowerCase().startsWith(prefix));
+}
+
+/** Handlers of a server that change together. */
+export interface ServerPart {
+  readonly handlers: readonly Handler[];
+  /** The beginning of the URIs of a folder. */
+  readonly baseUri?: string;
+  /** Notifies the clients of a server of changes. Returns a function that stops it. */
+  readonly watch?: (server: Server) => () => void;
 }

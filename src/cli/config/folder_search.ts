@@ -1,11 +1,11 @@
 /**
- * Searches the text files of a folder, with limits on time, bytes and matches.
+ * Searches the text files of a folder, with limits on time, bytes and matches, and one search of each client at a time.
  *
  * @module
  */
-import type { Context } from "../../library.ts";
+import { type Context, ToolError } from "../../library.ts";
 import { type Folder, isUnavailable } from "./folder.ts";
-import { decodeText } from "./utf8_text.ts";
+import { decodeText } from "./media_type.ts";
 
 /** More matches would only fill the context of a model, which can search for a longer phrase. */
 const MAX_MATCHES = 100;
@@ -64,4 +64,31 @@ function findLines(text: string, phrase: string): string[] {
     const start = Math.max(0, at - MAX_LINE_CHARACTERS / 2);
     return `${i + 1}: ${start ? "…" : ""}${line.slice(start, start + MAX_LINE_CHARACTERS).trim()}`;
   });
+}
+
+/** The number of searches of one client that may wait for the running one. */
+const MAX_WAITING = 8;
+
+/** Queues searches by client. */
+export class SearchQueue {
+  readonly #clients = new Map<unknown, { last: Promise<unknown>; count: number }>();
+
+  /**
+   * Runs a search after the earlier ones of the same client.
+   *
+   * @throws {ToolError} if too many searches of the client are waiting.
+   */
+  async run<T>(client: unknown, search: () => Promise<T>): Promise<T> {
+    const queue = this.#clients.get(client) ?? { last: Promise.resolve(), count: 0 };
+    if (queue.count > MAX_WAITING) {
+      throw new ToolError("Cannot search: too many searches are waiting; try again later");
+    }
+    this.#clients.set(client, queue);
+    queue.count++;
+    const result = queue.last.then(search).finally(() => {
+      if (!--queue.count) this.#clients.delete(client);
+    });
+    queue.last = result.catch(() => {});
+    return await result;
+  }
 }

@@ -6,12 +6,10 @@
 import { media, type Tool, tool, ToolError } from "../../library.ts";
 import type { Unavailable } from "./confined_read.ts";
 import { type Folder, type FolderItem, isUnavailable } from "./folder.ts";
-import { searchFiles } from "./folder_search.ts";
+import { searchFiles, SearchQueue } from "./folder_search.ts";
 import { toMatcher } from "./glob.ts";
-import { toMediaType } from "./media_type.ts";
-import { SearchQueue } from "./search_queue.ts";
+import { decodeText, toMediaType } from "./media_type.ts";
 import { toMessage } from "./source.ts";
-import { decodeText } from "./utf8_text.ts";
 
 /** Options of the tools. */
 export interface FolderToolsOptions {

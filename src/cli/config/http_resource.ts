@@ -10,7 +10,7 @@ import { sendRequest } from "./http_request.ts";
 import { type HttpOptions, parseHttpTemplate, readOrigin } from "./http_template.ts";
 import type { UrlResource } from "./schema.ts";
 import { readToolInput } from "./tool_input.ts";
-import { decodeText } from "./utf8_text.ts";
+import { decodeText } from "./media_type.ts";
 
 /** Makes a resource that serves the response to an HTTP request. */
 export function httpResource(

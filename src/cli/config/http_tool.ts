@@ -17,7 +17,7 @@ import {
 import type { FetchTool } from "./schema.ts";
 import type { Template } from "./template.ts";
 import { type Arguments, readToolInput, toArgumentText } from "./tool_input.ts";
-import { decodeText } from "./utf8_text.ts";
+import { decodeText } from "./media_type.ts";
 
 /** Makes a tool that sends an HTTP request. */
 export function httpTool(name: string, config: FetchTool, { readEnv, toProblem }: HttpOptions): Handler {

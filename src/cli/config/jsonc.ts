@@ -3,8 +3,7 @@
  *
  * @module
  */
-import { parse } from "@std/jsonc";
-import { type Node, parseTree } from "jsonc-parser";
+import { getNodeValue, type Node, type ParseError, parseTree } from "jsonc-parser";
 import { CliError } from "../cli_error.ts";
 
 /** The keys and indexes that lead to a value. */
@@ -17,8 +16,6 @@ export interface Jsonc {
   readonly root: Node;
 }
 
-const parseValue: (text: string) => unknown = parse;
-
 /**
  * Parses JSON with comments and trailing commas.
  *
@@ -27,27 +24,27 @@ const parseValue: (text: string) => unknown = parse;
 export function readJsonc(content: string, file: string): Jsonc {
   // Some editors write a byte order mark, which is not part of the text.
   const text = content.replace(/^\uFEFF/, "");
-  let value: unknown;
+  const errors: ParseError[] = [];
   let root: Node | undefined;
   try {
-    value = parseValue(text);
-    root = parseTree(text, undefined, { allowTrailingComma: true });
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw new CliError(`Cannot read ${file}: it is nested too deeply; flatten it`);
-    const [, token, at] = /token "(.*)" in JSONC at position (\d+)$/s.exec(error.message) ?? [];
+    root = parseTree(text, errors, { allowTrailingComma: true });
+  } catch {
+    throw new CliError(`Cannot read ${file}: it is nested too deeply; flatten it`);
+  }
+  const [error] = errors;
+  if (error || !root) {
+    const { offset, length } = error ?? { offset: text.length, length: 0 };
+    const token = text.slice(offset, offset + length);
     const state = token
       ? `unexpected ${token}; look for a missing comma, colon or quotation mark before it`
       : "the file ends unexpectedly; look for an unclosed bracket or quotation mark";
-    throw new CliError(`Cannot read ${formatPosition(file, text, Number(at ?? text.length))}: ${state}`);
+    throw new CliError(`Cannot read ${formatPosition(file, text, offset)}: ${state}`);
   }
-  if (!root) throw new CliError(`Cannot read ${file}: it is empty; write at least {}`);
   const repeated = findRepeatedKey(root);
-  if (repeated) {
-    throw new CliError(
-      `Cannot read ${formatPosition(file, text, repeated.offset)}: this key is repeated; remove one of the two`,
-    );
-  }
-  return { text, value, root };
+  if (!repeated) return { text, value: getNodeValue(root), root };
+  throw new CliError(
+    `Cannot read ${formatPosition(file, text, repeated.offset)}: this key is repeated; remove one of the two`,
+  );
 }
 
 /** Formats an offset as a position such as `mcp.jsonc:3:14`. Lines and columns count from 1. */

@@ -1,5 +1,5 @@
 /**
- * Media types by file name extension.
+ * Media types by file name extension, and whether a file is text.
  *
  * @module
  */
@@ -55,4 +55,14 @@ const TYPES: Readonly<Record<string, string>> = Object.fromEntries(
 export function toMediaType(name: string): string | undefined {
   const extension = /\.([^./]+)$/.exec(name)?.[1].toLowerCase() ?? "";
   return Object.hasOwn(TYPES, extension) ? TYPES[extension] : undefined;
+}
+
+/** Decodes bytes as UTF-8. Returns `undefined` if they are not text. */
+export function decodeText(bytes: Uint8Array): string | undefined {
+  if (bytes.includes(0)) return;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return;
+  }
 }

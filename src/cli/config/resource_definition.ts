@@ -5,13 +5,12 @@
  */
 import { toBaseName, toFolder, toRelativePath } from "../path.ts";
 import { readEnv } from "./command_words.ts";
-import { fileResource, folderResource, patternResources, toUriPath } from "./file_resources.ts";
+import { fileResource, folderResource, patternResources, type ServerPart, toUriPath } from "./file_resources.ts";
 import { openFolder } from "./folder.ts";
 import { toBaseFolder, toMatcher, toRelativePattern } from "./glob.ts";
 import { httpResource } from "./http_resource.ts";
 import type { KeyPath } from "./jsonc.ts";
 import type { ConfigFile, FileResource, FolderResource, GlobResource } from "./schema.ts";
-import type { ServerPart } from "./server_part.ts";
 import { findFile, type Source } from "./source.ts";
 
 const DEFAULT_MAX_BYTES = 1024 * 1024;

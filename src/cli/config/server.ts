@@ -10,7 +10,7 @@ import { type Loaded, swapHandlers } from "../loaded.ts";
 import { importModule } from "../lazy_modules.ts";
 import { toBaseName } from "../path.ts";
 import { CliError } from "../cli_error.ts";
-import type { ServerPart } from "./server_part.ts";
+import type { ServerPart } from "./file_resources.ts";
 
 /**
  * Makes a server from a config file. `file` is the name that the user gave.

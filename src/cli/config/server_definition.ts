@@ -20,7 +20,7 @@ import { httpTool } from "./http_tool.ts";
 import type { KeyPath } from "./jsonc.ts";
 import { buildResource } from "./resource_definition.ts";
 import type { ConfigFile } from "./schema.ts";
-import type { ServerPart } from "./server_part.ts";
+import type { ServerPart } from "./file_resources.ts";
 import { findFile, type Source, toDefaultName, toMessage } from "./source.ts";
 import { parseTemplate } from "./template.ts";
 

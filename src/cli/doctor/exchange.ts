@@ -6,7 +6,7 @@
 import { readEvents } from "../../kit/event_stream.ts";
 import type { Message } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
-import { startTimer } from "../timer.ts";
+import { startTimer } from "../../kit/timer.ts";
 import { explainConnectionError } from "../connection_errors.ts";
 import type { LookUp } from "./named_url.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 import { type Client, connect } from "../../client/client.ts";
-import { startTimer } from "../timer.ts";
+import { startTimer } from "../../kit/timer.ts";
 import { isObject } from "../../kit/json.ts";
 import { checkListing, type Listing, toTokens } from "../listing_check.ts";
 import { listAll, toCount } from "../listing.ts";

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @module
  */
-import { HEADER_MISMATCH, METHOD_NOT_FOUND, PARSE_ERROR, UNSUPPORTED_VERSION } from "../error_codes.ts";
+import { HEADER_MISMATCH, METHOD_NOT_FOUND, PARSE_ERROR, UNSUPPORTED_VERSION } from "../protocol.ts";
 import { isLoopbackHost } from "../../host.ts";
 import { modernWriter, type RequestWriter } from "./request_writer.ts";
 import { type Endpoint, exchange } from "./exchange.ts";

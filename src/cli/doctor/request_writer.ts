@@ -4,7 +4,7 @@
  * @module
  */
 import type { Params } from "../../client/client.ts";
-import { MODERN } from "../revisions.ts";
+import { MODERN } from "../protocol.ts";
 import { VERSION } from "../version.ts";
 import type { RequestParts } from "./exchange.ts";
 

@@ -6,12 +6,11 @@
  * @module
  */
 import { readEvents } from "../../kit/event_stream.ts";
-import { UNSUPPORTED_VERSION } from "../error_codes.ts";
+import { LEGACY, MODERN, UNSUPPORTED_VERSION } from "../protocol.ts";
 import type { Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
 import { type Endpoint, exchange, open, type ServerResponse } from "./exchange.ts";
 import type { Check } from "./report.ts";
-import { LEGACY, MODERN } from "../revisions.ts";
 import { legacyWriter, modernWriter, type RequestWriter, toInitialize } from "./request_writer.ts";
 
 /** The result in a response. Returns `undefined` if there is none. */

@@ -5,8 +5,8 @@
  * @see specification/2026-07-28/basic/patterns/subscriptions
  * @module
  */
-import { METHOD_NOT_FOUND } from "../error_codes.ts";
-import { startTimer } from "../timer.ts";
+import { METHOD_NOT_FOUND } from "../protocol.ts";
+import { startTimer } from "../../kit/timer.ts";
 import type { RequestWriter } from "./request_writer.ts";
 import { type Endpoint, exchange, open, type OpenResponse, type ServerResponse } from "./exchange.ts";
 import { describeResponse, formatMs } from "./revision_checks.ts";

@@ -18,7 +18,7 @@ import {
   type SubscriptionFilter,
   type Target,
 } from "../../client/client.ts";
-import { INTERNAL_ERROR, INVALID_REQUEST } from "../error_codes.ts";
+import { INTERNAL_ERROR, INVALID_REQUEST } from "../protocol.ts";
 import { isObject } from "../../kit/json.ts";
 import { LOG_LEVELS } from "../client/log_messages.ts";
 import { EventQueue } from "./event_queue.ts";

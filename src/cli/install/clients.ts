@@ -4,9 +4,8 @@
  * @module
  */
 import { platform } from "../platform.ts";
-import { toAppData, toConfigHome, toDesktopSettings, toHome } from "./client_paths.ts";
-import { toCodexHttpEntry, toCodexStdioEntry } from "./codex_entry.ts";
-import type { HttpServer, StdioServer } from "./installed_server.ts";
+import type { HttpServer, StdioServer } from "./plan.ts";
+import { CliError } from "../cli_error.ts";
 
 /** A client with a configuration file. */
 export interface InstallClient {
@@ -157,3 +156,77 @@ export const clients: readonly InstallClient[] = [
     nextStep: "Select the file in your client.",
   },
 ];
+
+/** The user's home folder. */
+function toHome(): string {
+  return readFolder(platform.os === "windows" ? "USERPROFILE" : "HOME");
+}
+
+/** The folder for application data on Windows. */
+function toAppData(): string {
+  return readFolder("APPDATA");
+}
+
+/** The folder for settings of desktop applications. */
+function toDesktopSettings(): string {
+  if (platform.os === "windows") return toAppData();
+  return platform.os === "darwin" ? `${toHome()}/Library/Application Support` : toConfigHome();
+}
+
+/** The folder for settings of command-line programs. */
+function toConfigHome(): string {
+  return platform.env("XDG_CONFIG_HOME") || `${toHome()}/.config`;
+}
+
+function readFolder(variable: string): string {
+  const folder = platform.env(variable);
+  if (folder) return platform.toPath(folder);
+  throw new CliError(
+    `Cannot find the file of the client: the environment has no ${variable}; name the file with --file`,
+  );
+}
+
+const REFERENCE = /^\$\{(\w+)\}$/;
+
+/** The entry of a server that Codex starts. */
+function toCodexStdioEntry({ command, args, env = {} }: StdioServer): object {
+  const entries = Object.entries(env);
+  const inherited = entries.filter(([name, value]) => findVariable(value) === name).map(([name]) => name);
+  const literal = entries.filter(([name]) => !inherited.includes(name));
+  return {
+    ...{ command, args },
+    ...inherited.length && { env_vars: inherited },
+    ...literal.length && { env: Object.fromEntries(literal) },
+  };
+}
+
+/** The entry of a server at a URL. */
+function toCodexHttpEntry({ url, headers = {} }: HttpServer): object {
+  const entries = Object.entries(headers);
+  const authorization = entries.find(([name]) => name === "authorization")?.[1];
+  const token = /^Bearer \$\{(\w+)\}$/i.exec(authorization ?? "")?.[1];
+  const others = entries.filter(([name]) => token === undefined || name !== "authorization");
+  const references = others.flatMap(([name, value]) => {
+    const variable = findVariable(value);
+    return variable === undefined ? [] : [[name, variable]];
+  });
+  const literal = others.filter(([, value]) => findVariable(value) === undefined);
+  const mixed = literal.find(([, value]) => /\$\{\w+\}/.test(value));
+  if (mixed) {
+    throw new CliError(
+      `Cannot install ${url}: in Codex a variable is the whole value of a header, or follows "Bearer "; ` +
+        `write the header ${mixed[0]} that way`,
+    );
+  }
+  return {
+    url,
+    ...token !== undefined && { bearer_token_env_var: token },
+    ...references.length && { env_http_headers: Object.fromEntries(references) },
+    ...literal.length && { http_headers: Object.fromEntries(literal) },
+  };
+}
+
+/** The variable that a value consists of. Returns `undefined` for any other value. */
+function findVariable(value: string): string | undefined {
+  return REFERENCE.exec(value)?.[1];
+}

@@ -1,5 +1,5 @@
 /**
- * The steps of an installation between the command line and the configuration file.
+ * The steps of an installation between the command line and the configuration file, and the server that it adds.
  *
  * @module
  */
@@ -26,4 +26,17 @@ export interface InstallPlan {
   readonly target: EntryTarget;
   /** Notes for the user. */
   readonly notes: readonly string[];
+}
+
+/** A server that the client starts. */
+export interface StdioServer {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A server at a URL. */
+export interface HttpServer {
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }

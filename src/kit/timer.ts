@@ -1,5 +1,5 @@
 /**
- * Timers that keep the process alive.
+ * Timers that keep the process alive, because a promise that the program awaits depends on each of them.
  *
  * @module
  */

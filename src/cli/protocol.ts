@@ -1,9 +1,10 @@
 /**
- * The codes of errors that the command line recognizes or sends.
+ * The protocol revisions that clients and servers speak, and the codes of errors.
  *
  * @see specification/2026-07-28/basic (Error Codes)
  * @module
  */
+import type { Revision } from "../library.ts";
 
 /** The text is not JSON. */
 export const PARSE_ERROR = -32700;
@@ -23,3 +24,17 @@ export const UNSUPPORTED_VERSION = -32022;
 export const UNAUTHENTICATED = -31_401;
 /** The caller lacks scopes. A code of this library. */
 export const INSUFFICIENT_SCOPE = -31_403;
+
+/** The revision without handshakes. */
+export const MODERN = "2026-07-28" satisfies Revision;
+
+/** The revisions with a handshake, newest first. The last one has a transport of its own too. */
+export const LEGACY: readonly string[] = [
+  "2025-11-25",
+  "2025-06-18",
+  "2025-03-26",
+  "2024-11-05",
+] satisfies readonly Revision[];
+
+/** All revisions, newest first. */
+export const REVISIONS: readonly string[] = [MODERN, ...LEGACY];

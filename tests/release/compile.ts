@@ -12,10 +12,9 @@ async function listFiles(folder: string): Promise<readonly string[]> {
   return (await Promise.all(found)).flat();
 }
 
-/** The npm name of another package: `jsr:@std/jsonc@1` is `@jsr/std__jsonc` for npm clients. */
+/** The name of a package: `npm:zod@4` is `zod` for npm clients. */
 function toNpmName(target: string): string {
-  const name = target.replace(/^(jsr|npm):\/?(@?[^@]+)@[^/]*/, "$2");
-  return target.startsWith("jsr:") ? name.replace(/^@([^/]+)\//, "@jsr/$1__") : name;
+  return target.replace(/^npm:\/?(@?[^@]+)@[^/]*/, "$1");
 }
 
 /**

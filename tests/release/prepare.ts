@@ -1,10 +1,7 @@
 // Writes the package as it is published into a folder: `deno task publish:prepare FOLDER`, then `deno publish` there.
 
-/** Replaces the npm mirror of Deno's standard library, which has no types. */
-const STANDARD: Readonly<Record<string, string>> = { "@std/jsonc": "jsr:@std/jsonc@1.0.2" };
-
 /** Files and folders in the published folders that only the project itself uses. The page is published as a bundle. */
-const LEFT_OUT = ["src/cli/tsconfig.json", "src/cli/inspector/browser"];
+const LEFT_OUT = ["src/cli/inspector/browser"];
 
 interface Config {
   readonly imports: Readonly<Record<string, string>>;
@@ -24,11 +21,9 @@ function selectImports(imports: Config["imports"], sources: readonly string[]): 
   const used = Object.entries(imports).filter(([name]) =>
     sources.some((source) => source.includes(`from "${name}"`) || source.includes(`import("${name}")`))
   );
-  return Object.fromEntries(used.map(([name, target]) => {
-    if (!name.startsWith("@std/")) return [name, target];
-    if (!STANDARD[name]) throw new Error(`Cannot prepare the package: ${name} has no replacement; add it to STANDARD`);
-    return [name, STANDARD[name]];
-  }));
+  const ofTests = used.find(([, target]) => !/^npm:(?!deno-std@)/.test(target));
+  if (!ofTests) return Object.fromEntries(used);
+  throw new Error(`Cannot prepare the package: it imports ${ofTests[0]}, which is for tests; import a package of npm`);
 }
 
 /** Copies the package in the folder `root`, ending in a slash, into `folder`, which must be empty or missing. */

@@ -55,10 +55,6 @@ async function toChecksum(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   return "sha256-" + new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
 }
 
-const STAND_IN = `import { parse as parseText } from "npm:deno-std@1.4.0/jsonc/mod.js";
-export const parse: (text: string) => unknown = parseText;
-`;
-
 type Bodies = Map<string, Uint8Array<ArrayBuffer>>;
 
 /** Adds a package, with its files under paths such as `/mod.ts`. */
@@ -80,13 +76,10 @@ async function addPackage(
 }
 
 /**
- * Serves the package whose deno.json is in the folder `root`, as prepared for publishing, and a substitute for the part
- * of Deno's standard library that it imports.
+ * Serves the package whose deno.json is in the folder `root`, as prepared for publishing.
  */
 export async function serveRegistry(root: string): Promise<Registry> {
   const bodies: Bodies = new Map();
-  const std = { name: "@std/jsonc", version: "1.0.2", exports: { ".": "./mod.ts" } };
-  await addPackage(bodies, std, new Map([["/mod.ts", new TextEncoder().encode(STAND_IN)]]));
   const served: string[] = [];
   const missing: string[] = [];
   let base = "";

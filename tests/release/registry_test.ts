@@ -161,7 +161,7 @@ Deno.test({
       assertEquals(await fetched(), [], "the demonstration needs no package");
       const flags = [`--allow-read=${folder}/mcp.jsonc`, "--allow-env=PATH", "--allow-run=printf", "--deny-net"];
       assertMatch(await call(...flags, `jsr:${config.name}`, `${folder}/mcp.jsonc`), /"text":"Good day!"/);
-      assertEquals((await fetched()).sort(), ["deno-std", "jsonc-parser", "zod"]);
+      assertEquals((await fetched()).sort(), ["jsonc-parser", "zod"]);
     }),
 });
 

@@ -4,8 +4,20 @@
  * @module
  */
 import { platform } from "../platform.ts";
-import type { HttpServer, StdioServer } from "./plan.ts";
 import { CliError } from "../cli_error.ts";
+
+/** A server that the client starts. */
+export interface StdioServer {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A server at a URL. */
+export interface HttpServer {
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
 
 /** A client with a configuration file. */
 export interface InstallClient {

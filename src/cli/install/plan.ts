@@ -1,5 +1,5 @@
 /**
- * The steps of an installation between the command line and the configuration file, and the server that it adds.
+ * The steps of an installation between the command line and the configuration file.
  *
  * @module
  */
@@ -26,17 +26,4 @@ export interface InstallPlan {
   readonly target: EntryTarget;
   /** Notes for the user. */
   readonly notes: readonly string[];
-}
-
-/** A server that the client starts. */
-export interface StdioServer {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-}
-
-/** A server at a URL. */
-export interface HttpServer {
-  readonly url: string;
-  readonly headers?: Readonly<Record<string, string>>;
 }

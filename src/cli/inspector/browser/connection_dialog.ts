@@ -14,24 +14,27 @@ import {
   type Secrets,
   usualKind,
 } from "./credentials.ts";
-import { escapeInvisible, h, isWebUrl, makeButton, makeField, newId, openDialog, serverText } from "./dom.ts";
+import { type Attributes, h, makeButton, makeField, newId, openDialog, serverText } from "./dom.ts";
 
 const MAX_HEADERS = 50;
 const REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+const PLAIN = { autocomplete: "off", spellcheck: "false" };
 
 /** Opens the dialog. `named` is the server of the command line, if there is one. */
 export function openConnectionDialog(named: NamedServer | undefined): void {
-  const choice = new PlaceChoice(named, showSecrets);
-  const secrets = new SecretFields();
-  const heading = h("h2", "Connection");
+  const places = makePlaceFields(named, showSecrets);
+  const secrets = makeSecretFields();
+  const problem = h("p.problem", { role: "alert" });
   const noHeaders = h("p.muted", "A command takes no token or headers.");
+  const heading = h("h2", "Connection");
   const form = h(
     "form",
     { method: "dialog", novalidate: true, autocomplete: "off" },
     heading,
-    choice.element,
+    places.element,
     noHeaders,
     secrets.element,
+    problem,
     h(
       "div.actions",
       h("button.primary", { type: "submit" }, "Connect"),
@@ -39,23 +42,26 @@ export function openConnectionDialog(named: NamedServer | undefined): void {
       makeButton("button.quiet", "Forget all tokens and headers", forget),
     ),
   );
-  showSecrets();
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const entered = choice.check() ? secrets.read() : undefined;
-    if (!entered) return;
-    saveChoice(choice.place, entered);
+    const wrong = [...places.listInputs(), ...secrets.listInputs()].find(({ validity }) => !validity.valid);
+    problem.textContent = wrong?.title ?? "";
+    if (wrong) return wrong.focus();
+    saveChoice(places.read(), secrets.read());
     // Reloading keeps the data of two servers apart.
     history.replaceState(null, "", "#");
     location.reload();
   });
+  showSecrets();
   const dialog = openDialog(form, heading, close);
-  choice.focus();
+  places.focus();
 
   /** Shows the token and headers of the chosen server only. */
   function showSecrets(): void {
-    secrets.show(getSecrets(choice.place));
-    noHeaders.hidden = choice.place.kind !== "named" || named?.hasHeaders !== false;
+    const place = places.read();
+    secrets.show(getSecrets(place));
+    problem.textContent = "";
+    noHeaders.hidden = place.kind !== "named" || named?.hasHeaders !== false;
     secrets.element.hidden = !noHeaders.hidden;
   }
 
@@ -70,158 +76,121 @@ export function openConnectionDialog(named: NamedServer | undefined): void {
 }
 
 /** The choice between the usual server and a URL, and of the revision. */
-class PlaceChoice {
-  readonly element: HTMLElement;
-  readonly #usual: HTMLInputElement;
-  readonly #other: HTMLInputElement;
-  readonly #url = h("input.code", {
+function makePlaceFields(named: NamedServer | undefined, change: () => void) {
+  const usual = h("input", { type: "radio", name: "server", change });
+  const other = h("input", { type: "radio", name: "server", change });
+  const url = h("input.code", {
+    ...PLAIN,
     type: "url",
+    required: true,
+    pattern: "[hH][tT][tT][pP][sS]?://.*",
+    title: "Enter a URL that begins with http:// or https://.",
     placeholder: "https://mcp.example.com/mcp",
-    autocomplete: "off",
-    spellcheck: "false",
     "aria-label": "URL of the server",
+    focus: () => other.checked || other.click(),
+    change,
   });
-  readonly #revision = h(
-    "select",
-    h("option", { value: "" }, "The newest that the server supports"),
-    ...REVISIONS.map((revision) => h("option", revision)),
+  const newest = h("option", { value: "" }, "The newest that the server supports");
+  const revision = h("select", newest, ...REVISIONS.map((revision) => h("option", revision)));
+  (place.kind === "url" ? other : usual).checked = true;
+  url.value = place.url;
+  revision.value = place.revision;
+  // Without the key, the page can only talk to its own server, in its own revision.
+  other.disabled = url.disabled = revision.disabled = key === undefined;
+  const origin = endpoint === undefined ? "From the command line: " : "This server: ";
+  const hint = "To connect to another server, open the link that the terminal shows. It contains the key.";
+  const element = h(
+    "fieldset.field.places",
+    h("legend", "Server"),
+    h("label.place", usual, h("span", origin, h("code", serverText(ownUrl ?? named?.name ?? "")))),
+    h("label.place", other, h("span", "Another server")),
+    url,
+    makeField("Protocol revision", revision),
+    key === undefined && h("p.hint", hint),
   );
-  readonly #problem = h("p.problem", { role: "alert" });
 
-  constructor(named: NamedServer | undefined, onChange: () => void) {
-    const group = newId();
-    const change = () => {
-      this.#problem.textContent = "";
-      onChange();
-    };
-    this.#usual = h("input", { type: "radio", name: group, value: usualKind, change });
-    this.#other = h("input", { type: "radio", name: group, value: "url", change });
-    (place.kind === "url" ? this.#other : this.#usual).checked = true;
-    this.#url.value = place.url;
-    this.#url.addEventListener("change", change);
-    this.#url.addEventListener("focus", () => {
-      if (this.#other.checked) return;
-      this.#other.checked = true;
-      change();
-    });
-    this.#revision.value = place.revision;
-    // Without the key, the page can only talk to its own server, in its own revision.
-    this.#other.disabled = this.#url.disabled = this.#revision.disabled = key === undefined;
-    const origin = endpoint === undefined ? "From the command line: " : "This server: ";
-    const hint = "To connect to another server, open the link that the terminal shows. It contains the key.";
-    this.element = h(
-      "fieldset.field.places",
-      h("legend", "Server"),
-      h("label.place", this.#usual, h("span", origin, h("code", serverText(ownUrl ?? named?.name ?? "")))),
-      h("label.place", this.#other, h("span", "Another server")),
-      this.#url,
-      this.#problem,
-      makeField("Protocol revision", this.#revision),
-      key === undefined && h("p.hint", hint),
-    );
+  function read(): Place {
+    return other.checked
+      ? { kind: "url", url: url.value, revision: revision.value }
+      : { kind: usualKind, url: "", revision: revision.value };
   }
 
-  get place(): Place {
-    const revision = this.#revision.value;
-    return this.#other.checked
-      ? { kind: "url", url: this.#url.value.trim(), revision }
-      : { kind: usualKind, url: "", revision };
-  }
-
-  /** Whether the place can be used. Shows the problem if not. */
-  check(): boolean {
-    const { kind, url } = this.place;
-    const isValid = kind !== "url" || isWebUrl(url);
-    this.#problem.textContent = isValid ? "" : "Enter a URL that begins with http:// or https://.";
-    if (!isValid) this.#url.focus();
-    return isValid;
-  }
-
-  focus(): void {
-    (place.kind === "url" ? this.#url : this.#usual).focus();
-  }
+  const listInputs = () => other.checked ? [url] : [];
+  return { element, read, listInputs, focus: () => (other.checked ? url : usual).focus() };
 }
 
 /** The fields for a token and headers. */
-class SecretFields {
-  readonly element: HTMLElement;
-  readonly #token = makeSecretField("Token");
-  readonly #rows = h("ul.rows");
-  readonly #adder = makeButton("button.small", "Add a header", () => this.#addRow("", "").focus());
-  readonly #problem = h("p.problem", { role: "alert" });
-
-  constructor() {
-    const hint = "Stored for this server in this tab until you close it. Never part of a URL, and masked in the log.";
-    this.#token.input.id = newId();
-    const label = h("label", { for: this.#token.input.id }, "Token");
-    this.element = h(
-      "div.fields",
-      h(
-        "div.field",
-        h("div.labels", label, h("span.type", "sent as Authorization: Bearer …")),
-        this.#token.element,
-      ),
-      h(
-        "div.field",
-        { role: "group", "aria-label": "Headers" },
-        h("div.labels", h("span.label", "Headers")),
-        this.#rows,
-        this.#adder,
-        this.#problem,
-      ),
-      h("p.hint", hint),
-    );
-  }
-
-  show({ token, headers }: Secrets): void {
-    this.#token.input.value = token;
-    this.#rows.replaceChildren();
-    for (const [name, value] of headers) this.#addRow(name, value);
-    this.#problem.textContent = "";
-  }
-
-  /** Returns `undefined` if something cannot be sent, and shows the problem. */
-  read(): Secrets | undefined {
-    const headers = [...this.#rows.children].map((row) => {
-      const [name, value] = [...row.querySelectorAll("input")].map((input) => input.value.trim());
-      return [name, value] as const;
-    }).filter(([name, value]) => name || value);
-    const token = this.#token.input.value;
-    const wrong = headers.find(([name, value]) => !isHeader(name, value));
-    const isText = !/[^\t\x20-\x7e]/.test(token);
-    this.#problem.textContent = !isText
-      ? "The token has characters that are not allowed in a header."
-      : wrong
-      ? `This is not a valid header name or value: ${escapeInvisible(wrong[0]) || "(no name)"}`
-      : "";
-    return wrong || !isText ? undefined : { token: token.trim(), headers };
-  }
+function makeSecretFields() {
+  const token = makeSecretField("Token", {
+    id: newId(),
+    pattern: "[\\t\\x20-\\x7e]*",
+    title: "The token has characters that are not allowed in a header.",
+  });
+  const rows = h("ul.rows");
+  const adder = makeButton("button.small", "Add a header", () => addHeader("", "").focus());
+  const note = "Stored for this server in this tab until you close it. Never part of a URL, and masked in the log.";
+  const tokenLabel = h("label", { for: token.input.id }, "Token");
+  const element = h(
+    "div.fields",
+    h("div.field", h("div.labels", tokenLabel, h("span.type", "sent as Authorization: Bearer …")), token.element),
+    h(
+      "div.field",
+      { role: "group", "aria-label": "Headers" },
+      h("div.labels", h("span.label", "Headers")),
+      rows,
+      adder,
+    ),
+    h("p.hint", note),
+  );
 
   /** Adds a row for the name and the value of a header. Returns the field of the name. */
-  #addRow(name: string, value: string): HTMLInputElement {
-    const attributes = { placeholder: "name", autocomplete: "off", spellcheck: "false" };
-    const input = h("input.code", { "aria-label": "Name of a header", ...attributes });
-    const secret = makeSecretField("Value of a header");
+  function addHeader(name: string, value: string): HTMLInputElement {
+    const title = "This is not a valid name or value of a header.";
+    const pattern = "[\\w!#$%&'*+.^`\\|~\\-]+";
+    const label = "Name of a header";
+    const input = h("input.code", { ...PLAIN, pattern, title, "aria-label": label, placeholder: "name" });
+    const secret = makeSecretField("Value of a header", { pattern: "[\\t\\x20-\\x7e\\x80-\\xff]*", title });
     input.value = name;
     secret.input.value = value;
     const remove = makeButton("button.quiet.small", "×", () => {
       row.remove();
-      this.#adder.focus();
+      adder.focus();
     });
     remove.ariaLabel = "Remove this header";
     const row = h("li.header", input, secret.element, remove);
-    if (this.#rows.childElementCount < MAX_HEADERS) this.#rows.append(row);
+    if (rows.childElementCount < MAX_HEADERS) rows.append(row);
     return input;
   }
-}
 
-function isHeader(name: string, value: string): boolean {
-  return /^[\w!#$%&'*+.^`|~-]+$/.test(name) && !/[^\t\x20-\x7e\x80-\xff]/.test(value);
+  function show(secrets: Secrets): void {
+    token.input.value = secrets.token;
+    rows.replaceChildren();
+    for (const [name, value] of secrets.headers) addHeader(name, value);
+  }
+
+  /** The inputs, without spaces around their values. */
+  function listInputs(): readonly HTMLInputElement[] {
+    const inputs = [...element.querySelectorAll("input")];
+    for (const input of inputs) input.value = input.value.trim();
+    for (const [name, value] of listRows()) name.required = value.value !== "";
+    return inputs;
+  }
+
+  function listRows(): readonly HTMLInputElement[][] {
+    return [...rows.children].map((row) => [...row.querySelectorAll("input")]);
+  }
+
+  function read(): Secrets {
+    const headers = listRows().map(([name, value]) => [name.value, value.value] as const);
+    return { token: token.input.value, headers: headers.filter(([name]) => name) };
+  }
+
+  return { element, show, listInputs, read };
 }
 
 /** A password field with a button that shows its value. */
-function makeSecretField(label: string): { readonly element: HTMLElement; readonly input: HTMLInputElement } {
-  const input = h("input.code", { type: "password", autocomplete: "off", spellcheck: "false", "aria-label": label });
+function makeSecretField(label: string, attributes: Attributes) {
+  const input = h("input.code", { ...PLAIN, ...attributes, type: "password", "aria-label": label });
   const eye = makeButton("button.quiet.small", "Show", () => {
     const isShown = input.type === "text";
     input.type = isShown ? "password" : "text";

@@ -82,10 +82,8 @@ async function readExisting(file: string): Promise<{ readonly facts?: FileFacts;
 export async function writeChange(change: ConfigChange): Promise<string | undefined> {
   const { file, after, facts } = change;
   try {
-    if (facts) return await replaceFile(change, facts);
-    await prepareFolder(file);
-    await checkVersion(file, undefined);
-    await platform.files.replace(file, after);
+    if (!facts) await prepareFolder(file);
+    return await withLock(file, () => facts ? replaceFile(change, facts) : createFile(file, after));
   } catch (error) {
     if (error instanceof CliError || !hasErrorCode(error)) throw error;
     throw new CliError(`Cannot write ${file}: ${error.message}; check its permissions, or name another --file`);
@@ -97,6 +95,29 @@ async function prepareFolder(file: string): Promise<void> {
     throw new CliError(`Cannot change ${file}: it is a link that leads nowhere; remove it, or name another --file`);
   }
   await platform.files.makeFolder(toFolder(file));
+}
+
+/** Keeps other installations from writing the file between the last look at it and the rename. */
+async function withLock<T>(file: string, write: () => Promise<T>): Promise<T> {
+  const lock = `${await platform.files.resolve(file) ?? file}.lock`;
+  try {
+    await platform.files.create(lock, "");
+  } catch (error) {
+    if (!hasErrorCode(error) || error.code !== "EEXIST") throw error;
+    throw new CliError(
+      `Cannot change ${file}: another program is writing it; run the command again, or remove ${lock} if none is`,
+    );
+  }
+  try {
+    return await write();
+  } finally {
+    await platform.files.remove(lock).catch(() => {});
+  }
+}
+
+async function createFile(file: string, text: string): Promise<undefined> {
+  await checkVersion(file, undefined);
+  await platform.files.replace(file, text);
 }
 
 async function replaceFile({ file, before, after }: ConfigChange, facts: FileFacts): Promise<string> {

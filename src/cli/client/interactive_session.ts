@@ -3,17 +3,16 @@
  *
  * @module
  */
-import type { LogLevel, RequestOptions } from "../../client/client.ts";
+import type { LogLevel, Progress, RequestOptions } from "../../client/client.ts";
 import type { Args } from "../args.ts";
 import { ServerError } from "../cli_error.ts";
 import { checkOutput } from "./content_blocks.ts";
 import { createElicitor, type Elicitor } from "./elicitation.ts";
 import { printLogMessage, readLogLevel } from "./log_messages.ts";
 import { readPresetAnswers } from "./preset_answers.ts";
-import { createProgressLine, type ProgressLine } from "./progress_line.ts";
 import { type ServerSession, withServerSession } from "./server_session.ts";
-import { reportLine } from "./terminal_output.ts";
-import { toPlain } from "./terminal_text.ts";
+import { clearStatus, reportLine, showStatus } from "./terminal_output.ts";
+import { toLine, toPlain } from "./terminal_text.ts";
 import { startTimer } from "../../kit/timer.ts";
 
 /** The lowest exit code of a command that a signal has stopped. */
@@ -144,4 +143,52 @@ function startSilenceTimeout(ms: number): SilenceTimeout {
 
   restart();
   return { signal: controller.signal, restart, pauseWhile, stop: () => stopTimer() };
+}
+
+/** A line that shows progress. */
+export interface ProgressLine {
+  show(progress: Progress): void;
+  /** Hides the line, and shows nothing until `resume` is called. */
+  pause(): void;
+  resume(): void;
+}
+
+/** The time between two updates, in milliseconds, because a server may report progress more often than anyone can read. */
+const UPDATE_MS = 50;
+/** The width of the bar, in characters. */
+const BAR_WIDTH = 24;
+
+/** Creates the line. It stays empty without a terminal. */
+export function createProgressLine(): ProgressLine {
+  let last: Progress | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isPaused = false;
+  const draw = () => {
+    timer = undefined;
+    if (last && !isPaused) showStatus(toBar(last));
+  };
+  return {
+    show(progress) {
+      last = progress;
+      timer ??= setTimeout(draw, UPDATE_MS);
+    },
+    pause() {
+      isPaused = true;
+      last = undefined;
+      clearTimeout(timer);
+      timer = undefined;
+      clearStatus();
+    },
+    resume() {
+      isPaused = false;
+    },
+  };
+}
+
+function toBar({ progress, total, message = "" }: Progress): string {
+  const text = toLine(message, 200);
+  if (total === undefined || !(total > 0)) return `${progress}  ${text}`.trim();
+  const fraction = Math.min(1, Math.max(0, progress / total));
+  const filled = Math.round(fraction * BAR_WIDTH);
+  return `[${"#".repeat(filled)}${".".repeat(BAR_WIDTH - filled)}] ${Math.floor(fraction * 100)} %  ${text}`.trim();
 }

@@ -6,8 +6,7 @@
  */
 import { checkResourceMetadata, type MetadataOptions } from "./authorization_metadata.ts";
 import { readChallenge } from "../../kit/bearer_challenge.ts";
-import { modernWriter, type RequestWriter } from "./request_writer.ts";
-import { type Endpoint, exchange, open, type ServerResponse } from "./exchange.ts";
+import { type Endpoint, exchange, modernWriter, open, type RequestWriter, type ServerResponse } from "./exchange.ts";
 import { describeResponse, readResult } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";
 

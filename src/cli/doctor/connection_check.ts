@@ -4,8 +4,7 @@
  * @module
  */
 import { isLoopbackHost } from "../../host.ts";
-import { type Endpoint, exchange, NoResponse, type ServerResponse } from "./exchange.ts";
-import { modernWriter } from "./request_writer.ts";
+import { type Endpoint, exchange, modernWriter, NoResponse, type ServerResponse } from "./exchange.ts";
 import { describeResponse, formatMs, identifyEndpoint } from "./revision_checks.ts";
 import type { Check } from "./report.ts";
 

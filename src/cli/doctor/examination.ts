@@ -12,13 +12,12 @@ import {
   checkScopeChallenge,
 } from "./authorization_checks.ts";
 import { checkConnection, suggestEndpoint } from "./connection_check.ts";
-import type { Endpoint } from "./exchange.ts";
+import type { Endpoint, RequestWriter } from "./exchange.ts";
 import { checkLatency, checkLists } from "./list_checks.ts";
 import type { LookUp } from "./named_url.ts";
 import { createReport, type Finding, type Report } from "./report.ts";
 import { checkInvalidRequests, checkRevisionRequests } from "./request_checks.ts";
 import { LEGACY, MODERN } from "../protocol.ts";
-import type { RequestWriter } from "./request_writer.ts";
 import { checkHandshakes, endSession, initialize, isSseTransport, readDiscovery } from "./revision_checks.ts";
 import { checkSession, checkSessionEnd } from "./session_checks.ts";
 import { checkStream } from "./stream_checks.ts";

@@ -8,8 +8,7 @@ import { startTimer } from "../../kit/timer.ts";
 import { isObject } from "../../kit/json.ts";
 import { checkListing, type Listing, toTokens } from "../listing_check.ts";
 import { listAll, toCount } from "../listing.ts";
-import type { RequestWriter } from "./request_writer.ts";
-import { type Endpoint, exchange } from "./exchange.ts";
+import { type Endpoint, exchange, type RequestWriter } from "./exchange.ts";
 import { formatMs } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";
 

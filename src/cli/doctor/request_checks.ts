@@ -6,8 +6,7 @@
  */
 import { HEADER_MISMATCH, METHOD_NOT_FOUND, PARSE_ERROR, UNSUPPORTED_VERSION } from "../protocol.ts";
 import { isLoopbackHost } from "../../host.ts";
-import { modernWriter, type RequestWriter } from "./request_writer.ts";
-import { type Endpoint, exchange } from "./exchange.ts";
+import { type Endpoint, exchange, modernWriter, type RequestWriter } from "./exchange.ts";
 import { describeResponse, readResult } from "./revision_checks.ts";
 import type { Report } from "./report.ts";
 

@@ -9,9 +9,17 @@ import { readEvents } from "../../kit/event_stream.ts";
 import { LEGACY, MODERN, UNSUPPORTED_VERSION } from "../protocol.ts";
 import type { Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
-import { type Endpoint, exchange, open, type ServerResponse } from "./exchange.ts";
+import {
+  type Endpoint,
+  exchange,
+  legacyWriter,
+  modernWriter,
+  open,
+  type RequestWriter,
+  type ServerResponse,
+  toInitialize,
+} from "./exchange.ts";
 import type { Check } from "./report.ts";
-import { legacyWriter, modernWriter, type RequestWriter, toInitialize } from "./request_writer.ts";
 
 /** The result in a response. Returns `undefined` if there is none. */
 export function readResult({ message }: ServerResponse): Params | undefined {

@@ -4,8 +4,7 @@
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
  */
-import { legacyWriter, type RequestWriter } from "./request_writer.ts";
-import { type Endpoint, exchange, type ServerResponse } from "./exchange.ts";
+import { type Endpoint, exchange, legacyWriter, type RequestWriter, type ServerResponse } from "./exchange.ts";
 import { describeResponse, endSession, readResult } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";
 

@@ -7,8 +7,14 @@
  */
 import { METHOD_NOT_FOUND } from "../protocol.ts";
 import { startTimer } from "../../kit/timer.ts";
-import type { RequestWriter } from "./request_writer.ts";
-import { type Endpoint, exchange, open, type OpenResponse, type ServerResponse } from "./exchange.ts";
+import {
+  type Endpoint,
+  exchange,
+  open,
+  type OpenResponse,
+  type RequestWriter,
+  type ServerResponse,
+} from "./exchange.ts";
 import { describeResponse, formatMs } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";
 

@@ -5,8 +5,7 @@
  * @module
  */
 import { isLoopbackHost } from "../../host.ts";
-import type { RequestWriter } from "./request_writer.ts";
-import { type Endpoint, exchange, type RequestParts, type ServerResponse } from "./exchange.ts";
+import { type Endpoint, exchange, type RequestParts, type RequestWriter, type ServerResponse } from "./exchange.ts";
 import { readResult } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";
 import { request } from "node:http";

@@ -12,8 +12,7 @@ import { joinPermissions, KINDS, type Permissions, toDenoFlags } from "../permis
 import { platform } from "../platform.ts";
 import { toName, toTargetUrl } from "../target_url.ts";
 import { CliError, UsageError } from "../cli_error.ts";
-import { toConfigFlags } from "./deno_config.ts";
-import { listLocalImports } from "./local_imports.ts";
+import { listLocalImports, toConfigFlags } from "./deno_config.ts";
 import type { Destination, InstallPlan } from "./plan.ts";
 
 /** Where the check starts the server, as a desktop client does. Clients of a project start it in its folder. */

@@ -24,9 +24,9 @@ export async function importModule<Module>(path: string): Promise<Module> {
   } catch (error) {
     const { toPlain } = await import("./client/terminal_text.ts");
     const state = toPlain(error instanceof Error ? error.message : error);
-    const remedy = platform.runtime === "bun"
-      ? "install its packages"
-      : "connect to the network once to download its packages";
+    const remedy = platform.runtime === "deno"
+      ? "connect to the network once to download its packages"
+      : "install its packages";
     throw new CliError(`Cannot load ${path} of the command line: ${state.trim()}; ${remedy}`);
   }
 }

@@ -76,7 +76,7 @@ async function createProtected(name: string): Promise<void> {
   }
   await writeAll([
     [server, toProtectedServer(name, modules)],
-    [test, toProtectedTest({ testing: toLibrary("testing"), isDeno: platform.runtime === "deno" })],
+    [test, toProtectedTest(toLibrary("testing"), tests[platform.runtime])],
     [readme, toProtectedReadme(name, { serve, call, doctor, test: testCommand })],
   ]);
   console.error(`Created ${server}, ${test} and ${readme}. Run the test:
@@ -123,7 +123,8 @@ function toOwnSpecifier(path?: SubPath): string {
 }
 
 function toTestCommand(test: string, flags: readonly string[] = []): string {
-  return platform.runtime === "deno" ? toShell(["deno", "test", ...flags, test]) : `bun test ./${test}`;
+  if (platform.runtime === "deno") return toShell(["deno", "test", ...flags, test]);
+  return `${platform.runtime === "bun" ? "bun test" : "node --test"} ./${test}`;
 }
 
 /** The flags of a test on Deno that reads variables, and whose server may import a package of a copy of this library. */
@@ -188,14 +189,22 @@ export default createServer({ name: ${JSON.stringify(name)}, version: "0.1.0", h
 `;
 }
 
+/** How tests are written on each runtime. */
+const tests = {
+  deno: { imports: "", test: "Deno.test" },
+  bun: { imports: 'import { test } from "bun:test";\n', test: "test" },
+  node: { imports: 'import { test } from "node:test";\n', test: "test" },
+};
+
 function toTestSource(server: string, testing: string): string {
-  const isDeno = platform.runtime === "deno";
-  return `${isDeno ? "" : 'import { test } from "bun:test";\n'}import { connectTest } from ${JSON.stringify(testing)};
+  const { imports, test } = tests[platform.runtime];
+  return `${imports}import { connectTest } from ${JSON.stringify(testing)};
 import server from "./${server}";
 
-${isDeno ? "Deno.test" : "test"}("greet says hello", async () => {
-  await using client = await connectTest(server);
+${test}("greet says hello", async () => {
+  const client = await connectTest(server);
   const { content } = await client.callTool("greet", { name: "Ada" });
+  await client.close();
   const expected = [{ type: "text", text: "Hello, Ada!" }];
   if (JSON.stringify(content) !== JSON.stringify(expected)) throw new Error(JSON.stringify(content));
 });

@@ -61,10 +61,15 @@ export default createServer({ name: ${JSON.stringify(name)}, version: "0.1.0", a
 `;
 }
 
+/** How the test is written on a runtime. */
+interface TestStyle {
+  readonly imports: string;
+  readonly test: string;
+}
+
 /** Returns the source of the test. */
-export function toProtectedTest({ testing, isDeno }: { readonly testing: string; readonly isDeno: boolean }): string {
-  const test = isDeno ? "Deno.test" : "test";
-  return `${isDeno ? "" : 'import { test } from "bun:test";\n'}import { connectTest } from ${JSON.stringify(testing)};
+export function toProtectedTest(testing: string, { imports, test }: TestStyle): string {
+  return `${imports}import { connectTest } from ${JSON.stringify(testing)};
 import server from "./server.ts";
 
 const ada = { id: "ada", scopes: ["notes:read", "notes:write"] };
@@ -72,12 +77,14 @@ const eve = { id: "eve", scopes: ["notes:read"] };
 
 /** Calls a tool as a user, and returns its text or its error. */
 async function call(principal: { id: string; scopes: string[] }, name: string, args = {}) {
-  await using client = await connectTest(server, { principal });
+  const client = await connectTest(server, { principal });
   try {
     const { content: [block] } = await client.callTool(name, args);
     return block.type === "text" ? block.text : block.type;
   } catch (error) {
     return String(error);
+  } finally {
+    await client.close();
   }
 }
 

@@ -683,7 +683,7 @@ testProcesses("install on Bun writes no flags, and says that Bun has no permissi
       command: "bun",
       args: [`${root}mod.ts`, `${cwd}/s.ts`],
     });
-    assertStringIncludes(stderr, "Bun has no permissions: the server can do whatever you can do.");
+    assertStringIncludes(stderr, "Only Deno has permissions: the server can do whatever you can do.");
   });
 });
 

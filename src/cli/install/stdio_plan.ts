@@ -99,7 +99,7 @@ function toPermissionFlags(
   { permissions, modules }: Requirements,
 ): readonly string[] {
   rejectContradiction(flags);
-  if (platform.runtime === "bun") return [];
+  if (platform.runtime !== "deno") return [];
   if ("allow-all" in flags) return ["-A"];
   // The server reads the variables that the user passes to it.
   const variables = toList(all.env);
@@ -170,7 +170,7 @@ function toEnv(
 function toNotes({ permissions }: Requirements, variables: readonly string[], { client }: Destination) {
   const others = (permissions.env ?? []).filter((name) => name !== "PATH" && !variables.includes(name));
   return [
-    ...platform.runtime === "bun" ? ["Bun has no permissions: the server can do whatever you can do."] : [],
+    ...platform.runtime === "deno" ? [] : ["Only Deno has permissions: the server can do whatever you can do."],
     ...others.length
       ? [`The server reads ${others.join(", ")}. Pass variables that ${client.title} does not pass on with --env.`]
       : [],

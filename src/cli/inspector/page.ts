@@ -3,8 +3,7 @@
  *
  * @module
  */
-import { script } from "./page_bundle.ts";
-import { style } from "./style.ts";
+import { script, style } from "./page_bundle.ts";
 
 /** The configuration of the page. It is no secret, because a page without the key has it too. */
 export interface PageConfig {

@@ -5,7 +5,7 @@
  */
 import { isObject } from "../../../kit/json.ts";
 import { escapeInvisible, h, makeButton, newId, setAttributes } from "./dom.ts";
-import type { Field, Fields, Place, Reading } from "./form_field.ts";
+import type { Field, Place, Reading } from "./form_field.ts";
 import { resembles, type Shape, toShape } from "./schema_reader.ts";
 
 /** The levels that fit on a screen. */
@@ -28,7 +28,7 @@ function makeObject(shape: Shape, place: Place): Field {
   const body = h("div.nested");
   const toggleButton = makeButton("button.small", "", toggle);
   const element = h("div", !isFixed && toggleButton, body);
-  let fields: Fields | undefined; // removing an object by mistake loses no input
+  let fields: Field | undefined; // removing an object by mistake loses no input
   let isThere = false;
   turn(isFixed || isObject(initial));
 
@@ -57,12 +57,11 @@ function makeObject(shape: Shape, place: Place): Field {
   }
 
   function read(): Reading {
-    if (isThere && fields) return fields.readField();
+    if (isThere && fields) return fields.read();
     return isRequired && shape.isNullable ? { value: null } : {};
   }
 
-  const readPartial = () => isThere ? fields?.readPartial() : undefined;
-  return { element, isGroup: true, focus: toggleButton, read, readPartial };
+  return { element, isGroup: true, focus: toggleButton, read };
 }
 
 /** A choice of the variant, and a control for it. */
@@ -110,10 +109,10 @@ function makeUnion({ variants, isNullable }: Shape, place: Place): Field {
   function read(): Reading {
     if (field) return field.read();
     if (select.value === nullAt && isNullable) return { value: null };
-    return isRequired ? { problem: "Choose one.", focus: select } : {};
+    return isRequired ? { problem: { text: "Choose one.", focus: select } } : {};
   }
 
-  return { element, focus: select, read, readPartial: () => field?.readPartial?.() };
+  return { element, focus: select, read };
 }
 
 /** Rows that can be added and removed. Returns `undefined` if the initial list is too long. */
@@ -152,15 +151,12 @@ function makeList(shape: Shape, { context, name, isRequired, initial, depth }: P
 
   function read(): Reading {
     const readings = [...fields.values()].map((field) => field.read());
-    const problem = readings.find((reading) => "problem" in reading);
-    if (problem) return problem;
-    const value = readings.flatMap((reading) => "value" in reading ? [reading.value] : []);
-    return value.length || isRequired ? { value } : {};
+    const problem = readings.map((reading) => reading.problem).find((problem) => problem);
+    const value = readings.flatMap(({ value }) => value === undefined ? [] : [value]);
+    return { problem, value: value.length || isRequired ? value : undefined };
   }
 
-  const readPartial = () =>
-    [...fields.values()].map((field) => field.readPartial?.()).filter((value) => value !== undefined);
-  return { element, isGroup: true, focus: adder, read, readPartial };
+  return { element, isGroup: true, focus: adder, read };
 }
 
 function focusFirst(element: HTMLElement): void {

@@ -6,13 +6,20 @@
 import type { Json } from "./json.ts";
 import type { Shape } from "./schema_reader.ts";
 
-/** The value of a control. There is no `value` if nothing is to be sent. */
-export type Reading = { readonly value?: unknown } | {
-  readonly problem: string;
+/** The value of a control. */
+export interface Reading {
+  /** The value so far, even if a part is missing or invalid; `undefined` if there is nothing to send. */
+  readonly value?: unknown;
+  readonly problem?: Problem;
+}
+
+/** The reason why a value cannot be sent. */
+export interface Problem {
+  readonly text: string;
   readonly focus: HTMLElement;
   /** Whether an inner field already shows the problem. */
   readonly isShown?: boolean;
-};
+}
 
 /** A control, with or without its label. */
 export interface Field {
@@ -21,9 +28,8 @@ export interface Field {
   readonly focus?: HTMLElement;
   /** Whether it consists of several labelled controls. */
   readonly isGroup?: boolean;
+  /** Reads the value, and shows problems. */
   read(): Reading;
-  /** The value so far, even if a part is missing or invalid; `undefined` if there is none. */
-  readonly readPartial?: () => unknown;
 }
 
 /** What the controls of a form share. */
@@ -35,7 +41,7 @@ export interface FormContext {
   /** Makes the control of a value. */
   makeControl(shape: Shape, place: Place): Field;
   /** Makes a field for every property of an object. */
-  makeFields(schema: Json, place: FieldsPlace): Fields;
+  makeFields(schema: Json, place: FieldsPlace): Field;
 }
 
 /** The place of a control. */
@@ -65,24 +71,8 @@ export interface FieldsPlace {
   readonly fixed?: Json;
 }
 
-/** The fields of an object. */
-export interface Fields {
-  readonly element: HTMLElement;
-  /** Reads the object, and shows problems. */
-  readField(): Reading;
-  /** The valid values so far. */
-  readPartial(): Json;
-}
-
-/** A form for an object. */
-export interface ObjectForm {
-  readonly element: HTMLElement;
-  /** The object. If there is a problem, shows and focuses it and returns `undefined`. */
-  read(): Json | undefined;
-}
-
 /** Reads the value of an absent object or an empty control. */
 export function readEmpty({ isNullable }: Shape, { isRequired }: Place, focus: HTMLElement): Reading {
   if (!isRequired) return {};
-  return isNullable ? { value: null } : { problem: "Fill this in.", focus };
+  return isNullable ? { value: null } : { problem: { text: "Fill this in.", focus } };
 }

@@ -6,7 +6,7 @@
 import { isObject } from "../../../kit/json.ts";
 import { makeCompoundControl } from "./compound_controls.ts";
 import { escapeInvisible, h, makeButton, newId, serverText } from "./dom.ts";
-import type { Field, Fields, FieldsPlace, FormContext, ObjectForm, Place, Reading } from "./form_field.ts";
+import type { Field, FieldsPlace, FormContext, Place, Problem, Reading } from "./form_field.ts";
 import { type Json, parseJson, toObject, toPretty, toText } from "./json.ts";
 import { type Shape, toShape } from "./schema_reader.ts";
 import { makeValueControl } from "./value_controls.ts";
@@ -19,30 +19,42 @@ const MAX_FIELDS_AT_ONCE = 100;
 /** The characters of a description. */
 const MAX_DESCRIPTION = 4000;
 
+/** A form for an object. */
+export interface ObjectForm {
+  readonly element: HTMLElement;
+  /** The object. If there is a problem, shows and focuses it and returns `undefined`. */
+  read(): Json | undefined;
+  /** The valid values so far. */
+  readPartial(): Json;
+}
+
 /** Makes a form with a field for every property. */
-export function makeForm(schema: Json, given: Json = {}): ObjectForm & Fields {
+export function makeForm(schema: Json, given: Json = {}): ObjectForm {
   const context: FormContext = { root: schema, budget: { fields: MAX_FIELDS }, makeControl, makeFields };
   // The root of the schema may be a reference or a combination.
   const fields = makeFields(toShape(schema, schema).schema, { context, given, depth: 0 });
 
   function read(): Json | undefined {
-    const reading = fields.readField();
-    if (!("problem" in reading)) return toObject(reading.value);
-    reading.focus.focus();
+    const { value, problem } = fields.read();
+    if (!problem) return toObject(value);
+    problem.focus.focus();
   }
 
-  return { ...fields, read };
+  return { element: fields.element, read, readPartial: () => toObject(fields.read().value) };
 }
 
 /** A form with a switch to a JSON editor for the whole object. */
-export interface SwitchedForm extends ObjectForm {
+export interface SwitchedForm {
+  readonly element: HTMLElement;
+  /** The object. If there is a problem, shows and focuses it and returns `undefined`. */
+  read(): Json | undefined;
   /** Replaces all values. */
   fill(given: Json): void;
 }
 
 /** Makes a form with a switch to a JSON editor for the whole object. */
 export function makeSwitchedForm(schema: Json): SwitchedForm {
-  let form: ReturnType<typeof makeForm> | undefined = makeForm(schema);
+  let form: ObjectForm | undefined = makeForm(schema);
   const body = h("div", form.element);
   const area = h("textarea.code", { rows: 4, spellcheck: "false", "aria-label": "Arguments as JSON" });
   const problem = h("p.problem", { role: "alert" });
@@ -91,20 +103,14 @@ function makeControl(shape: Shape, place: Place): Field {
 
   function read(): Reading {
     const reading = field.read();
-    if (!("value" in reading)) return reading;
-    const problem = findProblem(reading.value, shape.schema);
-    return problem === undefined ? reading : { problem, focus: field.focus ?? field.element };
+    const text = reading.problem ? undefined : findProblem(reading.value, shape.schema);
+    return text === undefined ? reading : { ...reading, problem: { text, focus: field.focus ?? field.element } };
   }
 
-  function readPartial(): unknown {
-    const reading = field.read();
-    return "value" in reading ? reading.value : field.readPartial?.();
-  }
-
-  return { ...field, read, readPartial };
+  return { ...field, read };
 }
 
-function makeFields(schema: Json, place: FieldsPlace): Fields {
+function makeFields(schema: Json, place: FieldsPlace): Field {
   const { context, given, depth, fixed = {} } = place;
   const { budget } = context;
   const properties = toObject(schema.properties);
@@ -155,43 +161,32 @@ function makeFields(schema: Json, place: FieldsPlace): Fields {
     moreRow.hidden = !left;
   }
 
-  const readAll = () => parts.map(([name, field]) => [name, field.read()] as const);
+  function read(): Reading {
+    const readings = parts.map(([name, field]) => [name, field.read()] as const);
+    const others = rest?.read() ?? {};
+    const problem = [...readings.map(([, { problem }]) => problem), others.problem, findUnshown()].find((each) => each);
+    return { problem, value: toValue(readings, others.value) };
+  }
 
   /** Made of entries, because an assignment to `__proto__` would be lost. */
-  function toValue(readings: ReturnType<typeof readAll>, restReading: Reading): Json {
+  function toValue(readings: readonly (readonly [name: string, reading: Reading])[], restValue: unknown): Json {
     const hidden = ordered.slice(parts.length).filter(([name]) => Object.hasOwn(given, name));
-    const further = rest ? Object.entries("value" in restReading ? toObject(restReading.value) : {}) : others;
+    const further = rest ? Object.entries(toObject(restValue)) : others;
     return Object.fromEntries([
       ...Object.entries(fixed),
-      ...readings.flatMap(([name, reading]) => "value" in reading ? [[name, reading.value] as const] : []),
+      ...readings.flatMap(([name, { value }]) => value === undefined ? [] : [[name, value] as const]),
       ...hidden.map(([name]) => [name, given[name]] as const),
       ...further.filter(([name]) => !Object.hasOwn(properties, name)),
     ]);
   }
 
-  function findUnshown(): Reading | undefined {
+  function findUnshown(): Problem | undefined {
     const missing = ordered.slice(parts.length).filter(([name]) => required.has(name) && !Object.hasOwn(given, name));
     unshown.textContent = missing.length ? `${missing.length} required fields are not shown yet.` : "";
-    return missing.length ? { problem: unshown.textContent, focus: more, isShown: true } : undefined;
+    return missing.length ? { text: unshown.textContent, focus: more, isShown: true } : undefined;
   }
 
-  function readField(): Reading {
-    const readings = readAll();
-    const restReading = rest?.read() ?? {};
-    const hidden = findUnshown();
-    const problem = [...readings.map(([, reading]) => reading), restReading].find((one) => "problem" in one);
-    return problem ?? hidden ?? { value: toValue(readings, restReading) };
-  }
-
-  function readPartial(): Json {
-    const readings = readAll().map(([name, reading], at) => {
-      const value = "problem" in reading ? parts[at][1].readPartial?.() : undefined;
-      return [name, value === undefined ? reading : { value }] as const;
-    });
-    return toValue(readings, rest?.read() ?? {});
-  }
-
-  return { element, readField, readPartial };
+  return { element, read };
 }
 
 /** The field for properties that the schema does not name. */
@@ -264,16 +259,17 @@ function makeField(property: Property): Field {
       part.removeAttribute("aria-invalid");
       part.removeAttribute("data-of");
     }
-    const isOwn = "problem" in reading && !reading.isShown;
+    const isOwn = reading.problem !== undefined && !reading.problem.isShown;
     problem.hidden = !isOwn;
-    if (!("problem" in reading)) return reading;
+    if (!reading.problem) return reading;
+    const { text, focus } = reading.problem;
     if (isOwn) {
-      problem.textContent = reading.problem;
-      reading.focus.ariaInvalid = "true";
-      reading.focus.dataset.of = problem.id;
+      problem.textContent = text;
+      focus.ariaInvalid = "true";
+      focus.dataset.of = problem.id;
     }
-    return { ...reading, isShown: true };
+    return { value: reading.value, problem: { text, focus, isShown: true } };
   }
 
-  return { element, read, readPartial: control.readPartial };
+  return { element, read };
 }

@@ -83,7 +83,7 @@ function makeNumber(shape: Shape, place: Place): Field {
   element.value = typeof place.initial === "number" ? String(place.initial) : "";
 
   function read(): Reading {
-    if (element.validity.badInput) return { problem: "Enter a number.", focus: element };
+    if (element.validity.badInput) return { problem: { text: "Enter a number.", focus: element } };
     return element.value === "" ? readEmpty(shape, place, element) : { value: Number(element.value) };
   }
 
@@ -113,7 +113,7 @@ function makeChoice(shape: Shape, { id, about, isRequired, initial }: Place): Fi
 
   function read(): Reading {
     if (element.value !== "") return { value: choices[Number(element.value)].value };
-    return isRequired ? { problem: "Choose one.", focus: element } : {};
+    return isRequired ? { problem: { text: "Choose one.", focus: element } } : {};
   }
 
   return { element, read };
@@ -143,7 +143,7 @@ function makeJson(shape: Shape, place: Place): Field {
   function read(): Reading {
     if (!element.value.trim()) return readEmpty(shape, place, element);
     const parsed = parseJson(element.value);
-    return "problem" in parsed ? { ...parsed, focus: element } : parsed;
+    return "problem" in parsed ? { problem: { text: parsed.problem, focus: element } } : parsed;
   }
 
   return { element, read };

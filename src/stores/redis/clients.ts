@@ -1,0 +1,184 @@
+/**
+ * Clients of Redis by their shape: node-redis, ioredis, iovalkey and Bun's. Nothing is imported.
+ *
+ * @module
+ */
+
+/**
+ * A client of Redis or Valkey: `createClient()` or `createCluster()` of node-redis, `new Redis()` or `new Cluster()` of
+ * ioredis and iovalkey, or `new RedisClient()` of Bun. The store knows them by their methods.
+ */
+export interface RedisClient {
+  /** All of these clients have it. The store does not call it. */
+  duplicate: unknown;
+}
+
+/** One connection. */
+export interface RedisLink {
+  /** Whether keys are on several nodes. */
+  readonly isCluster: boolean;
+  /** Sends a command. `key` is one of its keys. */
+  send(key: string, words: readonly string[]): Promise<unknown>;
+  /** Calls `onText` with each message of a channel, and `onLost` once no more will come. */
+  subscribe(channel: string, onText: (text: string) => void, onLost: (error?: unknown) => void): Promise<void>;
+  close(): void;
+}
+
+type Listener = (...args: readonly unknown[]) => void;
+
+/** What the store uses of ioredis and iovalkey. */
+interface Ioredis {
+  readonly status: string;
+  readonly isCluster?: boolean;
+  on(event: string, listener: Listener): unknown;
+  connect(): Promise<unknown>;
+  call(command: string, ...args: readonly string[]): Promise<unknown>;
+  subscribe(channel: string): Promise<unknown>;
+  disconnect(): unknown;
+}
+
+/** What the store uses of node-redis. */
+interface NodeRedis {
+  readonly isOpen: boolean;
+  readonly isReady?: boolean;
+  on(event: string, listener: Listener): unknown;
+  connect(): Promise<unknown>;
+  sendCommand(words: readonly string[]): Promise<unknown>;
+  subscribe(channel: string, onText: (text: string) => void): Promise<unknown>;
+  destroy(): unknown;
+}
+
+/** What differs in a cluster of node-redis. */
+interface NodeRedisCluster {
+  sendCommand(key: string, isReadOnly: boolean, words: readonly string[]): Promise<unknown>;
+}
+
+/** What the store uses of Bun's client. */
+interface BunRedis {
+  onconnect?: unknown;
+  onclose?: unknown;
+  connect(): Promise<unknown>;
+  send(command: string, args: readonly string[]): Promise<unknown>;
+  subscribe(channel: string, onText: (text: string) => void): Promise<unknown>;
+  close(): unknown;
+}
+
+/**
+ * Waits until a client is connected.
+ *
+ * @throws {TypeError} if the client is of another kind.
+ */
+export async function openLink(client: object, signal?: AbortSignal): Promise<RedisLink> {
+  // In this order: ioredis has `sendCommand` too.
+  if (has<Ioredis>(client, "call")) return await openIoredis(client, signal);
+  if (has<NodeRedis>(client, "sendCommand")) return await openNodeRedis(client, signal);
+  if (has<BunRedis>(client, "send")) return await openBun(client, signal);
+  throw new TypeError(
+    "Cannot connect to Redis: the function returned no client that is known; return one of node-redis, ioredis, " +
+      "iovalkey or Bun",
+  );
+}
+
+/** Tests whether a client has a method. Only one kind of client has it. */
+function has<T extends object>(client: object, method: keyof T & string): client is T {
+  return typeof Reflect.get(client, method) === "function";
+}
+
+async function openIoredis(client: Ioredis, signal?: AbortSignal): Promise<RedisLink> {
+  const close = () => void client.disconnect();
+  await connected(client, { signal, close, isReady: client.status === "ready" }, () => {
+    // A client connects by itself unless it is lazy.
+    if (client.status === "wait") client.connect().catch(() => {});
+  });
+  return {
+    isCluster: client.isCluster === true,
+    send: (_key, [command, ...args]) => client.call(command, ...args),
+    async subscribe(channel, onText, onLost) {
+      client.on("message", (from, text) => from === channel && onText(String(text)));
+      client.on("close", () => onLost());
+      await client.subscribe(channel);
+    },
+    close,
+  };
+}
+
+async function openNodeRedis(client: NodeRedis, signal?: AbortSignal): Promise<RedisLink> {
+  const isCluster = "masters" in client;
+  const close = () => {
+    if (client.isOpen) client.destroy();
+  };
+  const isReady = client.isOpen && (isCluster || client.isReady === true);
+  await connected(client, { signal, close, isReady }, (onReady) => {
+    if (!client.isOpen) client.connect().then(onReady, () => {});
+  });
+  return {
+    isCluster,
+    send: (key, words) => isClusterOf(client) ? client.sendCommand(key, false, words) : client.sendCommand(words),
+    async subscribe(channel, onText, onLost) {
+      client.on("error", (error) => onLost(error));
+      client.on("end", () => onLost());
+      await client.subscribe(channel, onText);
+    },
+    close,
+  };
+}
+
+function isClusterOf(client: object): client is NodeRedisCluster {
+  return "masters" in client;
+}
+
+async function openBun(client: BunRedis, signal?: AbortSignal): Promise<RedisLink> {
+  const close = () => void client.close();
+  signal?.addEventListener("abort", close, { once: true });
+  try {
+    await client.connect();
+  } finally {
+    signal?.removeEventListener("abort", close);
+  }
+  return {
+    isCluster: false,
+    send: (_key, [command, ...args]) => client.send(command, args),
+    async subscribe(channel, onText, onLost) {
+      await client.subscribe(channel, onText);
+      // After a restart of the server it connects again, but gets no messages any more.
+      client.onconnect = client.onclose = () => onLost();
+    },
+    close,
+  };
+}
+
+interface Opening {
+  readonly signal?: AbortSignal;
+  readonly close: () => void;
+  readonly isReady: boolean;
+}
+
+/** Waits for the event `ready`. Some clients neither connect nor fail, so the last error says why. */
+function connected(
+  client: { on(event: string, listener: Listener): unknown },
+  { signal, close, isReady }: Opening,
+  start: (onReady: () => void) => void,
+): Promise<void> {
+  let last: unknown;
+  // Without a listener, an error ends the process.
+  client.on("error", (error) => last = error);
+  if (isReady) return Promise.resolve();
+  return new Promise((resolve, reject) => {
+    const fail = () => {
+      close();
+      reject(
+        new Error(`Cannot connect to Redis: ${last instanceof Error ? last.message : last ?? "it does not answer"}`, {
+          cause: last,
+        }),
+      );
+    };
+    signal?.addEventListener("abort", fail, { once: true });
+    const succeed = () => {
+      signal?.removeEventListener("abort", fail);
+      resolve();
+    };
+    client.on("ready", succeed);
+    client.on("end", fail);
+    start(succeed);
+  });
+}

@@ -1,0 +1,221 @@
+/**
+ * A store in Redis or Valkey, for instances of a server on several machines.
+ *
+ * ```ts ignore
+ * import { createServer } from "@x/mcp";
+ * import { redisStore } from "@x/mcp/stores/redis";
+ * import { createClient } from "redis";
+ *
+ * const url = "redis://127.0.0.1:6379";
+ * const store = redisStore(() => createClient({ url, disableOfflineQueue: true }));
+ * export default createServer({ name: "notes", version: "1.0.0", store, secret: process.env.MCP_SECRET });
+ * ```
+ *
+ * @module
+ */
+import type {
+  AppendOptions,
+  Awaitable,
+  DeleteOptions,
+  EngineOptions,
+  EngineWriteOptions,
+  ListOptions,
+  LogHead,
+  LogPage,
+  ReadOptions,
+  SetOptions,
+  Store,
+  StoredEntry,
+  StoredValue,
+  StoreEngine,
+} from "../../core/store.ts";
+import { customStore, type StoreOptions } from "../custom_store.ts";
+import { openLink, type RedisClient, type RedisLink } from "./clients.ts";
+import { APPEND, DELETE, FIND_NAMES, GET, HEADS, INDEX, READ, SET, TRIM } from "./scripts.ts";
+
+// Types in the signature below.
+export type { StoreOptions } from "../custom_store.ts";
+export type { Awaitable, Store } from "../../core/store.ts";
+export type { RedisClient } from "./clients.ts";
+
+/** Options of a store in Redis. */
+export interface RedisStoreOptions extends StoreOptions {
+  /** Beginning of all keys, without `{` and `}`. Servers that share a store have the same. Defaults to `mcp:`. */
+  readonly prefix?: string;
+}
+
+/**
+ * Makes a store in Redis 6.2 or newer, Valkey, or a cluster of them.
+ *
+ * `connect` makes a new client at each call: one for commands, another one for messages, and new ones if they are lost.
+ * It may return a promise. The store connects a client that is not connected, and closes all of them. Switch the
+ * client's offline queue off, so that no command runs after its operation has failed: `disableOfflineQueue` of
+ * node-redis, `enableOfflineQueue: false` of ioredis and iovalkey, `enableOfflineQueue: false` of Bun.
+ *
+ * On Deno, node-redis and ioredis need `--allow-net` and `--allow-env`.
+ *
+ * @throws {TypeError} if an option is not a number above 0, or `prefix` has braces.
+ */
+export function redisStore(connect: () => Awaitable<RedisClient>, options: RedisStoreOptions = {}): Store {
+  const { prefix = "mcp:", ...rest } = options;
+  if (typeof connect !== "function") {
+    throw new TypeError("Cannot make a store: a function is missing; write redisStore(() => createClient({ url }))");
+  }
+  if (typeof prefix !== "string" || /[{}]/.test(prefix)) {
+    throw new TypeError(`Cannot make a store: prefix is ${JSON.stringify(prefix)}; it must be a text without braces`);
+  }
+  return customStore((options) => openEngine(connect, prefix, options), rest);
+}
+
+async function openEngine(
+  connect: () => Awaitable<RedisClient>,
+  prefix: string,
+  { signal }: EngineOptions,
+): Promise<StoreEngine> {
+  const client = await connect();
+  const link = await openLink(client, signal);
+  return new RedisEngine(link, prefix, async () => {
+    const other = await connect();
+    if (other !== client) return await openLink(other);
+    throw new TypeError(
+      "Cannot listen to Redis: the function returned the same client twice; make a new one each time",
+    );
+  });
+}
+
+/** Logs and values that one command reads. */
+const BATCH = 100;
+
+/** An engine on one connection. */
+class RedisEngine implements StoreEngine {
+  readonly #link: RedisLink;
+  readonly #prefix: string;
+  readonly #openOther: () => Promise<RedisLink>;
+  /** Keys of the index. In a cluster they are on one node, and values on all. */
+  readonly #index: readonly string[];
+
+  constructor(link: RedisLink, prefix: string, openOther: () => Promise<RedisLink>) {
+    this.#link = link;
+    this.#prefix = prefix;
+    this.#openOther = openOther;
+    this.#index = [`${prefix}{index}:names`, `${prefix}{index}:times`];
+  }
+
+  async get(key: string): Promise<StoredValue | undefined> {
+    const [row] = toList(await this.#run(GET, [this.#toValue(key)]));
+    const [value, version] = toList(row);
+    if (version !== null) return { value: String(value), version: String(version) };
+  }
+
+  async set(key: string, value: string, { ttlMs, version, token }: SetOptions & EngineWriteOptions): Promise<boolean> {
+    const args = [value, toMode(version), token, String(ttlMs), key];
+    if (!this.#link.isCluster) return await this.#run(SET, [this.#toValue(key), ...this.#index], ...args) === 1;
+    // The index may name values that do not exist, but must not miss one.
+    await this.#run(INDEX, this.#index, key, String(ttlMs));
+    return await this.#run(SET, [this.#toValue(key)], ...args) === 1;
+  }
+
+  async delete(key: string, { version }: DeleteOptions): Promise<boolean> {
+    const keys = this.#link.isCluster ? [this.#toValue(key)] : [this.#toValue(key), ...this.#index];
+    return await this.#run(DELETE, keys, toMode(version), key) === 1;
+  }
+
+  async list(prefix: string, { after = "", limit }: ListOptions): Promise<readonly StoredEntry[]> {
+    const found: StoredEntry[] = [];
+    let first = after && after >= prefix ? `(${after}` : `[${prefix}`;
+    while (found.length < limit) {
+      const left: string = String(limit - found.length);
+      // No key has a character after "~".
+      const names: readonly string[] = toList(await this.#run(FIND_NAMES, [this.#index[0]], first, `(${prefix}~`, left))
+        .map(String);
+      if (!names.length) break;
+      const rows = await this.#each(GET, names.map((name) => [this.#toValue(name)]));
+      for (const [i, key] of names.entries()) {
+        const [value, version] = toList(rows[i]);
+        if (version !== null) found.push({ key, value: String(value), version: String(version) });
+      }
+      first = `(${names[names.length - 1]}`;
+    }
+    return found;
+  }
+
+  async append(log: string, value: string, { ttlMs, max, token }: AppendOptions & EngineWriteOptions): Promise<number> {
+    const args = [value, token, String(ttlMs), String(max), crypto.randomUUID(), this.#channel, log];
+    return Number(await this.#run(APPEND, this.#toLog(log), ...args));
+  }
+
+  async read(log: string, { after = 0, limit }: ReadOptions): Promise<LogPage> {
+    const page = toList(await this.#run(READ, this.#toLog(log), String(after), String(limit)));
+    const head = toHead(page);
+    const from = Math.max(after + 1, head.first);
+    return { ...head, entries: toList(page[3]).map((text, i) => ({ id: from + i, value: String(text) })) };
+  }
+
+  async trim(log: string, before: number): Promise<void> {
+    await this.#run(TRIM, this.#toLog(log), String(before));
+  }
+
+  async heads(logs: readonly string[]): Promise<readonly LogHead[]> {
+    const keys = logs.map((log) => this.#toLog(log)).map(([state, _tokens, texts]) => [state, texts]);
+    return (await this.#each(HEADS, keys)).map(toHead);
+  }
+
+  async listen(onRing: (log: string) => void, onLost: (error?: unknown) => void): Promise<() => void> {
+    const link = await this.#openOther();
+    let isOver = false;
+    const lose = (error?: unknown) => {
+      if (isOver) return;
+      isOver = true;
+      link.close();
+      onLost(error);
+    };
+    await link.subscribe(this.#channel, onRing, lose);
+    return () => {
+      isOver = true;
+      link.close();
+    };
+  }
+
+  close(): void {
+    this.#link.close();
+  }
+
+  // Runs a script on many keys: on one node in few commands, in a cluster in one command for each, all sent at once.
+  async #each(script: string, keys: readonly (readonly string[])[]): Promise<readonly unknown[]> {
+    const size = this.#link.isCluster ? 1 : BATCH;
+    const parts = Array.from({ length: Math.ceil(keys.length / size) }, (_, i) => keys.slice(i * size, (i + 1) * size));
+    const answers = await Promise.all(parts.map((part) => this.#run(script, part.flat())));
+    return answers.flatMap(toList);
+  }
+
+  #run(script: string, keys: readonly string[], ...args: readonly string[]): Promise<unknown> {
+    return this.#link.send(keys[0], ["EVAL", script, String(keys.length), ...keys, ...args]);
+  }
+
+  #toValue(key: string): string {
+    return `${this.#prefix}value:${key}`;
+  }
+
+  #toLog(log: string): readonly string[] {
+    return ["log", "tokens", "entries"].map((kind) => `${this.#prefix}${kind}:{${log}}`);
+  }
+
+  get #channel(): string {
+    return `${this.#prefix}rings`;
+  }
+}
+
+function toMode(version: string | null | undefined): string {
+  if (version === undefined) return "any";
+  return version === null ? "none" : `=${version}`;
+}
+
+function toHead(answer: unknown): LogHead {
+  const [first, last, epoch] = toList(answer);
+  return { first: Number(first), last: Number(last), epoch: String(epoch) };
+}
+
+function toList(answer: unknown): readonly unknown[] {
+  if (Array.isArray(answer)) return answer;
+  throw new Error(`Cannot read the answer of Redis: it is ${answer}`);
+}

@@ -1,0 +1,108 @@
+/**
+ * The scripts that Redis runs, each in one atomic step. Every script may come twice with the same arguments.
+ *
+ * A value is a hash with its text and its version. A log is a hash with its last id and its epoch, a list of tokens and a
+ * list of values. All keys of one log have the same hash tag, so they are on one node of a cluster. The index is a sorted
+ * set of the keys of all values, and another one of the times after which they have expired.
+ *
+ * @module
+ */
+
+/** Adds a key to the index, and removes two that have expired. KEYS: names, times. ARGV: key, milliseconds. */
+const ADD_TO_INDEX = `
+local function index(names, times, key, ms)
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  redis.call('ZADD', names, 0, key)
+  redis.call('ZADD', times, 'GT', now + ms, key)
+  for _, old in ipairs(redis.call('ZRANGEBYSCORE', times, '-inf', now - 60000, 'LIMIT', 0, 2)) do
+    redis.call('ZREM', names, old)
+    redis.call('ZREM', times, old)
+  end
+end
+`;
+
+/** KEYS: names and times of the index. ARGV: key, milliseconds. */
+export const INDEX = `${ADD_TO_INDEX} index(KEYS[1], KEYS[2], ARGV[1], ARGV[2]) return 1`;
+
+/** KEYS: the value, and the index unless it is on another node. ARGV: text, required version, token, milliseconds, key. */
+export const SET = `${ADD_TO_INDEX}
+local known = redis.call('HGET', KEYS[1], 'version')
+if known ~= ARGV[3] then
+  if ARGV[2] == 'none' and known then return 0 end
+  if ARGV[2] ~= 'none' and ARGV[2] ~= 'any' and '=' .. tostring(known) ~= ARGV[2] then return 0 end
+  redis.call('HSET', KEYS[1], 'value', ARGV[1], 'version', ARGV[3])
+  redis.call('PEXPIRE', KEYS[1], ARGV[4])
+end
+if KEYS[2] then index(KEYS[2], KEYS[3], ARGV[5], ARGV[4]) end
+return 1`;
+
+/** KEYS: the value, and the index unless it is on another node. ARGV: required version, key. */
+export const DELETE = `
+local known = redis.call('HGET', KEYS[1], 'version')
+if known then
+  if ARGV[1] ~= 'any' and '=' .. known ~= ARGV[1] then return 0 end
+  redis.call('DEL', KEYS[1])
+end
+if KEYS[2] then
+  redis.call('ZREM', KEYS[2], ARGV[2])
+  redis.call('ZREM', KEYS[3], ARGV[2])
+end
+return 1`;
+
+/** KEYS: values. Returns the text and the version of each, or nothing. */
+export const GET = `
+local found = {}
+for i, key in ipairs(KEYS) do found[i] = redis.call('HMGET', key, 'value', 'version') end
+return found`;
+
+/** KEYS: names of the index. ARGV: first, last, limit. */
+export const FIND_NAMES = `return redis.call('ZRANGEBYLEX', KEYS[1], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])`;
+
+/** KEYS: state, tokens and values of a log. ARGV: text, token, milliseconds, max, new epoch, channel, log. */
+export const APPEND = `
+local last = tonumber(redis.call('HGET', KEYS[1], 'last') or '0')
+if last == 0 then
+  redis.call('DEL', KEYS[2], KEYS[3])
+  redis.call('HSET', KEYS[1], 'epoch', ARGV[5])
+end
+local place = redis.call('LPOS', KEYS[2], ARGV[2], 'RANK', -1)
+if place then return last - redis.call('LLEN', KEYS[2]) + place + 1 end
+last = redis.call('HINCRBY', KEYS[1], 'last', 1)
+redis.call('RPUSH', KEYS[2], ARGV[2])
+redis.call('RPUSH', KEYS[3], ARGV[1])
+redis.call('LTRIM', KEYS[2], -tonumber(ARGV[4]), -1)
+redis.call('LTRIM', KEYS[3], -tonumber(ARGV[4]), -1)
+for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[3]) end
+redis.call('PUBLISH', ARGV[6], ARGV[7])
+return last`;
+
+/** KEYS: state, tokens and values of a log. ARGV: after, limit. Returns the oldest id, the newest, the epoch, and texts. */
+export const READ = `
+local last = tonumber(redis.call('HGET', KEYS[1], 'last') or '0')
+if last == 0 then return { 1, 0, '', {} } end
+local first = last - redis.call('LLEN', KEYS[3]) + 1
+local from = math.max(tonumber(ARGV[1]) + 1, first)
+local texts = {}
+if tonumber(ARGV[2]) > 0 then texts = redis.call('LRANGE', KEYS[3], from - first, from - first + ARGV[2] - 1) end
+return { first, last, redis.call('HGET', KEYS[1], 'epoch'), texts }`;
+
+/** KEYS: state and values of each log. Returns the oldest id, the newest and the epoch of each. */
+export const HEADS = `
+local heads = {}
+for i = 1, #KEYS, 2 do
+  local last = tonumber(redis.call('HGET', KEYS[i], 'last') or '0')
+  local head = { 1, 0, '' }
+  if last > 0 then head = { last - redis.call('LLEN', KEYS[i + 1]) + 1, last, redis.call('HGET', KEYS[i], 'epoch') } end
+  heads[#heads + 1] = head
+end
+return heads`;
+
+/** KEYS: state, tokens and values of a log. ARGV: id of the oldest entry to keep. */
+export const TRIM = `
+local last = tonumber(redis.call('HGET', KEYS[1], 'last') or '0')
+local drop = tonumber(ARGV[1]) - (last - redis.call('LLEN', KEYS[3]) + 1)
+if last == 0 or drop <= 0 then return 0 end
+redis.call('LTRIM', KEYS[2], drop, -1)
+redis.call('LTRIM', KEYS[3], drop, -1)
+return drop`;

@@ -1,0 +1,148 @@
+// `redisStore` on a real Redis, with each client: it keeps the contract, also if Redis is killed, paused and flushed.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { redisStore, type RedisStoreOptions } from "../../src/stores/redis/redis.ts";
+import type { Store } from "../../src/stores/stores.ts";
+import { testStore } from "../../src/testing/stores.ts";
+import { until } from "../support/behaviour.ts";
+import { type ClientKind, CLIENTS } from "../support/redis/clients.ts";
+import { missing, type RedisServer, redisServer, startRedis } from "../support/redis/server.ts";
+
+const ignore = redisServer === undefined; // install the package redis-server to run these
+
+/** The server of the contract, which the last of its tests ends. */
+let shared: RedisServer | undefined;
+let left = 0;
+
+function testShared(name: string, fn: () => Promise<void>): void {
+  left++;
+  Deno.test({
+    name: name + missing,
+    ignore,
+    async fn() {
+      try {
+        await fn();
+      } finally {
+        if (!--left) await shared?.[Symbol.asyncDispose]();
+      }
+    },
+  });
+}
+
+async function isUp(store: Store): Promise<boolean> {
+  try {
+    await store.get("key");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+testShared("a server starts", async () => {
+  const { socket } = shared = startRedis();
+  const store = redisStore(() => CLIENTS[0].connect(socket));
+  await until(() => isUp(store), "the server has started");
+  await store.close();
+});
+
+for (const { name, connect } of CLIENTS) {
+  testStore(() => redisStore(() => connect(shared?.socket ?? "")), {
+    test: (rule, run) => testShared(`${name} ${rule}`, run),
+  });
+}
+
+/** Runs a test with two stores of each client on a server of its own. */
+function each(name: string, run: (parts: Parts) => Promise<void>): void {
+  for (const kind of CLIENTS) {
+    Deno.test({
+      name: `${kind.name}: ${name}${missing}`,
+      ignore,
+      async fn() {
+        await using server = startRedis("--port", "0");
+        const open = (options?: RedisStoreOptions) => redisStore(() => kind.connect(server.socket), options);
+        const stores = [open(), open()] as const;
+        for (const store of stores) await until(() => isUp(store), "the server has started");
+        await run({ server, kind, open, store: stores[0], other: stores[1] });
+        for (const store of stores) await store.close();
+      },
+    });
+  }
+}
+
+interface Parts {
+  readonly server: RedisServer;
+  readonly kind: ClientKind;
+  readonly store: Store;
+  readonly other: Store;
+  open(options?: RedisStoreOptions): Store;
+}
+
+const ttlMs = 60_000;
+
+each("after a kill, subscribers hear of the gap and of what follows", async ({ server, store, other }) => {
+  const heard: unknown[] = [];
+  for (const text of ["a", "b"]) await other.publish("topic", text);
+  await store.subscribe("topic", (text) => void heard.push(text), { after: 1, onGap: (last) => heard.push(last) });
+  await until(() => heard.length > 0, "the second text");
+  await server.kill();
+  await until(async () => !await isUp(store) && !await isUp(other), "the store is lost");
+  server.start();
+  await until(async () => await isUp(store) && await isUp(other), "the store is back");
+  for (const text of ["1", "2", "3"]) await other.publish("topic", text);
+  await until(() => heard.includes("3"), "the last text");
+  // The data is lost, so the topic has begun again.
+  assertEquals([heard[0], typeof heard[1], heard.slice(2)], ["b", "number", ["1", "2", "3"]]);
+});
+
+each("while the server is paused, operations fail in time, and none of them is done twice", async (parts) => {
+  const { server, store, other } = parts;
+  server.pause();
+  const start = performance.now();
+  await assertRejects(async () => await store.append("log", "x", { ttlMs, max: 10, token: "one" }));
+  assert(performance.now() - start < 5000, "it fails in time");
+  server.resume();
+  await until(async () => await isUp(store) && await isUp(other), "the store is back");
+  await store.append("log", "x", { ttlMs, max: 10, token: "one" });
+  assertEquals((await other.read("log", { limit: 10 })).entries.map(({ value }) => value), ["x"]);
+});
+
+each("servers with other prefixes do not see each other", async ({ store, open }) => {
+  const other = open({ prefix: "other:" });
+  await store.set("key", "1", { ttlMs });
+  await store.append("log", "1", { ttlMs, max: 10 });
+  const heard: string[] = [];
+  await store.subscribe("log", (text) => void heard.push(text));
+  await other.publish("log", "2");
+  await store.publish("log", "3");
+  await until(() => heard.length > 0, "an entry of the log");
+  assertEquals([heard, await other.get("key"), await other.list("", { limit: 9 })], [["3"], undefined, []]);
+  await other.close();
+});
+
+each("keys that are gone leave the index", async ({ store, other }) => {
+  for (let i = 0; i < 300; i++) await store.set(`k${i}`, "", { ttlMs: i % 3 ? 20 : ttlMs });
+  await until(async () => !await other.get("k298"), "some have expired");
+  for (let i = 0; i < 300; i += 6) await store.delete(`k${i}`);
+  assertEquals((await other.list("k", { limit: 1000 })).length, 50);
+  const pages: string[] = [];
+  for (let after = "";;) {
+    const page = await other.list("k", { after, limit: 7 });
+    if (!page.length) break;
+    pages.push(...page.map(({ key }) => key));
+    after = pages[pages.length - 1];
+  }
+  assertEquals(pages, Array.from({ length: 50 }, (_, i) => `k${6 * i + 3}`).sort());
+});
+
+Deno.test("redisStore refuses what is no function, a prefix with braces, and a client that it does not know", async () => {
+  // deno-lint-ignore no-explicit-any -- as from JavaScript
+  const make = redisStore as any;
+  for (
+    const [args, message] of [[[{}], "a function is missing"], [[() => ({}), { prefix: "{a}" }], "without braces"]]
+  ) {
+    const error = await Promise.resolve().then(() => make(...args)).catch((error: unknown) => error);
+    assert(String(error).includes(String(message)), String(error));
+  }
+  const store: Store = make(() => ({}));
+  await assertRejects(async () => await store.get("key"), Error, "no client that is known");
+  await store.close();
+});

@@ -1,0 +1,84 @@
+// `redisStore` on a real cluster of three nodes, with each client that knows clusters.
+import { assertEquals } from "@std/assert";
+import { type RedisClient, redisStore } from "../../src/stores/redis/redis.ts";
+import type { Store } from "../../src/stores/stores.ts";
+import { testStore } from "../../src/testing/stores.ts";
+import { until } from "../support/behaviour.ts";
+import { type RedisCluster, startCluster } from "../support/redis/cluster.ts";
+import { missing, redisServer } from "../support/redis/server.ts";
+
+const ignore = redisServer === undefined; // install the package redis-server to run these
+
+const clients: Readonly<Record<string, (ports: readonly number[]) => Promise<RedisClient>>> = {
+  async "node-redis"(ports) {
+    const { createCluster } = await import("redis");
+    return createCluster({ rootNodes: ports.map((port) => ({ url: `redis://127.0.0.1:${port}` })) });
+  },
+  async "ioredis"(ports) {
+    const { Cluster } = await import("ioredis");
+    return new Cluster(ports.map((port) => ({ host: "127.0.0.1", port })), { enableOfflineQueue: false });
+  },
+  async "iovalkey"(ports) {
+    const { Cluster } = await import("iovalkey");
+    return new Cluster(ports.map((port) => ({ host: "127.0.0.1", port })), { enableOfflineQueue: false });
+  },
+};
+
+let cluster: RedisCluster | undefined;
+/** Tests that have not run. The last one ends the cluster. */
+let left = 0;
+
+function test(name: string, fn: () => Promise<void>): void {
+  left++;
+  Deno.test({
+    name: `cluster: ${name}${missing}`,
+    ignore,
+    // Clients look for other nodes in the background.
+    sanitizeResources: false,
+    sanitizeOps: false,
+    async fn() {
+      try {
+        await fn();
+      } finally {
+        if (!--left) await cluster?.[Symbol.asyncDispose]();
+      }
+    },
+  });
+}
+
+async function open(connect: typeof clients[string]): Promise<Store> {
+  const store = redisStore(() => connect(cluster?.ports ?? []));
+  await until(async () => {
+    try {
+      await store.get("key");
+      return true;
+    } catch {
+      return false;
+    }
+  }, "the cluster answers");
+  return store;
+}
+
+test("three nodes start", async () => {
+  cluster = await startCluster();
+});
+
+for (const [name, connect] of Object.entries(clients)) {
+  testStore(() => open(connect), { test: (rule, run) => test(`${name} ${rule}`, run) });
+
+  test(`${name}: values and logs of all nodes are listed and read`, async () => {
+    const [store, other] = [await open(connect), await open(connect)];
+    const ttlMs = 60_000;
+    const keys = Array.from({ length: 40 }, (_, i) => `${name.replace("-", "")}${i}`).sort();
+    await Promise.all(keys.map((key) => store.set(key, key, { ttlMs })));
+    await store.delete(keys[3]);
+    const heard: string[] = [];
+    for (const key of keys) await other.subscribe(key, (text) => void heard.push(text));
+    for (const key of keys) await store.publish(key, key);
+    await until(() => heard.length === keys.length, "each topic is heard");
+    const found = await other.list(name.replace("-", ""), { limit: 1000 });
+    assertEquals(found.map(({ key }) => key), keys.toSpliced(3, 1));
+    await store.close();
+    await other.close();
+  });
+}

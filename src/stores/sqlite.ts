@@ -1,0 +1,277 @@
+/**
+ * A store in a file of SQLite, for several processes of one machine.
+ *
+ * ```ts ignore
+ * import { DatabaseSync } from "node:sqlite";
+ * import { createServer } from "@x/mcp";
+ * import { sqliteStore } from "@x/mcp/stores/sqlite";
+ *
+ * const store = sqliteStore(() => new DatabaseSync("./mcp.db"));
+ * export default createServer({ name: "notes", version: "1.0.0", store, secret: process.env.MCP_SECRET });
+ * ```
+ *
+ * @module
+ */
+import type {
+  AppendOptions,
+  Awaitable,
+  DeleteOptions,
+  EngineWriteOptions,
+  ListOptions,
+  LogHead,
+  LogPage,
+  ReadOptions,
+  SetOptions,
+  Store,
+  StoredEntry,
+  StoredValue,
+  StoreEngine,
+} from "../core/store.ts";
+import { systemClock } from "../core/capacity/timers.ts";
+import { customStore, type StoreOptions } from "./custom_store.ts";
+
+// Types in the signature below.
+export type { StoreOptions } from "./custom_store.ts";
+export type { Awaitable, Store } from "../core/store.ts";
+
+/** An open database: `DatabaseSync` of `node:sqlite`, `Database` of `bun:sqlite` or of better-sqlite3. */
+export interface SqliteDatabase {
+  /** Runs statements. */
+  exec(sql: string): unknown;
+  /** Compiles a statement. */
+  prepare(sql: string): SqliteStatement;
+  /** Closes the file. */
+  close(): unknown;
+}
+
+/** A compiled statement. */
+export interface SqliteStatement {
+  /** Returns the first row, or `undefined` or `null`. */
+  get(...values: readonly (string | number)[]): unknown;
+  /** Returns all rows. */
+  all(...values: readonly (string | number)[]): readonly unknown[];
+  /** Runs the statement. */
+  run(...values: readonly (string | number)[]): unknown;
+}
+
+/**
+ * Makes a store in a file of SQLite. `open` opens the database, and again if it does not answer three times in a row; it
+ * may return a promise. The store creates its tables, whose names begin with `mcp_`, switches the write-ahead log on, and
+ * closes the database.
+ *
+ * The store answers synchronously. While another process writes, it waits for up to 20 ms, which blocks the event loop,
+ * and tries again four times. The clock of the machine decides what has expired.
+ *
+ * @throws {TypeError} if an option is not a number above 0.
+ */
+export function sqliteStore(open: () => Awaitable<SqliteDatabase>, options: StoreOptions = {}): Store {
+  if (typeof open !== "function") {
+    throw new TypeError("Cannot make a store: a function is missing; write sqliteStore(() => new DatabaseSync(path))");
+  }
+  return customStore(async () => new SqliteEngine(await open()), options);
+}
+
+const TABLES = `pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 20;
+create table if not exists mcp_values (key text primary key, value text, version text, due real) without rowid;
+create table if not exists mcp_logs (log text primary key, last integer, epoch text, due real) without rowid;
+create table if not exists mcp_entries (log text, id integer, token text, value text, primary key (log, id)) without rowid;
+create unique index if not exists mcp_tokens on mcp_entries (log, token);
+create table if not exists mcp_rings (id integer primary key autoincrement, log text);`;
+
+/** Milliseconds between two looks for entries of other processes, while somebody listens. */
+const LOOK_MS = 20;
+/** Rings that other processes can still read. */
+const RINGS = 1000;
+/** Milliseconds between two removals of what has expired, and rows that one of them removes. */
+const SWEEP_MS = 10_000;
+const SWEEP_ROWS = 200;
+
+/** A row of a table. */
+type Row = Readonly<Record<string, unknown>>;
+
+/** An engine on one connection to a database. */
+class SqliteEngine implements StoreEngine {
+  readonly #db: SqliteDatabase;
+  readonly #statements = new Map<string, SqliteStatement>();
+  #onRing?: (log: string) => void;
+  #sweepAt = 0;
+
+  constructor(db: SqliteDatabase) {
+    this.#db = db;
+    db.exec(TABLES);
+  }
+
+  get(key: string): StoredValue | undefined {
+    const row = this.#row("select value, version from mcp_values where key = ? and due > ?", key, Date.now());
+    if (row) return { value: String(row.value), version: String(row.version) };
+  }
+
+  set(key: string, value: string, { ttlMs, version, token }: SetOptions & EngineWriteOptions): boolean {
+    return this.#write(() => {
+      const known = this.get(key)?.version ?? null;
+      if (known === token) return true;
+      if (version !== undefined && known !== version) return false;
+      this.#run("insert or replace into mcp_values values (?, ?, ?, ?)", key, value, token, Date.now() + ttlMs);
+      return true;
+    });
+  }
+
+  delete(key: string, { version }: DeleteOptions): boolean {
+    return this.#write(() => {
+      const known = this.get(key)?.version ?? null;
+      if (known !== null && version !== undefined && known !== version) return false;
+      this.#run("delete from mcp_values where key = ?", key);
+      return true;
+    });
+  }
+
+  list(prefix: string, { after = "", limit }: ListOptions): readonly StoredEntry[] {
+    const sql = "select key, value, version from mcp_values where key > ? and key >= ? and key < ? and due > ? " +
+      "order by key limit ?";
+    // No key has a character after "~".
+    return this.#rows(sql, after, prefix, `${prefix}~`, Date.now(), limit)
+      .map(({ key, value, version }) => ({ key: String(key), value: String(value), version: String(version) }));
+  }
+
+  append(log: string, value: string, { ttlMs, max, token }: AppendOptions & EngineWriteOptions): number {
+    const id = this.#write(() => {
+      const head = this.#findLog(log);
+      // Entries of a log that has expired.
+      if (!head) this.#run("delete from mcp_entries where log = ?", log);
+      const repeated = this.#row("select id from mcp_entries where log = ? and token = ?", log, token);
+      if (repeated) return Number(repeated.id);
+      const id = (head?.last ?? 0) + 1;
+      const epoch = head?.epoch ?? crypto.randomUUID();
+      this.#run("insert or replace into mcp_logs values (?, ?, ?, ?)", log, id, epoch, Date.now() + ttlMs);
+      this.#run("insert into mcp_entries values (?, ?, ?, ?)", log, id, token, value);
+      this.trim(log, id - max + 1);
+      this.#run("insert into mcp_rings (log) values (?)", log);
+      return id;
+    });
+    // The database tells only other connections that it has changed.
+    this.#onRing?.(log);
+    return id;
+  }
+
+  read(log: string, { after = 0, limit }: ReadOptions): LogPage {
+    return this.#atomic("begin", () => {
+      const head = this.#toHead(log);
+      const sql = "select id, value from mcp_entries where log = ? and id > ? order by id limit ?";
+      const rows = head.last && limit ? this.#rows(sql, log, after, limit) : [];
+      return { ...head, entries: rows.map(({ id, value }) => ({ id: Number(id), value: String(value) })) };
+    });
+  }
+
+  trim(log: string, before: number): void {
+    this.#run("delete from mcp_entries where log = ? and id < ?", log, before);
+  }
+
+  heads(logs: readonly string[]): readonly LogHead[] {
+    return this.#atomic("begin", () => logs.map((log) => this.#toHead(log)));
+  }
+
+  listen(onRing: (log: string) => void, onLost: (error?: unknown) => void): () => void {
+    let known = this.#readVersion();
+    let last = Number(this.#row("select max(id) as last from mcp_rings")?.last ?? 0);
+    const look = () => {
+      try {
+        const version = this.#readVersion();
+        for (const ring of version === known ? [] : this.#rows("select * from mcp_rings where id > ?", last)) {
+          last = Math.max(last, Number(ring.id));
+          onRing(String(ring.log));
+        }
+        known = version;
+        stop = systemClock.start(look, LOOK_MS, { background: true });
+      } catch (error) {
+        onLost(error);
+      }
+    };
+    let stop = systemClock.start(look, LOOK_MS, { background: true });
+    this.#onRing = onRing;
+    return () => {
+      stop();
+      this.#onRing = undefined;
+    };
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  // Changes whenever another connection has written.
+  #readVersion(): unknown {
+    return this.#row("pragma data_version")?.data_version;
+  }
+
+  #findLog(log: string): { readonly last: number; readonly epoch: string } | undefined {
+    const row = this.#row("select last, epoch from mcp_logs where log = ? and due > ?", log, Date.now());
+    if (row) return { last: Number(row.last), epoch: String(row.epoch) };
+  }
+
+  #toHead(log: string): LogHead {
+    const head = this.#findLog(log);
+    if (!head) return { first: 1, last: 0, epoch: "" };
+    const first = this.#row("select min(id) as first from mcp_entries where log = ?", log)?.first;
+    return { first: Number(first ?? head.last + 1), ...head };
+  }
+
+  #write<T>(run: () => T): T {
+    return this.#atomic("begin immediate", () => {
+      const result = run();
+      this.#sweep();
+      return result;
+    });
+  }
+
+  #atomic<T>(begin: string, run: () => T): T {
+    this.#db.exec(begin);
+    try {
+      const result = run();
+      this.#db.exec("commit");
+      return result;
+    } catch (error) {
+      this.#db.exec("rollback");
+      throw error;
+    }
+  }
+
+  // Removes some of what has expired, so that no write takes long.
+  #sweep(): void {
+    const now = Date.now();
+    if (now < this.#sweepAt) return;
+    const old = this.#rows("select key from mcp_values where due < ? limit ?", now, SWEEP_ROWS);
+    for (const { key } of old) this.#run("delete from mcp_values where key = ?", String(key));
+    const [dead] = this.#rows("select log from mcp_logs where due < ? limit 1", now);
+    if (dead) {
+      this.#run("delete from mcp_entries where log = ?", String(dead.log));
+      this.#run("delete from mcp_logs where log = ?", String(dead.log));
+    }
+    this.#run("delete from mcp_rings where id < (select max(id) from mcp_rings) - ?", RINGS);
+    if (old.length < SWEEP_ROWS && !dead) this.#sweepAt = now + SWEEP_MS;
+  }
+
+  #run(sql: string, ...values: readonly (string | number)[]): void {
+    this.#prepare(sql).run(...values);
+  }
+
+  #row(sql: string, ...values: readonly (string | number)[]): Row | undefined {
+    const row = this.#prepare(sql).get(...values);
+    return isRow(row) ? row : undefined;
+  }
+
+  #rows(sql: string, ...values: readonly (string | number)[]): readonly Row[] {
+    return this.#prepare(sql).all(...values).filter(isRow);
+  }
+
+  #prepare(sql: string): SqliteStatement {
+    const known = this.#statements.get(sql);
+    if (known) return known;
+    const statement = this.#db.prepare(sql);
+    this.#statements.set(sql, statement);
+    return statement;
+  }
+}
+
+function isRow(row: unknown): row is Row {
+  return typeof row === "object" && row !== null;
+}

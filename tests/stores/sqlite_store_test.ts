@@ -1,0 +1,134 @@
+// `sqliteStore` on real files, with each database of the runtime: it keeps the contract, also between processes.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { DatabaseSync } from "node:sqlite";
+import process from "node:process";
+import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
+import type { Store } from "../../src/stores/stores.ts";
+import { testStore } from "../../src/testing/stores.ts";
+import { until } from "../support/behaviour.ts";
+
+const databases: Record<string, (path: string) => SqliteDatabase> = {
+  "node:sqlite": (path) => new DatabaseSync(path),
+};
+if ("Bun" in globalThis) {
+  const name = "bun:sqlite"; // Deno, which checks this file, has no such module.
+  const { Database } = await import(name);
+  databases[name] = (path) => new Database(path);
+}
+
+const folder = mkdtempSync(`${tmpdir()}/sqlite-`);
+const ttlMs = 60_000;
+
+for (const [name, open] of Object.entries(databases)) {
+  const path = `${folder}/${name.replace(":", "-")}`;
+  testStore(() => sqliteStore(() => open(`${path}.db`)), {
+    test: (rule, run) => void Deno.test(`${name} ${rule}`, run),
+  });
+
+  Deno.test(`${name}: what has expired is removed from the file`, async () => {
+    const file = `${path}-swept.db`;
+    const store = sqliteStore(() => open(file));
+    for (let i = 0; i < 500; i++) await store.set(`k${i}`, "x".repeat(1000), { ttlMs: 1 });
+    for (let i = 0; i < 20; i++) await store.append(`log${i}`, "x", { ttlMs: 1, max: 10 });
+    await until(async () => !await store.get("k499"), "the last one has expired");
+    // A store that is opened sweeps with its first writes.
+    const other = sqliteStore(() => open(file));
+    for (let i = 0; i < 30; i++) await other.set("key", "", { ttlMs });
+    const db = open(file);
+    const count = (table: string) => Object.values(Object(db.prepare(`select count(*) from ${table}`).get()))[0];
+    assertEquals([count("mcp_values"), count("mcp_logs"), count("mcp_entries")], [1, 0, 0]);
+    db.close();
+    await store.close();
+    await other.close();
+  });
+
+  Deno.test(`${name}: while another process holds the lock, a write fails soon, reads go on, and then all works`, async () => {
+    const file = `${path}-locked.db`;
+    const store = sqliteStore(() => open(file));
+    await store.set("key", "1", { ttlMs });
+    const db = open(file);
+    db.exec("begin immediate");
+    const start = performance.now();
+    await assertRejects(async () => await store.set("key", "2", { ttlMs }), Error, "Cannot set");
+    assert(performance.now() - start < 5000, "it fails soon");
+    assertEquals((await store.get("key"))?.value, "1");
+    db.exec("rollback");
+    await until(async () => {
+      try {
+        return await store.set("key", "3", { ttlMs }) !== undefined;
+      } catch {
+        return false;
+      }
+    }, "the store writes again");
+    assertEquals((await store.get("key"))?.value, "3");
+    db.close();
+    await store.close();
+  });
+}
+
+/** A process that adds to a counter and publishes each number, until it is killed. */
+const WORKER = `
+const [path, name, count] = process.argv.slice(-3);
+const { sqliteStore } = await import(${JSON.stringify(new URL("../../src/stores/sqlite.ts", import.meta.url).href)});
+const { DatabaseSync } = await import("node:sqlite");
+const store = sqliteStore(() => new DatabaseSync(path));
+for (let i = 1; i <= Number(count);) {
+  try {
+    await store.append("count", name + "-" + i, { ttlMs: 60000, max: 10000, token: name + "-" + i });
+    console.log(name + "-" + i++);
+  } catch {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+await store.close();
+`;
+
+/** Starts a process on this runtime. */
+function work(path: string, name: string, count: number) {
+  const file = `${folder}/worker.mjs`;
+  const isBun = "Bun" in globalThis;
+  const words = isBun ? [file] : ["run", "--quiet", "--no-check", "-A", file];
+  const child = spawn(process.execPath, [...words, path, name, String(count)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const acknowledged: string[] = [];
+  let rest = "";
+  child.stdout.on("data", (bytes) => {
+    const lines = (rest + bytes).split("\n");
+    rest = lines.pop() ?? "";
+    acknowledged.push(...lines);
+  });
+  const exited = new Promise((resolve) => child.once("close", resolve));
+  return { child, acknowledged, exited };
+}
+
+Deno.test("processes that write at once lose and double nothing, and neither does one that is killed", async () => {
+  const { writeFileSync } = await import("node:fs");
+  writeFileSync(`${folder}/worker.mjs`, WORKER);
+  const path = `${folder}/shared.db`;
+  const store: Store = sqliteStore(() => new DatabaseSync(path));
+  const heard: string[] = [];
+  await store.subscribe("count", (text) => void heard.push(text));
+  const [a, b, c] = ["a", "b", "c"].map((name) => work(path, name, name === "c" ? 1_000_000 : 300));
+  await until(() => c.acknowledged.length > 50, "the third process writes");
+  c.child.kill("SIGKILL");
+  await Promise.all([a.exited, b.exited, c.exited]);
+  const texts: string[] = [];
+  for (let after = 0;;) {
+    const { entries } = await store.read("count", { after, limit: 1000 });
+    if (!entries.length) break;
+    texts.push(...entries.map(({ value }) => value));
+    after = entries[entries.length - 1].id;
+  }
+  assertEquals(new Set(texts).size, texts.length, "none is doubled");
+  const kept = new Set(texts);
+  for (const text of [...a.acknowledged, ...b.acknowledged, ...c.acknowledged]) assert(kept.has(text), text);
+  await until(() => heard.length === texts.length, "each entry is heard");
+  assertEquals(heard, texts);
+  await store.close();
+});
+
+Deno.test("the files are removed", () => rmSync(folder, { recursive: true }));

@@ -109,6 +109,7 @@ function onDeno(name: string, tier: Tier, files: readonly string[], { env, filte
     "test",
     "-A",
     "--no-check",
+    "--unstable-kv",
     "--parallel",
     "--reporter=dot",
     "--junit-path=REPORT",

@@ -1,0 +1,472 @@
+/**
+ * A store in Deno KV, for Deno Deploy and for several processes of one machine.
+ *
+ * ```ts ignore
+ * import { createServer } from "@x/mcp";
+ * import { denoKvStore } from "@x/mcp/stores/deno-kv";
+ *
+ * const store = denoKvStore(() => Deno.openKv());
+ * export default createServer({ name: "notes", version: "1.0.0", store, secret: Deno.env.get("MCP_SECRET") });
+ * ```
+ *
+ * @module
+ */
+import type {
+  AppendOptions,
+  Awaitable,
+  DeleteOptions,
+  EngineOptions,
+  EngineWriteOptions,
+  ListOptions,
+  LogEntry,
+  LogHead,
+  LogPage,
+  ReadOptions,
+  SetOptions,
+  Store,
+  StoredEntry,
+  StoredValue,
+  StoreEngine,
+} from "../core/store.ts";
+import { systemClock } from "../core/capacity/timers.ts";
+import { customStore, type StoreOptions } from "./custom_store.ts";
+
+// Types in the signature below.
+export type { StoreOptions } from "./custom_store.ts";
+export type { Awaitable, Store } from "../core/store.ts";
+
+/** A key. */
+export type DenoKvKey = readonly (string | number)[];
+
+/** What was found under a key. */
+export interface DenoKvEntry {
+  /** The key. */
+  readonly key: readonly unknown[];
+  /** The value, or `null` if there is none. */
+  readonly value: unknown;
+  /** The version, or `null` if there is no value. */
+  readonly versionstamp: string | null;
+}
+
+/** Changes that are made in one step. */
+export interface DenoKvAtomic {
+  /** Requires versions. */
+  check(...checks: { key: DenoKvKey; versionstamp: string | null }[]): this;
+  /** Writes a value. `expireIn` is in milliseconds. */
+  set(key: DenoKvKey, value: unknown, options?: { expireIn?: number }): this;
+  /** Removes a value. */
+  delete(key: DenoKvKey): this;
+  /** Makes the changes. `ok` is `false` if a version did not match. */
+  commit(): Promise<{ readonly ok: boolean }>;
+}
+
+/** An open database, as `Deno.openKv()` returns. */
+export interface DenoKv {
+  /** Reads a value. */
+  get(key: DenoKvKey): Promise<DenoKvEntry>;
+  /** Reads up to ten values. */
+  getMany(keys: readonly DenoKvKey[]): Promise<readonly DenoKvEntry[]>;
+  /** Reads values in the order of their keys, from `start` up to `end`, which is excluded. */
+  list(selector: { start: DenoKvKey; end: DenoKvKey }, options?: { limit?: number }): AsyncIterable<DenoKvEntry>;
+  /** Begins changes. */
+  atomic(): DenoKvAtomic;
+  /** Closes the database. */
+  close(): void;
+}
+
+/**
+ * Makes a store in Deno KV. `open` opens the database, and again if it does not answer three times in a row. The store
+ * closes it. On a local file, Deno needs `--unstable-kv`. All keys begin with `mcp`.
+ *
+ * Values over 16,384 characters are stored in parts, because Deno KV holds 64 KiB under one key. The clocks of the machines
+ * decide what has expired. Bun cannot read such a database: use Redis or SQLite there.
+ *
+ * @throws {TypeError} if an option is not a number above 0.
+ */
+export function denoKvStore(open: () => Awaitable<DenoKv>, options: StoreOptions = {}): Store {
+  if (typeof open !== "function") {
+    throw new TypeError("Cannot make a store: a function is missing; write denoKvStore(() => Deno.openKv())");
+  }
+  return customStore(async () => new DenoKvEngine(await open()), options);
+}
+
+/** Characters of a text that is stored under its own key. */
+const INLINE = 16_384;
+/** Bytes of one part, and parts of one commit, below the maximum of 819,200 bytes. */
+const PART_BYTES = 60_000;
+const COMMIT_PARTS = 10;
+/** Keys that one read may have. */
+const READ_KEYS = 10;
+/** Entries, and other keys, that one commit removes. Each entry may have twenty keys, and a commit 1,000 changes. */
+const DROPPED = 20;
+const CLEARED = 500;
+/** Milliseconds between two looks for new entries, while somebody listens. */
+const LOOK_MS = 50;
+/** Milliseconds for which other processes find a ring, and by which a ring may be written late. */
+const RING_MS = 10_000;
+const LATE_MS = 500;
+/** Milliseconds between two removals of what has expired, and after which nobody reads an expired log any more. */
+const SWEEP_MS = 60_000;
+/** Longest time to live, because Deno KV removes what has expired about once a minute. */
+const SLACK_MS = 60_000;
+
+const RUNG: DenoKvKey = ["mcp", "rung"];
+
+/** A text, or the number of its parts. */
+type Stored = { readonly text: string } | { readonly parts: number };
+
+/** A value. Its version is also the name of its parts. */
+type ValueRecord = Stored & { readonly version: string; readonly due: number };
+
+/** The state of a log. */
+interface LogRecord {
+  /** Id of the oldest entry that was not removed yet, which nobody reads if it is below `first`. */
+  readonly oldest: number;
+  readonly first: number;
+  readonly last: number;
+  readonly epoch: string;
+  readonly due: number;
+}
+
+const NEW_LOG = { oldest: 1, first: 1, last: 0 };
+
+/** An entry of a log. Its token is also the name of its parts. */
+type EntryRecord = Stored & { readonly token: string };
+
+interface PartOptions {
+  readonly signal: AbortSignal;
+  /** Milliseconds after which the parts may be removed. Without it they stay. */
+  readonly expireIn?: number;
+}
+
+/** An engine on one connection. */
+class DenoKvEngine implements StoreEngine {
+  readonly #kv: DenoKv;
+  #onRing?: (log: string) => void;
+  #sweepAt = 0;
+  #isClosed = false;
+
+  constructor(kv: DenoKv) {
+    this.#kv = kv;
+  }
+
+  get(key: string, { signal }: EngineOptions): Promise<StoredValue | undefined> {
+    return repeat(signal, async () => {
+      const { record } = await this.#findValue(key);
+      if (!record) return { done: undefined };
+      const value = await this.#readText(record, toValueParts(key, record.version));
+      // Parts that are gone belong to a value that was replaced since.
+      return value === undefined ? undefined : { done: { value, version: record.version } };
+    });
+  }
+
+  async set(key: string, value: string, options: SetOptions & EngineWriteOptions): Promise<boolean> {
+    const { ttlMs, version, token, signal } = options;
+    const expireIn = ttlMs + SLACK_MS;
+    const stored = await this.#writeParts(value, toValueParts(key, token), { signal, expireIn });
+    return await repeat(signal, async () => {
+      const { record, versionstamp } = await this.#findValue(key);
+      const known = record?.version ?? null;
+      if (known === token) return { done: true };
+      if (version !== undefined && known !== version) return { done: false };
+      const next: ValueRecord = { ...stored, version: token, due: Date.now() + ttlMs };
+      const change = this.#change(["mcp", "value", key], versionstamp).set(["mcp", "value", key], next, { expireIn });
+      if (record) dropParts(change, record, toValueParts(key, record.version));
+      if ((await change.commit()).ok) return { done: true };
+    });
+  }
+
+  delete(key: string, { version, signal }: DeleteOptions & EngineOptions): Promise<boolean> {
+    return repeat(signal, async () => {
+      const { record, versionstamp } = await this.#findValue(key);
+      if (!record) return { done: true };
+      if (version !== undefined && record.version !== version) return { done: false };
+      const change = this.#change(["mcp", "value", key], versionstamp).delete(["mcp", "value", key]);
+      dropParts(change, record, toValueParts(key, record.version));
+      if ((await change.commit()).ok) return { done: true };
+    });
+  }
+
+  async list(
+    prefix: string,
+    { after = "", limit, signal }: ListOptions & EngineOptions,
+  ): Promise<readonly StoredEntry[]> {
+    const found: StoredEntry[] = [];
+    // No key has a character after "~".
+    const end: DenoKvKey = ["mcp", "value", `${prefix}~`];
+    const start: DenoKvKey = ["mcp", "value", after >= prefix && after ? `${after} ` : prefix];
+    for await (const { key, value: record } of this.#kv.list({ start, end })) {
+      if (found.length === limit) break;
+      if (!isValue(record) || record.due <= Date.now()) continue;
+      const name = String(key[2]);
+      const value = "text" in record
+        ? { value: record.text, version: record.version }
+        : await this.get(name, { signal });
+      if (value) found.push({ key: name, ...value });
+    }
+    return found;
+  }
+
+  async append(log: string, value: string, options: AppendOptions & EngineWriteOptions): Promise<number> {
+    const { ttlMs, max, token, signal } = options;
+    const id = await repeat(signal, async () => {
+      const { record, versionstamp } = await this.#findLog(log);
+      const now = Date.now();
+      const isAlive = record && record.due > now;
+      const { epoch, oldest, first, last } = isAlive ? record : { ...NEW_LOG, epoch: crypto.randomUUID() };
+      const named = await this.#kv.get(["mcp", "token", epoch, token]);
+      const repeated = Number(named.value ?? 0);
+      if (repeated >= first) return { done: repeated };
+      const stored = await this.#writeParts(value, toEntryParts(epoch, token), { signal });
+      const id = last + 1;
+      const kept = Math.max(first, id - max + 1);
+      const left = Math.min(kept, oldest + DROPPED);
+      const change = this.#change(["mcp", "log", log], versionstamp)
+        .check({ key: named.key as DenoKvKey, versionstamp: named.versionstamp })
+        .set(["mcp", "log", log], { oldest: left, first: kept, last: id, epoch, due: now + ttlMs })
+        .set(["mcp", "entry", epoch, id], { ...stored, token })
+        .set(["mcp", "token", epoch, token], id)
+        .set(["mcp", "ring", now, token], log, { expireIn: RING_MS })
+        .set(RUNG, token);
+      // The entries of a log that has expired.
+      if (record && !isAlive) change.set(["mcp", "dead", record.epoch], now);
+      await this.#dropEntries(change, epoch, oldest, left);
+      if ((await change.commit()).ok) return { done: id };
+    });
+    this.#onRing?.(log);
+    this.#sweep();
+    return id;
+  }
+
+  read(log: string, { after = 0, limit, signal }: ReadOptions & EngineOptions): Promise<LogPage> {
+    return repeat(signal, async () => {
+      const head = toHead((await this.#findLog(log)).record);
+      const from = Math.max(after + 1, head.first);
+      const count = Math.min(limit, head.last - from + 1);
+      const entries: LogEntry[] = [];
+      if (count <= 0) return { done: { ...head, entries } };
+      const [start, end] = [from, from + count].map((id) => ["mcp", "entry", head.epoch, id] as const);
+      for await (const { key, value: record } of this.#kv.list({ start, end }, { limit: count })) {
+        const text = isEntry(record) ? await this.#readText(record, toEntryParts(head.epoch, record.token)) : undefined;
+        if (text !== undefined) entries.push({ id: Number(key[3]), value: text });
+      }
+      // Otherwise some were dropped since the state was read.
+      if (entries.length === count) return { done: { ...head, entries } };
+    });
+  }
+
+  async trim(log: string, before: number, { signal }: EngineOptions): Promise<void> {
+    await repeat(signal, async () => {
+      const { record, versionstamp } = await this.#findLog(log);
+      if (!record) return { done: true };
+      const first = Math.min(before, record.last + 1);
+      if (first <= record.first) return { done: true };
+      const oldest = Math.min(first, record.oldest + DROPPED);
+      const next: LogRecord = { ...record, oldest, first };
+      const change = this.#change(["mcp", "log", log], versionstamp).set(["mcp", "log", log], next);
+      await this.#dropEntries(change, record.epoch, record.oldest, oldest);
+      if ((await change.commit()).ok) return { done: true };
+    });
+  }
+
+  async heads(logs: readonly string[]): Promise<readonly LogHead[]> {
+    const records = await this.#getMany(logs.map((log) => ["mcp", "log", log]));
+    return records.map(({ value }) => toHead(isLog(value) ? value : undefined));
+  }
+
+  async listen(onRing: (log: string) => void, onLost: (error?: unknown) => void): Promise<() => void> {
+    let rung = (await this.#kv.get(RUNG)).versionstamp;
+    let from = Date.now();
+    const heard = new Map<string, number>();
+    const look = async () => {
+      const { versionstamp } = await this.#kv.get(RUNG);
+      if (versionstamp === rung) return;
+      rung = versionstamp;
+      // Rings of other processes may have been written late, or with another clock.
+      for (const [token, time] of heard) if (time < from - LATE_MS) heard.delete(token);
+      const start: DenoKvKey = ["mcp", "ring", from - LATE_MS];
+      for await (const { key, value: log } of this.#kv.list({ start, end: ["mcp", "ring", Infinity] })) {
+        const [time, token] = [Number(key[2]), String(key[3])];
+        if (heard.has(token)) continue;
+        heard.set(token, time);
+        from = Math.max(from, time);
+        onRing(String(log));
+      }
+    };
+    let isOver = false;
+    let stop = () => {};
+    const goOn = () => {
+      if (isOver) return;
+      stop = systemClock.start(() => void look().then(goOn, lose), LOOK_MS, { background: true });
+    };
+    const lose = (error: unknown) => {
+      if (isLocked(error)) return goOn();
+      if (!isOver) onLost(error);
+    };
+    goOn();
+    this.#onRing = onRing;
+    return () => {
+      isOver = true;
+      stop();
+      this.#onRing = undefined;
+    };
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#kv.close();
+  }
+
+  async #findValue(key: string): Promise<{ readonly record?: ValueRecord; readonly versionstamp: string | null }> {
+    const { value, versionstamp } = await this.#kv.get(["mcp", "value", key]);
+    return { record: isValue(value) && value.due > Date.now() ? value : undefined, versionstamp };
+  }
+
+  async #findLog(log: string): Promise<{ readonly record?: LogRecord; readonly versionstamp: string | null }> {
+    const { value, versionstamp } = await this.#kv.get(["mcp", "log", log]);
+    return { record: isLog(value) ? value : undefined, versionstamp };
+  }
+
+  #change(key: DenoKvKey, versionstamp: string | null): DenoKvAtomic {
+    return this.#kv.atomic().check({ key, versionstamp });
+  }
+
+  async #getMany(keys: readonly DenoKvKey[]): Promise<readonly DenoKvEntry[]> {
+    return (await Promise.all(toBatches(keys, READ_KEYS).map((batch) => this.#kv.getMany(batch)))).flat();
+  }
+
+  // Before anything refers to them.
+  async #writeParts(text: string, to: DenoKvKey, { signal, expireIn }: PartOptions): Promise<Stored> {
+    if (text.length <= INLINE) return { text };
+    const bytes = new TextEncoder().encode(text);
+    const parts = Array.from(
+      { length: Math.ceil(bytes.length / PART_BYTES) },
+      (_, i) => bytes.slice(i * PART_BYTES, (i + 1) * PART_BYTES),
+    );
+    for (const [i, batch] of toBatches(parts, COMMIT_PARTS).entries()) {
+      await repeat(signal, async () => {
+        const change = this.#kv.atomic();
+        for (const [k, part] of batch.entries()) change.set([...to, i * COMMIT_PARTS + k], part, { expireIn });
+        await change.commit();
+        return { done: true };
+      });
+    }
+    return { parts: parts.length };
+  }
+
+  async #readText(stored: Stored, from: DenoKvKey): Promise<string | undefined> {
+    if ("text" in stored) return stored.text;
+    const parts = await this.#getMany(Array.from({ length: stored.parts }, (_, i) => [...from, i]));
+    const decoder = new TextDecoder();
+    let text = "";
+    for (const { value } of parts) {
+      if (!(value instanceof Uint8Array)) return;
+      text += decoder.decode(value, { stream: true });
+    }
+    return text + decoder.decode();
+  }
+
+  async #dropEntries(change: DenoKvAtomic, epoch: string, oldest: number, left: number): Promise<void> {
+    const keys = Array.from({ length: left - oldest }, (_, i): DenoKvKey => ["mcp", "entry", epoch, oldest + i]);
+    for (const [i, { value: record }] of (await this.#getMany(keys)).entries()) {
+      change.delete(keys[i]);
+      if (!isEntry(record)) continue;
+      change.delete(["mcp", "token", epoch, record.token]);
+      dropParts(change, record, toEntryParts(epoch, record.token));
+    }
+  }
+
+  // Removes logs that have expired. Values expire by themselves.
+  #sweep(): void {
+    const now = Date.now();
+    if (now < this.#sweepAt) return;
+    this.#sweepAt = now + SWEEP_MS;
+    this.#sweepLogs(now - SWEEP_MS).catch(() => this.#sweepAt = 0); // The next append tries again.
+  }
+
+  async #sweepLogs(before: number): Promise<void> {
+    for await (const { key, value, versionstamp } of this.#kv.list({ start: ["mcp", "log"], end: ["mcp", "log~"] })) {
+      if (!isLog(value) || value.due > before || this.#isClosed) continue;
+      const [, , log] = key.map(String);
+      await this.#change(["mcp", "log", log], versionstamp).delete(["mcp", "log", log])
+        .set(["mcp", "dead", value.epoch], value.due).commit();
+    }
+    for await (const { key } of this.#kv.list({ start: ["mcp", "dead"], end: ["mcp", "dead~"] })) {
+      const [, , epoch] = key.map(String);
+      for (const kind of ["entry", "token", "part"]) await this.#clear(["mcp", kind, epoch]);
+      if (!this.#isClosed) await this.#kv.atomic().delete(["mcp", "dead", epoch]).commit();
+    }
+  }
+
+  async #clear(prefix: DenoKvKey): Promise<void> {
+    const end = [...prefix.slice(0, -1), `${prefix[prefix.length - 1]}~`];
+    const keys: DenoKvKey[] = [];
+    for await (const { key } of this.#kv.list({ start: prefix, end })) keys.push(key as DenoKvKey);
+    for (const batch of toBatches(keys, CLEARED)) {
+      if (this.#isClosed) return;
+      const change = this.#kv.atomic();
+      for (const key of batch) change.delete(key);
+      await change.commit();
+    }
+  }
+}
+
+function toValueParts(key: string, version: string): DenoKvKey {
+  return ["mcp", "value part", key, version];
+}
+
+function toEntryParts(epoch: string, token: string): DenoKvKey {
+  return ["mcp", "part", epoch, token];
+}
+
+function dropParts(change: DenoKvAtomic, stored: Stored, from: DenoKvKey): void {
+  if ("text" in stored) return;
+  for (let i = 0; i < stored.parts; i++) change.delete([...from, i]);
+}
+
+function toHead(record: LogRecord | undefined): LogHead {
+  if (!record || record.due <= Date.now()) return { first: 1, last: 0, epoch: "" };
+  return { first: record.first, last: record.last, epoch: record.epoch };
+}
+
+function isValue(value: unknown): value is ValueRecord {
+  return typeof value === "object" && value !== null && "version" in value && "due" in value;
+}
+
+function isLog(value: unknown): value is LogRecord {
+  return typeof value === "object" && value !== null && "epoch" in value && "due" in value;
+}
+
+function isEntry(value: unknown): value is EntryRecord {
+  return typeof value === "object" && value !== null && "token" in value;
+}
+
+function toBatches<T>(items: readonly T[], size: number): readonly (readonly T[])[] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) => items.slice(i * size, (i + 1) * size));
+}
+
+/** Runs an attempt until it is done or nobody waits for it. Others may come first, or lock the file. */
+async function repeat<T>(signal: AbortSignal, attempt: () => Promise<{ readonly done: T } | undefined>): Promise<T> {
+  for (let i = 0; !signal.aborted; i++) {
+    try {
+      const result = await attempt();
+      if (result) return result.done;
+    } catch (error) {
+      if (!isLocked(error)) throw toFinal(error);
+    }
+    // Several processes would otherwise meet again.
+    await new Promise<void>((resolve) => systemClock.start(resolve, Math.random() * Math.min(2 ** i, 50)));
+  }
+  throw new Error("Cannot write to Deno KV: others came first until nobody waited any more");
+}
+
+// Such an error never committed anything.
+function isLocked(error: unknown): boolean {
+  return error instanceof Error && /database is locked|busy/i.test(error.message);
+}
+
+/** Deno KV throws a `TypeError` also for what can be repeated, which means otherwise in an engine. */
+function toFinal(error: unknown): unknown {
+  if (!(error instanceof TypeError) || /too large|exceed/i.test(error.message)) return error;
+  return new Error(error.message, { cause: error });
+}

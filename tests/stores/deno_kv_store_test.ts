@@ -1,0 +1,122 @@
+// `denoKvStore` on a real file: it keeps the contract, also between processes. Only Deno has this database.
+import { assert, assertEquals } from "@std/assert";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { type DenoKv, denoKvStore } from "../../src/stores/deno_kv.ts";
+import { testStore } from "../../src/testing/stores.ts";
+import { until } from "../support/behaviour.ts";
+
+// The flag is needed to have it.
+const { Deno: host } = globalThis as unknown as { readonly Deno?: { openKv?(path: string): Promise<DenoKv> } };
+const ignore = host?.openKv === undefined;
+const missing = ignore ? " (Deno.openKv is missing; use --unstable-kv)" : "";
+
+const folder = mkdtempSync(`${tmpdir()}/kv-`);
+const ttlMs = 60_000;
+
+async function openKv(path: string): Promise<DenoKv> {
+  if (host?.openKv) return await host.openKv(path);
+  throw new Error("Deno.openKv is missing");
+}
+
+function test(name: string, fn: () => Promise<void>): void {
+  Deno.test({ name: `Deno KV ${name}${missing}`, ignore, fn });
+}
+
+testStore(() => denoKvStore(() => openKv(`${folder}/rules.db`)), { test });
+
+test("long values are replaced and removed with all their parts", async () => {
+  const path = `${folder}/parts.db`;
+  const store = denoKvStore(() => openKv(path));
+  const long = "é€😀".repeat(60_000);
+  await store.set("key", long, { ttlMs });
+  await store.set("key", `${long}!`, { ttlMs });
+  assertEquals((await store.list("k", { limit: 5 }))[0].value, `${long}!`);
+  for (let i = 0; i < 30; i++) await store.append("log", `${i}${long}`, { ttlMs, max: 3 });
+  const { entries, first, last } = await store.read("log", { limit: 10 });
+  assertEquals([first, last, entries.map(({ value }) => value === `${value.slice(0, 2)}${long}`)], [28, 30, [
+    true,
+    true,
+    true,
+  ]]);
+  await store.delete("key");
+  await store.trim("log", 31);
+  await store.close();
+  const kv = await openKv(path);
+  const kinds: Record<string, number> = {};
+  for await (const { key } of kv.list({ start: ["mcp"], end: ["mcp~"] })) {
+    const kind = String(key[1]);
+    kinds[kind] = (kinds[kind] ?? 0) + 1;
+  }
+  const { ring: _, ...rest } = kinds;
+  assertEquals(rest, { log: 1, rung: 1 });
+  kv.close();
+});
+
+test("logs that have expired are removed from the file", async () => {
+  const path = `${folder}/expired.db`;
+  const store = denoKvStore(() => openKv(path));
+  for (let i = 0; i < 20; i++) await store.append("again", `${i}`, { ttlMs: 1, max: 10 });
+  await store.close();
+  const other = denoKvStore(() => openKv(path));
+  const kv = await openKv(path);
+  await until(async () => {
+    const lives = new Set<unknown>();
+    await other.append("log", "x", { ttlMs, max: 1 }); // each tries again if the file was locked
+    for await (const { key } of kv.list({ start: ["mcp", "entry"], end: ["mcp", "entry~"] })) lives.add(key[2]);
+    return lives.size <= 2; // the last life, which expired less than a minute ago, and that of the other log
+  }, "the entries of earlier lives are gone");
+  kv.close();
+  await other.close();
+});
+
+/** A process that appends, until it is killed. */
+const WORKER = `
+import { denoKvStore } from ${JSON.stringify(new URL("../../src/stores/deno_kv.ts", import.meta.url).href)};
+const [path, name, count] = Deno.args;
+const store = denoKvStore(() => Deno.openKv(path));
+for (let i = 1; i <= Number(count);) {
+  try {
+    await store.append("count", name + "-" + i, { ttlMs: 60000, max: 10000, token: name + "-" + i });
+    console.log(name + "-" + i++);
+  } catch {}
+}
+await store.close();
+`;
+
+function work(path: string, name: string, count: number) {
+  const args = ["run", "--quiet", "--no-check", "--unstable-kv", "-A", `${folder}/worker.js`, path, name, `${count}`];
+  const child = new Deno.Command(Deno.execPath(), { args, stdout: "piped" }).spawn();
+  const acknowledged: string[] = [];
+  const reading = (async () => {
+    let rest = "";
+    for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      acknowledged.push(...lines);
+    }
+    await child.status;
+  })();
+  return { child, acknowledged, reading };
+}
+
+test("processes that write at once lose and double nothing, and neither does one that is killed", async () => {
+  writeFileSync(`${folder}/worker.js`, WORKER);
+  const path = `${folder}/shared.db`;
+  const store = denoKvStore(() => openKv(path));
+  const heard: string[] = [];
+  await store.subscribe("count", (text) => void heard.push(text));
+  const [a, b, c] = ["a", "b", "c"].map((name) => work(path, name, name === "c" ? 1_000_000 : 100));
+  await until(() => c.acknowledged.length > 20, "the third process writes");
+  c.child.kill("SIGKILL");
+  await Promise.all([a.reading, b.reading, c.reading]);
+  const { entries } = await store.read("count", { limit: 1000 });
+  const texts = entries.map(({ value }) => value);
+  assertEquals(new Set(texts).size, texts.length, "none is doubled");
+  for (const text of [...a.acknowledged, ...b.acknowledged, ...c.acknowledged]) assert(texts.includes(text), text);
+  await until(() => heard.length === texts.length, "each entry is heard");
+  assertEquals(heard, texts);
+  await store.close();
+});
+
+Deno.test("the files of Deno KV are removed", () => rmSync(folder, { recursive: true }));

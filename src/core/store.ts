@@ -168,7 +168,7 @@ export interface StoreEngine {
 
 /**
  * State that several instances of a server share: values, logs and topics. `memoryStore` and `customStore` of
- * `@x/mcp/stores` make one.
+ * `@x/mcp/stores` make one, and so do `@x/mcp/stores/redis`, `/sqlite` and `/deno-kv`.
  *
  * A method throws or rejects if the store does not answer in time, is full or closed, or if an argument exceeds a limit.
  * A write that failed may still happen, because its answer may have been lost. Repeat it with the same `token` to find

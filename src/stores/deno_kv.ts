@@ -214,7 +214,8 @@ class DenoKvEngine implements StoreEngine {
       const now = Date.now();
       const isAlive = record && record.due > now;
       const { epoch, oldest, first, last } = isAlive ? record : { ...NEW_LOG, epoch: crypto.randomUUID() };
-      const named = await this.#kv.get(["mcp", "token", epoch, token]);
+      const name: DenoKvKey = ["mcp", "token", epoch, token];
+      const named = await this.#kv.get(name);
       const repeated = Number(named.value ?? 0);
       if (repeated >= first) return { done: repeated };
       const stored = await this.#writeParts(value, toEntryParts(epoch, token), { signal });
@@ -222,10 +223,10 @@ class DenoKvEngine implements StoreEngine {
       const kept = Math.max(first, id - max + 1);
       const left = Math.min(kept, oldest + DROPPED);
       const change = this.#change(["mcp", "log", log], versionstamp)
-        .check({ key: named.key as DenoKvKey, versionstamp: named.versionstamp })
+        .check({ key: name, versionstamp: named.versionstamp })
         .set(["mcp", "log", log], { oldest: left, first: kept, last: id, epoch, due: now + ttlMs })
         .set(["mcp", "entry", epoch, id], { ...stored, token })
-        .set(["mcp", "token", epoch, token], id)
+        .set(name, id)
         .set(["mcp", "ring", now, token], log, { expireIn: RING_MS })
         .set(RUNG, token);
       // The entries of a log that has expired.
@@ -401,7 +402,7 @@ class DenoKvEngine implements StoreEngine {
   async #clear(prefix: DenoKvKey): Promise<void> {
     const end = [...prefix.slice(0, -1), `${prefix[prefix.length - 1]}~`];
     const keys: DenoKvKey[] = [];
-    for await (const { key } of this.#kv.list({ start: prefix, end })) keys.push(key as DenoKvKey);
+    for await (const { key } of this.#kv.list({ start: prefix, end })) if (isKey(key)) keys.push(key);
     for (const batch of toBatches(keys, CLEARED)) {
       if (this.#isClosed) return;
       const change = this.#kv.atomic();
@@ -427,6 +428,10 @@ function dropParts(change: DenoKvAtomic, stored: Stored, from: DenoKvKey): void 
 function toHead(record: LogRecord | undefined): LogHead {
   if (!record || record.due <= Date.now()) return { first: 1, last: 0, epoch: "" };
   return { first: record.first, last: record.last, epoch: record.epoch };
+}
+
+function isKey(key: readonly unknown[]): key is DenoKvKey {
+  return key.every((part) => typeof part === "string" || typeof part === "number");
 }
 
 function isValue(value: unknown): value is ValueRecord {

@@ -31,10 +31,6 @@ import type {
 import { systemClock } from "../core/capacity/timers.ts";
 import { customStore, type StoreOptions } from "./custom_store.ts";
 
-// Types in the signature below.
-export type { StoreOptions } from "./custom_store.ts";
-export type { Awaitable, Store } from "../core/store.ts";
-
 /** A key. */
 export type DenoKvKey = readonly (string | number)[];
 

@@ -30,10 +30,6 @@ import type {
 import { systemClock } from "../core/capacity/timers.ts";
 import { customStore, type StoreOptions } from "./custom_store.ts";
 
-// Types in the signature below.
-export type { StoreOptions } from "./custom_store.ts";
-export type { Awaitable, Store } from "../core/store.ts";
-
 /** An open database: `DatabaseSync` of `node:sqlite`, `Database` of `bun:sqlite` or of better-sqlite3. */
 export interface SqliteDatabase {
   /** Runs statements. */

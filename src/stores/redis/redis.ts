@@ -33,9 +33,6 @@ import { customStore, type StoreOptions } from "../custom_store.ts";
 import { openLink, type RedisClient, type RedisLink } from "./clients.ts";
 import { APPEND, DELETE, FIND_NAMES, GET, HEADS, INDEX, READ, SET, TRIM } from "./scripts.ts";
 
-// Types in the signature below.
-export type { StoreOptions } from "../custom_store.ts";
-export type { Awaitable, Store } from "../../core/store.ts";
 export type { RedisClient } from "./clients.ts";
 
 /** Options of a store in Redis. */

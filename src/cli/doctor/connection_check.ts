@@ -64,12 +64,8 @@ async function findLoopbackAddress(endpoint: Endpoint): Promise<string | undefin
   if (![...names, "localhost"].includes(url.hostname)) return;
   for (const name of names.filter((each) => each !== url.hostname)) {
     url.hostname = name;
-    try {
-      const timeoutMs = Math.min(1000, endpoint.timeoutMs);
-      if (await identifyEndpoint({ ...endpoint, url: url.href, timeoutMs }) !== undefined) return url.href;
-    } catch {
-      // No server responds there either.
-    }
+    const timeoutMs = Math.min(1000, endpoint.timeoutMs);
+    if (await identifyEndpoint({ ...endpoint, url: url.href, timeoutMs }) !== undefined) return url.href;
   }
 }
 
@@ -82,8 +78,7 @@ export async function suggestEndpoint(endpoint: Endpoint, first: ServerResponse,
   for (const path of new Set(["/mcp", "/", "/sse", slashed])) {
     if (path === pathname || path === "") continue;
     url.pathname = path;
-    // A path without a response does not rule out the others.
-    const kind = await identifyEndpoint({ ...endpoint, url: url.href }).catch(() => undefined);
+    const kind = await identifyEndpoint({ ...endpoint, url: url.href });
     if (kind !== undefined) found.push(`${url.href} (${kind})`);
   }
   check.problem(

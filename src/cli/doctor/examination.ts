@@ -18,7 +18,14 @@ import type { LookUp } from "./named_url.ts";
 import { createReport, type Finding, type Report } from "./report.ts";
 import { checkInvalidRequests, checkRevisionRequests } from "./request_checks.ts";
 import { LEGACY, MODERN } from "../protocol.ts";
-import { checkHandshakes, endSession, initialize, isSseTransport, readDiscovery } from "./revision_checks.ts";
+import {
+  checkHandshakes,
+  endSession,
+  identifyEndpoint,
+  initialize,
+  readDiscovery,
+  SSE_TRANSPORT,
+} from "./revision_checks.ts";
 import { checkSession, checkSessionEnd } from "./session_checks.ts";
 import { checkStream } from "./stream_checks.ts";
 import { checkWebPages, type SendAs } from "./web_page_checks.ts";
@@ -96,8 +103,8 @@ async function runChecks(
 /** Finds out what a server that supports no known revision at this URL is. */
 async function examineOther(endpoint: Endpoint, authorization: AuthorizationOptions): Promise<void> {
   const { report } = authorization;
-  const isSse = await report.run("HTTP+SSE", () => isSseTransport(endpoint));
-  if (isSse) {
+  const kind = await report.run("HTTP+SSE", () => identifyEndpoint(endpoint));
+  if (kind === SSE_TRANSPORT) {
     report.at("HTTP+SSE").note(
       "the server supports only the HTTP+SSE transport of 2024-11-05, which newer clients no longer support",
       "serve Streamable HTTP, with one endpoint for all requests",

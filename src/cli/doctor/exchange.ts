@@ -1,5 +1,5 @@
 /**
- * Sends HTTP requests, with limits on the time and the size of the response.
+ * Writes requests in each protocol revision, and sends them, with limits on the time and the size of the response.
  *
  * @module
  */
@@ -118,43 +118,33 @@ export async function open(
   endpoint: Endpoint,
   { method = "POST", headers = {}, body }: RequestParts,
 ): Promise<OpenResponse> {
-  const { url, timeoutMs, signal } = endpoint;
+  const { url, timeoutMs } = endpoint;
   const all = new Headers(endpoint.headers);
   for (const [name, value] of Object.entries(headers)) value === null ? all.delete(name) : all.set(name, value);
   const controller = new AbortController();
-  const { promise: timeout, reject } = Promise.withResolvers<never>();
-  timeout.catch(() => {});
-  const abort = (error: NoResponse) => {
-    reject(error);
-    controller.abort(error);
-  };
-  const stopTimer = startTimer(timeoutMs, () => abort(toTimeoutError(timeoutMs)));
-  const onAbort = () => abort(new NoResponse("the examination was stopped", "run doctor again"));
-  if (signal?.aborted) onAbort();
-  else signal?.addEventListener("abort", onAbort);
+  const stopTimer = startTimer(timeoutMs, () => controller.abort(toTimeoutError(timeoutMs)));
+  const signal = endpoint.signal ? AbortSignal.any([controller.signal, endpoint.signal]) : controller.signal;
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  aborted.catch(() => {});
+  signal.addEventListener("abort", () => reject(signal.reason));
+  if (signal.aborted) reject(signal.reason);
   const close = () => {
     stopTimer();
-    signal?.removeEventListener("abort", onAbort);
     controller.abort();
   };
   const started = performance.now();
-  const withinTimeout = <T>(promise: Promise<T>) => Promise.race([promise, timeout]);
+  const withinTimeout = <T>(promise: Promise<T>) => Promise.race([promise, aborted]);
   try {
-    const request = new Request(url, { method, headers: all, body, signal: controller.signal, redirect: "manual" });
+    const request = new Request(url, { method, headers: all, body, signal, redirect: "manual" });
     const response = await withinTimeout(endpoint.fetch(request));
     const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
-    return {
-      response,
-      isStream,
-      ms: performance.now() - started,
-      signal: controller.signal,
-      withinTimeout,
-      keepOpen: stopTimer,
-      close,
-    };
+    const ms = performance.now() - started;
+    return { response, isStream, ms, signal, withinTimeout, keepOpen: stopTimer, close };
   } catch (error) {
+    const reason: unknown = controller.signal.reason;
     close();
-    if (error instanceof NoResponse) throw error;
+    if (reason instanceof NoResponse) throw reason;
+    if (endpoint.signal?.aborted) throw new NoResponse("the examination was stopped", "run doctor again");
     const { state, remedy } = explainConnectionError(error, url);
     throw new NoResponse(state, remedy, error);
   }

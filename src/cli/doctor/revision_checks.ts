@@ -5,9 +5,8 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @module
  */
-import { readEvents } from "../../kit/event_stream.ts";
 import { LEGACY, MODERN, UNSUPPORTED_VERSION } from "../protocol.ts";
-import type { Params } from "../../client/client.ts";
+import { connect, McpError, type Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
 import {
   type Endpoint,
@@ -149,35 +148,28 @@ export async function endSession(
   return await exchange(endpoint, { method: "DELETE", headers: { ...headers, "content-type": null } });
 }
 
-/**
- * Finds out what is at a URL: a protocol revision, the HTTP+SSE transport or a request for a token. Returns `undefined`
- * if it is no MCP server. Ends the session that it begins.
- */
-export async function identifyEndpoint(endpoint: Endpoint): Promise<string | undefined> {
-  const writer = modernWriter();
-  const modern = await exchange(endpoint, writer.write(writer.pingMethod));
-  if (modern.status === 401) return "requires a token (401)";
-  if (readResult(modern)) return MODERN;
-  const response = await initialize(endpoint, LEGACY[0]);
-  const result = readResult(response);
-  if (result) {
-    await endSession(endpoint, legacyWriter(LEGACY[0], response.headers.get("mcp-session-id") ?? undefined));
-    return `handshake with ${result.protocolVersion}`;
-  }
-  return await isSseTransport(endpoint) ? "HTTP+SSE transport of 2024-11-05" : undefined;
-}
+/** The transport of the oldest revision, with an endpoint of its own for streams. */
+export const SSE_TRANSPORT = "HTTP+SSE transport of 2024-11-05";
 
-/** Whether a URL serves the HTTP+SSE transport: a stream whose first event names the URL for messages. */
-export async function isSseTransport(endpoint: Endpoint): Promise<boolean> {
-  const opened = await open(endpoint, { method: "GET", headers: { accept: "text/event-stream" } });
+/**
+ * Finds out what is at a URL, by connecting as clients do: a protocol revision, the HTTP+SSE transport or a request for a
+ * token. Returns `undefined` if it is not an MCP server.
+ */
+export async function identifyEndpoint(
+  { url, fetch, headers, timeoutMs, signal }: Endpoint,
+): Promise<string | undefined> {
+  let hasOpenedStream = false;
+  const noteStream = (request: Request) => {
+    hasOpenedStream ||= request.method === "GET";
+    return fetch(request);
+  };
   try {
-    if (!opened.isStream || !opened.response.ok) return false;
-    const events = readEvents(opened.response, opened.signal);
-    return await opened.withinTimeout(events.next().then(({ value }) => value?.type === "endpoint"));
-  } catch {
-    return false;
-  } finally {
-    opened.close();
+    await using client = await connect(url, { fetch: noteStream, headers, timeoutMs, signal, onWarning() {} });
+    const { era, version } = client.server;
+    // Over other transports, a client opens no stream before it subscribes.
+    return era === "modern" ? version : hasOpenedStream ? SSE_TRANSPORT : `handshake with ${version}`;
+  } catch (error) {
+    return error instanceof McpError && error.status === 401 ? "requires a token (401)" : undefined;
   }
 }
 

@@ -9,7 +9,7 @@ import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
 import { chooseEndpoint, chooseEndpoints, ENDPOINT_OPTIONS, enterEndpoint, readParams } from "./endpoint_options.ts";
-import { listAll, type ListResult, toCount } from "./listing.ts";
+import { formatCounts, listAll, type ListResult, toCount } from "./listing.ts";
 import { checkListing, type Finding, listHeaders, type Listing, toTokens } from "./listing_check.ts";
 import { importModule } from "./lazy_modules.ts";
 import { findTarget, load, toKind } from "./load.ts";
@@ -113,13 +113,7 @@ async function prepareSchema(target: string | undefined, isWanted: boolean): Pro
 const SCHEMA_FILE = "mcp.schema.json";
 
 function toReport(target: string, listing: Listing, findings: readonly Finding[]): string {
-  const { tools, resources, templates, prompts } = listing;
-  const counts = [
-    toCount(tools.length, "tool"),
-    toCount(resources.length, "resource"),
-    toCount(templates.length, "template"),
-    toCount(prompts.length, "prompt"),
-  ];
+  const { tools } = listing;
   const tokens = tools.map(toTokens);
   const names = tools.map(({ name }) => toPrintableLine(name));
   const width = Math.max(0, ...names.map(({ length }) => length));
@@ -129,7 +123,7 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
   const total = tokens.reduce((sum, each) => sum + each, 0);
   const found = findings.map(({ level, place, state }) => toPrintableLine(`${level}: ${place}: ${state}`));
   return [
-    `${target}: ${counts.join(", ")}`,
+    `${target}: ${formatCounts(listing)}`,
     ...tools.length ? [`The tools take about ${toCount(total, "token")} of a model's context:`, ...lines] : [],
     ...found.length ? ["", ...found] : ["No problems."],
   ].join("\n");

@@ -21,3 +21,12 @@ export class ServerError extends CliError {
   override readonly name: string = "ServerError";
   override readonly exitCode: number = 1;
 }
+
+/** Runs a function of the library. Its TypeErrors, which are about the user's file or options, begin with `action`. */
+export async function withAction<T>(action: string, run: () => T | Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw error instanceof TypeError ? new CliError(`${action}: ${error.message}`) : error;
+  }
+}

@@ -67,7 +67,6 @@ async function diagnose({ operands: [url, extra], flags, all, rest }: Args): Pro
   const stop = new AbortController();
   let stopped = 0;
   platform.onSignal((code) => {
-    if (stopped) platform.exit(code);
     stopped = code;
     console.error("Stopping after the current test. Press Ctrl-C again to stop at once.");
     stop.abort();

@@ -6,7 +6,7 @@
 import { type Endpoint, listEndpoints } from "../host.ts";
 import type { Server } from "../library.ts";
 import type { Args } from "./args.ts";
-import { CliError, UsageError } from "./cli_error.ts";
+import { CliError, UsageError, withAction } from "./cli_error.ts";
 import type { Options } from "./command.ts";
 import type { PipeServer } from "../client/client.ts";
 
@@ -105,12 +105,7 @@ export async function enterEndpoint(
   choice: Choice,
 ): Promise<PipeServer> {
   checkParams(endpoint, params, choice);
-  try {
-    return await endpoint.enter(params);
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    throw new CliError(`Cannot ${choice.verb} ${choice.target}: ${error.message}`);
-  }
+  return await withAction(`Cannot ${choice.verb} ${choice.target}`, () => endpoint.enter(params));
 }
 
 /**

@@ -5,7 +5,7 @@
  */
 import { isHandler } from "../host.ts";
 import { createServer, type Handler } from "../library.ts";
-import { CliError } from "./cli_error.ts";
+import { CliError, withAction } from "./cli_error.ts";
 import { toBaseFolder, toMatcher, toRelativePattern } from "./config/glob.ts";
 import { openFolder } from "./config/folder.ts";
 import type { ImportGraph } from "./import_graph.ts";
@@ -44,7 +44,11 @@ export async function loadPattern(target: string, imports?: ImportGraph): Promis
   }
 
   const { handlers, files } = await readHandlers();
-  const server = createOrThrow(target, toBaseName(root) || "server", handlers);
+  const name = toBaseName(root) || "server";
+  const server = await withAction(
+    `Cannot serve ${target}`,
+    () => createServer({ name, version: "0.0.0", handlers }),
+  );
   return { server, files, reload: imports && reload };
 }
 
@@ -89,13 +93,4 @@ async function importHandlers(path: string): Promise<readonly Handler[]> {
   if (handlers.length) return [...new Set(handlers)];
   const state = "it exports no tool, resource or prompt; write `export const add = tool({ … })`";
   throw new CliError(`Cannot serve ${path}: ${state}`);
-}
-
-function createOrThrow(target: string, name: string, handlers: readonly Handler[]) {
-  try {
-    return createServer({ name, version: "0.0.0", handlers });
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    throw new CliError(`Cannot serve ${target}: ${error.message}`);
-  }
 }

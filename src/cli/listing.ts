@@ -41,3 +41,9 @@ export async function listAll(client: Client, options: Pick<RequestOptions, "sig
 export function toCount(count: number, word: string): string {
   return `${count} ${word}${count === 1 ? "" : "s"}`;
 }
+
+/** Formats the numbers of a server's items, such as `2 tools, 1 resource, 0 templates, 0 prompts`. */
+export function formatCounts({ tools, resources, templates, prompts }: Listing): string {
+  const counts = { tool: tools, resource: resources, template: templates, prompt: prompts };
+  return Object.entries(counts).map(([word, items]) => toCount(items.length, word)).join(", ");
+}

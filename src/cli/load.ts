@@ -8,7 +8,7 @@ import { isServer, listEndpoints } from "../host.ts";
 import type { ImportGraph } from "./import_graph.ts";
 import { platform } from "./platform.ts";
 import { importModule } from "./lazy_modules.ts";
-import { CliError } from "./cli_error.ts";
+import { CliError, withAction } from "./cli_error.ts";
 import { importDefault } from "./import_file.ts";
 import { type Loaded, swapHandlers } from "./loaded.ts";
 import { toFilePath, toName, toTargetUrl } from "./target_url.ts";
@@ -102,7 +102,7 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
     const { suggestFile } = await importModule<typeof import("./load_error.ts")>("./load_error.ts");
     throw new CliError(`Cannot serve ${target}: there is no file ${path}; ${await suggestFile(target, path)}`);
   }
-  const server = toServer(target, await importDefault(target, url));
+  const server = await toServer(target, await importDefault(target, url));
   // The file may use an older copy of this library, whose handlers cannot be listed.
   if (!isFile || !imports || !("list" in server.handlers)) return { server, files: isFile ? [toFilePath(url)] : [] };
   const listFiles = () => imports.list(url).map(toFilePath);
@@ -112,7 +112,7 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
       throw new CliError(`Cannot reload ${target}: handlers may depend on the parameters of the path; restart it`);
     }
     imports?.renew([url], changed.map((path) => platform.toFileUrl(path)));
-    const next = toServer(target, await importDefault(target, url));
+    const next = await toServer(target, await importDefault(target, url));
     try {
       swapAll(toPairs(target, server, next));
     } finally {
@@ -124,19 +124,16 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
   return { server, files: listFiles(), reload };
 }
 
-function toServer(target: string, found: unknown): Server {
+async function toServer(target: string, found: unknown): Promise<Server> {
   if (isServer(found)) return found;
   if (!Array.isArray(found)) {
     const state = found === undefined ? "it has no default export" : "its default export is not a server";
     throw new CliError(`Cannot serve ${target}: ${state}; ${REMEDY}`);
   }
-  try {
-    // `createServer` rejects anything that is not a handler.
-    return createServer({ name: toName(toTargetUrl(target)), version: "0.0.0", handlers: found as Handler[] });
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    throw new CliError(`Cannot serve ${target}: ${error.message}`);
-  }
+  const name = toName(toTargetUrl(target));
+  // `createServer` rejects anything that is not a handler.
+  const handlers = found as Handler[];
+  return await withAction(`Cannot serve ${target}`, () => createServer({ name, version: "0.0.0", handlers }));
 }
 
 /** A running server and its reloaded version. */

@@ -59,11 +59,20 @@ export const platform = {
   /** Exits the process. */
   exit: (code: number): never => deno ? deno.exit(code) : process.exit(code),
 
-  /** Calls `listener` for every SIGINT and SIGTERM, with the exit code that shells expect after the signal. */
+  /**
+   * Calls `listener` for the first SIGINT or SIGTERM, with the exit code that shells expect after the signal. The second
+   * one exits the process.
+   */
   onSignal(listener: (code: number) => void): void {
+    let hasSignal = false;
     for (const [name, code] of SIGNALS) {
-      if (deno) deno.addSignalListener(name, () => listener(code));
-      else process.on(name, () => listener(code));
+      const onSignal = () => {
+        if (hasSignal) platform.exit(code);
+        hasSignal = true;
+        listener(code);
+      };
+      if (deno) deno.addSignalListener(name, onSignal);
+      else process.on(name, onSignal);
     }
   },
 

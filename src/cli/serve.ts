@@ -5,12 +5,11 @@
  */
 import { guardConsole, listEndpoints } from "../host.ts";
 import { formatError } from "../kit/printable.ts";
-import { serveStdio, type StdioOptions } from "../transports/stdio/stdio.ts";
+import { serveStdio } from "../transports/stdio/stdio.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import {
   checkParams,
-  type Choice,
   chooseEndpoint,
   chooseEndpoints,
   ENDPOINT_OPTIONS,
@@ -21,7 +20,7 @@ import { platform } from "./platform.ts";
 import { findTarget, load } from "./load.ts";
 import type { Loaded } from "./loaded.ts";
 import { importModule } from "./lazy_modules.ts";
-import { CliError, UsageError } from "./cli_error.ts";
+import { CliError, UsageError, withAction } from "./cli_error.ts";
 
 /** The command `serve`, which is the default. */
 export const serve: Command = {
@@ -114,18 +113,9 @@ async function serveTarget(args: Args): Promise<void> {
     const { toStdioNotice } = await importModule<typeof import("./stdio_notice.ts")>("./stdio_notice.ts");
     console.error(await toStdioNotice(target, options));
   }
-  await serveEndpoint(server, { signal: closed, params }, choice);
+  const run = () => serveStdio(server, { signal: closed, params });
+  await (params ? withAction(`Cannot serve ${choice.target}`, run) : run());
   await whole.close();
-}
-
-/** Serves one server over stdio. */
-async function serveEndpoint(server: Loaded["server"], options: StdioOptions, choice: Choice): Promise<void> {
-  try {
-    await serveStdio(server, options);
-  } catch (error) {
-    if (!(options.params && error instanceof TypeError)) throw error;
-    throw new CliError(`Cannot serve ${choice.target}: ${error.message}`);
-  }
 }
 
 /** Makes the services of a server. Returns `false` if it was closed meanwhile. */
@@ -157,10 +147,7 @@ function checkHttpOptions(flags: Args["flags"], isHttp: boolean): void {
 /** Closes the server at the first Ctrl-C or SIGTERM, and exits at the second. The signal aborts when it is closed. */
 function closeOnSignal(server: Loaded["server"], hasNotice: boolean): AbortSignal {
   const closed = new AbortController();
-  let isClosing = false;
-  platform.onSignal((code) => {
-    if (isClosing) platform.exit(code);
-    isClosing = true;
+  platform.onSignal(() => {
     if (hasNotice) console.error("Stopping when running calls have finished. Press Ctrl-C again to stop at once.");
     server.close().then(() => closed.abort());
   });

@@ -110,7 +110,6 @@ function listenForInterrupt() {
   const interrupt = { controller: new AbortController(), exitCode: 130 };
   const { controller } = interrupt;
   platform.onSignal((code) => {
-    if (controller.signal.aborted) platform.exit(code);
     interrupt.exitCode = code;
     controller.abort(new DOMException("The user stopped the command", "AbortError"));
   });

@@ -9,7 +9,7 @@ import { platform } from "../platform.ts";
 import { type Loaded, swapHandlers } from "../loaded.ts";
 import { importModule } from "../lazy_modules.ts";
 import { toBaseName } from "../path.ts";
-import { CliError } from "../cli_error.ts";
+import { CliError, withAction } from "../cli_error.ts";
 import type { ServerPart } from "./file_resources.ts";
 
 /**
@@ -25,7 +25,10 @@ export async function loadConfig(file: string, path: string, imports?: ImportGra
   ]);
   const readDefinition = async () => await defineServer(await readSources(file, path), imports);
   let { options, parts, files } = await readDefinition();
-  const server = createOrThrow(file, { ...options, handlers: toHandlers(parts) });
+  const server = await withAction(
+    `Cannot use ${file}`,
+    () => createServer({ ...options, handlers: toHandlers(parts) }),
+  );
   let stop = () => {};
   let isWatched = false;
 
@@ -69,22 +72,9 @@ export async function loadFolder(target: string, path: string): Promise<Loaded> 
     name,
     tools: true,
   });
-  const server = createOrThrow(target, {
-    name,
-    version: "0.0.0",
-    instructions: `The files of the folder ${name}. They can be listed, searched and read, but not changed.`,
-    handlers: part.handlers,
-  });
+  const instructions = `The files of the folder ${name}. They can be listed, searched and read, but not changed.`;
+  const server = createServer({ name, version: "0.0.0", instructions, handlers: part.handlers });
   return { server, files: [], watch: () => watchParts([part], server) };
-}
-
-function createOrThrow(target: string, options: Parameters<typeof createServer>[0]): Server {
-  try {
-    return createServer(options);
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    throw new CliError(`Cannot use ${target}: ${error.message}`);
-  }
 }
 
 /** The handlers of all parts. Of two templates that match a URI the first one is used, so longer templates come first. */

@@ -7,7 +7,7 @@ import { type Client, connect } from "../../client/client.ts";
 import { startTimer } from "../../kit/timer.ts";
 import { isObject } from "../../kit/json.ts";
 import { checkListing, type Listing, toTokens } from "../listing_check.ts";
-import { listAll, toCount } from "../listing.ts";
+import { formatCounts, listAll, toCount } from "../listing.ts";
 import { type Endpoint, exchange, type RequestWriter } from "./exchange.ts";
 import { formatMs } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";
@@ -55,16 +55,10 @@ async function listAndCheck({ url, fetch, headers, timeoutMs, signal }: Endpoint
 }
 
 function reportLists(listing: Listing, check: Check): void {
-  const { tools, resources, templates, prompts } = listing;
+  const { tools } = listing;
   const tokens = tools.reduce((sum, tool) => sum + toTokens(tool), 0);
   const cost = tools.length ? `; the tools take about ${toCount(tokens, "token")} of a model's context` : "";
-  const counts = [
-    toCount(tools.length, "tool"),
-    toCount(resources.length, "resource"),
-    toCount(templates.length, "template"),
-    toCount(prompts.length, "prompt"),
-  ];
-  check.ok(`the server lists ${counts.join(", ")}${cost}`);
+  check.ok(`the server lists ${formatCounts(listing)}${cost}`);
   for (const { level, place, state } of checkListing(listing, { maxTokens: MAX_TOKENS, isTrusted: false })) {
     // A finding ends with its fix.
     const isUndescribed = state.endsWith("has no description");

@@ -13,7 +13,6 @@ import {
   exchange,
   legacyWriter,
   modernWriter,
-  open,
   type RequestWriter,
   type ServerResponse,
   toInitialize,

@@ -38,12 +38,7 @@ export async function servePage({ operands, flags, all, rest }: Args): Promise<v
 The key in the address is for you only: with it, the page connects to servers from this machine.
 Ctrl-C ends it.`);
   const ended = Promise.withResolvers<void>();
-  let isEnding = false;
-  platform.onSignal((code) => {
-    if (isEnding) platform.exit(code);
-    isEnding = true;
-    ended.resolve();
-  });
+  platform.onSignal(() => ended.resolve());
   await ended.promise;
   await inspector.close();
   await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, 1000))]);

@@ -168,7 +168,8 @@ function toVariants(schema: Json, root: Json): readonly Variant[] {
     : Array.isArray(type) && type.length > 1
     ? type.map((one) => ({ ...base, type: one }))
     : [];
-  const { name, forms } = findDiscriminator(variants, (variant) => [variant]) ?? {};
+  const isSmall = variants.every(({ properties }) => Object.keys(toObject(properties)).length <= MAX_CHOICES);
+  const { name, forms } = isSmall && findDiscriminator(variants, (variant) => [variant]) || {};
   return variants.map((schema, at) => {
     const values = [...forms ?? []].filter(([, form]) => form === schema).map(([value]) => value);
     const fixed = name !== undefined && values.length === 1 ? { [name]: values[0] } : {};

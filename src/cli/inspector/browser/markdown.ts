@@ -3,13 +3,12 @@
  *
  * @module
  */
-import { Lexer, type MarkedToken, type Token, type Tokens } from "marked";
+import type { MarkedToken, Token, Tokens } from "marked";
 import { type Child, escapeInvisible, h, isWebUrl, makeLink } from "./dom.ts";
+import { lexMarkdown } from "./markdown_lexer.ts";
 
 /** The number of characters to render. */
 const MAX_CHARACTERS = 20_000;
-/** The longest paragraph with emphasis and links, in characters. The lexer takes seconds for some texts of 20,000. */
-const MAX_INLINE = 2000;
 /** The levels of quotations, lists and emphasis. */
 const MAX_DEPTH = 16;
 const MAX_CELLS = 2000;
@@ -36,17 +35,6 @@ function toBlocks(text: string): readonly Child[] {
     // The lexer exceeds the stack of the browser if a text nests thousands of quotations.
     return [h("p", escapeInvisible(text))];
   }
-}
-
-/** Splits a text into tokens. A long paragraph is one token. */
-export function lexMarkdown(text: string): readonly Token[] {
-  const lexer = new Lexer({ gfm: true });
-  lexer.blockTokens(text.replaceAll("\r\n", "\n"), lexer.tokens);
-  for (const { src, tokens } of lexer.inlineQueue) {
-    if (src.length <= MAX_INLINE) lexer.inlineTokens(src, tokens);
-    else tokens.push({ type: "text", raw: src, text: src });
-  }
-  return lexer.tokens;
 }
 
 function toElements(tokens: readonly Token[] = [], depth: number): readonly Child[] {

@@ -16,7 +16,6 @@ export class UsageError extends CliError {
   override readonly name: string = "UsageError";
 }
 
-/** An error of a server. */
 export class ServerError extends CliError {
   override readonly name: string = "ServerError";
   override readonly exitCode: number = 1;

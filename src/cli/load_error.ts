@@ -72,7 +72,6 @@ function readStack({ name, message, stack = "" }: Error): Stack {
 
 const COMMAND_LINE = decode(new URL(".", import.meta.url).pathname);
 
-/** This library. */
 const LIBRARY = [new URL("../", import.meta.url), new URL("../../mod.", import.meta.url)].map(({ pathname }) =>
   decode(pathname)
 );

@@ -23,7 +23,6 @@ export interface ServeOptions {
   readonly fetch: (request: Request, info: object) => Promise<Response>;
 }
 
-/** A standard stream. */
 export type StandardStream = "input" | "output" | "errors";
 
 const DESCRIPTORS = { input: 0, output: 1, errors: 2 } as const;

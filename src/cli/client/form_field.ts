@@ -10,10 +10,8 @@ import { isObject } from "../../kit/json.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
 import { describeExpected, describeType } from "./schema_text.ts";
 
-/** The value of a field. */
 export type FieldValue = string | number | boolean | readonly string[];
 
-/** A field of a form. */
 export interface FormField {
   readonly name: string;
   /** The text before the input, of one or more lines. It does not end with a line break. */

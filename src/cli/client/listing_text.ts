@@ -10,7 +10,6 @@ import { toLine, toLines, toPlain, toTable } from "./terminal_text.ts";
 import { describeType, listArguments } from "./schema_text.ts";
 import { reportLine, type Style, terminalWidth, writeLine } from "./terminal_output.ts";
 
-/** How to format. */
 export interface FormatOptions {
   /** The width of a line, in columns. */
   readonly width: number;

@@ -9,7 +9,6 @@
  */
 import { findCodeProgram } from "./code_programs.ts";
 
-/** A word of a command. */
 export interface CommandWord {
   /** The text; `undefined` if the word has an argument. */
   readonly text?: string;
@@ -18,7 +17,6 @@ export interface CommandWord {
   readonly condition?: string;
 }
 
-/** The argument in a word. */
 export interface WordArgument {
   readonly name: string;
   /** Whether the word has other text too. */

@@ -18,7 +18,6 @@ import { folderTools } from "./folder_tools.ts";
 import { watchFolder } from "./folder_watch.ts";
 import { decodeText, toMediaType } from "./media_type.ts";
 
-/** The metadata of a resource. */
 export interface ResourceMetadata {
   readonly title?: string;
   readonly description?: string;

@@ -11,7 +11,6 @@ import { toMatcher } from "./glob.ts";
 import { decodeText, toMediaType } from "./media_type.ts";
 import { toMessage } from "./source.ts";
 
-/** Options of the tools. */
 export interface FolderToolsOptions {
   /** The prefix of the tools' names. */
   readonly prefix: string;

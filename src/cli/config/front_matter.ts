@@ -23,7 +23,6 @@ export interface Document {
   readonly bodyLine: number;
 }
 
-/** An error in the front matter. */
 export class FrontMatterError extends Error {
   override readonly name = "FrontMatterError";
   /** The line number, which counts from 1. */

@@ -10,7 +10,6 @@ export type Matcher = (path: string) => boolean;
 // Each pair of braces multiplies the number of patterns.
 const MAX_PATTERNS = 100;
 
-/** Options for matching. */
 export interface MatcherOptions {
   /** Whether wildcards match a leading dot of a name. Defaults to `false`. */
   readonly matchDots?: boolean;

@@ -8,7 +8,6 @@ import { platform } from "../platform.ts";
 import { hasErrorCode } from "../platform_files.ts";
 import { isIpAddress, isPrivateAddress } from "../private_addresses.ts";
 
-/** A request. */
 export interface RequestOptions {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -22,7 +21,6 @@ export interface RequestOptions {
   readonly signal: AbortSignal;
 }
 
-/** A response. */
 export interface HttpResponse {
   readonly status: number;
   /** The media type without parameters. */

@@ -18,7 +18,6 @@ export interface ProgramResult {
   readonly killReason?: string;
 }
 
-/** The limits of a program. */
 export interface ProgramLimits {
   readonly timeoutMs: number;
   readonly maxBytes: number;

@@ -20,7 +20,6 @@ export interface ArgumentKind {
   readonly namesOption: boolean;
 }
 
-/** The input of a tool. */
 export interface ToolInput {
   readonly schema: JsonSchema | undefined;
   /** The names of all properties. */

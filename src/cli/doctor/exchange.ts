@@ -35,7 +35,6 @@ export interface RequestParts {
   readonly body?: string;
 }
 
-/** A response. */
 export interface ServerResponse {
   readonly status: number;
   readonly headers: Headers;

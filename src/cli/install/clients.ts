@@ -66,7 +66,6 @@ const projectJson = {
 
 const GOOSE_TIMEOUT_SECONDS = 300;
 
-/** The clients. */
 export const clients: readonly InstallClient[] = [
   {
     ...userJson,

@@ -60,7 +60,8 @@ export interface StoreOptions {
   readonly leaseMs?: number;
 }
 
-const OPTIONS: KnownOptions<keyof StoreOptions> = {
+/** All options of a store. */
+export const STORE_OPTIONS: KnownOptions<keyof StoreOptions> = {
   names: {
     timeoutMs: true,
     pollMs: true,
@@ -83,7 +84,7 @@ export function customStore(
   engine: StoreEngine | ((options: EngineOptions) => Awaitable<StoreEngine>),
   options: StoreOptions = {},
 ): Store {
-  checkOptions("make a store", options, OPTIONS);
+  checkOptions("make a store", options, STORE_OPTIONS);
   if (typeof engine !== "function" && typeof engine?.get !== "function") {
     throw new TypeError(
       "Cannot make a store: its engine has no get(); pass an engine, or a function that connects to one",

@@ -19,6 +19,9 @@ import { clientExtension, connect as connectClient } from "../../src/client/clie
 import { discover } from "../../src/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
 import { quota } from "../../src/quota/quota.ts";
+import { denoKvStore } from "../../src/stores/deno_kv.ts";
+import { redisStore } from "../../src/stores/redis/redis.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeContext, replay } from "../../src/testing/testing.ts";
 import { testStore } from "../../src/testing/stores.ts";
@@ -87,6 +90,16 @@ const serverOptions = {
 
 /** A factory with options that it accepts. */
 type Sample = readonly [make: (options: Untyped) => unknown, options: Readonly<Record<string, unknown>>];
+
+const STORE = {
+  timeoutMs: 5,
+  pollMs: 5,
+  valueBytes: 5,
+  logEntries: 5,
+  pending: 5,
+  subscriptions: 5,
+  leaseMs: 5,
+};
 
 /** Every exported factory with options, by its entry and name. A factory may have several forms. */
 const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
@@ -237,15 +250,13 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   }]],
   "./http-sse httpSse": [[(options) => httpSse(server, options), { path: "/sse", messages: "/messages" }]],
   "./websocket webSocket": [[(options) => webSocket(server, options), { path: "/ws" }]],
-  "./stores customStore": [[(options) => customStore(() => text() as Untyped, options), {
-    timeoutMs: 5,
-    pollMs: 5,
-    valueBytes: 5,
-    logEntries: 5,
-    pending: 5,
-    subscriptions: 5,
-    leaseMs: 5,
+  "./stores customStore": [[(options) => customStore(() => text() as Untyped, options), STORE]],
+  "./stores/redis redisStore": [[(options) => redisStore(() => text() as Untyped, options), {
+    ...STORE,
+    prefix: "a:",
   }]],
+  "./stores/sqlite sqliteStore": [[(options) => sqliteStore(() => text() as Untyped, options), STORE]],
+  "./stores/deno-kv denoKvStore": [[(options) => denoKvStore(() => text() as Untyped, options), STORE]],
   "./stores memoryStore": [[memoryStore, { bytes: 5000, leaseMs: 5 }]],
   "./worker worker": [[(options) => worker(new URL("x.ts", import.meta.url), options), {
     size: 1,

@@ -29,7 +29,8 @@ import type {
   StoredValue,
   StoreEngine,
 } from "../../core/store.ts";
-import { customStore, type StoreOptions } from "../custom_store.ts";
+import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import { customStore, STORE_OPTIONS, type StoreOptions } from "../custom_store.ts";
 import { openLink, type RedisClient, type RedisLink } from "./clients.ts";
 import { APPEND, DELETE, FIND_NAMES, GET, HEADS, INDEX, READ, SET, TRIM } from "./scripts.ts";
 
@@ -40,6 +41,8 @@ export interface RedisStoreOptions extends StoreOptions {
   /** Beginning of all keys, without `{` and `}`. Servers that share a store have the same. Defaults to `mcp:`. */
   readonly prefix?: string;
 }
+
+const OPTIONS: KnownOptions<keyof RedisStoreOptions> = { names: { ...STORE_OPTIONS.names, prefix: true } };
 
 /**
  * Makes a store in Redis 6.2 or newer, Valkey, or a cluster of them.
@@ -54,6 +57,7 @@ export interface RedisStoreOptions extends StoreOptions {
  * @throws {TypeError} if an option is not a number above 0, or `prefix` has braces.
  */
 export function redisStore(connect: () => Awaitable<RedisClient>, options: RedisStoreOptions = {}): Store {
+  checkOptions("make a store", options, OPTIONS);
   const { prefix = "mcp:", ...rest } = options;
   if (typeof connect !== "function") {
     throw new TypeError("Cannot make a store: a function is missing; write redisStore(() => createClient({ url }))");

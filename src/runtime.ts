@@ -1,11 +1,13 @@
 /**
- * Types and access for the globals of Deno and Bun. All other files import them from here.
+ * Types and access for the globals of Deno, Bun and Node. All other files import them from here.
  *
- * The types cover only what the library uses. Nothing is imported from either runtime, because this file must also load
- * on other platforms, such as workerd.
+ * The types cover only what the library uses. Nothing is imported from a runtime, because this file must also load on
+ * other platforms, such as workerd. The modules of Node come from `process.getBuiltinModule`, so that bundles for other
+ * platforms name none of them.
  *
  * @module
  */
+import type { HttpModule } from "./kit/node_server.ts";
 
 /** A readable stream of bytes. */
 type Bytes = ReadableStream<Uint8Array>;
@@ -160,11 +162,10 @@ export interface BunGlobal {
   readonly isMainThread: boolean;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  readonly stdin: { stream(): Bytes; stat(): Promise<FsFacts> };
+  readonly stdin: { stream(): Bytes };
   /** Can be replaced. */
   stdout: unknown;
   readonly stderr: unknown;
-  file(path: string): { stat(): Promise<FsFacts> };
   write(to: unknown, bytes: Uint8Array): Promise<number>;
   /** Adds a plugin to the module loader of this process. */
   plugin(plugin: { readonly name: string; setup(build: BunPluginBuild): void }): void;
@@ -231,8 +232,7 @@ export interface BunServer {
 
 /** The parts of `process` that the library uses, which Deno supports too. */
 export interface ProcessGlobal {
-  /** Can be replaced, so that packages which read the environment on import need no permission. */
-  env: object;
+  readonly env: Readonly<Record<string, string | undefined>>;
   readonly platform: string;
   readonly execPath: string;
   /** Can be replaced on Bun. */
@@ -243,101 +243,85 @@ export interface ProcessGlobal {
   on(event: string, listener: () => void): void;
   off(event: string, listener: () => void): void;
   getBuiltinModule(name: "fs"): FsModule;
-  getBuiltinModule(name: "tty"): { isatty(file: number): boolean };
-  getBuiltinModule(name: "dns"): DnsModule;
+}
+
+/** The parts of the `process` of Node that the library uses. */
+export interface NodeGlobal extends Omit<ProcessGlobal, "getBuiltinModule"> {
+  readonly argv: readonly string[];
+  readonly stdin: NodeReadable;
+  readonly stdout: NodeOutput;
+  readonly stderr: NodeOutput;
+  getBuiltinModule(name: "child_process"): {
+    spawn(command: string, args: readonly string[], options: NodeSpawnOptions): NodeChild;
+  };
+  getBuiltinModule(name: "fs"): FsModule;
   getBuiltinModule(name: "http"): HttpModule;
-  getBuiltinModule(name: "module"): ModuleModule;
+  getBuiltinModule(name: "worker_threads"): NodeThreads;
+}
+
+/** A readable stream of Node. */
+export interface NodeReadable {
+  on(event: "data", listener: (bytes: Uint8Array) => void): unknown;
+  on(event: "end" | "close", listener: () => void): unknown;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  pause(): unknown;
+  resume(): unknown;
+  destroy(): unknown;
+}
+
+/** Standard output or standard error on Node. Its members can be replaced. */
+export interface NodeOutput {
+  readonly columns?: number;
+  write(data: string | Uint8Array, written?: (error?: Error | null) => void): boolean;
+  on(event: "error", listener: (error: Error) => void): unknown;
+}
+
+/** Options of a child process of Node. */
+export interface NodeSpawnOptions {
+  readonly cwd?: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly stdio: readonly ["pipe", "pipe", "pipe" | "inherit"];
+}
+
+/** A child process of Node. */
+export interface NodeChild {
+  /** Not set if the process could not be started. */
+  readonly pid?: number;
+  readonly stdin: NodeOutput & { end(done: () => void): unknown };
+  readonly stdout: NodeReadable;
+  /** Not available if it is inherited. */
+  readonly stderr: NodeReadable | null;
+  on(event: "exit", listener: (code: number | null) => void): unknown;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  kill(signal: string): boolean;
+}
+
+/** The module `worker_threads` of Node. */
+export interface NodeThreads {
+  readonly isMainThread: boolean;
+  readonly parentPort: ThreadGlobal | null;
+  readonly Worker: new (url: URL, options: { readonly name: string }) => NodeWorker;
+}
+
+/** A worker thread of Node. */
+export interface NodeWorker {
+  on(event: "message", listener: (message: unknown) => void): unknown;
+  on(event: "error" | "messageerror", listener: (error: unknown) => void): unknown;
+  on(event: "exit", listener: () => void): unknown;
+  postMessage(message: unknown): void;
+  terminate(): Promise<unknown>;
+  ref(): void;
+  unref(): void;
 }
 
 /** The built-in `fs` module. */
 export interface FsModule {
   existsSync(path: URL): boolean;
   readonly promises: {
-    stat(path: string): Promise<FsFacts>;
-    lstat(path: string): Promise<FsFacts>;
-    rename(from: string, to: string): Promise<void>;
-    unlink(path: string): Promise<void>;
-    chmod(path: string, mode: number): Promise<void>;
-    chown(path: string, uid: number, gid: number): Promise<void>;
-    realpath(path: string): Promise<string>;
     readdir(
       path: string,
       options: { readonly withFileTypes: true },
-    ): Promise<readonly (FsKinds & { readonly name: string })[]>;
-    open(path: string, flags?: "r" | "wx", mode?: number): Promise<FsFile>;
-    writeFile(path: string, content: string | Uint8Array, options: { readonly flag: "wx" | "w" }): Promise<void>;
-    mkdir(path: string, options: { readonly recursive: boolean }): Promise<unknown>;
-  };
-  watch(
-    path: string,
-    options: { readonly recursive: boolean; readonly persistent: boolean },
-    listener: (kind: string, name: string | null) => void,
-  ): { close(): void; on(event: "error", listener: (error: unknown) => void): void };
-  fstatSync(file: number): FsKinds;
-}
-
-/** Metadata of a file. */
-export interface FsFacts extends FsKinds {
-  readonly size: number;
-  readonly mtimeMs: number;
-  readonly ctimeMs: number;
-  readonly dev: number;
-  readonly ino: number;
-  readonly mode: number;
-  readonly uid: number;
-  readonly gid: number;
-}
-
-/** An open file. */
-export interface FsFile {
-  read(into: Uint8Array, at: number, length: number): Promise<{ readonly bytesRead: number }>;
-  writeFile(bytes: Uint8Array): Promise<void>;
-  stat(): Promise<FsFacts>;
-  sync(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** The kind of a file. */
-export interface FsKinds {
-  isFile(): boolean;
-  isDirectory(): boolean;
-  isSymbolicLink(): boolean;
-  isCharacterDevice(): boolean;
-}
-
-/** The built-in `module` module. Bun has no `registerHooks`. */
-export interface ModuleModule {
-  registerHooks(hooks: {
-    resolve(
-      specifier: string,
-      context: { readonly parentURL?: string },
-      next: (specifier: string, context: unknown) => ResolvedModule,
-    ): ResolvedModule;
-  }): void;
-}
-
-/** A resolved specifier. */
-export interface ResolvedModule {
-  readonly url: string;
-}
-
-/** The built-in `dns` module. */
-export interface DnsModule {
-  readonly promises: {
-    lookup(name: string, options: { readonly all: true }): Promise<readonly { readonly address: string }[]>;
-  };
-}
-
-/** The built-in `http` module. */
-export interface HttpModule {
-  request(
-    url: string,
-    options: { readonly method: "POST"; readonly headers: Readonly<Record<string, string>>; readonly timeout: number },
-    onResponse: (response: { readonly statusCode: number; destroy(): void }) => void,
-  ): {
-    on(event: "error" | "timeout", listener: (error: Error) => void): void;
-    destroy(error?: Error): void;
-    end(body: string): void;
+    ): Promise<readonly { readonly name: string; isDirectory(): boolean }[]>;
   };
 }
 
@@ -380,8 +364,17 @@ export function isCompiled(): boolean {
   return Boolean(deno?.build.standalone) || /^(\/\$bunfs\/|[A-Z]:[\\/]~BUN[\\/])/i.test(bun?.main ?? "");
 }
 
+/** The `process` of Node, or `undefined` on other runtimes, some of which imitate it. */
+export const node: NodeGlobal | undefined = !deno && globalThis.navigator?.userAgent?.startsWith("Node.js/")
+  ? globals.process as unknown as NodeGlobal // The types are those of Node.
+  : undefined;
+
 /** Returns the global scope if this code runs in a worker thread. */
 export function findThread(): ThreadGlobal | undefined {
+  if (node) {
+    const { isMainThread, parentPort } = node.getBuiltinModule("worker_threads");
+    return isMainThread ? undefined : parentPort ?? undefined;
+  }
   const isThread = bun ? !bun.isMainThread : "WorkerGlobalScope" in globalThis;
   // TypeScript types the global scope as that of the main thread.
   return isThread ? globalThis as unknown as ThreadGlobal : undefined;

@@ -4,7 +4,8 @@
  * @module
  */
 import type { KnownOptions } from "../core/call/known_options.ts";
-import { bun, deno, findProcess } from "../runtime.ts";
+import { bun, deno, findProcess, node, type NodeGlobal } from "../runtime.ts";
+import { readNodeStream, writeNodeStream } from "../transports/stdio/node_streams.ts";
 
 /** The command that starts a server over stdio. */
 export interface CommandTarget {
@@ -59,6 +60,9 @@ const INHERITED_ON_WINDOWS: readonly string[] = [
   "USERPROFILE",
 ];
 
+/** The exit code of a process that a signal ended. */
+const KILLED = 128;
+
 function toEnvironment(named: CommandTarget["env"]): Record<string, string> {
   const isWindows = (deno?.build.os ?? findProcess().platform).startsWith("win");
   const entries = (isWindows ? INHERITED_ON_WINDOWS : INHERITED).flatMap((name) => {
@@ -70,7 +74,7 @@ function toEnvironment(named: CommandTarget["env"]): Record<string, string> {
 }
 
 function readVariable(name: string): string | undefined {
-  if (!deno) return bun?.env[name];
+  if (!deno) return (bun ?? findProcess()).env[name];
   // Without this check, Deno would prompt or throw.
   const state = deno.permissions?.querySync({ name: "env", variable: name }).state ?? "granted";
   return state === "granted" ? deno.env.get(name) : undefined;
@@ -111,7 +115,8 @@ function spawn(target: CommandTarget, readsErrors: boolean): Child {
       kill: (signal) => isOver ? undefined : child.kill(signal ?? "SIGKILL"),
     };
   }
-  if (!bun) throw new Error("this is neither Deno nor Bun");
+  if (node) return spawnOnNode(node, { ...target, env }, readsErrors);
+  if (!bun) throw new Error("this is neither Deno, Bun nor Node");
   const child = bun.spawn([command, ...args], {
     env,
     cwd,
@@ -131,5 +136,33 @@ function spawn(target: CommandTarget, readsErrors: boolean): Child {
       await child.stdin.end();
     },
     kill: (signal) => isOver ? undefined : child.kill(signal ?? "SIGKILL"),
+  };
+}
+
+function spawnOnNode(
+  node: NodeGlobal,
+  { command, args = [], cwd, env }: CommandTarget & { readonly env: Record<string, string> },
+  readsErrors: boolean,
+): Child {
+  const { spawn } = node.getBuiltinModule("child_process");
+  const child = spawn(command, args, { cwd, env, stdio: ["pipe", "pipe", readsErrors ? "pipe" : "inherit"] });
+  // Node says why only later, by an event that would end the process without a listener.
+  child.on("error", () => {});
+  if (child.pid === undefined) throw new Error("it cannot be run; check its name, its permissions and `cwd`");
+  const { stdin } = child;
+  stdin.on("error", () => {});
+  let isOver = false;
+  const { promise: exited, resolve } = Promise.withResolvers<number>();
+  child.on("exit", (code) => {
+    isOver = true;
+    resolve(code ?? KILLED);
+  });
+  return {
+    output: readNodeStream(child.stdout),
+    errors: child.stderr ? readNodeStream(child.stderr) : undefined,
+    exited,
+    write: (bytes) => writeNodeStream(stdin.write.bind(stdin), bytes),
+    closeInput: () => new Promise((resolve) => void stdin.end(() => resolve())),
+    kill: (signal) => isOver ? undefined : void child.kill(signal ?? "SIGKILL"),
   };
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toBase64 } from "../kit/base64.ts";
 import type { Content } from "../protocol/types.ts";
 import { measureJson } from "../protocol/json_size.ts";
 import { countIndexes } from "../protocol/weight.ts";
@@ -274,7 +275,7 @@ class Encoder {
     if (text !== undefined && name === undefined) return text;
     const end = name ?? (path || "bytes");
     const shown = mimeType || "application/octet-stream";
-    const blob = text === undefined ? bytes.toBase64() : undefined;
+    const blob = text === undefined ? toBase64(bytes) : undefined;
     const [type] = shown.split("/");
     const block: Content = blob !== undefined && (type === "image" || type === "audio")
       ? { type, data: blob, mimeType: shown }

@@ -7,9 +7,15 @@
  * @module
  */
 
+/** Whether the runtime has the methods of `Uint8Array`. Node has them since version 25. */
+const isBuiltIn = "toBase64" in Uint8Array.prototype;
+
 /** Writes bytes in the standard alphabet, padded with `=`. */
 export function toBase64(bytes: Uint8Array): string {
-  return bytes.toBase64();
+  if (isBuiltIn) return bytes.toBase64();
+  let binary = "";
+  for (const byte of bytes) binary += String.fromCharCode(byte);
+  return btoa(binary);
 }
 
 /** Reads what {@linkcode toBase64} wrote; `undefined` for any other text. */
@@ -19,7 +25,8 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
 
 /** Writes bytes in the URL-safe alphabet, without padding. */
 export function toBase64Url(bytes: Uint8Array): string {
-  return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
+  if (isBuiltIn) return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
+  return toBase64(bytes).replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
 }
 
 /** Reads what {@linkcode toBase64Url} wrote; `undefined` for any other text. */
@@ -34,9 +41,14 @@ function readCanonical(
   write: typeof toBase64,
 ): Uint8Array<ArrayBuffer> | undefined {
   try {
-    const bytes = Uint8Array.fromBase64(text, { alphabet });
+    const bytes = isBuiltIn ? Uint8Array.fromBase64(text, { alphabet }) : decode(text);
     if (write(bytes) === text) return bytes;
   } catch {
     // A character outside of the alphabet, or an incomplete group.
   }
+}
+
+/** Reads text in either alphabet. Text that is not canonical may be read too. */
+function decode(text: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (character) => character.charCodeAt(0));
 }

@@ -27,6 +27,7 @@ import { Transcript } from "./transcript.ts";
 import {
   type OpenTransport,
   openTransport,
+  startHost,
   type TestServer,
   type Transport,
   type TransportFacts,
@@ -167,6 +168,7 @@ export async function connectTest(
   }
   const isPipe = typeof server === "object" && INTERNALS in server && transport === "pipe";
   const opens = isPipe ? { ...server, ...await enterServer(server, params) } : server;
+  const host = await startHost(opens, options);
   const transcript = new Transcript();
   const received: Notification[] = [];
   const opened: { transport?: OpenTransport } = {};
@@ -178,7 +180,7 @@ export async function connectTest(
     timeoutMs,
     onError: fail,
     open(onMessage) {
-      opened.transport = openTransport(opens, { ...options, path, transcript, onMessage });
+      opened.transport = openTransport(opens, { ...options, host, path, transcript, onMessage });
       return opened.transport.channel;
     },
   });

@@ -1,11 +1,12 @@
 /**
- * HTTP servers and child processes for tests, on Deno and Bun.
+ * HTTP servers and child processes for tests.
  *
  * @module
  */
 import type { ConnectionInfo } from "../transports/http/access.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
-import { bun, deno } from "../runtime.ts";
+import { serveOnNode } from "../kit/node_server.ts";
+import { bun, deno, node } from "../runtime.ts";
 import { type Child, startChild as startChildOf } from "../client/child_process.ts";
 
 export type { Child };
@@ -18,7 +19,15 @@ export interface HttpServer {
   stop(): Promise<void>;
 }
 
-/** Serves on a free port of 127.0.0.1. */
+/** Serves on a free port of 127.0.0.1, on every runtime. Node has no port before it listens. */
+export async function openHttpServer(fetch: Fetch): Promise<HttpServer> {
+  if (!node) return startHttpServer(fetch);
+  const http = node.getBuiltinModule("http");
+  const server = await serveOnNode(http, { hostname: "127.0.0.1", port: 0, fetch });
+  return { origin: `http://127.0.0.1:${server.port}`, stop: () => server.stop(true) };
+}
+
+/** Serves on a free port of 127.0.0.1, on Deno and Bun. */
 export function startHttpServer(fetch: Fetch): HttpServer {
   if (deno) {
     const end = new AbortController();
@@ -51,7 +60,8 @@ export function toCommand(file: string | URL): readonly string[] {
   const path = file instanceof URL && file.protocol === "file:" ? decodeURIComponent(file.pathname) : String(file);
   if (deno) return [deno.execPath(), "run", "--quiet", "--no-prompt", path];
   if (bun) return [bun.argv[0], path];
-  throw new Error("Cannot run a file: this is neither Deno nor Bun");
+  if (node) return [node.execPath, path];
+  throw new Error("Cannot run a file: this is neither Deno, Bun nor Node");
 }
 
 /** Starts a child process with three piped standard streams. */

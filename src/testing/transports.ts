@@ -14,7 +14,7 @@ import { httpChannel } from "../client/http_channel.ts";
 import { lineChannel } from "../client/line_channel.ts";
 import { childTransport, memoryTransport } from "../client/line_transports.ts";
 import type { Message } from "../client/message.ts";
-import { startChild, startHttpServer, toCommand, withPrincipal } from "./http_server.ts";
+import { type HttpServer, startChild, openHttpServer, toCommand, withPrincipal } from "./http_server.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** A server that `createServer` made. */
@@ -62,8 +62,23 @@ export interface TransportOptions {
   readonly path?: string;
   /** Headers of every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** The HTTP server that {@linkcode startHost} started. */
+  readonly host?: HttpServer;
   readonly transcript: Transcript;
   readonly onMessage: (message: Message) => void;
+}
+
+/** Starts the HTTP server of a transport. Returns `undefined` if the transport has none. */
+export async function startHost(
+  server: TestServer | string | URL,
+  { transport, principal }: Pick<TransportOptions, "transport" | "principal">,
+): Promise<HttpServer | undefined> {
+  if (transport !== "http" || typeof server === "string" || server instanceof URL) return;
+  return await openHttpServer(toAnswer(server, principal));
+}
+
+function toAnswer({ fetch }: TestServer, principal: Principal | undefined): Fetch {
+  return principal !== undefined ? withPrincipal(fetch, principal) : fetch;
 }
 
 /** An open transport. */
@@ -74,7 +89,7 @@ export interface OpenTransport {
 
 /** Opens a transport to a server. */
 export function openTransport(server: TestServer | string | URL, options: TransportOptions): OpenTransport {
-  const { transport = "memory", principal, path = "/mcp", headers, transcript, onMessage } = options;
+  const { transport = "memory", principal, path = "/mcp", headers, host, transcript, onMessage } = options;
   const isFile = typeof server === "string" || server instanceof URL;
   if (isFile !== (transport === "stdio")) {
     throw new TypeError(
@@ -86,16 +101,15 @@ export function openTransport(server: TestServer | string | URL, options: Transp
     const open = memoryTransport(server, principal);
     return { channel: lineChannel({ open, onMessage, onBroken, trace: transcript }), facts: {} };
   }
-  const answer = principal !== undefined ? withPrincipal(server.fetch, principal) : server.fetch;
   const strict = { headers, trace: transcript, isStrict: true };
-  if (transport === "memory") {
+  if (!host) {
     const url = `http://localhost${path}`;
+    const answer = toAnswer(server, principal);
     return {
       channel: httpChannel({ url, send: createSender((request) => answer(request)), ...strict }),
       facts: { url },
     };
   }
-  const host = startHttpServer(answer);
   const url = host.origin + path;
   return { channel: httpChannel({ url, send: createSender(fetch), stop: host.stop, ...strict }), facts: { url } };
 }

@@ -20,7 +20,7 @@ import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { CallerChecks } from "../core/call/caller_watch.ts";
 import type { Principal } from "../core/call/context.ts";
-import { deno, startBackgroundTimer } from "../runtime.ts";
+import { deno, node, startBackgroundTimer } from "../runtime.ts";
 import type { ConnectionInfo } from "./http/access.ts";
 import { readPath } from "./http/access_options.ts";
 import type { WayIn } from "./http/callers.ts";
@@ -87,11 +87,19 @@ export interface WebSocketService {
 }
 
 /**
- * Serves MCP over WebSocket beside the HTTP endpoint. Host and Origin are checked before an upgrade. All sockets close
- * with the server.
+ * Serves MCP over WebSocket beside the HTTP endpoint, on Deno and Bun. Host and Origin are checked before an upgrade. All
+ * sockets close with the server.
+ *
+ * @throws {TypeError} on Node, which has no upgrade of web-standard requests, or if an option is invalid.
  */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   checkOptions("serve WebSocket", options, OPTIONS);
+  if (node) {
+    throw new TypeError(
+      "Cannot serve WebSocket: Node has no upgrade of web-standard requests; run the server with Deno or Bun, or accept " +
+        "sockets with another package and pass each to attachSocket",
+    );
+  }
   const { path = "/ws" } = options;
   const { find, http: { path: ownPath } } = server[INTERNALS];
   if (find) checkTemplate(path, ownPath);

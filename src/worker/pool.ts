@@ -8,7 +8,7 @@ import type { Context, Principal } from "../core/call/context.ts";
 import type { CancelReason } from "../core/call/observer.ts";
 import { FairQueue } from "../core/capacity/fair_queue.ts";
 import { toBusy } from "../protocol/errors.ts";
-import { bun, findThreadLocks, startBackgroundTimer } from "../runtime.ts";
+import { deno, findThreadLocks, startBackgroundTimer } from "../runtime.ts";
 import {
   type FromThread,
   isCopyable,
@@ -18,6 +18,7 @@ import {
   toSentError,
   type ToThread,
 } from "./messages.ts";
+import { type RunningThread, startThread } from "./thread.ts";
 
 /** Options of a pool. */
 export interface WorkerPoolOptions {
@@ -163,7 +164,7 @@ class Thread {
   readonly #closed = Promise.withResolvers<void>();
   readonly #url: URL;
   readonly #options: Required<WorkerPoolOptions>;
-  readonly #worker: Worker;
+  readonly #thread: RunningThread;
   #isReady = false;
   #job?: Job;
   /** Why the thread crashed. */
@@ -174,18 +175,13 @@ class Thread {
     this.#url = url;
     this.#options = options;
     this.#onLost = onLost;
-    this.#worker = new Worker(url, { type: "module", name: this.#name });
-    this.#worker.addEventListener("message", ({ data }) => this.#receive(data as FromThread)); // Sent by `exposeWorker`.
-    this.#worker.addEventListener("error", (event) => {
-      // Without it, an error that a thread does not catch ends the process.
-      event.preventDefault();
-      this.#crash(toLine(event.message));
-    });
-    this.#worker.addEventListener("messageerror", () => this.#crash("it sent a value that cannot be copied"));
-    // Only Bun sends this event.
-    this.#worker.addEventListener("close", () => {
-      this.#closed.resolve();
-      this.#crash(ENDED);
+    this.#thread = startThread(url, this.#name, {
+      onMessage: (message) => this.#receive(message as FromThread), // Sent by `exposeWorker`.
+      onFailure: (state) => this.#crash(state),
+      onEnd: () => {
+        this.#closed.resolve();
+        this.#crash(ENDED);
+      },
     });
   }
 
@@ -194,9 +190,9 @@ class Thread {
     // The call may have been cancelled, or the thread may have crashed, in the meantime.
     if (ctx.signal.aborted) return Promise.reject(ctx.signal.reason);
     if (this.#failure) return Promise.reject(this.#failure);
-    this.#keepAlive(true);
+    this.#thread.keepAlive(true);
     this.#stopTimer?.();
-    const job = this.#job = new Job(input, ctx, (message) => this.#worker.postMessage(message));
+    const job = this.#job = new Job(input, ctx, (message) => this.#thread.post(message));
     if (this.#isReady) this.#begin(job);
     else {
       const { startMs } = this.#options;
@@ -215,7 +211,7 @@ class Thread {
 
   /** Calls `onIdle` if the thread runs no call for a while. */
   rest(onIdle: () => void): void {
-    this.#keepAlive(false);
+    this.#thread.keepAlive(false);
     const { idleMs } = this.#options;
     if (idleMs) this.#stopTimer = startBackgroundTimer(onIdle, idleMs);
     else onIdle();
@@ -226,7 +222,7 @@ class Thread {
     this.hasEnded = true;
     this.#stopTimer?.();
     this.#job?.stop();
-    this.#worker.terminate();
+    this.#thread.terminate();
     if (this.#job) this.#awaitEnd(this.#job);
   }
 
@@ -236,7 +232,7 @@ class Thread {
       this.#onLost();
     });
     // A thread that has not called exposeWorker() holds no lock, and has never run a call.
-    if (this.#isReady) await (bun ? this.#closed.promise : untilReleased(this.#name));
+    if (this.#isReady) await (deno ? untilReleased(this.#name) : this.#closed.promise);
     this.#stopTimer?.();
     job.ended.resolve();
   }
@@ -290,12 +286,6 @@ class Thread {
     this.#failure = new Error(`Cannot ${place}: ${state}`);
     this.#job?.result.reject(this.#failure);
     this.end();
-  }
-
-  // Only Bun can let the process exit while a thread is idle.
-  #keepAlive(isKept: boolean): void {
-    const change: unknown = Reflect.get(this.#worker, isKept ? "ref" : "unref");
-    if (typeof change === "function") change.call(this.#worker);
   }
 
   // Deno may never run a background timer while nothing but a thread is at work.
@@ -412,11 +402,6 @@ class Job {
 }
 
 const ENDED = "it ended before it had an answer; a file must call exposeWorker(), and neither close nor exit";
-
-// Bun's message is the whole report, with the source code.
-function toLine(message: string): string {
-  return /^error: (.*)$/m.exec(message)?.[1] ?? (message || "an error without a message");
-}
 
 function toKey(error: SentError): string {
   return JSON.stringify([error.kind, "message" in error ? error.message : error.content]);

@@ -7,7 +7,7 @@ const core = ["src/core/capacity", "src/core/call", "src/core/services", "src/co
 const below = ["src/kit", "src/protocol", "src/schema", ...core];
 const outer = [...below, "src/runtime.ts", "src/transports", "src/server", "src/library.ts"];
 const rooms: Readonly<Record<string, readonly string[]>> = {
-  "src/runtime.ts": [],
+  "src/runtime.ts": ["src/kit"],
   "src/kit": [],
   "src/protocol": ["src/kit"],
   "src/schema": ["src/kit", "src/protocol"],

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toBase64 } from "../../kit/base64.ts";
 import { script, style } from "./page_bundle.ts";
 
 /** The configuration of the page. It is no secret, because a page without the key has it too. */
@@ -62,5 +63,5 @@ function toAttribute(text: string): string {
 
 async function toHash(text: string): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
-  return `'sha256-${new Uint8Array(digest).toBase64()}'`;
+  return `'sha256-${toBase64(new Uint8Array(digest))}'`;
 }

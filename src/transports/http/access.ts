@@ -15,6 +15,8 @@ export interface ConnectionInfo {
   readonly remoteAddr?: unknown;
   /** Server object with the remote address, set by Bun. */
   readonly requestIP?: unknown;
+  /** Request of Node with the remote address, set by `@hono/node-server`. */
+  readonly incoming?: unknown;
   /** The runtime's own object, passed on unchanged. A copy of Bun's object would lack its methods. */
   readonly info?: ConnectionInfo;
   /** The caller that code in front has authenticated. */
@@ -144,6 +146,7 @@ function findAddress(request: Request, given: unknown): string | undefined {
   const info = isObject(given) && isObject(given.info) ? given.info : given;
   if (!isObject(info)) return;
   let address = isObject(info.remoteAddr) ? info.remoteAddr.hostname : undefined;
+  if (isObject(info.incoming) && isObject(info.incoming.socket)) address = info.incoming.socket.remoteAddress;
   if (typeof info.requestIP === "function") {
     const peer: unknown = info.requestIP(request);
     if (isObject(peer)) address = peer.address;

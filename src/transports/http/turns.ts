@@ -5,7 +5,7 @@
  */
 
 import { FairQueue } from "../../core/capacity/fair_queue.ts";
-import { bun, deno } from "../../runtime.ts";
+import { bun, deno, node } from "../../runtime.ts";
 
 /** Bytes above which a body waits for its turn, because parsing and validating it may take milliseconds. */
 export const HEAVY = 16_384;
@@ -45,7 +45,7 @@ export class Turns {
   take(client: unknown): Turn {
     const { promise: begun, resolve } = Promise.withResolvers<void>();
     // On Workers, a timer ends with its request, and no request can wait for another one.
-    if (!deno && !bun) resolve();
+    if (!deno && !bun && !node) resolve();
     else if (this.#timer === undefined && performance.now() >= this.#restUntil) this.#begin(resolve);
     else {
       this.#waiting.add(client, resolve);

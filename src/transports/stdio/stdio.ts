@@ -11,9 +11,10 @@
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
  */
-import { bun, deno } from "../../runtime.ts";
+import { bun, deno, node } from "../../runtime.ts";
 import { guardConsole } from "./stdout_guard.ts";
 import { LineSplitter } from "./line_splitter.ts";
+import { findNodeWrite, readNodeStream, writeNodeStream } from "./node_streams.ts";
 import { listenToSignals } from "./stop_signals.ts";
 import type { Account } from "../../core/capacity/account.ts";
 import type { Principal } from "../../core/call/context.ts";
@@ -197,13 +198,18 @@ const stdout = bun?.stdout;
 function standardInput(): ReadableStream<Uint8Array> {
   if (deno) return deno.stdin.readable;
   if (bun) return bun.stdin.stream();
-  throw new Error("Cannot read standard input: this is neither Deno nor Bun; pass `input` and `output`");
+  if (node) return readNodeStream(node.stdin);
+  throw new Error("Cannot read standard input: this is neither Deno, Bun nor Node; pass `input` and `output`");
 }
 
 function standardOutput(): (bytes: Uint8Array) => Promise<unknown> {
   if (write) return (bytes) => writeAll(write, bytes);
   if (bun) return bun.write.bind(bun, stdout);
-  throw new Error("Cannot write standard output: this is neither Deno nor Bun; pass `input` and `output`");
+  if (node) {
+    const write = findNodeWrite(node);
+    return (bytes) => writeNodeStream(write, bytes);
+  }
+  throw new Error("Cannot write standard output: this is neither Deno, Bun nor Node; pass `input` and `output`");
 }
 
 async function writeAll(write: (bytes: Uint8Array) => Promise<number>, bytes: Uint8Array): Promise<void> {

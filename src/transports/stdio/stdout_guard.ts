@@ -3,7 +3,17 @@
  *
  * @module
  */
-import { bun, type BunGlobal, deno, type DenoGlobal, findProcess, type ProcessGlobal } from "../../runtime.ts";
+import {
+  bun,
+  type BunGlobal,
+  deno,
+  type DenoGlobal,
+  findProcess,
+  node,
+  type NodeGlobal,
+  type ProcessGlobal,
+} from "../../runtime.ts";
+import { findNodeWrite } from "./node_streams.ts";
 
 /** Methods of `console` that print nothing, or only to standard error. */
 const HARMLESS: ReadonlySet<string> = new Set([
@@ -35,7 +45,7 @@ export function guardConsole(): () => void {
     const value = redirected[name] ?? print;
     Object.defineProperty(console, name, { value, configurable: true, writable: true, enumerable: true });
   }
-  const restore = deno ? guardDeno(deno) : bun ? guardBun(bun, findProcess()) : () => {};
+  const restore = deno ? guardDeno(deno) : bun ? guardBun(bun, findProcess()) : node ? guardNode(node) : () => {};
   return () => {
     for (const [name, property] of before) Object.defineProperty(console, name, property);
     restore();
@@ -136,5 +146,16 @@ function guardBun(bun: BunGlobal, process: ProcessGlobal): () => void {
   return () => {
     bun.stdout = stdout;
     Object.assign(globalThis, { alert, confirm, prompt });
+  };
+}
+
+// Replaces the method and not the stream, because the console of Node keeps the stream.
+function guardNode(node: NodeGlobal): () => void {
+  findNodeWrite(node);
+  const { stdout, stderr } = node;
+  const { write } = stdout;
+  stdout.write = stderr.write.bind(stderr);
+  return () => {
+    stdout.write = write;
   };
 }

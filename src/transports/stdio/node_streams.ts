@@ -1,0 +1,55 @@
+/**
+ * The standard streams and the pipes of Node, as other runtimes have them.
+ *
+ * @module
+ */
+import type { NodeGlobal, NodeOutput, NodeReadable } from "../../runtime.ts";
+
+/** Reads a stream of Node. It is read only as fast as the result is read. */
+export function readNodeStream(stream: NodeReadable): ReadableStream<Uint8Array<ArrayBuffer>> {
+  let isOver = false;
+  return new ReadableStream({
+    start(controller) {
+      const end = (finish: () => void) => {
+        if (isOver) return;
+        isOver = true;
+        finish();
+      };
+      stream.on("data", (bytes) => {
+        if (isOver) return;
+        // A copy: the bytes are a part of a larger buffer.
+        controller.enqueue(new Uint8Array(bytes));
+        if ((controller.desiredSize ?? 0) <= 0) stream.pause();
+      });
+      stream.on("error", (error) => end(() => controller.error(error)));
+      stream.on("end", () => end(() => controller.close()));
+      // A stream that was destroyed has no end.
+      stream.on("close", () => end(() => controller.close()));
+      stream.pause();
+    },
+    pull: () => void stream.resume(),
+    cancel() {
+      isOver = true;
+      stream.destroy();
+    },
+  });
+}
+
+/** Writes to a stream of Node. Settles when it accepts more. Rejects if nobody reads it. */
+export function writeNodeStream(write: NodeOutput["write"], bytes: Uint8Array): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  write(bytes, (error) => error ? reject(error) : resolve());
+  return promise;
+}
+
+let write: NodeOutput["write"] | undefined;
+
+/** The own method of standard output, also while it is redirected. The first call must come before the redirection. */
+export function findNodeWrite({ stdout }: NodeGlobal): NodeOutput["write"] {
+  if (!write) {
+    write = stdout.write.bind(stdout);
+    // Without a listener, a client that no longer reads would end the process.
+    stdout.on("error", () => {});
+  }
+  return write;
+}

@@ -1,0 +1,81 @@
+/**
+ * Starts worker threads: with the `Worker` of the web on Deno and Bun, and with `worker_threads` on Node.
+ *
+ * @module
+ */
+import { node, type NodeGlobal } from "../runtime.ts";
+
+/** What a thread announces. */
+export interface ThreadEvents {
+  readonly onMessage: (message: unknown) => void;
+  /** The thread has failed, or has sent a value that cannot be copied. */
+  readonly onFailure: (state: string) => void;
+  /** The thread has ended. Deno does not announce this. */
+  readonly onEnd: () => void;
+}
+
+/** A running thread. */
+export interface RunningThread {
+  post(message: unknown): void;
+  terminate(): void;
+  /** Whether the thread keeps the process alive. On Deno it always does. */
+  keepAlive(isKept: boolean): void;
+}
+
+const NOT_COPIED = "it sent a value that cannot be copied";
+
+/** Starts a thread that runs a file. @throws if the runtime cannot start it. */
+export function startThread(url: URL, name: string, events: ThreadEvents): RunningThread {
+  return node ? startOnNode(node, { url, name }, events) : startOnWeb({ url, name }, events);
+}
+
+interface ThreadFile {
+  readonly url: URL;
+  readonly name: string;
+}
+
+function startOnWeb({ url, name }: ThreadFile, { onMessage, onFailure, onEnd }: ThreadEvents): RunningThread {
+  const worker = new Worker(url, { type: "module", name });
+  worker.addEventListener("message", ({ data }) => onMessage(data));
+  worker.addEventListener("error", (event) => {
+    // Without it, an error that a thread does not catch ends the process.
+    event.preventDefault();
+    onFailure(toLine(event.message));
+  });
+  worker.addEventListener("messageerror", () => onFailure(NOT_COPIED));
+  // Only Bun sends this event.
+  worker.addEventListener("close", onEnd);
+  return {
+    post: (message) => worker.postMessage(message),
+    terminate: () => worker.terminate(),
+    keepAlive(isKept) {
+      // Only Bun has these methods.
+      const change: unknown = Reflect.get(worker, isKept ? "ref" : "unref");
+      if (typeof change === "function") change.call(worker);
+    },
+  };
+}
+
+function startOnNode(
+  node: NodeGlobal,
+  { url, name }: ThreadFile,
+  { onMessage, onFailure, onEnd }: ThreadEvents,
+): RunningThread {
+  const { Worker } = node.getBuiltinModule("worker_threads");
+  const worker = new Worker(url, { name });
+  worker.on("message", onMessage);
+  worker.on("error", (error) => onFailure(toLine(error instanceof Error ? error.message : error)));
+  worker.on("messageerror", () => onFailure(NOT_COPIED));
+  worker.on("exit", onEnd);
+  return {
+    post: (message) => worker.postMessage(message),
+    terminate: () => void worker.terminate(),
+    keepAlive: (isKept) => isKept ? worker.ref() : worker.unref(),
+  };
+}
+
+// Bun's message is the whole report, with the source code.
+function toLine(message: unknown): string {
+  const text = String(message);
+  return /^error: (.*)$/m.exec(text)?.[1] ?? (text || "an error without a message");
+}

@@ -162,7 +162,8 @@ function spawnOnNode(
     errors: child.stderr ? readNodeStream(child.stderr) : undefined,
     exited,
     write: (bytes) => writeNodeStream(stdin.write.bind(stdin), bytes),
-    closeInput: () => new Promise((resolve) => void stdin.end(() => resolve())),
+    // Node does not call back when the process has exited meanwhile.
+    closeInput: () => Promise.race([new Promise<void>((resolve) => void stdin.end(resolve)), exited.then(() => {})]),
     kill: (signal) => isOver ? undefined : void child.kill(signal ?? "SIGKILL"),
   };
 }

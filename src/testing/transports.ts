@@ -14,7 +14,7 @@ import { httpChannel } from "../client/http_channel.ts";
 import { lineChannel } from "../client/line_channel.ts";
 import { childTransport, memoryTransport } from "../client/line_transports.ts";
 import type { Message } from "../client/message.ts";
-import { type HttpServer, startChild, openHttpServer, toCommand, withPrincipal } from "./http_server.ts";
+import { type HttpServer, openHttpServer, startChild, toCommand, withPrincipal } from "./http_server.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** A server that `createServer` made. */

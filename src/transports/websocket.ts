@@ -94,16 +94,16 @@ export interface WebSocketService {
  */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   checkOptions("serve WebSocket", options, OPTIONS);
+  const { path = "/ws" } = options;
+  const { find, http: { path: ownPath } } = server[INTERNALS];
+  if (find) checkTemplate(path, ownPath);
+  else readPath(path);
   if (node) {
     throw new TypeError(
       "Cannot serve WebSocket: Node has no upgrade of web-standard requests; run the server with Deno or Bun, or accept " +
         "sockets with another package and pass each to attachSocket",
     );
   }
-  const { path = "/ws" } = options;
-  const { find, http: { path: ownPath } } = server[INTERNALS];
-  if (find) checkTemplate(path, ownPath);
-  else readPath(path);
   const endpoint = new SocketEndpoint(server, path);
   return {
     fetch: (request, info) => endpoint.fetch(request, info),

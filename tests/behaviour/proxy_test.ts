@@ -3,7 +3,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, McpError, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
-import { startHttpServer } from "../../src/testing/http_server.ts";
+import { openHttpServer } from "../../src/testing/http_server.ts";
 import { createProxy } from "./proxy.ts";
 
 const CODE = -31_401;
@@ -41,10 +41,10 @@ for (const upstreamEra of ["modern", "legacy"] as const) {
       await using stack = new AsyncDisposableStack();
       const upstream = createUpstream();
       stack.defer(() => upstream.close());
-      const host = startHttpServer(upstream.fetch);
+      const host = await openHttpServer(upstream.fetch);
       stack.defer(host.stop);
       const proxy = stack.use(await createProxy(`${host.origin}/mcp`, upstreamEra));
-      const front = startHttpServer(proxy.server.fetch);
+      const front = await openHttpServer(proxy.server.fetch);
       stack.defer(front.stop);
       const call = async (flight: number) => {
         const asked: string[] = [];

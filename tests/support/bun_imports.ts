@@ -1,6 +1,5 @@
-// Lets Bun run files of this project: maps the names of deno.json's import map and the project's own name to real
-// files.
-import config from "../../deno.json" with { type: "json" };
+// Lets Bun run files of this project.
+import { targets } from "./import_map.ts";
 
 interface BunHost {
   plugin(plugin: { name: string; setup(build: Build): void }): void | Promise<void>;
@@ -10,6 +9,7 @@ interface Build {
 }
 
 const { Bun } = globalThis as unknown as { Bun: BunHost }; // Deno, which checks this file, has no types for Bun
+<<<<<<< HEAD
 const root = new URL("../../", import.meta.url).pathname;
 
 /** The file or package of an entry of the import map, or undefined if Bun resolves the key itself. */
@@ -34,6 +34,8 @@ for (const [path, file] of Object.entries(config.exports)) {
   for (const key of [name, "jsr:" + name]) targets.set(key, root + file.slice(2));
 }
 for (const key of ["npm:zod", "npm:zod@4", "npm:zod@^4"]) targets.set(key, "zod");
+=======
+>>>>>>> e6ee19ce (Run the behaviour suite on Node 22 and 24)
 
 // Bun does not call `onResolve` for imports of a running file, so each name becomes a module of its own.
 await Bun.plugin({

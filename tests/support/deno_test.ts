@@ -1,0 +1,61 @@
+// `Deno.test` for other runtimes: it registers a test with the runner of the runtime.
+
+type Run = (t: Step) => void | Promise<void>;
+interface Definition {
+  readonly name?: string;
+  readonly fn?: Run;
+  readonly ignore?: boolean;
+  readonly only?: boolean;
+}
+interface Step {
+  readonly name: string;
+  step(first: string | Run | (Definition & { fn: Run }), run?: Run): Promise<boolean>;
+}
+
+/** Registers one test. `kind` is set if it must not run, or must run alone. */
+export type Register = (name: string, run: () => Promise<void>, kind: "skip" | "only" | undefined) => void;
+
+function toDefinition(args: readonly unknown[]): Required<Definition> {
+  let found: Definition = {};
+  for (const arg of args) {
+    if (typeof arg === "string") found = { ...found, name: arg };
+    else if (typeof arg === "function") found = { name: arg.name, ...found, fn: arg as Run };
+    else found = { ...found, ...(arg as Definition) };
+  }
+  const { fn, name = fn?.name, ignore = false, only = false } = found;
+  if (!fn || !name) throw new TypeError("Cannot register a test: it has no function or no name");
+  return { name, fn, ignore, only };
+}
+
+/** Runs a step at once, inside its test, as Deno does; a failed step fails the test when all steps have run. */
+async function runSteps(name: string, fn: Run): Promise<void> {
+  const failures: unknown[] = [];
+  await fn({
+    name,
+    async step(...args) {
+      const { name: title, fn, ignore } = toDefinition(args);
+      if (ignore) return false;
+      try {
+        await runSteps(`${name} ... ${title}`, fn);
+        return true;
+      } catch (error) {
+        failures.push(error instanceof Error ? Object.assign(error, { message: `${title}: ${error.message}` }) : error);
+        return false;
+      }
+    },
+  });
+  if (failures.length === 1) throw failures[0];
+  if (failures.length > 1) throw new AggregateError(failures, `${failures.length} steps of "${name}" failed`);
+}
+
+/** Returns what takes the place of `Deno.test`. */
+export function createDenoTest(add: Register): unknown {
+  function register(kind: Definition, args: readonly unknown[]): void {
+    const { name, fn, ignore, only } = { ...toDefinition(args), ...kind };
+    add(name, () => runSteps(name, fn), ignore ? "skip" : only ? "only" : undefined);
+  }
+  return Object.assign((...args: unknown[]) => register({}, args), {
+    ignore: (...args: unknown[]) => register({ ignore: true }, args),
+    only: (...args: unknown[]) => register({ only: true }, args),
+  });
+}

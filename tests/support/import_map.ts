@@ -1,0 +1,27 @@
+// The import map of deno.json for other runtimes: maps its names and the project's own name to real files.
+import config from "../../deno.json" with { type: "json" };
+
+const root = new URL("../../", import.meta.url).pathname;
+
+/** The file or package of an entry of the import map, or undefined if other runtimes resolve the key themselves. */
+function toTarget(key: string, value: string): string | undefined {
+  if (value.startsWith("./")) return root + value.slice(2);
+  const parts = /^npm:\/?((?:@[^/]+\/)?[^@/]+)(?:@[^/]+)?(\/.*)?$/.exec(value);
+  if (!parts) {
+    throw new Error(`Cannot map "${key}" for other runtimes: "${value}" is neither a file nor an npm package`);
+  }
+  const target = parts[1] + (parts[2] ?? "");
+  return target === key ? undefined : target;
+}
+
+/** What each name stands for: the path of a file, or a package. */
+export const targets: Map<string, string> = new Map();
+for (const [key, value] of Object.entries(config.imports)) {
+  const target = toTarget(key, value);
+  if (target !== undefined && !key.endsWith("/")) targets.set(key, target);
+}
+for (const [path, file] of Object.entries(config.exports)) {
+  const name = config.name + path.slice(1);
+  for (const key of [name, "jsr:" + name]) targets.set(key, root + file.slice(2));
+}
+for (const key of ["npm:zod", "npm:zod@4", "npm:zod@^4"]) targets.set(key, "zod");

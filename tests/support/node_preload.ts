@@ -1,0 +1,63 @@
+// Lets `node --test` run tests written for `deno test`: with the import map of deno.json, `Deno.test`, and `using`.
+import { readFileSync } from "node:fs";
+import { registerHooks } from "node:module";
+import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { transformSync } from "esbuild";
+import { createDenoTest } from "./deno_test.ts";
+import { targets } from "./import_map.ts";
+
+const own = new URL("../../", import.meta.url).href;
+
+registerHooks({
+  resolve(specifier, context, next) {
+    const target = targets.get(specifier);
+    if (target === undefined) return next(specifier, context);
+    return next(target.startsWith("/") ? pathToFileURL(target).href : target, context);
+  },
+  load(url, context, next) {
+    if (!url.startsWith(`${own}tests/`) || !url.endsWith(".ts")) return next(url, context);
+    // A test without `Deno` asks which runtime it is on, and must get a true answer.
+    const source = readFileSync(new URL(url), "utf8").replaceAll(/\bDeno\.test\b/g, "__denoTest");
+    const code = transformSync(source, { loader: "ts", target: "node22", sourcemap: "inline", sourcefile: url }).code;
+    return { format: "module", source: code, shortCircuit: true };
+  },
+});
+
+const timeout = 60_000;
+
+/** What Node 22 does not have. */
+class Stack {
+  readonly #disposers: (() => unknown)[] = [];
+  #isDisposed = false;
+
+  use<T extends AsyncDisposable | Disposable>(value: T): T {
+    this.defer(() => Symbol.asyncDispose in value ? value[Symbol.asyncDispose]() : value[Symbol.dispose]());
+    return value;
+  }
+
+  defer(dispose: () => unknown): void {
+    if (this.#isDisposed) throw new ReferenceError("The stack is disposed");
+    this.#disposers.push(dispose);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isDisposed = true;
+    const errors: unknown[] = [];
+    for (const dispose of this.#disposers.splice(0).reverse()) {
+      try {
+        await dispose();
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length) throw errors[0];
+  }
+}
+
+globalThis.AsyncDisposableStack ??= Stack as unknown as typeof AsyncDisposableStack; // What the tests use of it.
+Object.assign(globalThis, {
+  __denoTest: createDenoTest((name, run, kind) => {
+    test(name, { timeout, skip: kind === "skip", only: kind === "only" }, run);
+  }),
+});

@@ -6,12 +6,15 @@ const root = new URL("../../", import.meta.url).pathname;
 /** The file or package of an entry of the import map, or undefined if other runtimes resolve the key themselves. */
 function toTarget(key: string, value: string): string | undefined {
   if (value.startsWith("./")) return root + value.slice(2);
-  const parts = /^npm:\/?((?:@[^/]+\/)?[^@/]+)(?:@[^/]+)?(\/.*)?$/.exec(value);
+  const parts = /^npm:\/?((?:@[^/]+\/)?[^@/]+)(?:@([^/]+))?(\/.*)?$/.exec(value);
   if (!parts) {
     throw new Error(`Cannot map "${key}" for other runtimes: "${value}" is neither a file nor an npm package`);
   }
-  const target = parts[1] + (parts[2] ?? "");
-  return target === key ? undefined : target;
+  const [, name, version, path = ""] = parts;
+  if (name + path === key) return;
+  // Of two versions of a package, the one under another name is only here.
+  const isSecond = name in config.imports;
+  return isSecond ? `${root}node_modules/.deno/${name}@${version}/node_modules/${name}${path}` : name + path;
 }
 
 /** What each name stands for: the path of a file, or a package. */

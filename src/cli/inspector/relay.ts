@@ -5,7 +5,6 @@
  * @module
  */
 import type { Params, Target } from "../../client/client.ts";
-import { toBase64Url } from "../../kit/base64.ts";
 import { isObject } from "../../kit/json.ts";
 import { Connection } from "./connection.ts";
 import { EventStream, SAFE } from "./event_stream.ts";
@@ -36,7 +35,7 @@ class RelayError extends Error {
 /** Handles the requests of the page for other servers. */
 export class Relay {
   /** The secret key that the page must send. */
-  readonly key: string = toBase64Url(crypto.getRandomValues(new Uint8Array(32)));
+  readonly key: string = `${crypto.randomUUID()}${crypto.randomUUID()}`.replaceAll("-", "");
   readonly #server: NamedServer | undefined;
   readonly #connections = new Map<string, Connection>();
 

@@ -169,7 +169,7 @@ Deno.test({
     for (const program of Object.values(programs)) {
       const words = [...program, "inspect", address, "--page", "--header", "authorization=Bearer typed-secret"];
       await using running = await start(words);
-      const [, origin, key] = await running.waitFor(/in a browser:\s+(http:\S+)\/#key=([\w-]{43})/);
+      const [, origin, key] = await running.waitFor(/in a browser:\s+(http:\S+)\/#key=([\da-f]{64})/);
       const html = await (await fetch(`${origin}/`)).text();
       // Anybody on this machine can read the page, which therefore does not name the server.
       assert(!html.includes(address));

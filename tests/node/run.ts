@@ -19,8 +19,9 @@ const TESTED = [
   "tests/worker/",
 ];
 
-/** Tests that replace the global `Worker`, which Node does not have, or need the threads of Deno. */
+/** Tests that replace the global `Worker`, need the threads of Deno, or serve WebSocket. Node has none of these. */
 const SKIPPED = [
+  "other transports take one of the servers, and say so",
   "a thread that fails before its first call fails the call",
   "a terminated thread counts until it has ended, and calls are refused meanwhile",
   "threads that cannot be made fail every call, and none of them waits",

@@ -159,8 +159,8 @@ for (const { name, program } of runtimes) {
     assertEquals(code, 1);
     assertStringIncludes(stderr, `the endpoint is /mcp (-32600); use ${origin}/mcp\n`);
     // The inspector serves its page at this path.
-    const { respond } = await createInspector({ endpoint: "/mcp" });
-    await using page = serve(async (request) => await respond(request, {}) ?? new Response());
+    const inspector = await createInspector({ endpoint: "/mcp" });
+    await using page = serve(async (request) => await inspector.respond(request, {}) ?? new Response());
     const opened = await run([...program, "call", `${page.url.replace("/mcp", "/")}#key=1`]);
     assertStringIncludes(opened.stderr, `the endpoint is /mcp; use ${page.url}\n`);
     const installed = await run([...program, "install", `${origin}/`, "--client", "cursor"]);

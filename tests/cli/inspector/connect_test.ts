@@ -375,7 +375,12 @@ for (const [runtime, program] of Object.entries(programs)) {
     assertStringIncludes(await readResult("Done"), `{"name":"Ada"}`);
     await page.getByRole("button", { name: "Connection", exact: true }).first().click();
     await page.getByText("A command takes no token or headers.").waitFor();
-    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").getByLabel("Protocol revision").selectOption("2025-06-18");
+    const loaded = page.waitForEvent("load");
+    await page.getByRole("dialog").getByRole("button", { name: "Connect", exact: true }).click();
+    await loaded;
+    await page.getByRole("tab", { name: "Server" }).click();
+    await opened.panel.locator("dd").getByText("2025-06-18").waitFor();
     // Without the key there is no way to the command.
     const fresh = await page.context().newPage();
     await fresh.goto(opened.url.replace(/#.*/, ""));

@@ -14,7 +14,7 @@ import {
   type Secrets,
   usualKind,
 } from "./credentials.ts";
-import { type Attributes, h, makeButton, makeField, newId, openDialog, serverText } from "./dom.ts";
+import { type Attributes, h, makeButton, makeLabelledField, newId, openDialog, serverText } from "./dom.ts";
 
 const MAX_HEADERS = 50;
 const REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -105,7 +105,7 @@ function makePlaceFields(named: NamedServer | undefined, change: () => void) {
     h("label.place", usual, h("span", origin, h("code", serverText(ownUrl ?? named?.name ?? "")))),
     h("label.place", other, h("span", "Another server")),
     url,
-    makeField("Protocol revision", revision),
+    makeLabelledField("Protocol revision", revision),
     key === undefined && h("p.hint", hint),
   );
 

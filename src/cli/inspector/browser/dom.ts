@@ -95,7 +95,7 @@ export function isWebUrl(text: string): boolean {
 }
 
 /** Makes a field with a label. */
-export function makeField(label: string, control: HTMLElement, note?: Child): HTMLElement {
+export function makeLabelledField(label: string, control: HTMLElement, note?: Child): HTMLElement {
   control.id ||= newId();
   return h("div.field", h("div.labels", h("label", { for: control.id }, label), note), control);
 }

@@ -11,7 +11,7 @@ import {
   h,
   isWebUrl,
   makeButton,
-  makeField,
+  makeLabelledField,
   makeLink,
   openDialog,
   serverText,
@@ -138,7 +138,7 @@ function makeSamplingQuestion(params: Json): Question {
         h("div.turn", h("strong", serverText(role)), ...showContents(content))
       ),
       h("p.muted", escapeInvisible(limit)),
-      makeField("Answer", area),
+      makeLabelledField("Answer", area),
       makeFold("Full request", () => showJson(params)),
     ],
     answers: [["Answer", toAnswer], END],
@@ -153,7 +153,7 @@ function makeRootsQuestion(): Question {
   });
   return {
     title: "The server requests roots",
-    body: [makeField("Roots", area, h("span.type", "one file:// URI per line"))],
+    body: [makeLabelledField("Roots", area, h("span.type", "one file:// URI per line"))],
     answers: [["Answer", toRoots], END],
     dismissed: undefined,
   };

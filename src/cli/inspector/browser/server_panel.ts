@@ -4,7 +4,16 @@
  * @module
  */
 import { showPlainJson } from "./content_view.ts";
-import { type Child, escapeInvisible, h, isWebUrl, makeCopyButton, makeField, makeLink, serverText } from "./dom.ts";
+import {
+  type Child,
+  escapeInvisible,
+  h,
+  isWebUrl,
+  makeCopyButton,
+  makeLabelledField,
+  makeLink,
+  serverText,
+} from "./dom.ts";
 import { type Json, toObject, toObjects, toText } from "./json.ts";
 import { client, server } from "./server_facts.ts";
 
@@ -38,7 +47,7 @@ export const serverPanel: HTMLElement = h(
     h("legend", "Capabilities"),
     h("div.boxes", ...ABILITIES.map(([name], at) => h("label", boxes[at], name))),
   ),
-  makeField("Minimum log level", level),
+  makeLabelledField("Minimum log level", level),
 );
 
 function declare(): void {

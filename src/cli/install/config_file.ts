@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isObject } from "../../kit/json.ts";
 import { importModule } from "../lazy_modules.ts";
 import { toFolder } from "../path.ts";
 import { platform } from "../platform.ts";
@@ -42,11 +43,12 @@ export async function prepareChange(
   { client, file }: Destination,
   { name, entry, mayReplace }: NewEntry,
 ): Promise<ConfigChange> {
-  const { readEntries, setEntry } = await importEditor(client.format);
+  const { parseFile, setEntry } = await importEditor(client.format);
   const { facts, bytes } = await readExisting(file);
   const before = bytes ? decode(file, bytes) : "";
   const options: EditOptions = { file, path: [client.serversKey, name] };
-  const entries = readEntries(before, options);
+  const { [client.serversKey]: servers } = Object(parseFile(before, file));
+  const entries = isObject(servers) ? servers : {};
   const isThere = Object.hasOwn(entries, name);
   if (isThere && isEqual(entries[name], entry)) {
     return { file, before, after: before, isReplacement: false, facts };

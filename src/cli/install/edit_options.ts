@@ -4,13 +4,6 @@
  * @module
  */
 import { isDeepStrictEqual } from "node:util";
-import { isObject } from "../../kit/json.ts";
-
-/** The entries of a parsed file by name. Empty if there is no object with entries. */
-export function toEntries(value: unknown, serversKey: string): Readonly<Record<string, unknown>> {
-  const servers = isObject(value) && Object.hasOwn(value, serversKey) ? value[serversKey] : undefined;
-  return isObject(servers) ? servers : {};
-}
 
 /** Where to add an entry. */
 export interface EditOptions {

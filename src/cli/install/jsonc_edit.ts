@@ -5,15 +5,12 @@
  */
 import type { Node } from "jsonc-parser";
 import { findProperty, formatPosition, type Jsonc, readJsonc } from "../config/jsonc.ts";
-import { type EditOptions, toEntries } from "./edit_options.ts";
+import type { EditOptions } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
 
-/** The entries of the file by name. */
-export function readEntries(
-  text: string,
-  { file, path: [serversKey] }: EditOptions,
-): Readonly<Record<string, unknown>> {
-  return text.trim() ? toEntries(readJsonc(text, file).value, serversKey) : {};
+/** The value of the file. */
+export function parseFile(text: string, file: string): unknown {
+  return text.trim() ? readJsonc(text, file).value : {};
 }
 
 /**

@@ -6,16 +6,8 @@
 import { parse, stringify } from "smol-toml";
 import type { Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
-import { type EditOptions, isEqual, toEntries } from "./edit_options.ts";
+import { type EditOptions, isEqual } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
-
-/** The entries of the file by name. */
-export function readEntries(
-  text: string,
-  { file, path: [serversKey] }: EditOptions,
-): Readonly<Record<string, unknown>> {
-  return toEntries(parseToml(text, file), serversKey);
-}
 
 /**
  * Adds the entry as a table of its own, and removes a previous one of the same name.
@@ -23,7 +15,7 @@ export function readEntries(
  * @throws {CliError} if the text is not TOML, or the previous entry cannot be replaced as text.
  */
 export function setEntry(text: string, entry: unknown, { file, path: [serversKey, name] }: EditOptions): string {
-  const before = parseToml(text, file);
+  const before = parseFile(text, file);
   const servers = before[serversKey] ?? {};
   if (!isObject(servers)) throw createEditError(file, `${serversKey} is not a table`);
   const expected = { ...before, [serversKey]: { ...servers, [name]: entry } };
@@ -37,7 +29,8 @@ export function setEntry(text: string, entry: unknown, { file, path: [serversKey
   throw createEditError(file, `its ${serversKey}.${name} cannot be replaced as text`);
 }
 
-function parseToml(text: string, file: string): Params {
+/** The value of the file. */
+export function parseFile(text: string, file: string): Params {
   try {
     return parse(text.replace(/^\uFEFF/, ""));
   } catch (error) {

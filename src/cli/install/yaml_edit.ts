@@ -4,15 +4,12 @@
  * @module
  */
 import { type Document, isMap, parseDocument } from "yaml";
-import { type EditOptions, toEntries } from "./edit_options.ts";
+import type { EditOptions } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
 
-/** The entries of the file by name. */
-export function readEntries(
-  text: string,
-  { file, path: [serversKey] }: EditOptions,
-): Readonly<Record<string, unknown>> {
-  return toEntries(parse(text, file).toJS(), serversKey);
+/** The value of the file. */
+export function parseFile(text: string, file: string): unknown {
+  return parse(text, file).toJS();
 }
 
 /**

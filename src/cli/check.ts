@@ -49,7 +49,7 @@ async function checkTarget(args: Args): Promise<number> {
     throw new UsageError(`Cannot allow ${maxTokens} tokens: it is not a number; write --max-tokens with a number`);
   }
   const target = named ?? await findTarget();
-  const offer = await prepareSchema(target, "write-schema" in flags);
+  if ("write-schema" in flags) await writeSchema(target);
   const { server } = target === undefined ? { server: demo() } : await load(target);
   const name = target ?? "demonstration";
   const choice = { target: name, verb: "check" };
@@ -72,7 +72,6 @@ async function checkTarget(args: Args): Promise<number> {
   } finally {
     await server.close();
   }
-  if (offer !== undefined && platform.terminal.isAt("errors")) console.error(toPrintable(offer));
   return hasFailed ? 1 : 0;
 }
 
@@ -87,20 +86,15 @@ async function listServer(server: PipeServer): Promise<ListResult> {
 }
 
 /**
- * Writes the JSON Schema of config files beside the target, or returns a hint to do so if there is none.
+ * Writes the JSON Schema of config files beside the target.
  *
- * @throws {CliError} if the schema is to be written, and the target is no config file or the schema cannot be written.
+ * @throws {CliError} if the target is not a config file, or the schema cannot be written.
  */
-async function prepareSchema(target: string | undefined, isWanted: boolean): Promise<string | undefined> {
+async function writeSchema(target: string | undefined): Promise<void> {
   if (target === undefined || await toKind(target) !== "config") {
-    if (!isWanted) return;
     throw new UsageError(`Cannot write a schema for ${target ?? "the demonstration"}: it is no config file; name one`);
   }
   const file = `${toFolder(platform.toPath(target))}/${SCHEMA_FILE}`;
-  if (!isWanted) {
-    const isThere = await platform.files.stat(file).catch(() => true);
-    return isThere ? undefined : `\nFor completion in editors, add --write-schema: it writes ${SCHEMA_FILE}.`;
-  }
   const { toJsonSchema } = await importModule<typeof import("./config/schema.ts")>("./config/schema.ts");
   try {
     await platform.files.write(file, `${JSON.stringify(toJsonSchema(), null, 2)}\n`);

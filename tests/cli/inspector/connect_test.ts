@@ -247,6 +247,13 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   await dialog.getByLabel("Token", { exact: true }).fill("other-secret-token");
   assertEquals(await dialog.getByLabel("Token", { exact: true }).getAttribute("type"), "password");
   await dialog.getByRole("button", { name: "Add a header" }).click();
+  await dialog.getByLabel("Value of a header", { exact: true }).fill("extra-value");
+  for (const name of ["", "a b", "a:"]) {
+    await dialog.getByLabel("Name of a header").fill(name);
+    await dialog.getByRole("button", { name: "Connect", exact: true }).click();
+    await dialog.getByText("This is not a valid name or value of a header.").waitFor();
+    assertEquals(await dialog.getByLabel("Name of a header").evaluate((element) => element.matches(":focus")), true);
+  }
   await dialog.getByLabel("Name of a header").fill("X-Extra");
   await dialog.getByLabel("Value of a header", { exact: true }).fill("extra-value");
   await dialog.getByRole("button", { name: "Connect", exact: true }).click();

@@ -5,7 +5,7 @@
  */
 import { type Args, rejectRest } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
-import { findLibraryNames } from "./library_names.ts";
+import { findLibraryNames } from "./project_files.ts";
 import { platform } from "./platform.ts";
 import { explainPermission } from "./permissions.ts";
 import { CliError, UsageError } from "./cli_error.ts";

@@ -1,10 +1,13 @@
 /**
- * Finds the files that configure a project.
+ * Finds the files that configure a project, and whether they give this library the name `@x/mcp`.
  *
  * @module
  */
 import { joinPath, toFolder } from "./path.ts";
 import { platform } from "./platform.ts";
+import type { Params } from "../client/client.ts";
+import { isObject } from "../kit/json.ts";
+import { importModule } from "./lazy_modules.ts";
 
 /** The size up to which a file is read, in bytes. */
 const MAX_BYTES = 1024 * 1024;
@@ -27,4 +30,37 @@ async function readFile(path: string): Promise<string | undefined> {
   // Deno would prompt for each folder.
   if (!platform.mayRead(path) || await platform.findKind(path) !== "file") return;
   return new TextDecoder().decode(await platform.files.read(path, MAX_BYTES));
+}
+
+const NAME = "@x/mcp";
+
+/** Finds out which names the nearest `deno.json` or `package.json` knows. The function tests a name. */
+export async function findLibraryNames(): Promise<(specifier: string) => boolean> {
+  const names = platform.runtime === "deno" ? ["deno.json", "deno.jsonc", "package.json"] : ["package.json"];
+  const found = await findProjectFile(platform.toPath("."), { names, test: (text) => text.includes(`"${NAME}`) });
+  if (!found) return () => false;
+  const isPackageJson = found.path.endsWith("/package.json");
+  const value = isPackageJson ? parse(found.text) : (await loadParser()).readJsonc(found.text, found.path).value;
+  if (!isObject(value)) return () => false;
+  if (isPackageJson) {
+    const isInstalled = [value.dependencies, value.devDependencies].some((all) => isObject(all) && NAME in all);
+    return () => isInstalled;
+  }
+  const imports: Params = isObject(value.imports) ? value.imports : {};
+  // Deno derives the sub-paths of a package. Those of a file need names of their own.
+  const isPackage = /^(jsr|npm):/.test(String(imports[NAME] ?? ""));
+  return (specifier) => specifier in imports || isPackage || `${NAME}/` in imports && specifier !== NAME;
+}
+
+function loadParser(): Promise<typeof import("./config/jsonc.ts")> {
+  return importModule<typeof import("./config/jsonc.ts")>("./config/jsonc.ts");
+}
+
+// A project that has only this library has no parser for comments.
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return;
+  }
 }

@@ -4,8 +4,7 @@
  * @module
  */
 import { media, type Tool, tool, ToolError } from "../../library.ts";
-import type { Unavailable } from "./confined_read.ts";
-import { type Folder, type FolderItem, isUnavailable } from "./folder.ts";
+import { type Folder, type FolderItem, isUnavailable, type Unavailable } from "./folder.ts";
 import { searchFiles, SearchQueue } from "./folder_search.ts";
 import { toMatcher } from "./glob.ts";
 import { decodeText, toMediaType } from "./media_type.ts";

@@ -32,7 +32,6 @@ export type {
   Next,
   Redirect,
   RedirectedQuestion,
-  ServerHandlers,
   StartExtension,
   WatchTopic,
   Wrap,

@@ -14,18 +14,15 @@ import type { Fetch } from "./transports/http/fetch.ts";
 import { toRequestPath } from "./transports/http/address.ts";
 import type { Server, ServerInternals } from "./server/server.ts";
 
-/** Handlers that several servers get. */
-export interface MountedHandlers {
-  /** The tools, resources and prompts. */
-  readonly handlers: readonly Handler[];
-  /** Names of the servers that get them. Defaults to all. */
-  readonly to?: readonly string[];
-}
-
 /** Options of {@linkcode mount}. */
 export interface MountOptions {
   /** Handlers that are added to several servers. */
-  readonly handlers?: readonly MountedHandlers[];
+  readonly handlers?: readonly {
+    /** The tools, resources and prompts. */
+    readonly handlers: readonly Handler[];
+    /** Names of the servers that get them. Defaults to all. */
+    readonly to?: readonly string[];
+  }[];
 }
 
 const EACH = "give it to each server";

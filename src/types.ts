@@ -24,7 +24,6 @@ export type {
 export type { ArgumentNames, PromptMessageReturn } from "./handlers/prompt.ts";
 export type { CallServiceScope, KeyedServiceScope, ServiceScope } from "./core/services/service_factory.ts";
 export type { Lifetime, NoServices, ServiceValues, SharedServiceValues } from "./core/call/service.ts";
-export type { MountedHandlers } from "./mount.ts";
 export type { TextParams } from "./server/options.ts";
 export type {
   AnyHandler,
@@ -37,11 +36,10 @@ export type {
   ReadRoute,
   ReadSession,
 } from "./core/call/context.ts";
-export type { PublishedSchema, PublishedTool } from "./core/visibility/feature_parts.ts";
-export type { LogFilter, LogReceiver, ServerLogMethod, ServerLogOptions } from "./core/call/log.ts";
+export type { PublishedTool } from "./core/visibility/feature_parts.ts";
+export type { LogFilter, ServerLogOptions } from "./core/call/log.ts";
 export type { AdmitFacts } from "./core/admission.ts";
 export type { Capabilities } from "./core/call/capabilities.ts";
-export type { SelectCaller } from "./core/call/caller_watch.ts";
 export type { ResourceContents, Role, SamplingContent } from "./protocol/types.ts";
 export type { NameList, TemplateVariables } from "./protocol/uri_template.ts";
 export type {
@@ -50,7 +48,6 @@ export type {
   InputOf,
   NameOf,
   OutputNamed,
-  PromptArguments,
   TypedToolResult,
   TypesOf,
 } from "./client/typed_client.ts";

@@ -8,6 +8,7 @@ import { isRemoteError, McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { ClientCapabilities, LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
+import type { TemplateVariables } from "../protocol/uri_template.ts";
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../protocol/listed.ts";
 import { OutputChecks } from "./output_check.ts";
 import { MAX_ITEMS, readPages } from "./pagination.ts";
@@ -70,6 +71,17 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   callTool(name: string, args?: Params, options?: Options): Promise<ToolResult & Result>;
   /** Reads a resource. */
   readResource(uri: string, options?: Options): Promise<{ readonly contents: readonly ResourceContents[] } & Result>;
+  /**
+   * Reads a resource of a URI template, such as `readTemplate("notes://{id}", { id: "1" })`. Values are percent-encoded as
+   * needed.
+   *
+   * @throws {TypeError} if a variable is missing or unknown, or the template has an expression that is not supported.
+   */
+  readTemplate<const T extends string>(
+    template: T,
+    variables: TemplateVariables<T>,
+    options?: Options,
+  ): Promise<{ readonly contents: readonly ResourceContents[] } & Result>;
   /** Gets the messages of a prompt. */
   getPrompt(
     name: string,
@@ -124,10 +136,10 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
       }
       return result as Awaited<ReturnType<Client["callTool"]>>; // `content` is checked; its items are as the server sent them.
     },
-    async readResource(uri, options) {
-      const result = await requests.send("resources/read", { uri }, options);
-      readObjects(result, "contents");
-      return result as Awaited<ReturnType<Client["readResource"]>>; // As above.
+    readResource: (uri, options) => read(requests, uri, options),
+    async readTemplate(template, variables, options) {
+      const { parseTemplate } = await import("../protocol/uri_template.ts");
+      return await read(requests, parseTemplate(template).build({ ...variables }, template), options);
     },
     async getPrompt(name, args = {}, options) {
       const result = await requests.send("prompts/get", { name, arguments: args }, options);
@@ -142,6 +154,12 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+async function read(requests: Requests, uri: string, options?: RequestOptions): ReturnType<Client["readResource"]> {
+  const result = await requests.send("resources/read", { uri }, options);
+  readObjects(result, "contents");
+  return result as Awaited<ReturnType<Client["readResource"]>>; // As above.
 }
 
 /** The methods that list what a server has. */

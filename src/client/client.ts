@@ -42,7 +42,7 @@ export {
 } from "./extension.ts";
 export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../protocol/listed.ts";
 export type { Message, Notification } from "./message.ts";
-export { McpError, type RemoteOrigin } from "../protocol/errors.ts";
+export { McpError } from "../protocol/errors.ts";
 export type { Progress, RequestOptions } from "./rpc.ts";
 export type { ServerFacts } from "./protocol.ts";
 export type { Subscription, SubscriptionFilter, Watch } from "./subscription.ts";

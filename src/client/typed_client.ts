@@ -5,17 +5,28 @@
  */
 import type { Typed } from "../core/visibility/typed.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
+import type { TemplateVariables } from "../protocol/uri_template.ts";
 import type { PromptMessage, ToolResult } from "../protocol/types.ts";
 import type { Client } from "./calls.ts";
 import type { RequestOptions } from "./rpc.ts";
 
-/** The tools or prompts of a server `S`, by their kind. Those of groups are not known. */
+/** The tools, prompts or templates of a server `S`, by their kind. */
 export type HandlersOf<S, Kind> = S extends Typed<infer H> ? H extends readonly unknown[] ? TypesOf<H[number], Kind>
   : never
   : never;
 
-/** What the compiler knows of a handler, if it has this kind. */
-export type TypesOf<T, Kind> = T extends Typed<infer X> ? X extends { readonly kind: Kind } ? X : never : never;
+/**
+ * What the compiler knows of a handler, if it has this kind. Of a group, it is what it knows of its handlers, whose names
+ * begin with that of the group. Templates keep theirs.
+ */
+export type TypesOf<T, Kind, Prefix extends string = ""> = T extends Typed<infer X>
+  ? X extends { readonly kind: "group"; readonly name: infer G extends string; readonly handlers: readonly (infer M)[] }
+    ? TypesOf<M, Kind, `${Prefix}${G}_`>
+  : X extends { readonly kind: Kind; readonly name: infer N extends string }
+    ? Prefix extends "" ? X : Kind extends "template" ? X
+    : { readonly [K in keyof X]: K extends "name" ? `${Prefix}${N}` : X[K] }
+  : never
+  : never;
 
 /** The name of a handler. */
 export type NameOf<T> = T extends { readonly name: infer N } ? N : never;
@@ -30,14 +41,11 @@ export type OutputNamed<T, N> = T extends { readonly name: N; readonly output: i
 export type CallArguments<Input> = Record<never, never> extends Input ? [args?: Input, options?: RequestOptions]
   : [args: Input, options?: RequestOptions];
 
-/** The arguments of a prompt, which are texts. */
-export type PromptArguments<Input> = { readonly [K in keyof Input]: string };
-
 /** The result of a tool, with the type of its structured content. It is `undefined` if the tool failed. */
 export type TypedToolResult<Output> = ToolResult & Result & { readonly structuredContent?: Output };
 
 /** A client that is connected to a server of the type `S`. */
-export interface TypedClient<S> extends Omit<Client, "callTool" | "getPrompt"> {
+export interface TypedClient<S> extends Omit<Client, "callTool" | "getPrompt" | "readTemplate"> {
   /** Calls a tool, as {@linkcode Client.callTool} does. */
   callTool<N extends NameOf<HandlersOf<S, "tool">>>(
     name: N,
@@ -46,6 +54,12 @@ export interface TypedClient<S> extends Omit<Client, "callTool" | "getPrompt"> {
   /** Gets the messages of a prompt, as {@linkcode Client.getPrompt} does. */
   getPrompt<N extends NameOf<HandlersOf<S, "prompt">>>(
     name: N,
-    ...rest: CallArguments<PromptArguments<InputOf<HandlersOf<S, "prompt">, N>>>
+    ...rest: CallArguments<{ readonly [K in keyof InputOf<HandlersOf<S, "prompt">, N>]: string }>
   ): Promise<{ readonly description?: string; readonly messages: readonly PromptMessage[] } & Result>;
+  /** Reads a resource of a template, as {@linkcode Client.readTemplate} does. */
+  readTemplate<T extends NameOf<HandlersOf<S, "template">>>(
+    template: T,
+    variables: TemplateVariables<T & string>,
+    options?: RequestOptions,
+  ): ReturnType<Client["readResource"]>;
 }

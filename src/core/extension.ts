@@ -76,13 +76,10 @@ export interface AttributeOptions {
    * Checks the handlers of the server when they change. Returns what is wrong, such as `no resource "ui://chart"`, which
    * is thrown as a `TypeError` with the name of the handler.
    */
-  readonly check?: (server: ServerHandlers) => string | undefined;
-}
-
-/** The handlers of a server, for {@linkcode AttributeOptions.check}. */
-export interface ServerHandlers {
-  /** Tests whether a handler is registered. `key` is its name, or the URI of a resource. */
-  has(kind: "tool" | "resource" | "prompt", key: string): boolean;
+  readonly check?: (server: {
+    /** Tests whether a handler is registered. `key` is its name, or the URI of a resource. */
+    has(kind: "tool" | "resource" | "prompt", key: string): boolean;
+  }) => string | undefined;
 }
 
 /** Wraps a call. */

@@ -80,14 +80,6 @@ export interface ListOptions {
   readonly limit: number;
 }
 
-/** An entry of a log. */
-export interface LogEntry {
-  /** Position in the log: 1 for the first entry, and one more for each that follows. */
-  readonly id: number;
-  /** The text that was appended. */
-  readonly value: string;
-}
-
 /** The state of a log. */
 export interface LogHead {
   /** Id of the oldest entry that the log keeps, or `last + 1` if it keeps none. */
@@ -104,7 +96,12 @@ export interface LogHead {
 /** Part of a log. */
 export interface LogPage extends LogHead {
   /** The entries in order. */
-  readonly entries: readonly LogEntry[];
+  readonly entries: readonly {
+    /** Position in the log: 1 for the first entry, and one more for each that follows. */
+    readonly id: number;
+    /** The text that was appended. */
+    readonly value: string;
+  }[];
 }
 
 /** What each operation of an engine gets. */

@@ -4,6 +4,7 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
+import type { Typed } from "../core/visibility/typed.ts";
 import type { Feature, GroupedAllow, GroupedOptions, Handler } from "../core/visibility/feature.ts";
 import type { Allow } from "../core/call/context.ts";
 import { INTERNALS, withInternals } from "../core/call/internals.ts";
@@ -30,7 +31,8 @@ const OPTIONS: KnownOptions<keyof GroupOptions> = {
 };
 
 /** Handlers for `handlers` that come and go together. */
-export interface Group extends Handler {
+export interface Group<Name extends string = string, Handlers = unknown>
+  extends Handler, Typed<{ readonly kind: "group"; readonly name: Name; readonly handlers: Handlers }> {
   /** The handlers, as they are called in the group. */
   readonly handlers: readonly Handler[];
 }
@@ -52,7 +54,11 @@ export interface Group extends Handler {
  *
  * @throws {TypeError} if the name or an option is invalid, or one of the handlers cannot be in a group, as an extension.
  */
-export function group(name: string, handlers: readonly Handler[], options: GroupOptions = {}): Group {
+export function group<const N extends string, const H extends readonly Handler[]>(
+  name: N,
+  handlers: H,
+  options: GroupOptions = {},
+): Group<N, H> {
   if (typeof name !== "string" || !/^[\w.-]{1,64}$/.test(name)) {
     throw new TypeError(`Cannot make group ${quote(name)}: a name is 1 to 64 letters, digits, "_", "-" and "."`);
   }
@@ -74,7 +80,7 @@ export function group(name: string, handlers: readonly Handler[], options: Group
     const state = `${quote(handler?.name)} is not a tool, a resource, a prompt or a group`;
     throw new TypeError(`Cannot make group ${quote(name)}: ${state}`);
   });
-  return toGroup(name, members, options);
+  return toGroup(name, members, options) as Group<N, H>; // As just made.
 }
 
 function toGroup(name: string, members: readonly Handler[], options: GroupOptions): Group {

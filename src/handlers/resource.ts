@@ -6,6 +6,7 @@
  */
 import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import { McpError, quote } from "../protocol/errors.ts";
+import type { Typed } from "../core/visibility/typed.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
 import type { Infer, Schema } from "../schema/schema.ts";
 import { compileSchema, schemaRoom } from "../schema/schema_compiler.ts";
@@ -226,7 +227,9 @@ export type ResourceOf<
   U extends string,
   S extends Services = NoServices,
   P extends Schema | undefined = undefined,
-> = U extends TemplateText ? ResourceTemplate<TemplateVariables<U>, ServiceValues<S>, ReadVariables<U, P>>
+> = U extends TemplateText ?
+    & ResourceTemplate<TemplateVariables<U>, ServiceValues<S>, ReadVariables<U, P>>
+    & Typed<{ readonly kind: "template"; readonly name: U }>
   : FixedResource<ServiceValues<S>>;
 
 /** Type of a URI template. Use it for a template that is not a literal, which would count as a fixed URI otherwise. */

@@ -34,12 +34,6 @@ export const BUSY = -31_503;
 // Errors are recognized by a brand and not by `instanceof`, because a handler may bring its own copy of the library.
 const KIND: unique symbol = Symbol.for("mcp.error");
 
-/** The response that a remote error stands for. */
-export interface RemoteOrigin {
-  /** The HTTP status, if the request was sent over HTTP. */
-  readonly status?: number;
-}
-
 /**
  * A JSON-RPC error response. The client receives `code`, `message` and `data` unchanged, so never put secrets in them.
  *
@@ -69,7 +63,10 @@ export class McpError extends Error {
   readonly status?: number;
 
   /** Creates an error with a code, a message for people, and optional data for programs. */
-  constructor(code: number, message: string, data?: unknown, origin?: RemoteOrigin) {
+  constructor(code: number, message: string, data?: unknown, origin?: {
+    /** The HTTP status, if the request was sent over HTTP. */
+    readonly status?: number;
+  }) {
     super(message);
     this.code = code;
     this.data = data;

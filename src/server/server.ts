@@ -10,7 +10,6 @@ import { Accounts } from "../core/capacity/account.ts";
 import type { Authentication } from "../core/auth.ts";
 import { Changes } from "../core/visibility/changes.ts";
 import { type ContainerHost, findRoot } from "../core/call/container.ts";
-import type { SelectCaller } from "../core/call/caller_watch.ts";
 import type { CallHost } from "../core/call/call.ts";
 import type { ChangeNotifier, HandlerSet, RunningServer } from "../core/call/context.ts";
 import type { CreateEra, Engine } from "../core/era.ts";
@@ -41,6 +40,7 @@ import { applyToggle, createHandlerSet } from "./handler_set.ts";
 import { type CommonOptions, createCore, type Share } from "./core.ts";
 import type { RouteServerOptions } from "./options.ts";
 import { LIST_CHANGED, LOG, SERVER } from "./option_names.ts";
+import type { Principal } from "../core/call/context.ts";
 
 /** An MCP server: the default export of a server file. */
 export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handlers> {
@@ -65,7 +65,7 @@ export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handle
    *
    * @throws {TypeError} if `select` is not a function, or returns no boolean. Then nothing has ended.
    */
-  end(select: SelectCaller): void;
+  end(select: (caller: { readonly principal?: Principal }) => boolean): void;
   /**
    * Stops accepting calls, waits up to `calls.closeMs` milliseconds for running ones, ends all streams, and
    * disposes the services. Settles when everything has ended.

@@ -18,7 +18,6 @@ import type {
   EngineOptions,
   EngineWriteOptions,
   ListOptions,
-  LogEntry,
   LogHead,
   LogPage,
   ReadOptions,
@@ -240,7 +239,12 @@ class DenoKvEngine implements StoreEngine {
       const head = toHead((await this.#findLog(log)).record);
       const from = Math.max(after + 1, head.first);
       const count = Math.min(limit, head.last - from + 1);
-      const entries: LogEntry[] = [];
+      const entries: {
+        /** Position in the log: 1 for the first entry, and one more for each that follows. */
+        readonly id: number;
+        /** The text that was appended. */
+        readonly value: string;
+      }[] = [];
       if (count <= 0) return { done: { ...head, entries } };
       const [start, end] = [from, from + count].map((id) => ["mcp", "entry", head.epoch, id] as const);
       for await (const { key, value: record } of this.#kv.list({ start, end }, { limit: count })) {

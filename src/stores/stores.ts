@@ -25,7 +25,6 @@ export type {
   EngineWriteOptions,
   Lease,
   ListOptions,
-  LogEntry,
   LogHead,
   LogPage,
   ReadOptions,

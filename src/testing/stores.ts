@@ -22,14 +22,6 @@ import { VALUE_RULES } from "./store_value_rules.ts";
 // Types in the signatures below that `@x/mcp/stores` also exports.
 export type { Awaitable, Store } from "../core/store.ts";
 
-/** A test of the contract. */
-export interface StoreCase {
-  /** The rule that must hold. */
-  readonly name: string;
-  /** Runs the test. Rejects if the store breaks the contract. */
-  run(): Promise<void>;
-}
-
 /** Options of {@linkcode testStore}. */
 export interface TestStoreOptions {
   /** Registers a test, such as `Deno.test`, or `test` of `bun:test`. */
@@ -58,7 +50,12 @@ export function testStore(make: () => Awaitable<Store>, options: TestStoreOption
 }
 
 /** Lists the tests of {@linkcode testStore}, for test runners with another way to register one. */
-export function listStoreCases(make: () => Awaitable<Store>): readonly StoreCase[] {
+export function listStoreCases(make: () => Awaitable<Store>): readonly {
+  /** The rule that must hold. */
+  readonly name: string;
+  /** Runs the test. Rejects if the store breaks the contract. */
+  run(): Promise<void>;
+}[] {
   return [...VALUE_RULES, ...LOG_RULES, ...TOPIC_RULES, ...FAULT_RULES].map(([name, check]) => ({
     name,
     async run() {

@@ -1,7 +1,7 @@
 // A client that is typed from its server: right uses compile and run, and the compiler names wrong ones.
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
-import { createServer, prompt, resource, tool } from "../../mod.ts";
+import { createServer, group, prompt, resource, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
 import { testTypeErrors } from "../support/type_errors.ts";
 
@@ -29,6 +29,42 @@ Deno.test("a client that is typed from its server calls tools and gets prompts",
   await server.close();
 });
 
+const note = resource({
+  uri: "note://{folder}/{id}{?rev}",
+  name: "note",
+  read: ({ folder, id, rev }) => `${folder} ${id} ${rev}`,
+});
+
+Deno.test("a client that is typed from its server knows groups and templates", async () => {
+  const notes = group("notes", [add, review, group("old", [hello, note])]);
+  const server = createServer({ name: "typed", version: "1.0.0", handlers: [notes, config] });
+  const client = await connect<typeof server>(server);
+  const { structuredContent } = await client.callTool("notes_add", { a: 2, b: 3 });
+  const sum: number | undefined = structuredContent?.sum;
+  assertEquals(sum, 5);
+  assertEquals((await client.callTool("notes_old_hello")).content.length, 1);
+  assertEquals((await client.getPrompt("notes_review", { book: "Emma" })).messages.length, 1);
+  const { contents } = await client.readTemplate("note://{folder}/{id}{?rev}", { folder: "my notes", id: "1" });
+  assertEquals(contents.map(({ uri, text }) => [uri, text]), [["note://my%20notes/1", "my notes 1 undefined"]]);
+  await client.close();
+  await server.close();
+});
+
+Deno.test("any client reads resources of a template, and refuses variables that it does not have", async () => {
+  const server = createServer({ name: "untyped", version: "1.0.0", handlers: [note] });
+  const client = await connect(server);
+  const { contents } = await client.readTemplate("note://{folder}/{id}{?rev}", { folder: "a", id: "é", rev: "2" });
+  assertEquals(contents[0].text, "a é 2");
+  const template: string = "note://{folder}/{id}{?rev}";
+  for (const [values, message] of [[{ folder: "a" }, "id"], [{ folder: "a", id: "1", x: "2" }, "x"]] as const) {
+    const error = await assertRejects(() => client.readTemplate(template, values), TypeError);
+    assertStringIncludes(error.message, message);
+  }
+  await assertRejects(() => client.readTemplate("note://{a*}", { "a*": "1" }), TypeError, "leave out * and :length");
+  await client.close();
+  await server.close();
+});
+
 Deno.test("a client without a type calls every tool", async () => {
   const server = createServer({ name: "untyped", version: "1.0.0", handlers: [add] });
   const client = await connect(server);
@@ -40,19 +76,40 @@ Deno.test("a client without a type calls every tool", async () => {
 
 const library = (path: string) => new URL(`../../${path}`, import.meta.url).href;
 testTypeErrors(
-  `import { createServer, prompt, tool } from "${library("mod.ts")}";
+  `import { createServer, group, prompt, resource, tool } from "${library("mod.ts")}";
 import { connect } from "${library("src/client/client.ts")}";
 const input = { type: "object", properties: { a: { type: "number" } }, required: ["a"] } as const;
 const output = { type: "object", properties: { sum: { type: "number" } }, required: ["sum"] } as const;
 const add = tool({ name: "add", input, output, run: ({ a }) => ({ sum: a }) });
 const review = prompt({ name: "review", input, run: () => "x" });
 const server = createServer({ name: "typed", version: "1.0.0", handlers: [add, review] });
+const note = resource({ uri: "note://{id}", name: "note", read: () => "x" });
+const grouped = createServer({ name: "typed", version: "1.0.0", handlers: [group("math", [add, note])] });
+const other = await connect<typeof grouped>(grouped);
 const client = await connect<typeof server>(server);`,
   [
     {
       name: "a tool that the server does not have",
       code: `client.callTool("sub", { a: 1 });`,
       line: `Argument of type '"sub"' is not assignable to parameter of type '"add"'.`,
+      most: 1,
+    },
+    {
+      name: "a tool of a group without the name of the group",
+      code: `other.callTool("add", { a: 1 });`,
+      line: `Argument of type '"add"' is not assignable to parameter of type '"math_add"'.`,
+      most: 1,
+    },
+    {
+      name: "a template that the server does not have",
+      code: `other.readTemplate("note://{name}", { name: "1" });`,
+      line: `Argument of type '"note://{name}"' is not assignable to parameter of type '"note://{id}"'.`,
+      most: 1,
+    },
+    {
+      name: "a variable that the template does not have",
+      code: `other.readTemplate("note://{id}", { name: "1" });`,
+      line: "Object literal may only specify known properties, and 'name' does not exist in type",
       most: 1,
     },
     {

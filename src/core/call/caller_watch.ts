@@ -25,9 +25,6 @@ export interface CallerChecks {
   readonly renew?: Renew;
 }
 
-/** Selects the callers whose streams end. */
-export type SelectCaller = (caller: { readonly principal?: Principal }) => boolean;
-
 /** Milliseconds between two checks of a caller. */
 const RECHECK_MS = 60_000;
 /** Milliseconds after which a caller counts as refused if no check succeeds, as while an issuer is not reachable. */
@@ -76,7 +73,7 @@ export class CallerWatch {
    *
    * @throws {TypeError} if the selection is not a function, or returns no boolean. Then nothing has ended.
    */
-  end(select: SelectCaller): void {
+  end(select: (caller: { readonly principal?: Principal }) => boolean): void {
     const refuse = (state: string) => new TypeError(`Cannot end the streams of callers: ${state}`);
     if (typeof select !== "function") throw refuse("give a function that selects callers");
     const selected = [...this.#watches].filter(({ principal }) => {

@@ -8,16 +8,13 @@ import type { ClientFacts, Log, LogMethod, LogOptions, Principal } from "./conte
 import { LOG_LEVELS, type LogLevel } from "../../protocol/types.ts";
 import { readSyncVerdict } from "./verdict.ts";
 
-/** A client that may get a log message of the server. */
-export interface LogReceiver {
+/** Decides which clients get a log message. */
+export type LogFilter = (receiver: {
   /** The caller of its latest request, if authenticated. */
   readonly principal?: Principal;
   /** Facts that the client declares about itself. */
   readonly client: ClientFacts;
-}
-
-/** Decides which clients get a log message. */
-export type LogFilter = (receiver: LogReceiver) => boolean;
+}) => boolean;
 
 /** Options of a log message outside of a call. */
 export interface ServerLogOptions extends LogOptions {
@@ -25,11 +22,8 @@ export interface ServerLogOptions extends LogOptions {
   readonly to?: LogFilter;
 }
 
-/** Sends a log message with any JSON value to the clients that want its level. */
-export type ServerLogMethod = (data: unknown, options?: ServerLogOptions) => void;
-
 /** Sends log messages outside of a call, with one method for each level. */
-export type ServerLog = { readonly [level in LogLevel]: ServerLogMethod };
+export type ServerLog = { readonly [level in LogLevel]: ((data: unknown, options?: ServerLogOptions) => void) };
 
 /**
  * Returns a filter that never fails: a client gets the message only if `to` returns `true`. `report` gets other errors.

@@ -26,10 +26,7 @@ export type MapError<S = NoServices> = (
 ) => string | ToolError | McpError | undefined;
 
 /** Returns the JSON Schema that clients see of a tool. It gets a copy of the schema, which it may change. */
-export type PublishSchema = (schema: PublishedSchema, about: PublishedTool) => JsonSchema;
-
-/** A copy of a JSON Schema. */
-export type PublishedSchema = { [key: string]: unknown };
+export type PublishSchema = (schema: { [key: string]: unknown }, about: PublishedTool) => JsonSchema;
 
 /** The tool whose schema is published. */
 export interface PublishedTool {

@@ -20,8 +20,8 @@ async function readGraph(folders: readonly string[]): Promise<ReadonlyMap<string
   return new Map(await Promise.all(paths.map(toEntry)));
 }
 
-/** Type-checks a copy of some files of the project. */
-async function checkCopy(paths: readonly string[]): Promise<void> {
+/** Type-checks a copy of some files of the project, and runs some of its tests. */
+async function checkCopy(paths: readonly string[], tests: readonly string[] = []): Promise<void> {
   const config = JSON.parse(await Deno.readTextFile(new URL("deno.json", root)));
   const members: readonly string[] = config.workspace;
   const workspace = members.filter((member) => paths.some((path) => path.startsWith(`${member}/`)));
@@ -34,12 +34,13 @@ async function checkCopy(paths: readonly string[]): Promise<void> {
     }
     // Packages come from Deno's cache: a copy needs no node_modules.
     await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify({ ...config, workspace, nodeModulesDir: "none" }));
-    const { success, stderr } = await new Deno.Command(Deno.execPath(), {
-      args: ["check", "--quiet", ...paths.filter((path) => path.endsWith(".ts"))],
-      cwd: folder,
-      env: { NO_COLOR: "1" },
-    }).output();
-    assert(success, new TextDecoder().decode(stderr));
+    const runs = [["check", "--quiet", ...paths.filter((path) => path.endsWith(".ts"))]];
+    if (tests.length) runs.push(["test", "-A", "--no-check", ...tests]);
+    for (const args of runs) {
+      const options = { args, cwd: folder, env: { NO_COLOR: "1" } };
+      const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), options).output();
+      assert(success, new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr));
+    }
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
@@ -60,7 +61,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "without src/cli/, the library and its tests compile",
+  name: "without src/cli/, the library and its tests compile, and tests pass",
   ignore,
   async fn() {
     const graph = await readGraph(["src/", "tests/", "examples/", "bench/"]);
@@ -72,7 +73,11 @@ Deno.test({
     }
     const paths = [...graph.keys()].filter((path) => !leftOut.has(path));
     assert(paths.length > 500, `${paths.length} files`);
-    await checkCopy(paths);
+    // Tests that load entries by name, start a process, and load a folder.
+    await checkCopy(
+      paths,
+      ["server/options", "client/fixture", "discovery/discovery"].map((name) => `tests/${name}_test.ts`),
+    );
   },
 });
 

@@ -5,13 +5,11 @@ import { connect } from "../../src/client/client.ts";
 import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
 import { textOf } from "../support/behaviour.ts";
 
-/** Serves the file with the command line, as configured for a client. */
+/** The process of a server over stdio. */
 function toProcess() {
   const [command] = toCommand("");
-  const [program, file] = ["../../mod.ts", "../../examples/everything.ts"].map((path) =>
-    new URL(path, import.meta.url).pathname
-  );
-  return { command, args: [...typeof Deno === "undefined" ? [] : ["run", "-q", "-A", "--no-check"], program, file] };
+  const { pathname } = new URL("./everything_stdio.ts", import.meta.url);
+  return { command, args: [...typeof Deno === "undefined" ? [] : ["run", "-q", "-A", "--no-check"], pathname] };
 }
 
 for (const era of ["modern", "legacy"] as const) {

@@ -5,7 +5,7 @@
  */
 import type { Args, Flags } from "./args.ts";
 import { platform } from "./platform.ts";
-import { VERSION } from "./version.ts";
+import { NAME, VERSION } from "./version.ts";
 
 /** The completions a shell offers for an argument: files and folders, or a list of words. */
 export type Completion = "files" | readonly string[];
@@ -55,22 +55,29 @@ export function toFlags(options: Options): Flags {
   );
 }
 
+/** Whether this is the npm package, whose files are bundled. */
+const isBundled = !/\/src\/cli\/[^/]+$/.test(import.meta.url);
+
 /** The command that starts this program from any folder. */
 export function toProgram(permissions: "all" | "none" = "all"): readonly string[] {
+  const starters = { deno: undefined, bun: ["bunx", "--bun"], node: ["npx", "-y"] } as const;
+  const starter = isBundled ? starters[platform.runtime] : undefined;
+  if (starter) return [...starter, `${NAME}@${VERSION}`];
   const reads = permissions === "none" && platform.runtime === "deno" ? toOwnReads() : [];
   return [...platform.toRunner(permissions), ...reads.map((path) => `--allow-read=${path}`), toEntry()];
 }
 
 /** The paths Deno must be allowed to read to load this program. Empty if the program comes from a registry. */
 export function toOwnReads(): readonly string[] {
-  const folder = new URL("../", import.meta.url);
+  const folder = new URL(isBundled ? "." : "../", import.meta.url);
   return folder.protocol === "file:" ? [decodeURIComponent(folder.pathname).replace(/\/$/, "")] : [];
 }
 
 /** The entry point of this program: a file, or the package at this exact version. */
 export function toEntry(): string {
-  const entry = new URL(`../../mod${import.meta.url.slice(-3)}`, import.meta.url);
-  return entry.protocol === "file:" ? decodeURIComponent(entry.pathname) : `jsr:@x/mcp@${VERSION}`;
+  if (isBundled && platform.runtime === "deno") return `npm:${NAME}@${VERSION}`;
+  const entry = new URL(isBundled ? "bin.js" : `../../mod${import.meta.url.slice(-3)}`, import.meta.url);
+  return entry.protocol === "file:" ? decodeURIComponent(entry.pathname) : `jsr:${NAME}@${VERSION}`;
 }
 
 /** Quotes words for a shell. */

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { NAME } from "./version.ts";
 import { type Args, rejectRest } from "./args.ts";
 import type { Command, Completion, Option } from "./command.ts";
 import { UsageError } from "./cli_error.ts";
@@ -15,7 +16,7 @@ export function createCompletions(loadCommands: () => Promise<readonly Command[]
     usage: ["completions [OPTIONS] bash|zsh|fish"],
     description: [
       "The shell completes commands, options, values and files. It completes a program by its name, so install the " +
-      "program first: deno install -g -A -n mcp jsr:@x/mcp",
+      "program first: deno install -g -A -n mcp jsr:" + NAME,
     ],
     options: { name: { value: "NAME", text: "Name that the program is installed under (default: mcp)" } },
     operands: Object.keys(shells),

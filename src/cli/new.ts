@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { NAME } from "./version.ts";
 import { type Args, rejectRest } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
 import { findLibraryNames } from "./project_files.ts";
@@ -10,7 +11,7 @@ import { platform } from "./platform.ts";
 import { explainPermission } from "./permissions.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 
-const NAME = /^[a-z][\w-]{0,63}$/i;
+const SERVER_NAME = /^[a-z][\w-]{0,63}$/i;
 
 /** The command `new`. */
 export const create: Command = {
@@ -36,9 +37,9 @@ async function createFiles(args: Args): Promise<void> {
     throw new UsageError("Cannot create a server: no name is given; write one, such as weather");
   }
   if (extra !== undefined) throw new UsageError(`Cannot create ${name} and ${extra}: name one server`);
-  if (!NAME.test(name)) {
+  if (!SERVER_NAME.test(name)) {
     const stem = name.replace(/\.[cm]?[jt]s$/, "");
-    const remedy = stem !== name && NAME.test(stem)
+    const remedy = stem !== name && SERVER_NAME.test(stem)
       ? `write ${stem}`
       : "start with a letter, and use up to 64 letters, digits, _ and -";
     throw new UsageError(`Cannot create ${name || '""'}: it is not a name; ${remedy}`);
@@ -107,7 +108,7 @@ type SubPath = "auth" | "oauth" | "testing";
 async function findLibrary(): Promise<(path?: SubPath) => string> {
   const isMapped = await findLibraryNames();
   return (path) => {
-    const name = path === undefined ? "@x/mcp" : `@x/mcp/${path}`;
+    const name = path === undefined ? NAME : `${NAME}/${path}`;
     return isMapped(name) ? name : toOwnSpecifier(path);
   };
 }
@@ -115,7 +116,7 @@ async function findLibrary(): Promise<(path?: SubPath) => string> {
 /** The specifier of this copy of the library, or of a sub-path of it. */
 function toOwnSpecifier(path?: SubPath): string {
   const entry = toEntry();
-  const library = entry.includes("/node_modules/") ? "@x/mcp" : entry;
+  const library = entry.includes("/node_modules/") ? NAME : entry;
   if (path === undefined) return library;
   if (!library.endsWith("/mod.ts")) return `${library}/${path}`;
   const files = { auth: "auth/auth.ts", oauth: "auth/oauth/oauth.ts", testing: "testing/testing.ts" };

@@ -6,6 +6,7 @@
  */
 import { toAbsolutePath, toFileHref } from "./path.ts";
 import { type FileKind, files, hasErrorCode, ignoreNotFound, toKind } from "./platform_files.ts";
+import { serveOnNode } from "../kit/node_server.ts";
 import { bun, deno } from "./runtime_globals.ts";
 
 /** A running HTTP server. */
@@ -183,13 +184,13 @@ export const platform = {
   },
 
   /** Serves HTTP. Throws if the address cannot be used. */
-  serve({ fetch, hostname, port }: ServeOptions): Served {
+  async serve({ fetch, hostname, port }: ServeOptions): Promise<Served> {
     if (deno) {
       const server = deno.serve({ hostname, port, onListen: () => {} }, fetch);
       return { port: server.addr.port, stop: () => server.shutdown() };
     }
     // Bun's default of 10 seconds would disconnect clients without streams during longer calls.
     if (bun) return bun.serve({ fetch, hostname, port, idleTimeout: 255 });
-    throw new Error("Cannot serve HTTP: Node has no server for `fetch`; run the command with Deno or Bun");
+    return await serveOnNode(await import("node:http"), { fetch, hostname, port });
   },
 };

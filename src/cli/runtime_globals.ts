@@ -27,6 +27,7 @@ export interface BunGlobal {
 
 /** The part of a Bun plugin that resolves imports. */
 export interface BunPluginBuild {
+  module(name: string, load: () => Promise<{ readonly exports: unknown; readonly loader: "object" }>): void;
   onResolve(
     options: { readonly filter: RegExp },
     resolve: (args: { readonly path: string; readonly importer: string }) => { readonly path: string } | undefined,

@@ -75,7 +75,7 @@ export async function serveHttp(server: Server, target: string | undefined, addr
     ? toFetch(server, path, endpoints[0].path)
     : (request, info) => server.fetch(request, info);
   const fetch = inspector ? withInspector(inspector, answer) : answer;
-  const served = listen(name, { hostname, port, fetch });
+  const served = await listen(name, { hostname, port, fetch });
   // Preload the code of the first request. A failure surfaces with that request.
   for (const each of endpoints) each.load().catch(() => {});
   const host = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
@@ -121,9 +121,9 @@ function withInspector(inspector: Inspector, fetch: Fetch): Fetch {
   return async (request, info) => await inspector.respond(request, info) ?? await fetch(request, info);
 }
 
-function listen(name: string, options: ServeOptions): Served {
+async function listen(name: string, options: ServeOptions): Promise<Served> {
   try {
-    return platform.serve(options);
+    return await platform.serve(options);
   } catch (error) {
     throw new CliError(`Cannot serve ${name}: ${explainListenError(error, options)}`);
   }

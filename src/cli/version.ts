@@ -1,8 +1,11 @@
 /**
- * The version of the library.
+ * The name and the version of the library.
  *
  * @module
  */
 
 /** The version in `deno.json`. A copy, because a bundle or a registry may not contain that file; a test compares them. */
 export const VERSION = "0.1.0";
+
+/** The name of the package in every registry, as in `deno.json`; a test compares them. */
+export const NAME = "@x/mcp";

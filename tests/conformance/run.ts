@@ -3,16 +3,18 @@
 // are named with their reason, and count as skipped. The suite's own totals are not used, because some of its
 // checks succeed against a server that does not respond.
 //
-//   deno task conformance [--runtime deno|bun] [--spec V] [--scenario S] [--cap V] [--old] [--tasks] [--server FILE]
+//   deno task conformance [--runtime deno|bun|node] [--spec V] [--scenario S] [--cap V] [--old] [--tasks] [--server FILE]
 //
 // --cap V sends `?cap=V` so that the server negotiates at most V; the suite's client always proposes its newest
 // handshake version, so this is the only way to test older revisions. --old uses the last suite of the handshake versions.
 // --tasks runs the scenarios of the tasks extension against tests/extensions/tasks_server.ts.
+import { install } from "../release/npm_install.ts";
+import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { readOptions } from "../support/options.ts";
 import expected from "./expected.json" with { type: "json" };
 import { listScenarios, readScenarios, runSuite, type Scenario, type Status } from "./suite.ts";
 
-type Runtime = "deno" | "bun";
+type Runtime = "deno" | "bun" | "node";
 
 /** One run of the suite: the server, and the version of the specification. */
 interface Run {
@@ -65,8 +67,8 @@ function toOptions(args: readonly string[]): Options {
     flags: ["--old", "--tasks"],
   });
   const runtime = values.get("--runtime");
-  if (runtime !== undefined && runtime !== "deno" && runtime !== "bun") {
-    throw new Error(`Cannot serve under "${runtime}": the runtimes are deno and bun`);
+  if (runtime !== undefined && runtime !== "deno" && runtime !== "bun" && runtime !== "node") {
+    throw new Error(`Cannot serve under "${runtime}": the runtimes are deno, bun and node`);
   }
   const suite = values.has("--old") ? suites.old : suites.current;
   const spec = values.get("--spec");
@@ -95,10 +97,27 @@ interface Served extends AsyncDisposable {
   readonly url: string;
 }
 
+/** Installs the npm package into a project; returns the command that serves a file there, on the oldest Node. */
+async function installOnNode(
+  folder: string,
+  { file, port }: { readonly file: string; readonly port: number },
+): Promise<readonly string[]> {
+  const found = await findNode(NODE_VERSIONS[0]);
+  if ("missing" in found) throw new Error(found.missing);
+  const installed = await install(folder, `${folder}/project`);
+  const served = `${folder}/project/${file.replace(/^.*\//, "")}`;
+  await Deno.copyFile(file, served);
+  return [found.path, `${installed}/bin.js`, served, "--http", "--port", String(port)];
+}
+
 /** Starts the server file and waits until it responds. Disposing ends the process. */
 async function serve(runtime: Runtime, file: string): Promise<Served> {
   const port = findFreePort();
-  const [command, ...args] = runtime === "deno"
+  // On Node the file imports the npm package.
+  const folder = runtime === "node" ? await Deno.makeTempDir({ prefix: "mcp-conformance-" }) : undefined;
+  const [command, ...args] = folder !== undefined
+    ? await installOnNode(folder, { file, port })
+    : runtime === "deno"
     ? ["deno", "serve", "-q", "-A", "--host", "127.0.0.1", "--port", String(port), file]
     : ["bun", file];
   const child = new Deno.Command(command, {
@@ -117,6 +136,7 @@ async function serve(runtime: Runtime, file: string): Promise<Served> {
       const late = setTimeout(() => child.kill("SIGKILL"), 3_000); // a server may wait for its open streams
       await status;
       clearTimeout(late);
+      if (folder !== undefined) await Deno.remove(folder, { recursive: true });
     },
   };
   const end = Date.now() + 30_000;

@@ -3,11 +3,14 @@
 import { rolldown } from "rolldown";
 import config from "../../deno.json" with { type: "json" };
 
-/**
- * Entries without a file in the npm package. The modules of the command line are loaded by paths relative to their own
- * file, which a bundle does not have.
- */
+/** Entries without a file in the npm package: the command line is a program there. */
 const LEFT_OUT = ["./cli"];
+
+/** The program. */
+const PROGRAM = "src/cli/bin.ts";
+
+/** Packages of the command line, which are bundled with it: programs that use the library do not install them. */
+const BUNDLED = /^(zod|yaml|smol-toml|jsonc-parser|@oxc-project\/runtime)(\/|$)/;
 
 /** Entries of programs that need no server: a client, and the thread of a worker. */
 const WITHOUT_SERVER = ["./client", "./worker"] as const;
@@ -23,6 +26,9 @@ const TARGET = "es2024";
 
 /** Keys of the published entries, such as `./auth`, and their sources, such as `./src/auth/auth.ts`. */
 const ENTRIES = Object.entries(config.exports).filter(([key]) => !LEFT_OUT.includes(key));
+
+/** A call of `importModule` in the command line. */
+const LOADED = /importModule<typeof import\("[^"]+"\)>\(\s*"\.\/([^"]+)",?\s*\)/g;
 
 /** The name of the file of an entry, without its suffix. */
 function toFileName(key: string): string {
@@ -70,14 +76,27 @@ export async function bundleEntries(root: string, folder: string): Promise<reado
   let toChunk: (path: string) => string | null = () => null;
   const bundle = await rolldown({
     cwd: root,
-    input: Object.fromEntries(ENTRIES.map(([key, source]) => [toFileName(key), source])),
-    external: /^[^./]/,
+    input: { ...Object.fromEntries(ENTRIES.map(([key, source]) => [toFileName(key), source])), bin: PROGRAM },
+    external: (name) => /^[^./]/.test(name) && !BUNDLED.test(name),
     platform: "neutral",
+    resolve: { mainFields: ["module", "main"] },
     tsconfig: false,
     // The command line starts from a file of its own.
     transform: { target: TARGET, define: { "import.meta.main": "false" } },
     preserveEntrySignatures: "allow-extension",
     plugins: [{
+      name: "commands",
+      // The bundler names the files of modules that the command line loads by a computed name.
+      transform(code, path) {
+        if (!path.startsWith(`${root}src/cli/`)) return;
+        const replaced = code.replace(LOADED, (call: string, name: string) => {
+          // The lines stay, so that the source map is right without a map of its own.
+          const breaks = call.replaceAll(/[^\n]/g, "");
+          return `import(${JSON.stringify(`${root}src/cli/${name}`)}${breaks})`;
+        });
+        return { code: replaced, map: null };
+      },
+    }, {
       name: "chunks",
       buildEnd() {
         const modules = [...this.getModuleIds()].flatMap((path) => this.getModuleInfo(path) ?? []);
@@ -103,7 +122,7 @@ export async function bundleEntries(root: string, folder: string): Promise<reado
     });
     const files = new Set(output.map(({ fileName }) => fileName));
     const imports = output.flatMap((file) => file.type === "chunk" ? [...file.imports, ...file.dynamicImports] : []);
-    return [...new Set(imports)].filter((name) => !files.has(name)).sort();
+    return [...new Set(imports)].filter((name) => !files.has(name) && !name.startsWith("node:")).sort();
   } finally {
     await bundle.close();
   }
@@ -147,6 +166,7 @@ function toPackage(packages: readonly string[]): object {
     license,
     type: "module",
     engines: { node: NODE },
+    bin: { mcp: "./bin.js" },
     exports: { ...exports, "./package.json": "./package.json" },
     peerDependencies: Object.fromEntries(packages.map((each) => [each, toRange(each)])),
     peerDependenciesMeta: Object.fromEntries(packages.map((each) => [each, { optional: true }])),

@@ -57,6 +57,8 @@ export async function listSteps(): Promise<readonly TierStep[]> {
       (_, i) => onDeno(`kills:${i + 1}`, "slow", ["tests/cli/team_notes_test.ts"], { filter: "is killed" }),
     ),
     count("conformance", []),
+    count("conformance", ["--runtime", "node", "--spec", "2025-11-25"]),
+    count("conformance", ["--runtime", "node", "--spec", "2026-07-28"]),
     count("conformance", ["--old"]),
     count("conformance", ["--tasks"]),
     ...["2025-06-18", "2025-03-26", "2024-11-05"].map((cap) =>

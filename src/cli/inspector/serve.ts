@@ -27,7 +27,7 @@ export async function servePage({ operands, flags, all, rest }: Args): Promise<v
     await inspector.respond(request, info) ?? new Response("Not found\n", { status: 404 });
   let served;
   try {
-    served = platform.serve({ hostname, port, fetch });
+    served = await platform.serve({ hostname, port, fetch });
   } catch (error) {
     const state = error instanceof Error ? error.message : String(error);
     throw new CliError(`Cannot serve the inspector on port ${port}: ${state}; choose another one with --port`);

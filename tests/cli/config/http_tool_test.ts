@@ -27,7 +27,7 @@ async function withApi(
 ): Promise<void> {
   const seen: SeenRequest[] = [];
   const state = { host: "", seen };
-  const served = platform.serve({
+  const served = await platform.serve({
     hostname: "127.0.0.1",
     port: 0,
     fetch: async (request) => {
@@ -200,7 +200,7 @@ Deno.test("a response that is too large or too late is an error", async () => {
 
 Deno.test("redirect targets are checked too, and other origins get no headers", async () => {
   let target = "";
-  const second = platform.serve({
+  const second = await platform.serve({
     hostname: "127.0.0.1",
     port: 0,
     fetch: (request) => Promise.resolve(Response.json({ method: request.method, key: request.headers.get("x-key") })),
@@ -459,7 +459,7 @@ for (const status of [301, 302, 303, 307, 308]) {
   for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
     Deno.test(`a ${status} redirect of a ${method} request sends neither body nor headers to another origin`, async () => {
       const others: SeenRequest[] = [];
-      const other = platform.serve({
+      const other = await platform.serve({
         hostname: "127.0.0.1",
         port: 0,
         fetch: async (request) => {

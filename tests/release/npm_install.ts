@@ -1,0 +1,26 @@
+// The packed npm package, installed into an empty project.
+import { assertEquals } from "@std/assert";
+import config from "../../deno.json" with { type: "json" };
+import { root, run } from "../support/processes.ts";
+import { buildNpmPackage } from "./npm_package.ts";
+
+/** Runs a program that must succeed and write nothing to standard error; returns its output. */
+export async function runAll(words: readonly string[], cwd: string): Promise<string> {
+  const { code, stdout, stderr } = await run(words, { cwd, timeoutMs: 60_000 });
+  assertEquals([code, stderr], [0, ""], `${words.join(" ")} printed ${stdout}`);
+  return stdout;
+}
+
+/** Installs the packed package into an empty project; returns the folder of the package. */
+export async function install(folder: string, project: string): Promise<string> {
+  await buildNpmPackage(root, `${folder}/package`);
+  await runAll(["bun", "pm", "pack", "--quiet", "--filename", `${folder}/package.tgz`], `${folder}/package`);
+  await Deno.mkdir(project);
+  await Deno.writeTextFile(`${project}/package.json`, '{ "type": "module" }');
+  const added = await run(["bun", "add", "--offline", `${folder}/package.tgz`], { cwd: project });
+  assertEquals(added.code, 0, added.stderr);
+  for (const name of ["zod", "jose"]) {
+    await Deno.symlink(`${root}node_modules/${name}`, `${project}/node_modules/${name}`);
+  }
+  return `${project}/node_modules/${config.name}`;
+}

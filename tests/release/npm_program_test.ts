@@ -1,0 +1,167 @@
+// The program of the npm package, in a folder that has installed nothing: `npx`, `bunx --bun` and `deno run` start it from
+// a place of their own.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { Client as FirstClient } from "@modelcontextprotocol/sdk/client";
+// @ts-types="@modelcontextprotocol/sdk/client/stdio"
+import { StdioClientTransport as FirstStdioTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+// @ts-types="@modelcontextprotocol/sdk/client/streamableHttp"
+import { StreamableHTTPClientTransport as FirstHttpTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import config from "../../deno.json" with { type: "json" };
+import { connect } from "../../src/client/client.ts";
+import { textOf } from "../support/behaviour.ts";
+import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
+import { run, start } from "../support/processes.ts";
+import { needs, requireAll } from "../support/required.ts";
+import { install } from "./npm_install.ts";
+
+const isDeno = typeof Deno !== "undefined"; // Deno starts the processes of all runtimes
+
+const SERVER = `import { createServer, tool } from "${config.name}";
+import { connectTest } from "${config.name}/testing";
+
+const input = { type: "object", properties: { a: { type: "number" } }, required: ["a"] } as const;
+const inc = tool({ name: "inc", description: "Adds one.", input, run: (input) => Object(input).a + 1 });
+const self = tool({
+  name: "self",
+  description: "Calls a server of the same copy.",
+  async run() {
+    const client = await connectTest(createServer({ name: "inner", version: "1.0.0", handlers: [inc] }));
+    const { content } = await client.callTool("inc", { a: 40 });
+    await client.close();
+    return content;
+  },
+});
+export default createServer({ name: "calc", version: "1.0.0", handlers: [inc, self] });
+`;
+
+interface Runner {
+  readonly name: string;
+  readonly missing?: string;
+  /** The words that start the program which is installed in a folder. */
+  readonly toWords: (installed: string) => readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A folder of programs before those of the machine. */
+function toPath(folder: string): Readonly<Record<string, string>> {
+  return { PATH: `${folder}:${Deno.env.get("PATH")}` };
+}
+
+async function listRunners(): Promise<readonly Runner[]> {
+  const nodes = await Promise.all(NODE_VERSIONS.map(async (version) => {
+    const found = await findNode(version);
+    const name = `Node ${version}`;
+    if ("missing" in found) return { name, missing: found.missing, toWords: () => [] };
+    return { name, toWords: (installed: string) => [found.path, `${installed}/bin.js`] };
+  }));
+  const oldest = await findNode(NODE_VERSIONS[0]);
+  const path = "path" in oldest ? oldest.path : undefined;
+  return [
+    ...nodes,
+    { name: "Bun", toWords: (installed) => ["bun", `${installed}/bin.js`] },
+    { name: "Deno", toWords: (installed) => ["deno", "run", "-A", "--quiet", `${installed}/bin.js`] },
+    { name: "bunx", toWords: (installed) => ["bunx", "--bun", "--package", toTarball(installed), "mcp"] },
+    ...path === undefined ? [] : [{
+      name: "npx",
+      toWords: (installed: string) => ["npx", "--offline", "--yes", "--package", toTarball(installed), "mcp"],
+      env: toPath(path.replace(/\/[^/]+$/, "")),
+    }],
+  ];
+}
+
+function toTarball(installed: string): string {
+  return installed.replace(/\/project\/.*$/, "/package.tgz");
+}
+
+/** A folder with the packed and installed package, and an empty one. */
+async function withPackage(run: (installed: string, folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "mcp-program-" });
+  try {
+    const installed = await install(folder, `${folder}/project`);
+    await Deno.mkdir(`${folder}/empty`);
+    await Deno.writeTextFile(`${folder}/empty/server.ts`, SERVER);
+    await run(installed, `${folder}/empty`);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function checkCommands(words: readonly string[], options: { readonly cwd: string }): Promise<void> {
+  const called = await run([...words, "call", "server.ts", "inc", "a=1"], { ...options, timeoutMs: 60_000 });
+  assertEquals([called.code, called.stdout], [0, "2\n"], called.stderr);
+  const self = await run([...words, "call", "server.ts", "self"], { ...options, timeoutMs: 60_000 });
+  assertEquals([self.code, self.stdout], [0, "41\n"], self.stderr);
+  const inspected = await run([...words, "inspect", "server.ts"], { ...options, timeoutMs: 60_000 });
+  assertEquals(inspected.code, 0, inspected.stderr);
+  assertStringIncludes(inspected.stdout, "inc");
+  await using serving = await start([...words, "server.ts", "--http", "--port", "0", "--inspect"], options);
+  const [, url] = await serving.waitFor(/ at (http:\S+\/mcp)/);
+  for (const era of ["modern", "legacy"] as const) {
+    const client = await connect(url, { revisions: [era === "modern" ? "2026-07-28" : "2025-11-25"] });
+    assertEquals(textOf(await client.callTool("inc", { a: 2 })), "3");
+    await client.close();
+  }
+  const page = await fetch(new URL("/", url));
+  assertEquals(page.status, 200);
+  assertStringIncludes(await page.text(), "<title>");
+  serving.kill("SIGTERM");
+  assertEquals((await serving.finished).code, 0);
+}
+
+/** The official clients against a file that is served on Node. */
+async function checkClients(words: readonly string[], cwd: string): Promise<void> {
+  const [command, ...args] = [...words, "server.ts"];
+  const call = { name: "inc", arguments: { a: 3 } };
+  const first = new FirstClient({ name: "v1", version: "1.0.0" });
+  await first.connect(new FirstStdioTransport({ command, args, cwd }));
+  assertEquals(textOf(await first.callTool(call) as { content: unknown[] }), "4");
+  await first.close();
+  const second = new Client({ name: "v2", version: "1.0.0" }, { versionNegotiation: { mode: "auto" } });
+  await second.connect(new StdioClientTransport({ command, args, cwd }));
+  assertEquals([textOf(await second.callTool(call)), second.getProtocolEra()], ["4", "modern"]);
+  await second.close();
+  await using serving = await start([...words, "server.ts", "--http", "--port", "0"], { cwd });
+  const [, url] = await serving.waitFor(/ at (http:\S+\/mcp)/);
+  const third = new FirstClient({ name: "v1", version: "1.0.0" });
+  await third.connect(new FirstHttpTransport(new URL(url)));
+  assertEquals(textOf(await third.callTool(call) as { content: unknown[] }), "4");
+  await third.close();
+}
+
+const runners = isDeno ? await listRunners() : [];
+const missing = runners.flatMap(({ missing }) => missing ?? [])[0];
+
+Deno.test({
+  ...isDeno
+    ? needs("the npm package serves, calls and inspects a file in a folder that has not installed it", missing)
+    : {
+      name: "the npm package serves, calls and inspects a file in a folder that has not installed it",
+      ignore: true,
+    },
+  async fn(t) {
+    requireAll(missing);
+    await withPackage(async (installed, cwd) => {
+      for (const { name, toWords, env } of runners) {
+        await t.step(name, () => checkCommands(toWords(installed), Object.assign({ cwd }, env && { env })));
+      }
+      const nodes = runners.filter(({ name }) => name.startsWith("Node"));
+      for (const { name, toWords } of nodes) {
+        await t.step(`official clients, ${name}`, () => checkClients(toWords(installed), cwd));
+      }
+      await t.step("commands of their own files", async () => {
+        for (const { toWords } of runners.slice(0, 3)) {
+          for (const words of [["doctor", "--help"], ["install", "--help"], ["check", "server.ts"], ["new", "fresh"]]) {
+            const { code, stderr } = await run([...toWords(installed), ...words], { cwd });
+            assert(code === 0, `${words.join(" ")}: ${stderr}`);
+          }
+          await Deno.remove(`${cwd}/fresh.ts`);
+          await Deno.remove(`${cwd}/fresh_test.ts`);
+        }
+      });
+    });
+  },
+  sanitizeResources: false, // The official clients leave streams of their processes open.
+  sanitizeOps: false,
+});

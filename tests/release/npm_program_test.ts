@@ -96,6 +96,9 @@ async function checkCommands(words: readonly string[], options: { readonly cwd: 
   const inspected = await run([...words, "inspect", "server.ts"], { ...options, timeoutMs: 60_000 });
   assertEquals(inspected.code, 0, inspected.stderr);
   assertStringIncludes(inspected.stdout, "inc");
+}
+
+async function checkServing(words: readonly string[], options: { readonly cwd: string }): Promise<void> {
   await using serving = await start([...words, "server.ts", "--http", "--port", "0", "--inspect"], options);
   const [, url] = await serving.waitFor(/ at (http:\S+\/mcp)/);
   for (const era of ["modern", "legacy"] as const) {
@@ -144,7 +147,11 @@ Deno.test({
     requireAll(missing);
     await withPackage(async (installed, cwd) => {
       for (const { name, toWords, env } of runners) {
-        await t.step(name, () => checkCommands(toWords(installed), Object.assign({ cwd }, env && { env })));
+        await t.step(name, async () => {
+          await checkCommands(toWords(installed), Object.assign({ cwd }, env && { env }));
+          // `npx` passes no signal to the program that it starts.
+          if (name !== "npx") await checkServing(toWords(installed), { cwd });
+        });
       }
       const nodes = runners.filter(({ name }) => name.startsWith("Node"));
       for (const { name, toWords } of nodes) {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { NAME } from "./version.ts";
 import { joinPath, toFolder } from "./path.ts";
 import { platform } from "./platform.ts";
 import type { Params } from "../client/client.ts";
@@ -31,8 +32,6 @@ async function readFile(path: string): Promise<string | undefined> {
   if (!platform.mayRead(path) || await platform.findKind(path) !== "file") return;
   return new TextDecoder().decode(await platform.files.read(path, MAX_BYTES));
 }
-
-const NAME = "@x/mcp";
 
 /** Finds out which names the nearest `deno.json` or `package.json` knows. The function tests a name. */
 export async function findLibraryNames(): Promise<(specifier: string) => boolean> {

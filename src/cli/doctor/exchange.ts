@@ -10,7 +10,7 @@ import { startTimer } from "../../kit/timer.ts";
 import { explainConnectionError } from "../connection_errors.ts";
 import type { LookUp } from "./named_url.ts";
 import { MODERN } from "../protocol.ts";
-import { VERSION } from "../version.ts";
+import { NAME, VERSION } from "../version.ts";
 
 /** The server under examination. */
 export interface Endpoint {
@@ -190,7 +190,7 @@ function isMessage(value: unknown): value is Message {
     : method !== undefined || "result" in value;
 }
 
-const INFO = { name: "@x/mcp doctor", version: VERSION };
+const INFO = { name: `${NAME} doctor`, version: VERSION };
 const META = "io.modelcontextprotocol/";
 const ACCEPT = "application/json, text/event-stream";
 

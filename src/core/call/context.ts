@@ -217,7 +217,7 @@ export interface ForwardRetry {
 
 /** Details of a progress notification. */
 export interface ProgressOptions {
-  /** The value at which the work is done, if known. */
+  /** The value at which the work is done. Without it, the client shows no end. */
   readonly total?: number;
   /** A short message for people. */
   readonly message?: string;

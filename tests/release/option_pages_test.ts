@@ -1,0 +1,59 @@
+// Every public option is in a page of the documents, and its doc comment says its default.
+import { assert, assertEquals } from "@std/assert";
+import config from "../../deno.json" with { type: "json" };
+
+const root = new URL("../../", import.meta.url);
+const ignore = typeof Deno === "undefined"; // `deno doc` lists the options
+
+/** Pages that are about the library itself. */
+const INNER = ["architecture.md", "decisions.md"];
+
+interface Property {
+  readonly name: string;
+  readonly optional: boolean;
+  readonly tsType?: { readonly kind: string; readonly value?: unknown };
+  readonly jsDoc?: { readonly doc?: string };
+}
+
+interface Option extends Property {
+  /** Name of the type, and of the option. */
+  readonly path: string;
+}
+
+async function listOptions(source: string): Promise<readonly Option[]> {
+  const args = ["doc", "--json", source];
+  const { stdout } = await new Deno.Command("deno", { args, cwd: root, stderr: "null" }).output();
+  const { nodes } = JSON.parse(new TextDecoder().decode(stdout));
+  const [{ symbols }] = Object.values<
+    { symbols: { name: string; declarations: { def?: { properties?: Property[] } }[] }[] }
+  >(nodes);
+  return symbols.filter(({ name }) => name.endsWith("Options")).flatMap(({ name, declarations }) =>
+    declarations.flatMap(({ def }) => def?.properties ?? []).map((each) => ({ ...each, path: `${name}.${each.name}` }))
+  );
+}
+
+async function readPages(): Promise<string> {
+  let text = await Deno.readTextFile(new URL("README.md", root));
+  for await (const { name } of Deno.readDir(new URL("docs/", root))) {
+    if (name.endsWith(".md") && !INNER.includes(name)) text += await Deno.readTextFile(new URL(`docs/${name}`, root));
+  }
+  return text;
+}
+
+Deno.test({
+  name: "every public option is in a page, and numbers say their default",
+  ignore,
+  async fn() {
+    const pages = await readPages();
+    const options = (await Promise.all(Object.values(config.exports).map(listOptions))).flat();
+    assert(options.length > 200, `${options.length} options`);
+    // In code: `name`, `name: …`, `{ name }` or `{ …, name }`.
+    const isNamed = ({ name }: Option) => new RegExp(`\`${name}\\b|\\b${name}: |[{,] ${name}\\b`).test(pages);
+    assertEquals(options.filter((option) => !isNamed(option)).map(({ path }) => path), [], "name them in a page");
+    const isNumber = ({ tsType }: Option) => tsType?.kind === "keyword" && tsType.value === "number";
+    const numbers = options.filter((option) => option.optional && isNumber(option));
+    assert(numbers.length > 20, `${numbers.length} numbers`);
+    const bare = numbers.filter(({ jsDoc }) => !/default|without/i.test(jsDoc?.doc ?? ""));
+    assertEquals(bare.map(({ path }) => path), [], "say the default in the doc comment, or what holds without it");
+  },
+});

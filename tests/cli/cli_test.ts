@@ -1,7 +1,7 @@
 // `mcp serve`, help and errors of the command line, as processes in an empty home folder.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
-import { VERSION } from "../../src/cli/version.ts";
+import { NAME, VERSION } from "../../src/cli/version.ts";
 import { _meta, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
 import { type Finished, root, run, start } from "../support/processes.ts";
@@ -50,7 +50,7 @@ const validArguments = [
 ];
 
 Deno.test("the command line has the version of the package", () => {
-  assertEquals(VERSION, config.version);
+  assertEquals([NAME, VERSION], [config.name, config.version]);
 });
 
 testProcesses("the demonstration needs no permissions and no packages", async () => {

@@ -40,7 +40,7 @@ export type { PublishedTool } from "./core/visibility/feature_parts.ts";
 export type { LogFilter, ServerLogOptions } from "./core/call/log.ts";
 export type { AdmitFacts } from "./core/admission.ts";
 export type { Capabilities } from "./core/call/capabilities.ts";
-export type { ResourceContents, Role, SamplingContent } from "./protocol/types.ts";
+export type { ResourceContents, SamplingContent } from "./protocol/types.ts";
 export type { NameList, TemplateVariables } from "./protocol/uri_template.ts";
 export type {
   CallArguments,

@@ -19,11 +19,6 @@ import { createRequestHandler, type RequestHandlerOptions } from "./server_reque
 import type { Protocol, ServerFacts } from "./protocol.ts";
 import { type Subscription, type SubscriptionFilter, toSubscription } from "./subscription.ts";
 
-/** The prompt or the resource template that a completion is for. */
-export type CompletionRef =
-  | { readonly type: "ref/prompt"; readonly name: string }
-  | { readonly type: "ref/resource"; readonly uri: string };
-
 /** The options of a completion. */
 export interface CompleteOptions extends RequestOptions {
   /** The values of the other arguments. */
@@ -90,7 +85,10 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   ): Promise<{ readonly description?: string; readonly messages: readonly PromptMessage[] } & Result>;
   /** Completes an argument of a prompt, or a variable of a resource template. */
   complete(
-    ref: CompletionRef,
+    ref: { readonly type: "ref/prompt"; readonly name: string } | {
+      readonly type: "ref/resource";
+      readonly uri: string;
+    },
     argument: { readonly name: string; readonly value: string },
     options?: Options & CompleteOptions,
   ): Promise<Completion>;
@@ -267,7 +265,7 @@ class Requests {
 
 /** An argument to complete, and where it belongs. */
 interface Completed {
-  readonly ref: CompletionRef;
+  readonly ref: Parameters<Client["complete"]>[0];
   readonly argument: { readonly name: string; readonly value: string };
 }
 

@@ -26,7 +26,7 @@ export type {
 } from "./answer_options.ts";
 export type { AuthChallenge, ClientAuth } from "./client_auth.ts";
 export type { ClientMiddleware, ClientRequest } from "./request_middleware.ts";
-export type { Client, CompleteOptions, Completion, CompletionRef } from "./calls.ts";
+export type { Client, CompleteOptions, Completion } from "./calls.ts";
 export type { Trace } from "./channel.ts";
 export type { CommandTarget } from "./child_process.ts";
 export { connect, type ConnectOptions } from "./connect.ts";

@@ -5,13 +5,10 @@
  * @module
  */
 
-/** The sender or recipient of a message. */
-export type Role = "user" | "assistant";
-
 /** Hints for a client on how to use or show something. */
 export interface Annotations {
   /** The intended recipients. */
-  readonly audience?: readonly Role[];
+  readonly audience?: readonly ("user" | "assistant")[];
   /** Importance, from 0 (least) to 1 (most). */
   readonly priority?: number;
   /** Time of the last change in ISO 8601, such as `2025-01-12T15:00:58Z`. */
@@ -171,7 +168,7 @@ export interface ToolResult {
 /** One message of a prompt. */
 export interface PromptMessage {
   /** Sender of the message. */
-  readonly role: Role;
+  readonly role: "user" | "assistant";
   /** Content block. */
   readonly content: Content;
 }
@@ -220,7 +217,7 @@ export interface Root {
 /** A message of a conversation with the client's model. */
 export interface SamplingMessage {
   /** Sender of the message. */
-  readonly role: Role;
+  readonly role: "user" | "assistant";
   /** Content blocks. */
   readonly content: SamplingContent | readonly SamplingContent[];
 }

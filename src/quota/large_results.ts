@@ -14,13 +14,10 @@ import { isContent } from "../handlers/content.ts";
 import { Keeper } from "./kept_results.ts";
 import { cutText, toSize } from "./text.ts";
 
-/** Treatment of a result that is too large. */
-export type OnLarge = "refuse" | "cut" | "link";
-
 /** Options of large results. */
 export interface LargeResultsOptions {
   readonly resultBytes?: number;
-  readonly onLarge?: OnLarge;
+  readonly onLarge?: "refuse" | "cut" | "link";
   readonly keepMs?: number;
   readonly keepBytes?: number;
 }

@@ -23,12 +23,11 @@ import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { Ticker } from "../core/capacity/timers.ts";
 import { type Concurrency, Places } from "./concurrency.ts";
-import { type LargeResults, type OnLarge, readLargeResults } from "./large_results.ts";
+import { type LargeResults, readLargeResults } from "./large_results.ts";
 import { Buckets, type Rate, takeToken } from "./rate.ts";
 
 export type { Quota } from "../core/visibility/quota.ts";
 export type { Concurrency } from "./concurrency.ts";
-export type { OnLarge } from "./large_results.ts";
 export type { Rate } from "./rate.ts";
 
 /** Options of {@linkcode quota}. All are optional. */
@@ -57,7 +56,7 @@ export interface QuotaOptions {
    * `"link"` keeps it behind a link to a resource, which the model reads in pages. Defaults to `"refuse"`. `"link"` is
    * for tools.
    */
-  readonly onLarge?: OnLarge;
+  readonly onLarge?: "refuse" | "cut" | "link";
   /** Milliseconds for which a result behind a link is kept. Defaults to 600,000. */
   readonly keepMs?: number;
   /** Bytes of all results of a handler behind links. The oldest are dropped. Defaults to 16 MiB. */

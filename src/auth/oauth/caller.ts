@@ -24,9 +24,6 @@ export interface OAuthPrincipal extends Principal {
   readonly claims: Claims;
 }
 
-/** Reads the scopes that a token grants from its claims. A token for which it returns `undefined` grants none. */
-export type ReadScopes = (claims: Claims) => readonly string[] | undefined;
-
 /**
  * Returns the id of the principal for a subject of an issuer. Pages of your own use it to compare the user who signed in
  * there with the caller of the server.
@@ -50,7 +47,10 @@ export function toPrincipalId(issuer: string, subject: string): string {
 export function toOAuthPrincipal(
   issuer: string,
   claims: Claims,
-  { expiresAt, readScopes }: { readonly expiresAt?: number; readonly readScopes: ReadScopes },
+  { expiresAt, readScopes }: {
+    readonly expiresAt?: number;
+    readonly readScopes: (claims: Claims) => readonly string[] | undefined;
+  },
 ): OAuthPrincipal | undefined {
   const { sub } = claims;
   const clientId = [claims.client_id, claims.azp, claims.cid, claims.appid].find(isName);

@@ -18,9 +18,6 @@ export interface IntrospectionOptions extends OAuthClient {
   readonly endpoint?: string;
 }
 
-/** Finds out what an opaque token stands for. Returns its claims, or `undefined` if it is not valid. */
-export type Introspect = (token: string, signal: AbortSignal) => Claims | undefined | Promise<Claims | undefined>;
-
 /** Returns a function that asks an issuer about a token. */
 export function createIntrospection(
   { endpoint, ...client }: IntrospectionOptions,

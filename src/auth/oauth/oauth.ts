@@ -16,10 +16,10 @@
  * @module
  */
 export { oauth, type OAuthAuthentication, type OAuthOptions } from "./resource_server.ts";
-export { type Claims, type OAuthPrincipal, type ReadScopes, toPrincipalId } from "./caller.ts";
+export { type Claims, type OAuthPrincipal, toPrincipalId } from "./caller.ts";
 export { clientCredentials, type ClientCredentialsOptions } from "./client_credentials.ts";
 export { type ExchangeOptions, type ExchangeRequest, exchangeToken } from "./token_exchange.ts";
-export type { Introspect, IntrospectionOptions } from "./introspection.ts";
+export type { IntrospectionOptions } from "./introspection.ts";
 export type { AccessToken, OAuthClient, PrivateJwk } from "./oauth_client.ts";
 export type { Send } from "./http.ts";
 export type { MetadataRoute } from "./metadata.ts";

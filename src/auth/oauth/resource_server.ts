@@ -22,12 +22,11 @@ import { checkOptions, type KnownOptions } from "../../core/call/known_options.t
 import { readScopes as checkScopes } from "../../core/call/scopes.ts";
 import { CHECK_PATH } from "../../core/call/internals.ts";
 import { type Bearer, PREFIX, QUERY, readBearer } from "./bearer.ts";
-import { type Claims, type OAuthPrincipal, type ReadScopes, toOAuthPrincipal } from "./caller.ts";
+import { type Claims, type OAuthPrincipal, toOAuthPrincipal } from "./caller.ts";
 import { checkClaims, InvalidToken, readGranted } from "./claims.ts";
 import {
   checkKind,
   createIntrospection,
-  type Introspect,
   type IntrospectionOptions,
   withoutToken,
 } from "./introspection.ts";
@@ -76,7 +75,7 @@ export interface OAuthOptions {
    * Reads the scopes of a token as a list. Defaults to the claim `scope`, else `scp`. A token without scopes grants none,
    * and no token grants `allScopes`.
    */
-  readonly readScopes?: ReadScopes;
+  readonly readScopes?: (claims: Claims) => readonly string[] | undefined;
   /**
    * Signature algorithms of JWTs that are accepted. Defaults to all with a public key: RS256, RS384, RS512, PS256,
    * PS384, PS512, ES256, ES384, ES512, EdDSA and Ed25519.
@@ -100,7 +99,9 @@ export interface OAuthOptions {
    * How tokens that are no JWTs are checked at their issuer, or a function that finds out what they stand for. Defaults
    * to not accepting them. The answers are kept for 30 seconds, because tokens can be revoked.
    */
-  readonly introspection?: IntrospectionOptions | Introspect;
+  readonly introspection?:
+    | IntrospectionOptions
+    | ((token: string, signal: AbortSignal) => Claims | undefined | Promise<Claims | undefined>);
   /**
    * How the tokens of callers are exchanged for tokens that other servers accept. Then handlers can use
    * {@linkcode exchangeToken}.
@@ -236,7 +237,7 @@ class ResourceServer implements Authentication {
   readonly satisfies: Authentication["satisfies"];
   readonly #toResource: Resources["at"];
   readonly #rules: Omit<JwtRules, "audiences">;
-  readonly #readScopes: ReadScopes;
+  readonly #readScopes: (claims: Claims) => readonly string[] | undefined;
   readonly #introspect?: (token: string, facts: AuthFacts) => Promise<Introspected>;
   readonly #exchange?: TokenExchange;
   /** By resource and `Authorization` header, as most clients write it. */
@@ -411,7 +412,7 @@ interface Introspected {
 }
 
 function toIntrospect(
-  options: IntrospectionOptions | Introspect,
+  options: NonNullable<OAuthOptions["introspection"]>,
   issuers: ReadonlyMap<string, Issuer>,
   send: Send,
 ): (token: string, facts: AuthFacts) => Promise<Introspected> {

@@ -24,12 +24,7 @@ import { CHECK_PATH } from "../../core/call/internals.ts";
 import { type Bearer, PREFIX, QUERY, readBearer } from "./bearer.ts";
 import { type Claims, type OAuthPrincipal, toOAuthPrincipal } from "./caller.ts";
 import { checkClaims, InvalidToken, readGranted } from "./claims.ts";
-import {
-  checkKind,
-  createIntrospection,
-  type IntrospectionOptions,
-  withoutToken,
-} from "./introspection.ts";
+import { checkKind, createIntrospection, type IntrospectionOptions, withoutToken } from "./introspection.ts";
 import { FailureBudget } from "./failure_budget.ts";
 import type { Send } from "./http.ts";
 import { Issuer, type IssuerKeys } from "./issuer.ts";

@@ -5,20 +5,19 @@ import type { Store } from "../../src/stores/stores.ts";
 import { testStore } from "../../src/testing/stores.ts";
 import { until } from "../support/behaviour.ts";
 import { type ClientKind, CLIENTS } from "../support/redis/clients.ts";
-import { missing, type RedisServer, redisServer, startRedis } from "../support/redis/server.ts";
+import { missingRedis, type RedisServer, startRedis } from "../support/redis/server.ts";
+import { needs } from "../support/required.ts";
 
-const ignore = redisServer === undefined; // install the package redis-server to run these
-
-/** The server of the contract, which the last of its tests ends. */
+/** The server of the contract, which its first test starts, and the last one ends. */
 let shared: RedisServer | undefined;
 let left = 0;
 
 function testShared(name: string, fn: () => Promise<void>): void {
   left++;
   Deno.test({
-    name: name + missing,
-    ignore,
+    ...needs(name, missingRedis),
     async fn() {
+      shared ??= await startReady();
       try {
         await fn();
       } finally {
@@ -26,6 +25,14 @@ function testShared(name: string, fn: () => Promise<void>): void {
       }
     },
   });
+}
+
+async function startReady(): Promise<RedisServer> {
+  const server = startRedis();
+  const store = redisStore(() => CLIENTS[0].connect(server.socket));
+  await until(() => isUp(store), "the server has started");
+  await store.close();
+  return server;
 }
 
 async function isUp(store: Store): Promise<boolean> {
@@ -37,13 +44,6 @@ async function isUp(store: Store): Promise<boolean> {
   }
 }
 
-testShared("a server starts", async () => {
-  const { socket } = shared = startRedis();
-  const store = redisStore(() => CLIENTS[0].connect(socket));
-  await until(() => isUp(store), "the server has started");
-  await store.close();
-});
-
 for (const { name, connect } of CLIENTS) {
   testStore(() => redisStore(() => connect(shared?.socket ?? "")), {
     test: (rule, run) => testShared(`${name} ${rule}`, run),
@@ -54,8 +54,7 @@ for (const { name, connect } of CLIENTS) {
 function each(name: string, run: (parts: Parts) => Promise<void>): void {
   for (const kind of CLIENTS) {
     Deno.test({
-      name: `${kind.name}: ${name}${missing}`,
-      ignore,
+      ...needs(`${kind.name}: ${name}`, missingRedis),
       async fn() {
         await using server = startRedis("--port", "0");
         const open = (options?: RedisStoreOptions) => redisStore(() => kind.connect(server.socket), options);

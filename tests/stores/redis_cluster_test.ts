@@ -5,9 +5,8 @@ import type { Store } from "../../src/stores/stores.ts";
 import { testStore } from "../../src/testing/stores.ts";
 import { until } from "../support/behaviour.ts";
 import { type RedisCluster, startCluster } from "../support/redis/cluster.ts";
-import { missing, redisServer } from "../support/redis/server.ts";
-
-const ignore = redisServer === undefined; // install the package redis-server to run these
+import { missingRedis } from "../support/redis/server.ts";
+import { needs } from "../support/required.ts";
 
 const clients: Readonly<Record<string, (ports: readonly number[]) => Promise<RedisClient>>> = {
   async "node-redis"(ports) {
@@ -31,12 +30,12 @@ let left = 0;
 function test(name: string, fn: () => Promise<void>): void {
   left++;
   Deno.test({
-    name: `cluster: ${name}${missing}`,
-    ignore,
+    ...needs(`cluster: ${name}`, missingRedis),
     // Clients look for other nodes in the background.
     sanitizeResources: false,
     sanitizeOps: false,
     async fn() {
+      cluster ??= await startCluster();
       try {
         await fn();
       } finally {
@@ -58,10 +57,6 @@ async function open(connect: typeof clients[string]): Promise<Store> {
   }, "the cluster answers");
   return store;
 }
-
-test("three nodes start", async () => {
-  cluster = await startCluster();
-});
 
 for (const [name, connect] of Object.entries(clients)) {
   testStore(() => open(connect), { test: (rule, run) => test(`${name} ${rule}`, run) });

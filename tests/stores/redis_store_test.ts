@@ -1,37 +1,16 @@
 // A store on a real Redis, of public names only: it keeps the contract, also if Redis is killed and comes back.
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import process from "node:process";
 import { assertEquals } from "@std/assert";
 import { customStore, type Store, type StoreOptions } from "../../src/stores/stores.ts";
-import { type Child, startChild } from "../../src/testing/http_server.ts";
 import { testStore } from "../../src/testing/stores.ts";
 import { until } from "../support/behaviour.ts";
 import { redisEngine } from "../support/redis/engine.ts";
+import { missingRedis, type RedisServer, startRedis } from "../support/redis/server.ts";
+import { needs } from "../support/required.ts";
 
-const command = (process.env.PATH ?? "").split(":").map((folder) => `${folder}/redis-server`).find(existsSync);
-const ignore = command === undefined; // install the package redis-server to run these
-const title = (name: string) => `redis ${name}${ignore ? " (redis-server is not installed)" : ""}`;
-
-const folder = ignore ? "" : mkdtempSync(`${tmpdir()}/redis-`);
-const socket = `${folder}/redis.sock`;
-let running: Child | undefined;
-
-function start(): void {
-  const words = ["--port", "0", "--unixsocket", socket, "--dir", folder, "--save", "", "--loglevel", "warning"];
-  running = startChild([command ?? "", ...words]);
-}
-
-async function kill(): Promise<void> {
-  running?.kill();
-  await running?.exited;
-  await running?.output.cancel();
-  await running?.errors?.cancel();
-  await running?.closeInput().catch(() => {}); // it has ended
-}
+let server: RedisServer | undefined;
 
 function open(options?: StoreOptions): Store {
-  if (!running) start();
+  const { socket } = server ??= startRedis();
   return customStore((options) => redisEngine(socket, options), options);
 }
 
@@ -50,16 +29,12 @@ let left = 0;
 function test(name: string, fn: () => Promise<void>): void {
   left++;
   Deno.test({
-    name: title(name),
-    ignore,
+    ...needs(`redis ${name}`, missingRedis),
     async fn() {
       try {
         await fn();
       } finally {
-        if (!--left) {
-          await kill();
-          rmSync(folder, { recursive: true });
-        }
+        if (!--left) await server?.[Symbol.asyncDispose]();
       }
     },
   });
@@ -72,9 +47,9 @@ test("is killed and comes back: the store works again, and subscribers hear of t
   for (const text of ["a", "b"]) await other.publish("topic", text);
   await store.subscribe("topic", (text) => void heard.push(text), { after: 1, onGap: (last) => heard.push(last) });
   await until(() => heard.length > 0, "the second text");
-  await kill();
+  await server?.kill();
   await until(async () => !await isUp(store) && !await isUp(other), "the store is lost");
-  start();
+  server?.start();
   await until(async () => await isUp(store) && await isUp(other), "the store is back");
   for (const text of ["1", "2", "3"]) await other.publish("topic", text);
   await until(() => heard.includes("3"), "the last text");

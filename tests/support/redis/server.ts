@@ -1,6 +1,6 @@
 // Real servers of Redis that tests start, pause and kill.
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import process from "node:process";
 
@@ -11,8 +11,8 @@ export const redisServer: string | undefined = folders.map((folder) => `${folder
   existsSync(file)
 );
 
-/** What tests that are skipped without the program append to their names. */
-export const missing: string = redisServer ? "" : " (redis-server is not installed)";
+/** Why tests that need it cannot run. */
+export const missingRedis: string | undefined = redisServer ? undefined : "redis-server is not installed";
 
 /** A server. */
 export interface RedisServer extends AsyncDisposable {
@@ -29,29 +29,33 @@ export interface RedisServer extends AsyncDisposable {
   resume(): void;
 }
 
+// The server ends with this process, which may end before its last test: then nobody writes to the shell any more.
+const WATCH = '"$@" & server=$!; read -r _; kill -9 $server; wait $server';
+
 /** Starts a server that writes nothing to disk, unless options say so. It accepts connections a little later. */
 export function startRedis(...options: readonly string[]): RedisServer {
   const folder = mkdtempSync(`${tmpdir()}/redis-`);
-  const socket = `${folder}/redis.sock`;
+  const [socket, pidFile] = [`${folder}/redis.sock`, `${folder}/redis.pid`];
   let running: ChildProcess | undefined;
   const server: RedisServer = {
     folder,
     socket,
     start() {
       const words = ["--port", "0", "--unixsocket", socket, "--dir", folder, "--save", "", "--loglevel", "warning"];
-      running = spawn(redisServer ?? "", [...words, ...options], { stdio: "ignore" });
+      const all = [redisServer ?? "", ...words, ...options, "--pidfile", pidFile];
+      running = spawn("sh", ["-c", WATCH, "sh", ...all], { stdio: ["pipe", "ignore", "ignore"] });
+      running.unref();
     },
     async kill() {
       const child = running;
       running = undefined;
       if (!child) return;
       const exited = new Promise((resolve) => child.once("exit", resolve));
-      process.kill(child.pid ?? 0, "SIGKILL");
+      child.stdin?.end();
       await exited;
     },
-    // `kill` of Deno's child processes sends one signal only.
-    pause: () => void process.kill(running?.pid ?? 0, "SIGSTOP"),
-    resume: () => void process.kill(running?.pid ?? 0, "SIGCONT"),
+    pause: () => void process.kill(Number(readFileSync(pidFile, "utf8")), "SIGSTOP"),
+    resume: () => void process.kill(Number(readFileSync(pidFile, "utf8")), "SIGCONT"),
     async [Symbol.asyncDispose]() {
       await server.kill();
       rmSync(folder, { recursive: true });

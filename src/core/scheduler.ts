@@ -81,6 +81,8 @@ export class Scheduler implements Executor {
    * them all.
    */
   run(call: Call, runner: Runner): Outcome | Promise<Outcome> {
+    // It may have been prepared for long, such as by the first import of its era.
+    if (call.inFlight.over) call.cancel(call.inFlight.over);
     if (call.ended) return;
     if (!this.isOpen) return { error: refuse("the server is closing") };
     const isUncontended = this.#running < this.#uncontendedCalls &&

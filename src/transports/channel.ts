@@ -217,7 +217,7 @@ class Channel implements Pipe, Link {
     this.#reportEnd?.("disconnected");
     this.#reportEnd = undefined;
     this.#isOpen = false;
-    this.inFlight.cancelAll();
+    this.inFlight.end();
     this.#losers.splice(0).forEach((lost) => lost());
   }
 

@@ -25,6 +25,8 @@ export interface Cancellable {
 export class InFlight {
   // Usually holds one call at most, and the limits bound it. An array is cheaper than a map.
   #calls?: Cancellable[];
+  /** Why no call may start any more. Set once the connection has ended. */
+  over?: CancelError;
 
   /** Number of calls. */
   get size(): number {
@@ -74,9 +76,15 @@ export class InFlight {
     for (const call of [...this.#calls ?? []]) call.age(periodMs, maxMs);
   }
 
-  /** Cancels all calls, by default because their client disconnected. */
-  cancelAll(reason: CancelError = new CancelError("disconnected")): void {
+  /** Cancels all calls. */
+  cancelAll(reason: CancelError): void {
     for (const call of [...this.#calls ?? []]) call.cancel(reason);
+  }
+
+  /** Cancels all calls, and those that are not running yet. By default their client has disconnected. */
+  end(reason: CancelError = new CancelError("disconnected")): void {
+    this.over = reason;
+    this.cancelAll(reason);
   }
 
   /** Ends the subscriptions, and notifies their clients. */

@@ -325,7 +325,9 @@ export class Sessions {
     session.place.end();
     session.shared?.leave();
     const text = "Cannot finish the call: the session has ended";
-    session.inFlight.cancelAll(new CancelError("session", text, INVALID_REQUEST));
+    // A session that is evicted has no running calls, and those that are about to run go on.
+    if (why === "evicted") return session.streams.end();
+    session.inFlight.end(new CancelError("session", text, INVALID_REQUEST));
     session.streams.end();
   }
 

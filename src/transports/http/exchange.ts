@@ -131,7 +131,7 @@ export class Exchange implements Link {
       account: () => this.account,
       transport: this.transport,
       onLost: () => {
-        this.inFlight.cancelAll();
+        this.inFlight.end();
         this.#events?.lost?.();
       },
       comment: this.streams ? undefined : SPACE,

@@ -145,3 +145,12 @@ Deno.test("redisStore refuses what is no function, a prefix with braces, and a c
   await assertRejects(async () => await store.get("key"), Error, "no client that is known");
   await store.close();
 });
+
+each("a client that is returned twice is refused, because messages need one of their own", async ({ server, kind }) => {
+  const client = await kind.connect(server.socket);
+  const store = redisStore(() => client);
+  await store.set("key", "1", { ttlMs });
+  await assertRejects(async () => await store.subscribe("topic", () => {}), Error, "make a new one each time");
+  assertEquals((await store.get("key"))?.value, "1");
+  await store.close();
+});

@@ -51,6 +51,7 @@ export function startRedis(...options: readonly string[]): RedisServer {
       running = undefined;
       if (!child) return;
       const exited = new Promise((resolve) => child.once("exit", resolve));
+      child.ref();
       child.stdin?.end();
       await exited;
     },

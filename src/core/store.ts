@@ -325,7 +325,10 @@ export interface SharedSession {
   end(): Promise<boolean>;
   /** Ends the session for all instances unless another one has used it later. */
   retire(): Promise<void>;
-  /** Changes the state for all instances. */
+  /**
+   * Changes the state for all instances. `change` may throw, to refuse it: it is called with the state that this process
+   * knows, and with those that others have written meanwhile.
+   */
   update(change: (state: SessionState) => SessionState): Promise<void>;
   /** Makes an id for a request to the client. */
   makeQuestionId(): Promise<string>;

@@ -107,6 +107,18 @@ export class SessionRecord implements InformedSession {
   }
 
   async update(change: (state: SessionState) => SessionState): Promise<void> {
+    const before = this.#state;
+    try {
+      await this.#update(change);
+    } catch (error) {
+      // What is refused must not hold here either.
+      this.#state = this.#stored?.state ?? before;
+      this.#local?.apply(this.#state);
+      throw error;
+    }
+  }
+
+  async #update(change: (state: SessionState) => SessionState): Promise<void> {
     const ttlMs = this.#ttlMs;
     const expected = change(this.#state);
     // The value that it replaces counts too, until it is replaced.
@@ -115,17 +127,28 @@ export class SessionRecord implements InformedSession {
     this.#replaceState?.();
     this.#replaceState = replace;
     this.#state = expected;
+    let refused: { readonly error: unknown } | undefined;
     const isDone = await this.#instances.share(this.#account, async () => {
       await this.#attempt("set", async () => {
         for (let left = ATTEMPTS; left; left--) {
-          const { state, version } = this.#stored ?? await this.#readState();
+          const known = this.#stored;
+          const { state, version } = known ?? await this.#readState();
           this.#stored = undefined;
           if (!state) return;
-          const next = change(state);
+          let next: SessionState;
+          try {
+            next = change(state);
+          } catch (error) {
+            // Another instance has changed the session since, so that the store refuses what this one has accepted.
+            this.#stored = { state, version };
+            return void (refused = { error });
+          }
           const written = await this.#instances.set(this.key, next, { ttlMs, version });
           if (!written) continue;
           this.#state = next;
           this.#stored = { state: next, version: written };
+          // What other instances have changed since holds here too.
+          if (!known) this.#local?.apply(next);
           return await this.#instances.publish({ session: this.key });
         }
         throw new Error(`Cannot change the session: ${ATTEMPTS} other changes came first`);
@@ -133,6 +156,7 @@ export class SessionRecord implements InformedSession {
       return true;
     });
     if (!isDone) throw toBusy("change the session: the client has too many operations in progress");
+    if (refused) throw refused.error;
   }
 
   async refresh(): Promise<void> {
@@ -145,7 +169,8 @@ export class SessionRecord implements InformedSession {
   }
 
   async refreshLocal(): Promise<void> {
-    await this.refresh();
+    // After pending changes of this process: what is read before one is written must not replace it.
+    await this.#instances.queue(this.#id, () => this.refresh());
     if (this.#isEnded) this.endLocal();
     else this.#local?.apply(this.#state);
   }

@@ -7,6 +7,7 @@ import { customStore, memoryStore, type Store, type StoreEngine } from "../../sr
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
+import { testLimits } from "../support/limits.ts";
 import { type Faults, startStore, type StoreProcess } from "../support/store_client.ts";
 
 const SECRET = "a secret of at least thirty-two characters";
@@ -228,6 +229,23 @@ Deno.test("a change of a session is one write of its state and one entry for the
   a.server.listChanged("tools");
   assertNotMatch(await stream.read("tools/list_changed"), /note:/);
 });
+
+together("the subscriptions of a session are bounded together, at whatever instances it makes them", async (a, b) => {
+  const session = await shake(a);
+  for (const { send } of [a, b]) assertEquals(await toStatus(send(ping, session)), 200);
+  const send = async ({ send }: Instance, uri: string, method = "subscribe") =>
+    await (await send(request(`resources/${method}`, { uri }), session)).text();
+  // All at once, so that no instance knows what the other one accepts.
+  const uris = Array.from({ length: 12 }, (_, i) => `note://${i}`);
+  const texts = await Promise.all(uris.map((uri, i) => send(i % 2 ? a : b, uri)));
+  const accepted = uris.filter((_, i) => texts[i].includes('"result"'));
+  assertEquals(accepted.length, 5);
+  assertEquals(texts.filter((text) => text.includes("too many resources are watched")).length, 7);
+  // What was refused takes no room.
+  assertStringIncludes(await send(b, accepted[0], "unsubscribe"), '"result"');
+  assertStringIncludes(await send(b, "note://new"), '"result"');
+  assertStringIncludes(await send(a, "note://newer"), "too many resources are watched");
+}, { limits: testLimits({ streams: { watchedUris: 5 } }) });
 
 together("a subscription that is made at one instance holds at the other, which has the stream", async (a, b) => {
   const session = await shake(a);

@@ -29,8 +29,8 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
       if (!core.can.logging) return;
       return {
         run() {
-          const level = session.client.logLevel = readLevel(params.level);
-          return share(session, (state) => ({ ...state, level }));
+          const level = readLevel(params.level);
+          return share(session, () => void (session.client.logLevel = level), (state) => ({ ...state, level }));
         },
       };
     case "resources/subscribe":
@@ -39,8 +39,13 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
         run() {
           if (call.http && session.id === undefined) throw new McpError(INVALID_REQUEST, NO_SESSION);
           const uri = readUri(params.uri);
-          watch(session, uri, { core, count: () => countSubscriber(engine, uri, call) });
-          return share(session, (state) => ({ ...state, uris: [...new Set(state.uris).add(uri)] }));
+          const count = () => countSubscriber(engine, uri, call);
+          return share(session, () => watch(session, uri, { core, count }), (state) => {
+            const uris = [...new Set(state.uris).add(uri)];
+            // Other instances may have added some since this one has counted.
+            if (!isWatchable(uris, core.limits)) throw new McpError(INVALID_PARAMS, TOO_MANY);
+            return { ...state, uris };
+          });
         },
       };
     case "resources/unsubscribe":
@@ -48,8 +53,8 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
       return {
         run() {
           const uri = readUri(params.uri);
-          unwatch(session, uri, core);
-          return share(session, (state) => ({ ...state, uris: state.uris?.filter((each) => each !== uri) }));
+          const unwatched = (state: SessionState) => ({ ...state, uris: state.uris?.filter((each) => each !== uri) });
+          return share(session, () => unwatch(session, uri, core), unwatched);
         },
       };
   }
@@ -57,9 +62,14 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
 
 const EMPTY: Result = {};
 
-/** Tells other instances of a change of the session. */
-function share({ shared }: Session, change: (state: SessionState) => SessionState): Result | Promise<Result> {
-  return shared ? shared.update(change).then(() => EMPTY) : EMPTY;
+/** Changes the session here and at other instances. */
+async function share({ shared }: Session, changeHere: () => void, change: (state: SessionState) => SessionState): Promise<Result> {
+  changeHere();
+  if (!shared) return EMPTY;
+  await shared.update(change);
+  // A change of another instance, or one that was refused, may have come first and undone it.
+  changeHere();
+  return EMPTY;
 }
 
 /** Counts a session as a subscriber of a resource. Returns the function that ends its subscription. */
@@ -78,6 +88,8 @@ export function applyState(session: Session, { level, uris = [] }: SessionState,
   for (const uri of isWatched) watch(session, uri, options);
 }
 
+const TOO_MANY = "Cannot subscribe: too many resources are watched, or their URIs are too long (streams.watchedUris)";
+
 const NO_SESSION = "Cannot subscribe: the request has no Mcp-Session-Id, so there is no stream to notify";
 
 function readLevel(level: unknown): typeof LOG_LEVELS[number] {
@@ -95,12 +107,7 @@ function readUri(uri: unknown): string {
 function watch(session: Session, uri: string, { core: { limits, observer }, count }: WatchOptions): void {
   const { account, watched } = session;
   if (watched.has(uri)) return;
-  if (!isWatchable([...watched.keys(), uri], limits)) {
-    throw new McpError(
-      INVALID_PARAMS,
-      "Cannot subscribe: too many resources are watched, or their URIs are too long (streams.watchedUris)",
-    );
-  }
+  if (!isWatchable([...watched.keys(), uri], limits)) throw new McpError(INVALID_PARAMS, TOO_MANY);
   if (!account.hold(toHeld(uri))) {
     throw toBusy("subscribe: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }

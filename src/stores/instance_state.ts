@@ -310,10 +310,10 @@ export class InstanceState implements SharedState {
     return { entries: await Promise.all(opened), first, last, epoch };
   }
 
-  /** Calls `listener` for each entry of a log after `after`, in order. */
+  /** Calls `listener` for each entry of a log after `after`, in order. The next one waits for what it returns. */
   async follow(
     log: string,
-    listener: (value: unknown) => void,
+    listener: (value: unknown) => void | Promise<unknown>,
     options: { readonly after?: number; readonly epoch?: string; readonly onGap: (last: number) => void },
   ): Promise<() => void> {
     let isOver = false;
@@ -321,7 +321,7 @@ export class InstanceState implements SharedState {
     const stop = await this.#store.subscribe(log, (text) => {
       queue = queue.then(async () => {
         const value = await this.open(log, text);
-        if (!isOver && value !== undefined) listener(value);
+        if (!isOver && value !== undefined) await listener(value);
       }).catch(() => {});
     }, options);
     return () => {
@@ -417,19 +417,30 @@ export class InstanceState implements SharedState {
   }
 
   #refreshAll(): void {
-    for (const record of this.#sessions.values()) record.refreshLocal();
+    for (const record of this.#sessions.values()) this.#refresh(record);
   }
 
-  #take(news: unknown): void {
+  #refresh(record: InformedSession): void {
+    const done = record.refreshLocal().finally(() => this.#refreshes.delete(done));
+    this.#refreshes.add(done);
+  }
+
+  /** What sessions are reading after changes at other instances. */
+  readonly #refreshes = new Set<Promise<void>>();
+
+  #take(news: unknown): void | Promise<void> {
     if (!isObject(news) || news.from === this.instance || this.#isClosed) return;
     if (Array.isArray(news.changes)) {
-      for (const change of news.changes) if (isChange(change)) this.#announce(change);
+      const changes = news.changes.filter(isChange);
+      const announce = () => changes.forEach((change) => this.#announce(change));
+      // Who subscribed before a change must learn of it.
+      return this.#refreshes.size ? Promise.all(this.#refreshes).then(announce) : announce();
     }
     const record = typeof news.session === "string" ? this.#sessions.get(news.session) : undefined;
     if (!record) return;
     if (news.isEnded === true) record.endLocal();
     else if (typeof news.relay === "number") record.receiveLocal(news.relay);
-    else if (news.claim === undefined) record.refreshLocal();
+    else if (news.claim === undefined) this.#refresh(record);
     else record.yieldLocal(typeof news.claim === "string" ? news.claim : undefined);
   }
 

@@ -253,7 +253,7 @@ together("a subscription that is made at one instance holds at the other, which 
   const watch = request("resources/subscribe", { uri: "note://1" });
   assertEquals(await toStatus(a.send(watch, session)), 200);
   const unwatch = request("resources/unsubscribe", { uri: "note://1" });
-  await settle();
+  // At once: what is acknowledged must hold.
   a.server.resourceUpdated("note://1");
   assertStringIncludes(await stream.read("note://1"), "notifications/resources/updated");
   b.server.resourceUpdated("note://1");

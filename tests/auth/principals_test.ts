@@ -255,7 +255,7 @@ behaviour("the first refusal of a caller without scopes is a fault, once per ser
   assertStringIncludes(String(fault.error), 'the principal "b" has no scopes');
   assertStringIncludes(String(fault.error), "allScopes");
   assertEquals(rest, []);
-});
+}, { perInstance: "observer" });
 
 behaviour("satisfies grants only by true", async (connect) => {
   const rejecting = async () => {

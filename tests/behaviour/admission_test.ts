@@ -152,7 +152,7 @@ behaviour("the server logs outside of a call to sessions that want the level", a
   }
   await subscription.close();
   await second.close();
-});
+}, { perInstance: "log" });
 
 behaviour("capabilities that are switched off are neither declared nor served", async (connect, way) => {
   const handlers = [

@@ -172,7 +172,7 @@ for (const logLevel of [undefined, "debug", "warning", "emergency"] as const) {
         params: { level, logger: "test", data: { text: level } },
       })),
     );
-  });
+  }, { perInstance: "later" });
 }
 
 behaviour("the log level of a session can be changed, but only to a valid level", async (connect) => {
@@ -183,7 +183,7 @@ behaviour("the log level of a session can be changed, but only to a valid level"
   assertEquals(await client.request("logging/setLevel", { level: "alert" }), {});
   await client.callTool("logging");
   assertEquals(client.received.map(({ params }) => params.level), ["alert", "emergency"]);
-}, { eras: ["legacy"], versions: LEGACY_VERSIONS });
+}, { eras: ["legacy"], versions: LEGACY_VERSIONS, perInstance: "later" });
 
 behaviour("data that cannot be logged does not end the call", async (connect) => {
   const cycle: Record<string, unknown> = {};
@@ -467,7 +467,7 @@ behaviour("one client cannot take every slot", async (connect) => {
   assertEquals(log, ["start 1", "start 2"]);
   open();
   assertEquals((await Promise.all(calls)).map(textOf), ["1", "2", "3", "4"]);
-});
+}, { perInstance: "limits" });
 
 behaviour("a result above the limit is an internal error", async (connect) => {
   const give = tool({ name: "give", input: z.object({ n: z.number() }), run: ({ n }) => "x".repeat(n) });

@@ -77,7 +77,7 @@ behaviour("a burst of changes is sent as one notification", async (connect) => {
     "notifications/tools/list_changed",
   ]);
   await subscription.close();
-});
+}, { perInstance: "later" });
 
 behaviour("a list that the server never had is not announced, but one that became empty is", async (connect) => {
   const [work] = everywhere;
@@ -208,7 +208,7 @@ behaviour("listChanged with `to` reaches only the callers that it selects", asyn
   assertEquals(await count(), [1, 3, 4]);
   assertEquals(takeFaults().map(({ error }) => Object(error).message), ["no database"]);
   for (const subscription of subscriptions) await subscription.close();
-});
+}, { perInstance: "functions" });
 
 Deno.test("listChanged refuses an unknown list, and does nothing after close", async () => {
   const server = createServer({ name: "s", version: "1.0.0", handlers: everywhere });

@@ -30,7 +30,7 @@ behaviour("a call that waited does not run after a rule that was added meanwhile
   await held;
   await assertRejects(() => waiting, McpError, "Unknown tool");
   assertEquals(runs, 0);
-});
+}, { perInstance: "limits" });
 
 behaviour("a handler cannot read a resource that it has just disabled", async (connect) => {
   const file = resource({ uri: "x://a", name: "a", read: () => "secret" });

@@ -182,7 +182,7 @@ behaviour(
     assertEquals((await client.listTools()).length, 1);
     void first;
   },
-  { eras: ["modern"], transports: ["http", "pipe"] },
+  { eras: ["modern"], transports: ["http", "pipe"], perInstance: "limits" },
 );
 
 Deno.test("a ping before the handshake passes middleware too", async () => {

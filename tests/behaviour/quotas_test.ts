@@ -170,7 +170,7 @@ behaviour("while a resource that a handler reads waits for an answer or a place,
   holding.open();
   assertEquals(Object((await first).contents[0]).text, "single");
   assertEquals(textOf(await second), "single");
-});
+}, { perInstance: "limits" });
 
 behaviour("the time of an answer does not count towards the timeout, and that of the handler does", async (connect) => {
   const clock = fakeClock();
@@ -236,6 +236,7 @@ behaviour(
     ]);
     assertEquals(reached[0].handler, 'tool "work"');
   },
+  { perInstance: "limits" },
 );
 
 behaviour("the time in the queue of a handler does not count towards its timeout", async (connect) => {
@@ -248,7 +249,7 @@ behaviour("the time in the queue of a handler does not count towards its timeout
   const { client } = await connect({ clock, handlers: [work] });
   const results = await Promise.all([1, 2, 3, 4, 5].map(() => client.callTool("work")));
   assertEquals(results.map(textOf), Array(5).fill("done"));
-});
+}, { perInstance: "limits" });
 
 behaviour("a call that waits for its turn can be cancelled", async (connect) => {
   const { pass, open } = gate();
@@ -282,7 +283,7 @@ behaviour("a call that waits for its turn can be cancelled", async (connect) => 
   assertEquals(textOf(await first), "done");
   assertEquals(textOf(await third), "done");
   assertEquals(runs, [1, 3]);
-});
+}, { perInstance: "limits" });
 
 behaviour("a handler that ignores its cancellation keeps its place until it ends", async (connect) => {
   const { pass, open } = gate();
@@ -310,7 +311,7 @@ behaviour("a handler that ignores its cancellation keeps its place until it ends
   open();
   assertEquals(textOf(await second), "done");
   assertEquals(most, 1);
-});
+}, { perInstance: "limits" });
 
 behaviour("a client may call a handler at its rate", async (connect, way) => {
   const refused: RefusedEvent[] = [];
@@ -375,7 +376,7 @@ behaviour("a client may call a handler at its rate", async (connect, way) => {
     const ada = await join({ principal: { id: "ada" } });
     assertEquals(textOf(await ada.callTool("t")), "t");
   }
-});
+}, { perInstance: "limits" });
 
 behaviour("a result that is too large is refused with words for the model", async (connect) => {
   const small = quota({ resultBytes: 2000 });
@@ -484,7 +485,7 @@ behaviour("a handler that reads a resource with the same limits takes one place"
   assertEquals(textOf(await first), "c,b");
   for (let i = 0; i < 2; i++) assertEquals(textOf(await client.callTool("read")), "c,b");
   assertEquals(await client.readResource("x://b").then(({ contents }) => Object(contents[0]).text), "b");
-});
+}, { perInstance: "limits" });
 
 behaviour("the time in the queue of a handler counts as time that a call waited", async (connect) => {
   const calls: CallEvent[] = [];
@@ -521,7 +522,7 @@ behaviour("the time in the queue of a handler counts as time that a call waited"
   assertEquals([cancelled, first, second].map(({ outcome }) => outcome), ["cancelled", "result", "result"]);
   const times = [cancelled, first, second].map(({ waitedMs, durationMs }) => [waitedMs, durationMs]);
   assertEquals(times, [[120, 120], [0, 270], [270, 420]]);
-});
+}, { perInstance: "limits" });
 
 behaviour("a completer has the concurrency of its handler, and counts apart from it", async (connect) => {
   const { pass, open } = gate();
@@ -567,4 +568,4 @@ behaviour("a completer has the concurrency of its handler, and counts apart from
   assertEquals((await fails(ofTemplate)).code, -31503);
   open();
   assertEquals((await Promise.all(calls)).map(({ values }) => values), [["a"], ["a"], ["a"]]);
-});
+}, { perInstance: "limits" });

@@ -35,7 +35,7 @@ behaviour("work before a question is reported once, for each question and in eve
     'Cannot run tools/call "noisy" without repeating work: before the question "second" it logs a message, and again ' +
     "when the answer comes; do this after the last question, or keep its value with ctx.once(key, make)",
   ]);
-});
+}, { perInstance: "observer" });
 
 behaviour("a slow await before a question is reported, and work in ctx.once is not", async (join) => {
   const clock = fakeClock();
@@ -67,7 +67,7 @@ behaviour("a slow await before a question is reported, and work in ctx.once is n
   assertEquals(warnings.length, 1, warnings.join("\n"));
   assertStringIncludes(warnings[0], 'Cannot run tools/call "slow" without repeating work: before the question "sure"');
   assertStringIncludes(warnings[0], "it takes 150 ms, and again");
-});
+}, { perInstance: "observer" });
 
 behaviour("a change that is announced before a question is reported, and one after it is not", async (join) => {
   const announcing = tool({
@@ -93,7 +93,7 @@ behaviour("a change that is announced before a question is reported, and one aft
   assertStringIncludes(warnings[0], 'before the question "first" it announces a change, and again');
   assertEquals((await subscription.take(1)).length, 1);
   await subscription.close();
-});
+}, { perInstance: "observer" });
 
 behaviour("prompts and resources are reported like tools", async (join) => {
   const work = async (ctx: Context) => {
@@ -115,7 +115,7 @@ behaviour("prompts and resources are reported like tools", async (join) => {
     'Cannot run prompts/get "words" without r',
     'Cannot run resources/read "note://1" wit',
   ]);
-});
+}, { perInstance: "observer" });
 
 Deno.test("development: true warns without a test kit, and false silences the test kit", async () => {
   const warnOf = async (development: boolean) => {

@@ -105,7 +105,7 @@ behaviour("the limit on a client's subscriptions is enforced and named", async (
     if (!again) client.subscribe({}).then((opened) => again = opened, () => {});
     return again !== undefined;
   }, "there is room again");
-}, { eras: ["modern"] });
+}, { eras: ["modern"], perInstance: "limits" });
 
 behaviour("values that JSON makes no object of are no structured content before 2026-07-28", async (connect, way) => {
   class Money {

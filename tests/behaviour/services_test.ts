@@ -39,7 +39,7 @@ behaviour("a service is made once per lifetime, and disposed in reverse order", 
   assertEquals(log, ["make db", ...once, ...once]);
   await server.close();
   assertEquals(log.at(-1), "dispose db result");
-});
+}, { perInstance: "services" });
 
 behaviour("concurrent first uses share one make, which no cancelled caller aborts", async (connect) => {
   const { pass, open } = gate();
@@ -60,7 +60,7 @@ behaviour("concurrent first uses share one make, which no cancelled caller abort
   open();
   for (const other of others) assertEquals(textOf(await other), "aborted: false");
   assertEquals(made, 1);
-});
+}, { perInstance: "services" });
 
 behaviour("a service for one call learns how the call ended", async (connect) => {
   const { log, tx } = recorder();
@@ -362,7 +362,7 @@ behaviour("closing waits for deferred work before it disposes services", async (
   open();
   await closed;
   assertEquals(log, ["make db", "deferred", "dispose db result"]);
-});
+}, { perInstance: "services" });
 
 behaviour("ctx.get returns services that the handler does not declare", async (connect) => {
   const { db, tx, log } = recorder();
@@ -377,7 +377,7 @@ behaviour("ctx.get returns services that the handler does not declare", async (c
   assertEquals(takeFaults().map(({ error }) => Object(error).message), [
     'Cannot get service "tx" here: it lives for one call; declare it in services, and use it in run or read',
   ]);
-});
+}, { perInstance: "services" });
 
 behaviour("a service that fails in allow hides the handler and is reported", async (connect) => {
   const broken = service("broken", () => {

@@ -56,7 +56,7 @@ behaviour("a provider learns of the first and the last subscriber of a URI", asy
   await third.close();
   await until(() => calls.length === 1, "the last subscriber");
   assertEquals(calls, ["- note://1"]);
-});
+}, { perInstance: "hooks" });
 
 behaviour("what subscribe announces reaches its subscribers", async (connect) => {
   const timers = new Map<string, ReturnType<typeof setInterval>>();
@@ -69,7 +69,7 @@ behaviour("what subscribe announces reaches its subscribers", async (connect) =>
   const news = await subscription.take(2);
   assertEquals(news.map(({ params }) => params.uri), ["note://1", "note://1"]);
   await subscription.close();
-});
+}, { perInstance: "hooks" });
 
 behaviour("the last subscriber may leave by closing its connection, or with the server", async (connect) => {
   const { calls, provider } = provide();
@@ -84,7 +84,7 @@ behaviour("the last subscriber may leave by closing its connection, or with the 
   assertEquals(calls.splice(0), ["+ note://2"]);
   await server.close();
   assertEquals(calls, ["- note://2"]);
-});
+}, { perInstance: "hooks" });
 
 Deno.test("a session that expires has left its resources", async () => {
   const { calls, provider } = provide();
@@ -130,7 +130,7 @@ behaviour("callers from which `allow` hides the provider do not count", async (c
     await until(() => calls.length % 2 === 0, "the provider to be called twice, or never");
     await hidden.close();
   }
-});
+}, { perInstance: "hooks" });
 
 behaviour("unsubscribe waits for a slow subscribe, and errors go to onError", async (connect) => {
   const { pass, open } = gate();
@@ -161,4 +161,4 @@ behaviour("unsubscribe waits for a slow subscribe, and errors go to onError", as
   assertEquals(calls, ["+ note://1", "- note://1"]);
   const faults = takeFaults().map(({ error, subject }) => [subject, Object(error).message]);
   assertEquals(faults, [["note://1", "cannot watch note://1"], ["note://1", "cannot leave note://1"]]);
-});
+}, { perInstance: "hooks" });

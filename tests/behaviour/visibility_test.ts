@@ -140,7 +140,7 @@ behaviour("handlers are disabled for some callers, and exactly those are notifie
   await expectChanged([], ["resources", "tools"]);
   server.handlers.remove(server.handlers.get("tool", "wipe"));
   await expectChanged(["tools"], []);
-}, { transports: ["memory", "http"] });
+}, { transports: ["memory", "http"], perInstance: "later" });
 
 behaviour("a group comes and goes as one, with names, middleware, tags and access of its own", async (connect) => {
   const log: string[] = [];
@@ -238,7 +238,7 @@ behaviour("a handler finds, removes, disables and adds handlers", async (connect
   assertEquals([await names(client), await names(ada)], [["change", "log"], ["change"]]);
   await run("enable");
   assertEquals(await names(ada), ["change", "log"]);
-});
+}, { perInstance: "handlers" });
 
 behaviour("a wrong selection throws, and disables nothing", async (connect) => {
   const { client, server } = await connect({
@@ -450,7 +450,7 @@ for (const queue of ["server", "handler"] as const) {
     assertStringIncludes(String(await read.catch((error) => error)), "not found");
     assertEquals(textOf(await kept), "kept");
     assertEquals(ran, ["hold", "kept"]);
-  });
+  }, { perInstance: "limits" });
 }
 
 behaviour("a call can be cancelled while its handler is looked up again", async (connect) => {
@@ -492,4 +492,4 @@ behaviour("a call can be cancelled while its handler is looked up again", async 
   // The call would start before another one that comes now.
   assertEquals(textOf(await client.callTool("quick")), "quick");
   assertEquals(ran, []);
-});
+}, { perInstance: "limits" });

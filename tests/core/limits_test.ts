@@ -100,7 +100,7 @@ behaviour("a refusal at a limit says to try again later", async (connect) => {
       assertMatch(message, /^Cannot (?:run the call|read the body): too [^;]*; (?:try again later|send it again)$/);
     }
   }
-});
+}, { perInstance: "limits" });
 
 Deno.test({
   name: "docs/limits.md matches the source",

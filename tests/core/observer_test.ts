@@ -172,7 +172,7 @@ behaviour("a full queue is a refusal that names its limit", async (connect) => {
   const limits = only(heard, "limit").map(({ limit }) => limit);
   assertEquals(limits.filter((limit) => limit === "calls.waiting").length, 2);
   assert(limits.some((limit) => limit.startsWith("calls.running")), limits.join());
-});
+}, { perInstance: "limits" });
 
 behaviour("a subscription is opened and ended, and so is its call", async (connect, { era }) => {
   const { observer, heard } = recorder(["subscription", "call"]);
@@ -186,7 +186,7 @@ behaviour("a subscription is opened and ended, and so is its call", async (conne
   assert(["client", "disconnected"].includes(ended.why), ended.why);
   if (era === "legacy") return;
   await until(() => only(heard, "call").some(({ method }) => method === "subscriptions/listen"), "the call to end");
-});
+}, { perInstance: "observer" });
 
 behaviour("a session is created and ended, and a stream is opened and ended", async (connect, { transport }) => {
   const { observer, heard } = recorder(["session", "stream"]);
@@ -203,7 +203,7 @@ behaviour("a session is created and ended, and a stream is opened and ended", as
   await server.close();
   const states = only(heard, "stream").map(({ state }) => state);
   assertEquals(states.filter((state) => state === "opened").length, states.filter((state) => state === "ended").length);
-}, { eras: ["legacy"] });
+}, { eras: ["legacy"], perInstance: "observer" });
 
 behaviour("all messages are heard, as JSON and without headers", async (connect) => {
   const { observer, heard } = recorder(["message"]);
@@ -228,7 +228,7 @@ behaviour("handlers that change and a server that closes are heard", async (conn
     { added: ['tool "extra"'], removed: [] },
     { added: [], removed: ['tool "extra"'] },
   ]);
-});
+}, { perInstance: "observer" });
 
 /** Requests over HTTP that are refused, with the reason. */
 const refused: readonly (readonly [reason: string, status: number, request: () => Request])[] = [

@@ -386,4 +386,4 @@ behaviour("an extension learns which topics somebody listens to", async (connect
   open();
   await until(() => seen.length === 7, "the end of the last topic");
   assertEquals(seen.slice(5), ["watch slow", "stop slow"]);
-}, modern);
+}, { ...modern, perInstance: "hooks" });

@@ -268,7 +268,7 @@ for (const limit of ["running", "runningPerClient"]) {
       assertEquals(textOf(await third), "c");
       assertEquals(log, ["start a", "end a", "start c", "end c"]);
     },
-    { eras },
+    { eras, perInstance: "limits" },
   );
 
   behaviour(
@@ -285,7 +285,7 @@ for (const limit of ["running", "runningPerClient"]) {
       assertEquals((await Promise.all(calls)).map(textOf), names);
       assertEquals(log, names.flatMap((name) => [`start ${name}`, `end ${name}`]));
     },
-    { eras },
+    { eras, perInstance: "limits" },
   );
 }
 
@@ -306,7 +306,7 @@ behaviour("a client with a queue of its own does not block others from the proce
   }
   await Promise.all([...greedy, ...others]);
   assert(order().slice(0, 4).includes("other 0") && order().slice(0, 4).includes("other 1"), order().join());
-}, { eras: ["legacy"] });
+}, { eras: ["legacy"], perInstance: "limits" });
 
 Deno.test("thousands of queued calls that end at once do not grow the stack", async () => {
   const open = gate();

@@ -18,4 +18,4 @@ behaviour("the rate of a resource holds for handlers that read it", async (join)
   for (let i = 0; i < 3; i++) codes.push(await client.callTool("show").then(() => 0, (error) => error.code));
   codes.push(await client.readResource(uri).then(() => 0, (error) => error.code));
   assertEquals(codes, [0, 0, -31429, -31429]);
-});
+}, { perInstance: "limits" });

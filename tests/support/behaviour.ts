@@ -1,9 +1,11 @@
 // Runs one behaviour in every era and over every transport, because it must not depend on either. With QUICK=1, as in the
-// fast tier, it runs over the two ways that differ most.
+// fast tier, it runs over the two ways that differ most. With INSTANCES, it runs over HTTP on three instances that share
+// a store.
 import process from "node:process";
 import { assertEquals } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions } from "../../mod.ts";
 import { type Connection, connectTest, type ConnectTestOptions, type Subscription } from "../../src/testing/testing.ts";
+import { createInstances, hasInstances, type PerInstance } from "./instances.ts";
 
 export const LEGACY_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
 
@@ -44,12 +46,15 @@ export interface BehaviourOptions {
   readonly transports?: readonly Way["transport"][];
   /** Legacy revisions. Defaults to the newest only. */
   readonly versions?: readonly string[];
+  /** Why the behaviour holds within one instance only. It runs on one, then. */
+  readonly perInstance?: PerInstance;
 }
 
 const QUICK = new Set(["modern over http", "legacy over pipe"]);
 
 function listWays(options: BehaviourOptions): Way[] {
   const ways = listAllWays(options);
+  if (hasInstances) return ways.filter(({ transport }) => transport === "http");
   if (!process.env.QUICK) return ways;
   const few = ways.filter(({ era, transport }) => QUICK.has(`${era} over ${transport}`));
   return few.length ? few : ways.slice(0, 1);
@@ -71,16 +76,18 @@ export function behaviour(
   run: (connect: Connect, way: Way) => Promise<void>,
   options: BehaviourOptions = {},
 ): void {
+  const { perInstance } = options;
   for (const way of listWays(options)) {
     const { era, version, transport } = way;
-    // No behaviour may leak a timer or a socket.
-    const strict = { sanitizeOps: true, sanitizeResources: true };
+    // No behaviour may leak a timer or a socket. What a store does for another instance may go on for a moment.
+    const strict = { sanitizeOps: !hasInstances, sanitizeResources: true };
     Deno.test({ name: `${name} (${way.version} over ${way.transport})`, ...strict }, async () => {
       const faults: Told[] = [];
       await using stack = new AsyncDisposableStack();
       await run(async (options, client) => {
         const observer = [{ fault: (fault: Told) => void faults.push(fault) }, options?.observer ?? []].flat();
-        const server = createServer({ name: "fixture", version: "1.0.0", ...options, observer });
+        const all = { name: "fixture", version: "1.0.0", ...options, observer };
+        const server = hasInstances && !options?.store ? createInstances(all, perInstance ? 1 : 3) : createServer(all);
         stack.defer(() => server.close());
         const join = async (options?: ConnectTestOptions) =>
           stack.use(await connectTest(server, { era, transport, revisions: [version], ...options }));

@@ -37,6 +37,14 @@ export class ServerRequests {
     return !!resolve;
   }
 
+  // One after another, so that questions leave in the order in which handlers ask.
+  #makeId(shared: SharedSession): Promise<string> {
+    const make = () => shared.makeQuestionId();
+    return this.#id = this.#id.then(make, make);
+  }
+
+  #id: Promise<string> = Promise.resolve("");
+
   /** Sends a request over the stream of the call, and waits for the response. */
   async ask(call: Call, question: Question): Promise<unknown> {
     const { client, link, signal } = call;
@@ -46,7 +54,7 @@ export class ServerRequests {
     }
     const { limits: { calls }, ticker } = this.#core;
     // Another instance may send requests to the same client, and passes on answers only to ids that it can open.
-    const id = this.#shared ? await this.#shared.makeQuestionId() : `ask-${++this.#last}`;
+    const id = this.#shared ? await this.#makeId(this.#shared) : `ask-${++this.#last}`;
     if (signal.aborted) throw new McpError(INVALID_PARAMS, "Cannot ask the client: the call was cancelled");
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
     const cancel = (reason: string) => {

@@ -1,0 +1,92 @@
+// Three instances that act as one server, for the behaviour suite: they share handlers, secret and store, and each
+// request goes to one of them at random. `INSTANCES` names the store: `redis:PATH`, with the path of a socket, or
+// `sqlite:FOLDER`.
+import process from "node:process";
+import { createServer, type Server, type ServerOptions } from "../../mod.ts";
+import { redisStore } from "../../src/stores/redis/redis.ts";
+import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
+import type { Store } from "../../src/stores/stores.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { random } from "./random.ts";
+import { CLIENTS } from "./redis/clients.ts";
+
+/** Whether behaviours run on several instances. */
+export const hasInstances = process.env.INSTANCES !== undefined;
+
+const SECRET = "a secret of at least thirty-two characters";
+const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
+const { below } = random(seed);
+let made = 0;
+
+/** Makes a function that opens the same store at each call. No other call opens it. */
+function chooseStore(): () => Store {
+  const [kind, path] = /^(redis|sqlite):(.+)$/.exec(process.env.INSTANCES ?? "")?.slice(1) ?? [];
+  const name = `${process.pid}-${seed}-${made++}`;
+  if (kind === "redis") {
+    // The newest client of each runtime.
+    const client = "Bun" in globalThis ? CLIENTS[CLIENTS.length - 1] : CLIENTS[0];
+    return () => redisStore(() => client.connect(path), { prefix: `${name}:` });
+  }
+  if (kind !== "sqlite") throw new Error(`Cannot start instances: INSTANCES is ${process.env.INSTANCES}`);
+  return () => sqliteStore(async () => await openSqlite(`${path}/${name}.db`));
+}
+
+async function openSqlite(path: string): Promise<SqliteDatabase> {
+  const { DatabaseSync } = await import("node:sqlite");
+  return new DatabaseSync(path);
+}
+
+/** Handlers that change at all instances. */
+function toHandlers(all: readonly Server[]): Server["handlers"] {
+  return {
+    ...all[0].handlers,
+    add: (...handlers) => all.forEach((each) => each.handlers.add(...handlers)),
+    remove: (...handlers) => all.forEach((each) => each.handlers.remove(...handlers)),
+    enable: (...args) => all.forEach((each) => each.handlers.enable(...args)),
+    disable: (...args) => all.forEach((each) => each.handlers.disable(...args)),
+  };
+}
+
+/** Why a behaviour holds within one instance only. docs/deployment.md says the same. */
+export const PER_INSTANCE = {
+  limits: "Limits, and queues of calls that wait, hold for each instance.",
+  observer: "Each instance has its own observer, and warns on its own of what happens more than once.",
+  services: "Each instance makes its own services.",
+  hooks: "`subscribe` of a resource is called at each instance that has a subscriber.",
+  handlers: "`handlers.add` and `handlers.remove` change the instance where they are called.",
+  functions: "A function does not travel: `listChanged` with `to` reaches the clients of one instance.",
+  log: "`server.log` reaches the clients that are connected to the same instance.",
+  later: "A change reaches other instances some milliseconds later, as a burst of its own.",
+} as const;
+
+/** A reason why a behaviour holds within one instance only. */
+export type PerInstance = keyof typeof PER_INSTANCE;
+
+/** Creates instances. What a caller does with the result, an operator does with one instance, or with all of them. */
+export function createInstances(options: ServerOptions, count: number): Server {
+  const open = chooseStore();
+  const stores = Array.from({ length: count }, open);
+  const servers = stores.map((store) => createServer({ secret: SECRET, ...options, store }));
+  const one = () => servers[below(count)];
+  // A program announces its changes at the instance that made them.
+  const { resourceUpdated, listChanged, log } = one();
+  return {
+    ...servers[0],
+    fetch: (request, info) => one().fetch(request, info),
+    handlers: toHandlers(servers),
+    log,
+    resourceUpdated,
+    listChanged,
+    end: (select) => servers.forEach((each) => each.end(select)),
+    ready: async () => void await Promise.all(servers.map((each) => each.ready())),
+    async close() {
+      await Promise.all(servers.map((each) => each.close()));
+      await Promise.all(stores.map((each) => each.close()));
+    },
+    [INTERNALS]: {
+      ...servers[0][INTERNALS],
+      develop: () => servers.forEach((each) => each[INTERNALS].develop()),
+      load: async () => void await Promise.all(servers.map((each) => each[INTERNALS].load())),
+    },
+  };
+}

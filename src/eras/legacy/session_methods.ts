@@ -63,7 +63,11 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
 const EMPTY: Result = {};
 
 /** Changes the session here and at other instances. */
-async function share({ shared }: Session, changeHere: () => void, change: (state: SessionState) => SessionState): Promise<Result> {
+async function share(
+  { shared }: Session,
+  changeHere: () => void,
+  change: (state: SessionState) => SessionState,
+): Promise<Result> {
   changeHere();
   if (!shared) return EMPTY;
   await shared.update(change);

@@ -3,9 +3,16 @@
 //
 // With `MCP_ISSUERS` (URLs of authorization servers, separated by spaces) and `MCP_RESOURCE` (the URL of this server), it
 // requires access tokens. Calls, reads and prompts then need the scopes in `MCP_SCOPES`.
+//
+// With `MCP_STORE` (`memory`, `redis://host:port/db`, `sqlite:path` or `denokv:path`) and `MCP_SECRET`, several instances
+// act as one server, and four more tools tell how.
 import process from "node:process";
 import { type Context, createServer, type Handler, prompt, resource, type Server, tool, ToolError } from "@x/mcp";
 import { oauth } from "@x/mcp/oauth";
+import { memoryStore, type Store } from "@x/mcp/stores";
+import { denoKvStore } from "@x/mcp/stores/deno-kv";
+import { redisStore } from "@x/mcp/stores/redis";
+import { sqliteStore } from "@x/mcp/stores/sqlite";
 import { z } from "zod";
 
 /** Without the permission to read variables, the server is the one without them. */
@@ -25,13 +32,46 @@ if (issuers.length && !resourceUrl) {
 const scopes = issuers.length ? readWords("MCP_SCOPES") : [];
 const auth = issuers.length ? oauth({ resource: resourceUrl, issuers, scopes }) : undefined;
 
+/** Opens the store that a URL names. Its client is loaded with its first operation. */
+function openStore(url: string): Store {
+  const [, kind, path] = /^(\w+):?(.*)$/s.exec(url) ?? [];
+  switch (kind) {
+    case "memory":
+      return memoryStore();
+    case "redis":
+      return redisStore(async () => {
+        const { createClient } = await import("redis");
+        return createClient({ url, disableOfflineQueue: true });
+      });
+    case "sqlite":
+      return sqliteStore(async () => {
+        const { DatabaseSync } = await import("node:sqlite");
+        return new DatabaseSync(path);
+      });
+    case "denokv":
+      return denoKvStore(() => Deno.openKv(path));
+    default:
+      throw new Error(`Cannot open the store: MCP_STORE is ${url}; write memory, redis://…, sqlite:… or denokv:…`);
+  }
+}
+
+const [storeUrl] = readWords("MCP_STORE");
+const store = storeUrl ? openStore(storeUrl) : undefined;
+const [secret] = readWords("MCP_SECRET");
+
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 const WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
 
 const image = { type: "image", data: PNG, mimeType: "image/png" } as const;
 
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
+function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    });
+  });
 }
 
 function toText(text: string): { readonly type: "text"; readonly text: string } {
@@ -461,12 +501,62 @@ const triggers: readonly Handler[] = [
   }),
 ];
 
+async function hash(text: string): Promise<string> {
+  const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Tools for tests of several instances. */
+function createClusterTools(store: Store): readonly Handler[] {
+  const instance = crypto.randomUUID();
+  return [
+    tool({ scopes, name: "cluster_instance", description: "Tells which process answers", run: () => instance }),
+    tool({
+      scopes,
+      name: "cluster_touch",
+      description: "Announces an update of test://watched-resource",
+      run: (_, ctx) => ctx.server.resourceUpdated("test://watched-resource"),
+    }),
+    tool({
+      scopes,
+      name: "cluster_sleep",
+      description: "Waits, until it is cancelled",
+      input: z.object({ ms: z.number().min(0).max(60_000) }),
+      run: async ({ ms }, ctx) => {
+        await pause(ms, ctx.signal);
+        return instance;
+      },
+    }),
+    tool({
+      scopes,
+      name: "cluster_count",
+      description: "Adds one to a counter, once for each key, and tells the new value",
+      input: z.object({ key: z.string() }),
+      run: async ({ key }) => {
+        // While the log has an entry with this token, the answer is its number again, and nothing is added.
+        const token = await hash(key);
+        return `${await store.append("cluster_count", "", { token, ttlMs: 3_600_000, max: 10_000 })}`;
+      },
+    }),
+  ];
+}
+
 const server = createServer({
   name: "everything",
   version: "1.0.0",
   auth,
+  store,
+  secret,
   instructions: "A server to test clients and libraries with.",
-  handlers: [...contents, ...talkers, ...askers, ...triggers, ...resources, ...prompts],
+  handlers: [
+    ...contents,
+    ...talkers,
+    ...askers,
+    ...triggers,
+    ...resources,
+    ...prompts,
+    ...store ? createClusterTools(store) : [],
+  ],
 });
 
 /**

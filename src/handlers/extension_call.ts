@@ -52,8 +52,9 @@ class LayerCall extends Call {
 
   constructor(outer: Call, home: CallHome, says: Says) {
     const { id, method, params, client, link } = outer;
-    const { account, http, headers, version, principal, transport } = link;
-    const known = { account, http, headers, version, principal, transport, inFlight: new InFlight(), streams: false };
+    const { account, http, headers, version, principal, transport, owner } = link;
+    const facts = { account, http, headers, version, principal, transport, owner };
+    const known = { ...facts, inFlight: new InFlight(), streams: false };
     const silent = { ...known, send: () => undefined, wait() {}, open() {}, release() {} };
     super(home, silent, { kind: "request", id, method, params, weight: outer.weigh() }, client);
     this.#says = says;

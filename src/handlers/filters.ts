@@ -17,6 +17,8 @@ export interface Guarded {
   readonly guards?: HandlerGuards;
   /** Services of the handler. */
   readonly services?: Binding;
+  /** Set if a later check decides whether the handler starts. */
+  readonly idempotency?: object;
 }
 
 /** One run of a handler. */
@@ -33,14 +35,14 @@ export interface FilteredRun {
 type Guard = (value: unknown, ctx: Context<never>) => unknown;
 
 /** Runs a handler between its guards. Those of the server are the outermost. */
-export async function runFiltered({ guards, services }: Guarded, run: FilteredRun): Promise<Result> {
+export async function runFiltered({ guards, services, idempotency }: Guarded, run: FilteredRun): Promise<Result> {
   const { call, core: { filters }, next } = run;
   const input = await pass(run.value, { guards: filters?.guards, side: "input", ctx: call });
   const passOwn = async (_call: Call, ctx: Context<never> = call) => await pass(input, { guards, side: "input", ctx });
   const guarded = guards?.input?.length ? await (services?.share(passOwn) ?? passOwn)(call) : input;
   // A cancelled call does not start its handler.
   if (call.ended) throw call.reason;
-  call.onRun?.();
+  if (!idempotency) call.onRun?.();
   const filter: Filter = async (returns, ctx) => {
     const leave = async (value: unknown) => {
       const own = await pass(value, { guards, side: "output", ctx });

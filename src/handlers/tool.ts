@@ -42,6 +42,7 @@ import { isContent, isDoubtful, loadResults, toJson } from "./content.ts";
 import type { Sending } from "./encoded_results.ts";
 import type { ListedTool } from "../protocol/listed.ts";
 import type { Typed } from "../core/visibility/typed.ts";
+import { IDEMPOTENCY, keepHandles, readIdempotency, runOnce } from "./idempotency.ts";
 import { toListedOptions } from "./tool_from.ts";
 import type { Callable } from "./callable.ts";
 import { runGuarded } from "./value_room.ts";
@@ -164,6 +165,32 @@ export interface ToolOptions<
   /** Quota of the tool, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. */
   readonly quota?: Quota;
   /**
+   * Returns the idempotency key of a call, such as `({ orderId }) => orderId`, or `undefined` for a call without a key. A
+   * repeated call of the same caller with the same key and the same input gets the result of the first one for ten
+   * minutes, also while the first one runs. With a store, this holds at all instances. Errors are not kept. Short for
+   * `idempotency: { key }`.
+   */
+  readonly idempotencyKey?: (
+    input: Infer<I>,
+    ctx: Context<SharedServiceValues<S>>,
+  ) => string | undefined | Promise<string | undefined>;
+  /** Idempotency of calls with a key. */
+  readonly idempotency?: {
+    /** Returns the key of a call, as {@linkcode ToolOptions.idempotencyKey} does. */
+    readonly key: (
+      input: Infer<I>,
+      ctx: Context<SharedServiceValues<S>>,
+    ) => string | undefined | Promise<string | undefined>;
+    /**
+     * Whether the next call with the key runs the handler again if the instance that ran it has ended before it kept a
+     * result. Make the effect safe with `ctx.idempotencyToken`, because the handler may have had it before. Defaults to
+     * `false`: then the outcome is unknown, and such a call fails with code -31409.
+     */
+    readonly rerun?: boolean;
+    /** Milliseconds for which a key is remembered after its call. Defaults to 600,000. */
+    readonly ttlMs?: number;
+  };
+  /**
    * Runs the tool. The model reads the message of a `ToolError`. Other errors go to `observer.fault`, and the client gets
    * their id.
    */
@@ -192,6 +219,8 @@ const OPTIONS: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
     output: true,
     annotations: ANNOTATIONS,
     forCaller: "function",
+    idempotencyKey: "function",
+    idempotency: IDEMPOTENCY,
     run: true,
   },
   hints: {
@@ -322,6 +351,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   const { name, title, description, annotations, icons, allow, use = [], run } = options;
   const place = `tool ${JSON.stringify(name)}`;
   const { requires, _meta, extensions } = readExtensions(options, place);
+  const idempotency = readIdempotency(options, { place, name, services });
   // Anything that is given must be a schema. Without one, nothing would be checked.
   const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
   const output = options.output === undefined ? undefined : compileSchema(options.output, { use: "output", place });
@@ -344,6 +374,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     // Query builders are thenables but not promises. Not `isPromiseLike`, because each function of a call costs time.
     return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
   };
+  const injected = services?.inject(invoke) ?? invoke;
   const visible = bindAllow(allow, services);
   const scopes = readScopes(options.scopes, place);
   const limited = { place, kind: "tool", key: name, hasOutput: !!output, allow: visible, scopes } as const;
@@ -366,7 +397,8 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     headers: input && toHeaders(input),
     scopes,
     requires,
-    extensions,
+    idempotency,
+    extensions: idempotency && keepHandles(extensions) || extensions,
     wire: ({ publishSchema }) => ({
       name,
       title,
@@ -377,7 +409,8 @@ function define<I extends Schema, O extends Schema, S extends Services>(
       icons,
       _meta,
     }),
-    invoke: compose(use, services?.inject(invoke) ?? invoke),
+    // Below the middleware, which runs for a repeated call too.
+    invoke: compose(use, idempotency ? runOnce(idempotency, injected) : injected),
   };
 }
 
@@ -496,7 +529,7 @@ async function readLeniently(input: CompiledSchema, given: Params, { limits }: F
 }
 
 function invoke(definition: Definition, call: Call, checked: Checked, core: FeatureParts): Result | Promise<Result> {
-  const { key, invoke, guards } = definition;
+  const { key, invoke, guards, idempotency } = definition;
   // A result and not a protocol error, so that the model can read it and correct its call.
   if (checked.problem !== undefined) return toToolError(`Cannot call ${key}: ${checked.problem}`);
   const { value } = checked;
@@ -506,7 +539,7 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Feat
   }
   // A call that was cancelled during the validation does not start its handler.
   if (call.ended) throw call.reason;
-  call.onRun?.();
+  if (!idempotency) call.onRun?.();
   return invoke(call, undefined, value, core, undefined);
 }
 

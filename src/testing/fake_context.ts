@@ -46,6 +46,8 @@ export interface FakeContextOptions {
   readonly params?: Meta;
   /** The HTTP request. */
   readonly http?: Request;
+  /** The token of a tool with an idempotency key. */
+  readonly idempotencyToken?: string;
   /** Cancels the call when it is aborted. */
   readonly signal?: AbortSignal;
 }
@@ -62,6 +64,7 @@ const OPTIONS: KnownOptions<keyof FakeContextOptions> = {
     method: true,
     params: true,
     http: true,
+    idempotencyToken: true,
     signal: true,
   },
 };
@@ -130,12 +133,13 @@ export class Rounds {
 /** Makes a context for one of several runs. */
 export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeContext {
   checkOptions("make a context", options, OPTIONS);
-  const { client, method = "tools/call", params = {}, signal } = options;
+  const { client, method = "tools/call", params = {}, idempotencyToken, signal } = options;
   const records: Records = { progressed: [], logged: [], announced: [], asked: [], deferred: [] };
   const meta = { progressToken: "fake", ...isObject(params._meta) ? params._meta : {} };
   const request = { kind: "request" as const, id: 1, method, params: { ...params, _meta: meta }, weight: 0 };
   const call = new FakeCall({ options, rounds, records }, request, { ...CLIENT, ...client });
   if (/^(tools\/call|prompts\/get|resources\/read)$/.test(method)) call.allowQuestions();
+  if (idempotencyToken !== undefined) call.identifyEffects(idempotencyToken);
   const stop = (message?: string) => Call.prototype.cancel.call(call, new CancelError("client", message));
   const onAbort = () => stop(toMessage(signal?.reason));
   if (signal?.aborted) onAbort();

@@ -151,6 +151,7 @@ class Channel implements Pipe, Link {
   #reportEnd?: (why: "disconnected") => void;
   /** The account of a client that is not known otherwise. */
   readonly #own: Account;
+  #owner?: string;
   /** What waits for a number of unanswered messages. There are fewer of them than unanswered messages. */
   #waiting: Waiting[] = [];
   readonly #losers: (() => void)[] = [];
@@ -170,6 +171,10 @@ class Channel implements Pipe, Link {
     const isOwn = account && (key !== undefined || engine.tenant === undefined);
     engine.host.lives?.start(false);
     this.#own = isOwn ? account : engine.accounts.find(key, engine.tenant);
+  }
+
+  get owner(): string {
+    return this.#owner ??= crypto.randomUUID();
   }
 
   get account(): Account {
@@ -303,6 +308,10 @@ class MessageLink implements Link {
 
   get peer(): string | undefined {
     return this.#channel.peer;
+  }
+
+  get owner(): string {
+    return this.#channel.owner;
   }
 
   get inFlight(): InFlight {

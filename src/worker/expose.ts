@@ -27,7 +27,7 @@ export interface WorkerContext extends
     Context,
     "method" | "client" | "principal" | "meta" | "signal" | "progress" | "log" | "elicit" | "elicitUrl" | "sample"
   >,
-  Pick<Context, "roots" | "once"> {
+  Pick<Context, "roots" | "once" | "idempotencyToken"> {
 }
 
 /** A handler that runs in a worker thread. */

@@ -18,6 +18,7 @@ export interface ThreadFacts {
   /** Names of facts about the principal that cannot be copied to a thread. */
   readonly withheld?: readonly string[];
   readonly meta: Meta;
+  readonly idempotencyToken?: string;
 }
 
 /** From the server to a thread. */

@@ -329,8 +329,8 @@ class Job {
   }
 
   begin(): void {
-    const { method, client, principal, meta } = this.#ctx;
-    const facts: ThreadFacts = { method, client, meta, ...toSentPrincipal(principal) };
+    const { method, client, principal, meta, idempotencyToken } = this.#ctx;
+    const facts: ThreadFacts = { method, client, meta, idempotencyToken, ...toSentPrincipal(principal) };
     this.#send({ kind: "run", input: this.#input, facts, done: this.#done });
   }
 

@@ -132,6 +132,21 @@ function callLarge(held: Held, principal: string): Promise<Response> {
   return held.server.fetch(...toRequest("tools/call", large, { principal }));
 }
 
+/** A server with a tool whose result needs most of the room of 4400 bytes. */
+function startKeyed(limits: LimitOptions) {
+  const held = start(limits);
+  held.server.handlers.add(tool({
+    name: "once",
+    input: { type: "object", properties: { key: { type: "string" } } } as const,
+    idempotencyKey: ({ key }) => key,
+    run() {
+      held.counts.started++;
+      return "x".repeat(1500);
+    },
+  }));
+  return held;
+}
+
 /** Asserts that the principal's large call is refused while one of ada's runs; returns ada's. */
 async function refuseSecondCall(held: Held, limit: string, principal: string) {
   const first = callLarge(held, "ada");
@@ -325,6 +340,28 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     await refuse(held, "calls.detached", 503, "tools/call", { name: "later" });
     assert((await send(held, "tools/call", quick)).result);
     resolve();
+  },
+  async "idempotency.keyCharacters"() {
+    await using held = startKeyed(testLimits({ idempotency: { keyCharacters: 5 } }));
+    const once = (key: string) => ["tools/call", { name: "once", arguments: { key } }, { principal: "ada" }] as const;
+    assert((await send(held, ...once("12345"))).result);
+    await refuse(held, "idempotency.keyCharacters", 400, ...once("123456"));
+  },
+  async "idempotency.bytes"() {
+    await using held = startKeyed(testLimits({ idempotency: { bytes: 4 * 4400 } }));
+    const once = (key: string, principal = "ada") =>
+      ["tools/call", { name: "once", arguments: { key } }, { principal }] as const;
+    assert((await send(held, ...once("a"))).result);
+    assert((await send(held, ...once("b"))).result, "it runs, though there is no room for its result");
+    const { error } = await send(held, ...once("b"));
+    assertEquals(error?.code, -31409);
+    assertStringIncludes(error?.message ?? "", "but there was no room to keep its result");
+    await refuse(held, "idempotency.bytes", 503, ...once("c"));
+    assertEquals(held.counts.started, 2);
+    assert((await send(held, ...once("a"))).result, "a known key needs no room");
+    assert((await send(held, ...once("c", "bob"))).result, "others have room");
+    await held.clock.advance(615_000);
+    assert((await send(held, ...once("c"))).result, "it has expired");
   },
   async "perTenant.running"() {
     await using held = startTenants({ running: 2 });

@@ -101,6 +101,12 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: `a quarter of concurrency.waiting; ${RESERVE}`,
     full: "503. Clients take turns in the queue",
   },
+  "idempotency.bytes": {
+    counts: "bytes of the results that an instance keeps for idempotency keys; without a store also in memory.bytes",
+    payer: CLIENT,
+    share: `a quarter of the total; ${RESERVE}`,
+    full: "503 for a new key; the result of a call that runs already is not kept, and its key says so",
+  },
   "perTenant.running": {
     counts: "calls of one concrete path that run or wait",
     payer: "the tenant: the concrete path",

@@ -111,6 +111,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   observed?: RequestReport;
   /** Called when the input is valid and the handler starts. Declared only, because few calls have it. */
   declare onRun?: () => void;
+  /** What the effects of the call are known by, if it has an idempotency key. Declared only, because few calls have one. */
+  declare idempotencyToken?: string;
   /** Milliseconds that the handler may take, if it has a limit of its own. */
   declare timeoutMs?: number;
   /** What the server knows of the session, if this call has read it without one. */
@@ -386,6 +388,11 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** Calls `run` when the input is valid and the handler starts. */
   whenRun(run: () => void): void {
     this.onRun = run;
+  }
+
+  /** The call has an idempotency key, which this text stands for. */
+  identifyEffects(token: string): void {
+    this.idempotencyToken = token;
   }
 
   /** Calls `run` once if the call is cancelled. */

@@ -70,6 +70,8 @@ export type Injected<C, A extends readonly unknown[], R> = (
 
 /** The services of one handler. */
 export interface Binding {
+  /** Whether a service learns how the call has ended, so that it may undo what a cancelled handler has done. */
+  readonly undoes: boolean;
   /** Opens the container of a server, and names the services of this handler to it. */
   open(host: ContainerHost): void;
   /** Wraps a function that runs within a call. Its context has all services. */

@@ -265,6 +265,11 @@ export interface Context<S = NoServices> {
    */
   readonly http?: Request;
   /**
+   * A text that is the same for each run of the tool with the same idempotency key of the same caller, at any instance. It
+   * is a valid `token` for `set` and `append` of a store. `undefined` for a call without a key.
+   */
+  readonly idempotencyToken?: string;
+  /**
    * Aborts when the call is cancelled or times out, or when its client disconnects and cannot resume. `signal.reason.why`
    * says why, such as `"timeout"`.
    */

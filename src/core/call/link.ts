@@ -52,6 +52,11 @@ export interface Link {
   /** Its `MCP-Protocol-Version` header, or `null` if it has none. */
   readonly version?: string | null;
   readonly principal?: Principal;
+  /**
+   * Secret id of the session or the connection, whose messages all come from one client. `undefined` for an exchange that
+   * has neither.
+   */
+  readonly owner?: string;
   /** Address of the client, if known. */
   readonly peer?: string;
   /** Whether messages can be sent before the response. */

@@ -42,6 +42,7 @@ export type PotName =
   | "auth.refused"
   | "handler.keepBytes"
   | "handler.waiting"
+  | "idempotency.bytes"
   | "connections.sessions"
   | "sessions.ending"
   | "store.bytes"

@@ -223,6 +223,28 @@ export interface FixedLimits {
      */
     readonly ms: number;
   };
+  /** Idempotency keys of tools, and the results that are kept for them. */
+  readonly idempotency: {
+    /**
+     * Characters of an idempotency key.
+     *
+     * Reason: keys are random ids and numbers of orders, and an error repeats the key.
+     *
+     * Exceeded: code -32602.
+     */
+    readonly keyCharacters: number;
+    /**
+     * Bytes of the results that an instance keeps for idempotency keys, with 512 bytes for each key. One client has at most
+     * a quarter. Without a store they also count towards `memory`.
+     *
+     * Reason: a result that is dropped too early would let its call run twice, so none is dropped for a newer one. A client
+     * can make 54 calls a second with keys that are kept for ten minutes.
+     *
+     * Exceeded: a call with a new key gets HTTP 503 (429 in revisions with sessions), code -31503. The result of a call
+     * that runs already is not kept: a repeated call gets code -31409.
+     */
+    readonly bytes: number;
+  };
   /** The concrete paths of a server whose path has parameters, such as one for each tenant. */
   readonly endpoints: {
     /**
@@ -304,6 +326,10 @@ export const FIXED_LIMITS: FixedLimits = {
     events: 1000,
     bytes: 8 * 1024 * 1024,
     ms: 300_000,
+  },
+  idempotency: {
+    keyCharacters: 256,
+    bytes: 64 * 1024 * 1024,
   },
   endpoints: {
     open: 1000,

@@ -6,6 +6,7 @@
 import {
   type Binding,
   type ContainerHost,
+  type Definition,
   findRoot,
   type Injectable,
   type Injected,
@@ -24,7 +25,9 @@ export function bind(services: Services): Binding {
   });
   const all = toNeeds(Object.entries(services));
   const shared = toNeeds(all.list.filter(([, service]) => toDefinition(service).lifetime !== "call"));
+  const mayUndo = ({ lifetime, dispose }: Definition) => lifetime !== "server" && !!dispose;
   return {
+    undoes: all.list.some(([, service]) => mayUndo(toDefinition(service))),
     open: (host) => openContainer(host).add(all.list.map(([, service]) => service)),
     inject: (run) => inject(run, all, false),
     share: (run) => inject(run, shared, true),

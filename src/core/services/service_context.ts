@@ -73,6 +73,10 @@ export class ServiceContext<S> implements Context<S> {
     return this.#call.http;
   }
 
+  get idempotencyToken(): Context["idempotencyToken"] {
+    return this.#call.idempotencyToken;
+  }
+
   get signal(): Context["signal"] {
     return this.#call.signal;
   }

@@ -29,6 +29,7 @@ export class ReplayLink implements Link, LinkEvents {
   readonly headers?: HeaderReader;
   readonly version?: string | null;
   readonly principal?: Principal;
+  readonly owner?: string;
   readonly streams: boolean;
   readonly #streams: Streams;
   readonly #session: Account;
@@ -40,7 +41,11 @@ export class ReplayLink implements Link, LinkEvents {
   #isEnding?: boolean;
 
   /** Wraps the link of a request. The session's account counts if the client is not known otherwise. */
-  constructor({ streams, account }: { readonly streams: Streams; readonly account: Account }, link: Link) {
+  constructor(
+    { id, streams, account }: { readonly id?: string; readonly streams: Streams; readonly account: Account },
+    link: Link,
+  ) {
+    this.owner = id;
     this.#streams = streams;
     this.#session = account;
     this.#link = link;

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
  */
+import { toCanonical } from "../../protocol/canonical.ts";
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { toBase64Url } from "../../kit/base64.ts";
@@ -76,6 +77,7 @@ export async function sealState(core: Core, call: Call, round: Round): Promise<s
 
 async function toBond({ principal, method, params }: Call): Promise<string> {
   const { _meta, inputResponses: _responses, requestState: _state, ...rest } = params;
+  // A client may send the same arguments with their keys in another order.
   const text = JSON.stringify([principal?.id ?? null, method, toCanonical(rest)]);
   // The state is encrypted, so a short text needs no digest, which costs as much as a small call.
   if (text.length <= SHORT_BOND) return text;
@@ -88,17 +90,4 @@ const SHORT_BOND = 128;
 /** Creates the error for a state or an answer that is not valid. */
 export function refuse(state: string): McpError {
   return new McpError(INVALID_PARAMS, `Cannot continue the call: ${state}`);
-}
-
-// A client may send the same arguments with their keys in another order. An object becomes a list of its keys and
-// values, because a copy of an object with very many keys takes ten times as long to make and to write.
-function toCanonical(value: unknown): unknown {
-  if (Array.isArray(value)) return [0, value.map(toCanonical)];
-  // JSON.parse makes such numbers, of -0 and 1e400. JSON.stringify writes them as 0 and null.
-  if (Object.is(value, -0)) return [2, "-0"];
-  if (typeof value === "number" && !Number.isFinite(value)) return [2, String(value)];
-  if (!isObject(value)) return value;
-  const list: unknown[] = [1];
-  for (const key of Object.keys(value).sort()) list.push(key, toCanonical(value[key]));
-  return list;
 }

@@ -13,7 +13,7 @@ const TIMES = 8;
 const RELEASED = 4;
 
 /** Phases after which each attacker has taken each step alone, and all of them at once. */
-export const PHASES = 14;
+export const PHASES = 15;
 
 type Step = () => unknown;
 
@@ -61,6 +61,7 @@ export class Attackers {
       () => this.#post(toCall("late")),
       () => this.#post(toCall("keep")),
       () => this.#fillSession(),
+      () => this.#useKeys(),
       () => this.#endSession(),
       () => this.#consent(),
       ...hasTenants ? this.#listTenantSteps() : [],
@@ -104,6 +105,12 @@ export class Attackers {
     await this.#post(toTalk(session, "say", { times: 20 }), caller);
     await this.#post(toMessage(session, "notifications/cancelled", { requestId: 7 }), caller);
     await this.#post(toGet(session), caller);
+  }
+
+  async #useKeys(): Promise<void> {
+    const caller = this.#next();
+    const session = await initialize(this.#site, caller);
+    for (let i = 0; i < 4; i++) await this.#post(toTalk(session, "once", { key: `${i}` }), caller);
   }
 
   async #endSession(): Promise<void> {

@@ -41,6 +41,7 @@ const LIMITS: LimitOptions = testLimits({
   endpoints: { open: 128 },
   auth: { running: 128, runningPerPeer: 16 },
   replay: { bytes: 400_000 },
+  idempotency: { bytes: 2_000_000 },
   request: { bodyMs: 5000, allBodiesBytes: 4_000_000 },
 });
 
@@ -112,6 +113,12 @@ function listHandlers() {
     tool({
       name: "keep",
       quota: quota({ resultBytes: 2000, onLarge: "link", keepBytes: 2_000_000 }),
+      run: () => "x".repeat(20_000),
+    }),
+    tool({
+      name: "once",
+      input: z.object({ key: z.string() }),
+      idempotencyKey: ({ key }) => key,
       run: () => "x".repeat(20_000),
     }),
     tool({

@@ -1,0 +1,250 @@
+/**
+ * Runs a handler once per idempotency key. At one instance, calls with the same key take turns. Among instances, the first
+ * one claims the key in the store.
+ *
+ * @module
+ */
+import { isObject, type Result, toTypedResult } from "../protocol/jsonrpc.ts";
+import type { Call } from "../core/call/call.ts";
+import type { SharedValues } from "../core/call/shared_values.ts";
+import type { Sweep, Ticker } from "../core/capacity/timers.ts";
+import type { FeatureParts } from "../core/visibility/feature_parts.ts";
+import { Claim } from "./claim.ts";
+import {
+  type Fingerprint,
+  isSame,
+  type KeptRecord,
+  readRecord,
+  type RunningRecord,
+  toConflict,
+  toForeignHandle,
+  toFull,
+  toStoreLost,
+  toUnkept,
+  toUnknown,
+  toUnreadable,
+} from "./claim_record.ts";
+import type { IdempotentTool } from "./idempotent_tool.ts";
+import { KeptKeys } from "./kept_bytes.ts";
+import { LocalValues } from "./local_values.ts";
+
+export type { Fingerprint } from "./claim_record.ts";
+
+/** Keeps the handle of a call whose handler goes on. */
+export type KeepHandle = (handle: Result, type: string) => Promise<void>;
+
+/** A call with a key. */
+export interface KeyedCall {
+  readonly tool: IdempotentTool;
+  readonly call: Call;
+  readonly core: FeatureParts;
+  readonly key: string;
+  /** Stands for the key of this caller, tool and server. */
+  readonly token: string;
+  readonly input: Fingerprint;
+  /** Runs the handler. */
+  readonly start: () => Promise<Result>;
+  /** Offers to keep the handle of the call, if its handler goes on after the response. */
+  readonly offer: (keep: KeepHandle) => void;
+}
+
+/** The turn of one call among those with the same key at this instance. */
+interface Turn {
+  /** Set while the handler runs. */
+  input?: Fingerprint;
+  /** What is known after this turn. */
+  readonly over: PromiseWithResolvers<KeptRecord | undefined>;
+}
+
+/** The keys of one server. */
+export class Claims {
+  readonly #ticker: Ticker;
+  readonly #local: LocalValues;
+  readonly #kept = new KeptKeys();
+  readonly #turns = new Map<string, Turn>();
+  readonly #sweep: Sweep = (now) => {
+    const isLeft = [this.#local.sweep(now), this.#kept.sweep(now)].includes(true);
+    return isLeft ? SWEEP_MS : undefined;
+  };
+
+  /** Creates an empty set of keys. */
+  constructor(ticker: Ticker) {
+    this.#ticker = ticker;
+    this.#local = new LocalValues(ticker.clock);
+  }
+
+  /** Runs the handler, or returns the result of the first call with the same key. */
+  async run(keyed: KeyedCall): Promise<Result> {
+    const { call, token, input } = keyed;
+    while (true) {
+      if (call.ended) throw call.reason;
+      const turn = this.#turns.get(token);
+      if (!turn) return await this.#takeTurn(keyed);
+      if (turn.input && !isSame(turn.input, input)) throw toConflict(keyed);
+      const kept = await call.untilCancelled(turn.over.promise);
+      if (kept) return await repeat(keyed, kept);
+    }
+  }
+
+  // The turn lasts until the handler has ended, also if its call was cancelled before.
+  async #takeTurn(keyed: KeyedCall): Promise<Result> {
+    const turn: Turn = { over: Promise.withResolvers() };
+    this.#turns.set(keyed.token, turn);
+    try {
+      const found = await this.#claim(keyed, turn);
+      if (found instanceof Claim) return await this.#runClaimed(keyed, found, turn);
+      turn.over.resolve(found);
+      return await repeat(keyed, found);
+    } finally {
+      this.#endTurn(keyed.token, turn);
+    }
+  }
+
+  #endTurn(token: string, turn: Turn): void {
+    if (this.#turns.get(token) === turn) this.#turns.delete(token);
+    turn.over.resolve(undefined);
+  }
+
+  /** Claims the key. Returns what is kept for it instead if another call has run, also at another instance. */
+  async #claim(keyed: KeyedCall, turn: Turn): Promise<Claim | KeptRecord> {
+    const { call, core: { shared, limits }, tool: { ttlMs }, token, input } = keyed;
+    const values = shared ?? this.#local;
+    const name = await values.hash("idempotency", token);
+    const bytes = this.#kept.take(call.link.account, limits, !shared);
+    const isWanted = () => !call.ended;
+    const onAbandoned = () => this.#endTurn(token, turn);
+    const parts = { ticker: this.#ticker, values, name, ttlMs, input, isWanted, onAbandoned };
+    const claim = bytes && new Claim({ ...parts, bytes });
+    let found;
+    try {
+      return found = await this.#findOrTake(keyed, { values, name, claim });
+    } finally {
+      if (found !== claim) claim?.drop();
+      this.#ticker.schedule(this.#sweep, SWEEP_MS);
+    }
+  }
+
+  async #findOrTake(keyed: KeyedCall, { values, name, claim }: Place): Promise<Claim | KeptRecord> {
+    const { call, tool: { rerun } } = keyed;
+    const ask = async <T>(run: () => T | Promise<T>): Promise<T> => {
+      const done = await values.attempt("get", async () => [await run()] as const);
+      if (!done) throw toStoreLost(keyed);
+      return done[0];
+    };
+    /** The version of the record to replace. `null` if there may be none, and `undefined` if that is to be found out. */
+    let version: string | null | undefined = null;
+    while (true) {
+      if (call.ended) throw call.reason;
+      if (claim && version !== undefined) {
+        const isTaken = await claim.take(version);
+        if (isTaken) return claim;
+        if (isTaken === undefined) throw toStoreLost(keyed);
+      }
+      const found = await ask(() => values.get(name));
+      version = found ? undefined : null;
+      if (!found && !claim) throw toFull(keyed);
+      if (!found) continue;
+      const record = readKnown(keyed, found.value);
+      if ("result" in record) return record;
+      if (await ask(() => values.lease.isHeld(record.by))) {
+        await call.untilCancelled(this.#wait());
+        continue;
+      }
+      // The other instance may have written its result, and then given its lease back.
+      const again = await ask(() => values.get(name));
+      if (again?.version !== found.version) continue;
+      if (!rerun) throw toUnknown(keyed);
+      if (!claim) throw toFull(keyed);
+      version = found.version;
+    }
+  }
+
+  async #runClaimed(keyed: KeyedCall, claim: Claim, turn: Turn): Promise<Result> {
+    const { call, tool: { services }, input, start, offer } = keyed;
+    let handle: KeptRecord | undefined;
+    offer(async (result, type) => {
+      if (!turn.input) return;
+      handle = { ...claim.claimed, result: toCopy(result), type };
+      await claim.replace(handle);
+      turn.over.resolve(handle);
+    });
+    turn.input = input;
+    try {
+      const result = await start();
+      // A service may have undone what a cancelled handler has done.
+      const isDone = !call.isAsking && result.isError !== true && !(call.ended && services?.undoes);
+      if (isDone) return await this.#keep(keyed, claim, { turn, result, handle });
+      await claim.end(undefined);
+      return result;
+    } catch (error) {
+      await claim.end(undefined);
+      throw error;
+    } finally {
+      turn.input = undefined;
+    }
+  }
+
+  async #keep(keyed: KeyedCall, claim: Claim, { turn, result, handle }: Done): Promise<Result> {
+    const kept = handle ?? { ...claim.claimed, result: toCopy(result) };
+    const hasRoom = claim.grow(JSON.stringify(kept.result));
+    const other = await claim.end(hasRoom ? kept : { ...claim.claimed, lost: true });
+    // Another instance has taken this one for dead, and run the handler too. The first result counts.
+    if (other && "result" in other) return await repeat(keyed, other);
+    if (hasRoom) turn.over.resolve(kept);
+    return result;
+  }
+
+  async #wait(): Promise<void> {
+    await new Promise<void>((resolve) => this.#ticker.startTimeout(POLL_MS, resolve));
+  }
+}
+
+/** Where a key is, and the claim that may be made on it. */
+interface Place {
+  readonly values: SharedValues;
+  readonly name: string;
+  /** `undefined` if the client has used too many keys. */
+  readonly claim?: Claim;
+}
+
+/** A run that has ended with a result. */
+interface Done {
+  readonly turn: Turn;
+  readonly result: Result;
+  /** The handle that the client got instead. */
+  readonly handle?: KeptRecord;
+}
+
+/** Milliseconds between two reads of a key whose handler runs at another instance. */
+const POLL_MS = 250;
+
+/** Milliseconds between two searches for expired keys. */
+const SWEEP_MS = 10_000;
+
+/** Reads the record of a key. Throws the error for the client if there can be no result. */
+function readKnown(keyed: KeyedCall, value: unknown): RunningRecord | KeptRecord {
+  const record = readRecord(value);
+  if (!record) throw toUnreadable(keyed);
+  if (!isSame(record.input, keyed.input)) throw toConflict(keyed);
+  if ("lost" in record) throw toUnkept(keyed);
+  return record;
+}
+
+/** Returns the result of the first call for a repeated one. */
+async function repeat(keyed: KeyedCall, { input, result, type }: KeptRecord): Promise<Result> {
+  const { call: { client, home, internal }, start } = keyed;
+  if (!isSame(input, keyed.input)) throw toConflict(keyed);
+  if (type === undefined) return toCopy(result);
+  // An extension runs the handler for the handle itself, such as after the instance that ran it has ended.
+  if (internal) return await start();
+  const { extensions } = client.capabilities;
+  if (home.hasResultTypes && isObject(extensions) && Object.keys(extensions).length) {
+    return toTypedResult(type, toCopy(result));
+  }
+  throw toForeignHandle(keyed);
+}
+
+// Middleware may change the result that it gets.
+function toCopy(result: Result): Result {
+  return JSON.parse(JSON.stringify(result));
+}

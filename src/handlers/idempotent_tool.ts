@@ -1,0 +1,34 @@
+/**
+ * The contract of a tool whose calls may have an idempotency key.
+ *
+ * @module
+ */
+import type { Binding } from "../core/call/container.ts";
+import type { Context } from "../core/call/context.ts";
+
+/** Options of a tool about idempotency, without type parameters. */
+export interface IdempotencyOptions {
+  readonly idempotencyKey?: ReadKey;
+  readonly idempotency?: {
+    readonly key: ReadKey;
+    readonly rerun?: boolean;
+    readonly ttlMs?: number;
+  };
+}
+
+/** Returns the key of a call. */
+export type ReadKey = (input: never, ctx: Context<never>) => unknown;
+
+/** A tool whose calls may have an idempotency key. */
+export interface IdempotentTool {
+  /** Kind and name for messages, such as `tool "pay"`. */
+  readonly place: string;
+  readonly name: string;
+  readonly services?: Binding;
+  /** Returns the key of a call. */
+  readonly key: ReadKey;
+  /** Whether the handler runs again after the instance that ran it has ended. */
+  readonly rerun: boolean;
+  /** Milliseconds for which a key is remembered. */
+  readonly ttlMs: number;
+}

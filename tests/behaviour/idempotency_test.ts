@@ -1,0 +1,482 @@
+// Idempotency keys: a repeated call gets the result of the first one, and the handler runs once.
+import {
+  assert,
+  assertEquals,
+  assertNotStrictEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "@std/assert";
+import { z } from "zod";
+import { createServer, group, McpError, tool, ToolError } from "../../mod.ts";
+import type { ServerOptions } from "../../mod.ts";
+import { memoryStore } from "../../src/stores/stores.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
+import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
+
+const ada = { id: "ada" };
+const input = z.object({ key: z.string().optional(), amount: z.number().default(1) });
+
+/** A tool that counts its runs. `run` may wait or throw. */
+function counter(run: (count: number, signal: AbortSignal) => unknown = () => {}, ttlMs?: number) {
+  const runs: number[] = [];
+  const pay = tool({
+    name: "pay",
+    input,
+    idempotency: { key: ({ key }) => key, ttlMs },
+    async run({ amount }, ctx) {
+      runs.push(amount);
+      const count = runs.length;
+      const returned = await run(count, ctx.signal);
+      return returned ?? { count, amount };
+    },
+  });
+  return { pay, runs };
+}
+
+/** With and without a store. */
+const stores = { memory: () => ({}), "a store": () => ({ store: memoryStore() }) } as const;
+
+async function fails(call: Promise<unknown>): Promise<McpError> {
+  return await assertRejects(() => call, McpError);
+}
+
+for (const [title, options] of Object.entries(stores)) {
+  behaviour(`a repeated call with a key gets the first result: ${title}`, async (join) => {
+    const { pay, runs } = counter();
+    const { client } = await join({ handlers: [pay], ...options() }, { principal: ada });
+    const first = await client.callTool("pay", { key: "a" });
+    for (let i = 0; i < 3; i++) assertEquals(await client.callTool("pay", { key: "a" }), first);
+    // The same input, written in another way.
+    assertEquals(await client.callTool("pay", { amount: 1, key: "a" }), first);
+    assertEquals(runs.length, 1);
+    assertEquals((await client.callTool("pay", { key: "b" })).structuredContent, { count: 2, amount: 1 });
+    for (let i = 0; i < 2; i++) await client.callTool("pay", {});
+    assertEquals(runs.length, 4, "a call without a key is an ordinary one");
+  });
+
+  behaviour(`the same key with another input is refused: ${title}`, async (join) => {
+    const { pass, open } = gate();
+    const { pay, runs } = counter(() => pass);
+    const { client } = await join({ handlers: [pay], ...options() }, { principal: ada });
+    const first = started(client.callTool("pay", { key: "a", amount: 5 }));
+    await until(() => runs.length === 1, "the first call runs");
+    for (const when of ["while it runs", "afterwards"]) {
+      const error = await fails(client.callTool("pay", { key: "a", amount: 6 }));
+      assertEquals(error.code, -32602, when);
+      assertStringIncludes(error.message, 'the idempotency key "a" was used with other arguments');
+      open();
+      await first;
+    }
+    assertEquals(runs, [5]);
+  });
+
+  behaviour(`calls with the same key at the same time run the handler once: ${title}`, async (join) => {
+    const { pass, open } = gate();
+    const { pay, runs } = counter(() => pass);
+    const { client } = await join({ handlers: [pay], ...options() }, { principal: ada });
+    const calls = Array.from({ length: 8 }, () => started(client.callTool("pay", { key: "a" })));
+    await until(() => runs.length > 0, "one runs");
+    open();
+    const [first, ...others] = await Promise.all(calls);
+    for (const other of others) assertEquals(other, first);
+    assertEquals(runs.length, 1);
+  });
+
+  behaviour(`errors are not kept: ${title}`, async (join) => {
+    const { pay, runs } = counter((count) => {
+      if (count === 1) throw new ToolError("no money");
+      if (count === 2) throw McpError.rateLimited("slowly");
+      if (count === 3) return { content: [{ type: "text", text: "no bank" }], isError: true };
+    });
+    const { client } = await join({ handlers: [pay], ...options() }, { principal: ada });
+    assertEquals(textOf(await client.callTool("pay", { key: "a" })), "no money");
+    assertEquals((await fails(client.callTool("pay", { key: "a" }))).code, -31429);
+    assertEquals(textOf(await client.callTool("pay", { key: "a" })), "no bank");
+    for (let i = 0; i < 2; i++) {
+      assertEquals((await client.callTool("pay", { key: "a" })).structuredContent, { count: 4, amount: 1 });
+    }
+    assertEquals(runs.length, 4);
+  });
+
+  behaviour(`each caller has keys of its own: ${title}`, async (join) => {
+    const { pay, runs } = counter();
+    const { client, join: more } = await join({ handlers: [pay], ...options() }, { principal: ada }).then((
+      fixture,
+    ) => ({
+      ...fixture,
+      join: fixture.join,
+    }));
+    const bob = await more({ principal: { id: "bob" } });
+    const again = await more({ principal: ada });
+    const first = await client.callTool("pay", { key: "a" });
+    assertEquals((await bob.callTool("pay", { key: "a" })).structuredContent, { count: 2, amount: 1 });
+    assertEquals(await again.callTool("pay", { key: "a" }), first);
+    assertEquals(runs.length, 2);
+  });
+
+  behaviour(`a call that asks gives its claim back, and goes on in the next round: ${title}`, async (join) => {
+    let runs = 0;
+    const made: string[] = [];
+    const sell = tool({
+      name: "sell",
+      input,
+      idempotencyKey: ({ key }) => key,
+      async run(_input, ctx) {
+        runs++;
+        const id = await ctx.once("id", () => `order ${runs}`);
+        const { action } = await ctx.elicit("sure", { message: "Sell?", schema: z.object({ ok: z.boolean() }) });
+        made.push(id);
+        return action === "accept" ? `sold ${id}` : "kept";
+      },
+    });
+    const asked: string[] = [];
+    const { client } = await join({ handlers: [sell], ...options() }, {
+      principal: ada,
+      onElicit: ({ message }) => {
+        asked.push(message);
+        return { action: "accept", content: { ok: true } };
+      },
+    });
+    for (let i = 0; i < 2; i++) assertEquals(textOf(await client.callTool("sell", { key: "a" })), "sold order 1");
+    assertEquals([made.length, asked.length], [1, 1]);
+  });
+
+  behaviour(`a call whose first call is cancelled runs itself: ${title}`, async (join) => {
+    const { pay, runs } = counter((count, signal) =>
+      count === 1
+        ? new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)))
+        : undefined
+    );
+    const { client } = await join({ handlers: [pay], ...options() }, { principal: ada });
+    const controller = new AbortController();
+    const first = started(client.callTool("pay", { key: "a" }, { signal: controller.signal }));
+    await until(() => runs.length === 1, "the first one runs");
+    const second = started(client.callTool("pay", { key: "a" }));
+    controller.abort();
+    await assertRejects(() => first);
+    assertEquals((await second).structuredContent, { count: 2, amount: 1 });
+  });
+
+  behaviour(`the result of a cancelled call whose handler went on is kept: ${title}`, async (join) => {
+    const { pass, open } = gate();
+    const { pay, runs } = counter((count) => count === 1 ? pass : undefined);
+    const { client } = await join({ handlers: [pay], ...options() }, { principal: ada });
+    const controller = new AbortController();
+    const first = started(client.callTool("pay", { key: "a" }, { signal: controller.signal }));
+    await until(() => runs.length === 1, "the first one runs");
+    const second = started(client.callTool("pay", { key: "a" }));
+    controller.abort();
+    await assertRejects(() => first);
+    open();
+    assertEquals((await second).structuredContent, { count: 1, amount: 1 });
+    assertEquals(runs.length, 1);
+  });
+
+  behaviour(`a call that waits can be cancelled alone: ${title}`, async (join) => {
+    const { pass, open } = gate();
+    const { pay, runs } = counter(() => pass);
+    const { client } = await join({ handlers: [pay], ...options() }, { principal: ada });
+    const first = started(client.callTool("pay", { key: "a" }));
+    await until(() => runs.length === 1, "the first one runs");
+    const controller = new AbortController();
+    const second = started(client.callTool("pay", { key: "a" }, { signal: controller.signal }));
+    controller.abort();
+    await assertRejects(() => second);
+    open();
+    assertEquals((await first).structuredContent, { count: 1, amount: 1 });
+  });
+
+  behaviour(`a call that waits has a timeout of its own: ${title}`, async (join) => {
+    const { pass, open } = gate();
+    const { pay, runs } = counter(() => pass);
+    const limits = { calls: { timeoutMs: 200 } };
+    const { client, join: more } = await join({ handlers: [pay], limits, ...options() }, { principal: ada });
+    const first = started(client.callTool("pay", { key: "a" }));
+    await until(() => runs.length === 1, "the first one runs");
+    const other = await more({ principal: ada });
+    const errors = await Promise.all([fails(first), fails(other.callTool("pay", { key: "a" }))]);
+    for (const { message } of errors) assertStringIncludes(message, "it took longer than 200 ms");
+    open();
+    // The handler has gone on, so its effect has happened.
+    assertEquals((await other.callTool("pay", { key: "a" })).structuredContent, { count: 1, amount: 1 });
+  });
+
+  behaviour(
+    `middleware and guards run for a repeated call too, and what is kept has passed the output guards: ${title}`,
+    async (join) => {
+      const seen: string[] = [];
+      const note = (name: string) => async <T>(_call: unknown, next: () => Promise<T>) => {
+        seen.push(name);
+        return await next();
+      };
+      let runs = 0;
+      const secret = tool({
+        name: "secret",
+        input,
+        idempotencyKey: ({ key }) => key,
+        use: [note("own")],
+        guards: { input: [() => void seen.push("input")], output: [() => `${++runs} redacted`] },
+        run: () => "secret",
+      });
+      const { client } = await join({ handlers: [secret], use: [note("server")], ...options() }, { principal: ada });
+      for (let i = 0; i < 2; i++) {
+        seen.length = 0;
+        assertEquals(textOf(await client.callTool("secret", { key: "a" })), "1 redacted");
+        assertEquals(seen.filter((name) => name !== "server"), ["input", "own"]);
+        assert(seen.includes("server"));
+      }
+    },
+  );
+}
+
+behaviour("without a principal a key holds for the session or the connection", async (join) => {
+  const { pay, runs } = counter();
+  const { client, join: more } = await join({ handlers: [pay] });
+  const first = await client.callTool("pay", { key: "a" });
+  assertEquals(await client.callTool("pay", { key: "a" }), first);
+  const other = await more();
+  await other.callTool("pay", { key: "a" });
+  assertEquals(runs.length, 2);
+}, { transports: ["pipe"] });
+
+behaviour("without a principal a key holds for the session over HTTP", async (join) => {
+  const { pay, runs } = counter();
+  const { client, join: more } = await join({ handlers: [pay] });
+  const first = await client.callTool("pay", { key: "a" });
+  assertEquals(await client.callTool("pay", { key: "a" }), first);
+  await (await more()).callTool("pay", { key: "a" });
+  assertEquals(runs.length, 2);
+}, { transports: ["memory", "http"], eras: ["legacy"] });
+
+behaviour("a caller whom nobody can tell from others cannot use a key", async (join) => {
+  const { pay, runs } = counter();
+  const { client } = await join({ handlers: [pay] });
+  const error = await fails(client.callTool("pay", { key: "a" }));
+  assertEquals(error.code, -32600);
+  assertStringIncludes(error.message, "neither an authenticated caller nor a session; authenticate, or open a session");
+  assertEquals(runs.length, 0);
+  await client.callTool("pay", {});
+  assertEquals(runs.length, 1);
+}, { transports: ["memory", "http"], eras: ["modern"] });
+
+behaviour("a key that is not a string, or an unusable one, runs nothing", async (join) => {
+  const values: readonly unknown[] = [
+    null,
+    0,
+    7,
+    NaN,
+    true,
+    false,
+    {},
+    [],
+    ["a"],
+    Symbol("a"),
+    7n,
+    () => "a",
+    new String("a"),
+  ];
+  let runs = 0;
+  const pay = tool({
+    name: "pay",
+    input: z.object({ at: z.number(), late: z.boolean() }),
+    // As code without types may.
+    idempotencyKey: ({ at, late }) => (late ? Promise.resolve(values[at]) : values[at]) as string,
+    run: () => void runs++,
+  });
+  const texts: Record<string, string> = { empty: "", long: "x".repeat(257), most: "x".repeat(256), odd: "\ud800" };
+  const text = tool({
+    name: "text",
+    input: z.object({ name: z.string() }),
+    idempotencyKey: ({ name }) => texts[name],
+    run: () => void runs++,
+  });
+  const { client, takeFaults } = await join({ handlers: [pay, text] }, { principal: ada });
+  for (const at of values.keys()) {
+    for (const late of [false, true]) {
+      const { isError } = await client.callTool("pay", { at, late });
+      assertEquals(isError, true, String(values[at]));
+      const [{ error }] = takeFaults();
+      assertStringIncludes(String(error), "its function for the idempotency key returned");
+    }
+  }
+  for (const name of ["empty", "long"]) {
+    const error = await fails(client.callTool("text", { name }));
+    assertEquals(error.code, -32602);
+    assertStringIncludes(error.message, `has ${texts[name].length} characters; use 1 to 256`);
+  }
+  assertEquals(runs, 0);
+  for (const name of ["most", "odd", "most", "odd"]) await client.callTool("text", { name });
+  assertEquals(runs, 2);
+});
+
+behaviour("a function for the key that throws, or asks, fails the call", async (join) => {
+  let runs = 0;
+  const make = (name: string, key: () => Promise<string>) =>
+    tool({
+      name,
+      idempotencyKey: (_input, ctx) =>
+        name === "asks" ? ctx.elicit("k", { message: "?", schema: z.object({ k: z.string() }) }).then(String) : key(),
+      run: () => void runs++,
+    });
+  const handlers = [
+    make("throws", () => Promise.reject(new ToolError("no key"))),
+    make("breaks", () => Promise.reject(new Error("broken"))),
+    make("asks", () => Promise.resolve("")),
+  ];
+  const { client, takeFaults } = await join({ handlers }, { principal: ada });
+  assertEquals(textOf(await client.callTool("throws")), "no key");
+  assertEquals(takeFaults().length, 0);
+  for (const name of ["breaks", "asks"]) {
+    assertEquals((await client.callTool(name)).isError, true);
+    assertEquals(takeFaults().length, 1);
+  }
+  assertEquals(runs, 0);
+});
+
+Deno.test("inputs that schemas change are the same if they are written alike, or mean the same", async () => {
+  let runs = 0;
+  let calls = 0;
+  const pay = tool({
+    name: "pay",
+    input: z.object({
+      key: z.string(),
+      at: z.string().transform((text) => new Date(text)).optional(),
+      tags: z.array(z.string()).transform((tags) => new Set(tags)).optional(),
+      unit: z.string().default("EUR"),
+      made: z.number().default(() => ++calls),
+    }),
+    idempotencyKey: ({ key }) => key,
+    run: () => ++runs,
+  });
+  const plain = tool({
+    name: "plain",
+    input: z.object({ key: z.string(), unit: z.string().default("EUR"), tags: z.array(z.string()).optional() }),
+    idempotencyKey: ({ key }) => key,
+    run: () => ++runs,
+  });
+  const server = createServer({ name: "s", version: "1.0.0", handlers: [pay, plain] });
+  await using client = await connectTest(server, { principal: ada });
+  const at = "2026-01-01T00:00:00Z";
+  for (let i = 0; i < 2; i++) assertEquals(textOf(await client.callTool("pay", { key: "a", at, tags: ["x"] })), "1");
+  assertEquals(
+    (await fails(client.callTool("pay", { key: "a", at: "2026-01-02T00:00:00Z", tags: ["x"] }))).code,
+    -32602,
+  );
+  assertEquals((await fails(client.callTool("pay", { key: "a", at, tags: ["y"] }))).code, -32602);
+  assertEquals(textOf(await client.callTool("plain", { key: "a" })), "2");
+  // What the schema drops or adds makes no difference.
+  assertEquals(textOf(await client.callTool("plain", { unit: "EUR", key: "a", unknown: 1 })), "2");
+  assertEquals((await fails(client.callTool("plain", { key: "a", unit: "USD" }))).code, -32602);
+  await server.close();
+});
+
+Deno.test("a key is forgotten after its time", async () => {
+  for (const options of Object.values(stores)) {
+    const clock = fakeClock();
+    const { pay, runs } = counter(undefined, 60_000);
+    const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], clock, ...options() });
+    await using client = await connectTest(server, { principal: ada });
+    await client.callTool("pay", { key: "a" });
+    await clock.advance(59_000);
+    await client.callTool("pay", { key: "a" });
+    assertEquals(runs.length, 1);
+    if ("store" in options()) continue; // stores have clocks of their own
+    await clock.advance(2000);
+    await client.callTool("pay", { key: "a" });
+    assertEquals(runs.length, 2);
+    await server.close();
+  }
+});
+
+Deno.test("a key is not forgotten while its handler runs", async () => {
+  const clock = fakeClock();
+  const { pass, open } = gate();
+  const { pay, runs } = counter(() => pass, 1000);
+  const limits = { calls: { timeoutMs: Infinity } };
+  const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], clock, limits });
+  await using client = await connectTest(server, { principal: ada, timeoutMs: 60_000 });
+  const first = started(client.callTool("pay", { key: "a" }));
+  await until(() => runs.length === 1, "the first one runs");
+  for (let i = 0; i < 20; i++) await clock.advance(200);
+  const second = started(client.callTool("pay", { key: "a" }));
+  open();
+  assertEquals(await second, await first);
+  assertEquals(runs.length, 1);
+  await server.close();
+});
+
+Deno.test("middleware that changes the result of a repeated call changes nothing that is kept", async () => {
+  const { pay } = counter();
+  const results: unknown[] = [];
+  const server = createServer({
+    name: "s",
+    version: "1.0.0",
+    handlers: [pay],
+    use: [async (_call, next) => {
+      const result = await next();
+      results.push(result);
+      return Object.assign(result, { _meta: { n: results.length } });
+    }],
+  });
+  await using client = await connectTest(server, { principal: ada, era: "modern" });
+  const call = async () => (await client.callTool("pay", { key: "a" }))._meta;
+  const metas = [await call(), await call(), await call()];
+  assertEquals(new Set(metas.map((meta) => JSON.stringify(meta))).size, 3);
+  assertNotStrictEquals(results.at(-1), results.at(-2));
+  await server.close();
+});
+
+Deno.test("tools of one server have keys of their own, also in groups", async () => {
+  const { pay, runs } = counter();
+  const both = [group("one", [pay]), group("two", [pay])];
+  const server = createServer({ name: "s", version: "1.0.0", handlers: both });
+  await using client = await connectTest(server, { principal: ada });
+  const tools = await client.listTools();
+  for (const { name } of [...tools, ...tools]) await client.callTool(name, { key: "a" });
+  assertEquals([tools.length, runs.length], [2, 2]);
+  await server.close();
+});
+
+Deno.test("a token for the effects is the same in each run, and differs between keys and callers", async () => {
+  const tokens: (string | undefined)[] = [];
+  const pay = tool({
+    name: "pay",
+    input,
+    idempotencyKey: ({ key }) => key,
+    run(_input, { idempotencyToken }) {
+      tokens.push(idempotencyToken);
+      throw new ToolError("again");
+    },
+  });
+  const options: ServerOptions = { name: "s", version: "1.0.0", handlers: [pay] };
+  const server = createServer(options);
+  await using client = await connectTest(server, { principal: ada });
+  await using bob = await connectTest(server, { principal: { id: "bob" } });
+  for (const key of ["a", "a", "b", undefined]) await client.callTool("pay", { key });
+  await bob.callTool("pay", { key: "a" });
+  const [first, again, other, none, ofBob] = tokens;
+  assert(first && /^[\w-]{43}$/.test(first));
+  assertEquals(again, first);
+  assertEquals(none, undefined);
+  assertEquals(new Set([first, other, ofBob]).size, 3);
+  await server.close();
+});
+
+Deno.test("options of idempotency that cannot be used are refused", () => {
+  const run = () => "";
+  const key = () => "a";
+  const refuse = (options: object, message: string) =>
+    assertThrows(() => tool({ name: "pay", run, ...options }), TypeError, message);
+  refuse({ idempotencyKey: "a" }, 'idempotencyKey is "a"; it must be a function');
+  refuse({ idempotency: key }, "idempotency");
+  const needs = "idempotency needs a key and a ttlMs above 0, and replaces idempotencyKey";
+  refuse({ idempotency: {} }, needs);
+  refuse({ idempotency: { key, rerun: 1 } }, "idempotency.rerun is 1; it must be true or false");
+  refuse(
+    { idempotency: { key, rerruns: true } },
+    "unknown option idempotency.rerruns; did you mean idempotency.rerun?",
+  );
+  refuse({ idempotency: { key }, idempotencyKey: key }, needs);
+  for (const ttlMs of [0, -1, NaN, Infinity, "1"]) refuse({ idempotency: { key, ttlMs } }, needs);
+});

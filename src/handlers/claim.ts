@@ -24,8 +24,8 @@ export interface ClaimParts {
   readonly onAbandoned: () => void;
 }
 
-/** What has become of a record: that of the claim was written, or somebody else has written another one. */
-interface Written {
+/** What has become of a record: that of the claim was written, or somebody else has taken the claim over with this one. */
+export interface Written {
   readonly other?: ClaimRecord;
 }
 
@@ -63,12 +63,13 @@ export class Claim {
    */
   async take(version: string | null): Promise<boolean | undefined> {
     const { values, name, ttlMs } = this.#parts;
-    // Others must find the lease before they find the record.
-    this.#release ??= await values.attempt("set", () => values.lease.hold());
-    if (!this.#release) return;
     const record = { ...this.claimed, by: values.lease.id };
-    this.#state = "doubtful";
-    const written = await values.attempt("set", async () => [await values.set(name, record, { ttlMs, version })]);
+    const written = await values.attempt("set", async () => {
+      // Others must find the lease before they find the record.
+      this.#release ??= await values.lease.hold();
+      this.#state = "doubtful";
+      return [await values.set(name, record, { ttlMs, version })] as const;
+    });
     if (!written) return;
     const [made] = written;
     this.#state = made === undefined ? "free" : "taken";
@@ -99,9 +100,9 @@ export class Claim {
 
   /**
    * Ends the claim, and writes what is known from now on, or removes the record. If the store does not answer, the write
-   * is repeated until it does. Returns the record of somebody else who has taken the claim over.
+   * is repeated until it does, and `undefined` is returned.
    */
-  async end(record: ClaimRecord | undefined): Promise<ClaimRecord | undefined> {
+  async end(record: ClaimRecord | undefined): Promise<Written | undefined> {
     if (this.#state === "over") return;
     this.#state = "over";
     this.#record = record;
@@ -110,7 +111,7 @@ export class Claim {
     const written = await this.#write();
     if (written) this.#finish();
     else this.#repeatUntil(ticker.clock.now() + ttlMs);
-    return written?.other;
+    return written;
   }
 
   // The handler may take longer than the key is remembered.

@@ -78,7 +78,8 @@ export function toUnknown({ key, tool: { place } }: Keyed): McpError {
 
 /** Creates the error for a record that cannot be read. */
 export function toUnreadable({ key, tool: { place } }: Keyed): McpError {
-  const words = `outcome unknown: what is known of the idempotency key ${quote(key)} was written by another version of ` +
+  const words =
+    `outcome unknown: what is known of the idempotency key ${quote(key)} was written by another version of ` +
     "the library or with another secret; find out what the call has done, and use another key to run it again";
   return new McpError(UNKNOWN, `Cannot run ${place}: ${words}`, { idempotencyKey: key, outcome: "unknown" });
 }

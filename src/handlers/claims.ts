@@ -30,9 +30,6 @@ import { LocalValues } from "./local_values.ts";
 
 export type { Fingerprint } from "./claim_record.ts";
 
-/** Keeps the handle of a call whose handler goes on. */
-export type KeepHandle = (handle: Result, type: string) => Promise<void>;
-
 /** A call with a key. */
 export interface KeyedCall {
   readonly tool: IdempotentTool;
@@ -44,14 +41,14 @@ export interface KeyedCall {
   readonly input: Fingerprint;
   /** Runs the handler. */
   readonly start: () => Promise<Result>;
-  /** Offers to keep the handle of the call, if its handler goes on after the response. */
-  readonly offer: (keep: KeepHandle) => void;
 }
 
 /** The turn of one call among those with the same key at this instance. */
 interface Turn {
-  /** Set while the handler runs. */
+  /** The input with which the handler runs, here or at another instance. */
   input?: Fingerprint;
+  /** Settles once the handler runs. */
+  readonly running: PromiseWithResolvers<void>;
   /** What is known after this turn. */
   readonly over: PromiseWithResolvers<KeptRecord | undefined>;
 }
@@ -80,6 +77,7 @@ export class Claims {
       if (call.ended) throw call.reason;
       const turn = this.#turns.get(token);
       if (!turn) return await this.#takeTurn(keyed);
+      await call.untilCancelled(Promise.race([turn.running.promise, turn.over.promise]));
       if (turn.input && !isSame(turn.input, input)) throw toConflict(keyed);
       const kept = await call.untilCancelled(turn.over.promise);
       if (kept) return await repeat(keyed, kept);
@@ -88,7 +86,7 @@ export class Claims {
 
   // The turn lasts until the handler has ended, also if its call was cancelled before.
   async #takeTurn(keyed: KeyedCall): Promise<Result> {
-    const turn: Turn = { over: Promise.withResolvers() };
+    const turn: Turn = { running: Promise.withResolvers(), over: Promise.withResolvers() };
     this.#turns.set(keyed.token, turn);
     try {
       const found = await this.#claim(keyed, turn);
@@ -107,7 +105,8 @@ export class Claims {
 
   /** Claims the key. Returns what is kept for it instead if another call has run, also at another instance. */
   async #claim(keyed: KeyedCall, turn: Turn): Promise<Claim | KeptRecord> {
-    const { call, core: { shared, limits }, tool: { ttlMs }, token, input } = keyed;
+    const { call, core: { shared, limits }, tool, token, input } = keyed;
+    const ttlMs = Math.min(tool.ttlMs, MAX_TTL_MS);
     const values = shared ?? this.#local;
     const name = await values.hash("idempotency", token);
     const bytes = this.#kept.take(call.link.account, limits, !shared);
@@ -117,14 +116,14 @@ export class Claims {
     const claim = bytes && new Claim({ ...parts, bytes });
     let found;
     try {
-      return found = await this.#findOrTake(keyed, { values, name, claim });
+      return found = await this.#findOrTake(keyed, { values, name, claim, turn });
     } finally {
       if (found !== claim) claim?.drop();
       this.#ticker.schedule(this.#sweep, SWEEP_MS);
     }
   }
 
-  async #findOrTake(keyed: KeyedCall, { values, name, claim }: Place): Promise<Claim | KeptRecord> {
+  async #findOrTake(keyed: KeyedCall, { values, name, claim, turn }: Place): Promise<Claim | KeptRecord> {
     const { call, tool: { rerun } } = keyed;
     const ask = async <T>(run: () => T | Promise<T>): Promise<T> => {
       const done = await values.attempt("get", async () => [await run()] as const);
@@ -146,6 +145,7 @@ export class Claims {
       if (!found) continue;
       const record = readKnown(keyed, found.value);
       if ("result" in record) return record;
+      begin(turn, record.input);
       if (await ask(() => values.lease.isHeld(record.by))) {
         await call.untilCancelled(this.#wait());
         continue;
@@ -160,37 +160,40 @@ export class Claims {
   }
 
   async #runClaimed(keyed: KeyedCall, claim: Claim, turn: Turn): Promise<Result> {
-    const { call, tool: { services }, input, start, offer } = keyed;
+    const { call, tool: { services }, token, input, start } = keyed;
     let handle: KeptRecord | undefined;
-    offer(async (result, type) => {
-      if (!turn.input) return;
+    let isOver = false;
+    call.identifyEffects(token, async (result, type) => {
+      // Otherwise the handler has ended, and its result is kept.
+      if (isOver) return;
       handle = { ...claim.claimed, result: toCopy(result), type };
       await claim.replace(handle);
       turn.over.resolve(handle);
     });
-    turn.input = input;
+    begin(turn, input);
     try {
       const result = await start();
+      isOver = true;
       // A service may have undone what a cancelled handler has done.
       const isDone = !call.isAsking && result.isError !== true && !(call.ended && services?.undoes);
       if (isDone) return await this.#keep(keyed, claim, { turn, result, handle });
       await claim.end(undefined);
       return result;
     } catch (error) {
+      isOver = true;
       await claim.end(undefined);
       throw error;
-    } finally {
-      turn.input = undefined;
     }
   }
 
   async #keep(keyed: KeyedCall, claim: Claim, { turn, result, handle }: Done): Promise<Result> {
     const kept = handle ?? { ...claim.claimed, result: toCopy(result) };
     const hasRoom = claim.grow(JSON.stringify(kept.result));
-    const other = await claim.end(hasRoom ? kept : { ...claim.claimed, lost: true });
+    const written = await claim.end(hasRoom ? kept : { ...claim.claimed, lost: true });
+    const other = written?.other;
     // Another instance has taken this one for dead, and run the handler too. The first result counts.
     if (other && "result" in other) return await repeat(keyed, other);
-    if (hasRoom) turn.over.resolve(kept);
+    if (hasRoom && written && !other) turn.over.resolve(kept);
     return result;
   }
 
@@ -205,6 +208,7 @@ interface Place {
   readonly name: string;
   /** `undefined` if the client has used too many keys. */
   readonly claim?: Claim;
+  readonly turn: Turn;
 }
 
 /** A run that has ended with a result. */
@@ -218,8 +222,17 @@ interface Done {
 /** Milliseconds between two reads of a key whose handler runs at another instance. */
 const POLL_MS = 250;
 
+/** Longest time to live in a store, in milliseconds: a year. */
+const MAX_TTL_MS = 31_536_000_000;
+
 /** Milliseconds between two searches for expired keys. */
 const SWEEP_MS = 10_000;
+
+/** Lets calls with another input fail at once. */
+function begin(turn: Turn, input: Fingerprint): void {
+  turn.input = input;
+  turn.running.resolve();
+}
 
 /** Reads the record of a key. Throws the error for the client if there can be no result. */
 function readKnown(keyed: KeyedCall, value: unknown): RunningRecord | KeptRecord {
@@ -232,11 +245,15 @@ function readKnown(keyed: KeyedCall, value: unknown): RunningRecord | KeptRecord
 
 /** Returns the result of the first call for a repeated one. */
 async function repeat(keyed: KeyedCall, { input, result, type }: KeptRecord): Promise<Result> {
-  const { call: { client, home, internal }, start } = keyed;
+  const { call, token, start } = keyed;
+  const { client, home, internal } = call;
   if (!isSame(input, keyed.input)) throw toConflict(keyed);
   if (type === undefined) return toCopy(result);
   // An extension runs the handler for the handle itself, such as after the instance that ran it has ended.
-  if (internal) return await start();
+  if (internal) {
+    call.identifyEffects(token);
+    return await start();
+  }
   const { extensions } = client.capabilities;
   if (home.hasResultTypes && isObject(extensions) && Object.keys(extensions).length) {
     return toTypedResult(type, toCopy(result));

@@ -4,10 +4,17 @@
  * @module
  */
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote } from "../protocol/errors.ts";
-import { isObject, type Params, type Result, toTypedResult } from "../protocol/jsonrpc.ts";
+import { isObject, type Params, readResultType, type Result, toTypedResult } from "../protocol/jsonrpc.ts";
 import type { LogLevel } from "../protocol/types.ts";
 import { Answers } from "../core/call/answers.ts";
-import { Call, type CallHome, type CallHost, type Deferred, isProgressToken } from "../core/call/call.ts";
+import {
+  Call,
+  type CallHome,
+  type CallHost,
+  type Deferred,
+  isProgressToken,
+  type OnHandle,
+} from "../core/call/call.ts";
 import type { ProgressOptions } from "../core/call/context.ts";
 import type { AttributeInternals, DetachOptions, Redirect, Wrap, WrappedCall } from "../core/extension.ts";
 import type { Executor } from "../core/visibility/feature.ts";
@@ -42,6 +49,7 @@ interface Says {
   release(retryMs: number | undefined): void;
   isAsking(): boolean;
   takesAllProgress(): boolean;
+  identify(token: string, onHandle?: OnHandle): void;
   /** What reports the call that arrived. */
   report(): RequestReport | undefined;
 }
@@ -72,6 +80,12 @@ class LayerCall extends Call {
 
   override get takesAllProgress(): boolean {
     return this.#says.takesAllProgress();
+  }
+
+  // Also of the calls around it, because any of the attributes may answer with a handle.
+  override identifyEffects(token: string, onHandle?: OnHandle): void {
+    super.identifyEffects(token, onHandle);
+    this.#says.identify(token, onHandle);
   }
 
   notify(method: string, params: Params): Promise<void> | undefined {
@@ -132,6 +146,7 @@ class Layer {
       release: (retryMs) => this.#outer?.release(retryMs),
       isAsking: () => !!this.#outer?.isAsking,
       takesAllProgress: () => this.#redirect.progress !== undefined,
+      identify: (token, onHandle) => this.#outer?.identifyEffects(token, onHandle),
       report: () => this.#outer?.report,
     });
     const { id, options: { required } } = attribute;
@@ -164,6 +179,8 @@ class Layer {
       if (!isObject(result)) {
         throw new TypeError(`Cannot send the result: wrap of ${this.#attribute.id} returned no object`);
       }
+      const type = readResultType(result);
+      if (type !== undefined && this.#isDetached) await inner.onHandle?.(result, type);
       return result;
     } finally {
       outer?.signal.removeEventListener("abort", onAbort);

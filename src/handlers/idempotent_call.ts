@@ -6,75 +6,39 @@
 import { toBase64Url } from "../kit/base64.ts";
 import { toCanonical } from "../protocol/canonical.ts";
 import { INVALID_PARAMS, INVALID_REQUEST, McpError } from "../protocol/errors.ts";
-import { readResultType, type Result } from "../protocol/jsonrpc.ts";
+import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Context } from "../core/call/context.ts";
 import { show } from "../core/call/known_options.ts";
 import type { Ticker } from "../core/capacity/timers.ts";
-import type { Runner, RunWithin } from "../core/visibility/feature.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
-import { Claims, type Fingerprint, type KeepHandle } from "./claims.ts";
+import type { Callable } from "./callable.ts";
+import { Claims, type Fingerprint } from "./claims.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
-
-/** One call of a tool. */
-export interface KeyedRun {
-  readonly call: Call;
-  readonly core: FeatureParts;
-  /** The validated input. */
-  readonly value: unknown;
-  /** Runs the handler, and returns its encoded result. */
-  readonly next: () => Result | Promise<Result>;
-}
 
 /** The claims of each server. Its concrete paths share a ticker. */
 const allClaims = new WeakMap<Ticker, Claims>();
 
-/** Where the claim of a call puts the function that keeps a handle. */
-interface Slot {
-  keep?: KeepHandle;
-}
-
-/** The slots of the calls that run below an extension. */
-const slots = new WeakMap<Call, Slot>();
-
 /** Runs a call. If its key is known, the result is that of the first call. */
-export async function runIdempotent(tool: IdempotentTool, { call, core, value, next }: KeyedRun): Promise<Result> {
+export async function runIdempotent(
+  tool: IdempotentTool,
+  invoke: Callable["invoke"],
+  given: Parameters<Callable["invoke"]>,
+): Promise<Result> {
+  const [call, , value, core] = given;
   const key = checkKey(await readKey(tool, call, value), tool, core);
   const start = async () => {
     // A cancelled call does not start its handler.
     if (call.ended) throw call.reason;
     call.onRun?.();
-    return await next();
+    return await invoke(...given);
   };
   if (key === undefined) return await start();
   const token = await digest([core.sealer.realm, "idempotency", toOwner(call, tool), tool.name, key]);
-  call.identifyEffects(token);
   const claims = allClaims.get(core.ticker) ?? new Claims(core.ticker);
   allClaims.set(core.ticker, claims);
   const input = await toFingerprint(call.params.arguments, value);
-  const offer = (keep: KeepHandle) => {
-    const slot = slots.get(call);
-    if (slot) slot.keep = keep;
-  };
-  return await claims.run({ tool, call, core, key, token, input, start, offer });
-}
-
-/**
- * Runs a call within its extensions. If they answer with a handle, such as that of a task, while the handler goes on, the
- * handle is kept for repeated calls.
- */
-export async function runWithHandle(run: RunWithin, ...[call, runner, executor]: Parameters<RunWithin>): Promise<Result> {
-  const slot: Slot = {};
-  const below: Runner = {
-    run(inner) {
-      slots.set(inner, slot);
-      return runner.run(inner);
-    },
-  };
-  const result = await run(call, below, executor);
-  const type = readResultType(result);
-  if (type !== undefined) await slot.keep?.(result, type);
-  return result;
+  return await claims.run({ tool, call, core, key, token, input, start });
 }
 
 async function readKey({ key, services }: IdempotentTool, call: Call, value: unknown): Promise<unknown> {

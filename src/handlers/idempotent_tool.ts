@@ -28,7 +28,7 @@ export interface IdempotentTool {
   /** Returns the key of a call. */
   readonly key: ReadKey;
   /** Whether the handler runs again after the instance that ran it has ended. */
-  readonly rerun: boolean;
+  readonly rerun?: boolean;
   /** Milliseconds for which a key is remembered. */
   readonly ttlMs: number;
 }

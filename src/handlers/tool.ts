@@ -42,7 +42,7 @@ import { isContent, isDoubtful, loadResults, toJson } from "./content.ts";
 import type { Sending } from "./encoded_results.ts";
 import type { ListedTool } from "../protocol/listed.ts";
 import type { Typed } from "../core/visibility/typed.ts";
-import { IDEMPOTENCY, keepHandles, readIdempotency, runOnce } from "./idempotency.ts";
+import { IDEMPOTENCY, readIdempotency, runOnce } from "./idempotency.ts";
 import { toListedOptions } from "./tool_from.ts";
 import type { Callable } from "./callable.ts";
 import { runGuarded } from "./value_room.ts";
@@ -187,7 +187,7 @@ export interface ToolOptions<
      * `false`: then the outcome is unknown, and such a call fails with code -31409.
      */
     readonly rerun?: boolean;
-    /** Milliseconds for which a key is remembered after its call. Defaults to 600,000. */
+    /** Milliseconds for which a key is remembered after its call, at most a year. Defaults to 600,000. */
     readonly ttlMs?: number;
   };
   /**
@@ -398,7 +398,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     scopes,
     requires,
     idempotency,
-    extensions: idempotency && keepHandles(extensions) || extensions,
+    extensions,
     wire: ({ publishSchema }) => ({
       name,
       title,

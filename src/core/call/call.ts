@@ -25,6 +25,9 @@ import type { Service, ServiceEnd } from "./service.ts";
 /** Few servers forward requests. */
 const forwardRoom = new Room(() => import("./forward.ts"));
 
+/** Gets the handle that a client gets of a handler that goes on, and its type. */
+export type OnHandle = (handle: Result, type: string) => Promise<void>;
+
 /** Work after a call. */
 export type Deferred = (end: ServiceEnd) => unknown;
 
@@ -113,6 +116,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare onRun?: () => void;
   /** What the effects of the call are known by, if it has an idempotency key. Declared only, because few calls have one. */
   declare idempotencyToken?: string;
+  /** Called before an extension sends a handle while the handler goes on. Declared only, as above. */
+  declare onHandle?: OnHandle;
   /** Milliseconds that the handler may take, if it has a limit of its own. */
   declare timeoutMs?: number;
   /** What the server knows of the session, if this call has read it without one. */
@@ -390,9 +395,10 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.onRun = run;
   }
 
-  /** The call has an idempotency key, which this text stands for. */
-  identifyEffects(token: string): void {
+  /** The call has an idempotency key, which `token` stands for. `onHandle` keeps the handle that the client may get. */
+  identifyEffects(token: string, onHandle?: OnHandle): void {
     this.idempotencyToken = token;
+    this.onHandle = onHandle;
   }
 
   /** Calls `run` once if the call is cancelled. */

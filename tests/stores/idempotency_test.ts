@@ -1,0 +1,477 @@
+// Idempotency keys among instances: a key is run once, also while the store, the instance or the client fails.
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { z } from "zod";
+import { createServer, McpError, type ServerOptions, tool, ToolError } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { connectTest } from "../../src/testing/testing.ts";
+import { createTasks, ID } from "../extensions/task_extension.ts";
+import { gate, started, textOf, until } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
+
+const SECRET = "a secret of at least thirty-two characters";
+const LEASE_MS = 300;
+const ada = { id: "ada" };
+const input = z.object({ key: z.string(), amount: z.number().default(1) });
+
+type Run = (input: { readonly amount: number }, ctx: { readonly idempotencyToken?: string }) => unknown;
+
+/** One instance. It can be killed, or cut off from the store: then nothing of it reaches the others any more. */
+function startInstance(
+  shared: Store,
+  run: Run,
+  more: Partial<ServerOptions> & { rerun?: boolean; ttlMs?: number } = {},
+) {
+  const { rerun, ttlMs, handlers = [], ...options } = more;
+  const state = {
+    isLost: false,
+    fails: undefined as string | undefined,
+    commands: [] as string[],
+    events: [] as string[],
+  };
+  const store = customStore(async () =>
+    wrapEngine(await shared[INTERNALS].connect(), async (command) => {
+      state.commands.push(command.name);
+      if (state.isLost) throw new Error("the store is lost");
+      if (state.fails === command.name) {
+        await command.run();
+        throw new Error("the answer is lost");
+      }
+      return await command.run();
+    }), { leaseMs: LEASE_MS });
+  const pay = tool({
+    name: "pay",
+    input,
+    idempotency: { key: ({ key }) => key, rerun, ttlMs },
+    run: async (input, ctx) => await run(input, ctx) as object,
+  });
+  const server = createServer({
+    name: "shop",
+    version: "1.0.0",
+    handlers: [pay, ...handlers as []],
+    secret: SECRET,
+    store,
+    observer: { store: ({ state: event }) => void state.events.push(event), fault() {} },
+    ...options,
+  });
+  return {
+    state,
+    server,
+    store,
+    connect: (principal = ada, era: "modern" | "legacy" = "modern") => connectTest(server, { principal, era }),
+  };
+}
+
+async function fails(call: Promise<unknown>): Promise<McpError> {
+  return await assertRejects(() => call, McpError);
+}
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`a key is run once among instances, also while the first call runs (${era})`, async () => {
+    const shared = memoryStore();
+    let runs = 0;
+    const { pass, open } = gate();
+    const run = async () => (await pass, { run: ++runs });
+    const [a, b] = [startInstance(shared, run), startInstance(shared, run)];
+    const [here, there] = [await a.connect(ada, era), await b.connect(ada, era)];
+    const first = started(here.callTool("pay", { key: "a" }));
+    await until(() => a.state.commands.includes("set"), "the first call runs");
+    const others = [here, there, there].map((client) => started(client.callTool("pay", { key: "a" })));
+    const conflict = fails(there.callTool("pay", { key: "a", amount: 2 }));
+    assertEquals((await conflict).code, -32602);
+    open();
+    for (const other of others) assertEquals((await other).structuredContent, { run: 1 });
+    assertEquals((await first).structuredContent, { run: 1 });
+    assertEquals((await there.callTool("pay", { key: "b" })).structuredContent, { run: 2 });
+    assertEquals((await here.callTool("pay", { key: "b" })).structuredContent, { run: 2 });
+    await Promise.all([a.server.close(), b.server.close()]);
+  });
+}
+
+Deno.test("without a principal a key holds for the session at all instances", async () => {
+  const shared = memoryStore();
+  let runs = 0;
+  const run = () => ({ run: ++runs });
+  const [a, b] = [startInstance(shared, run), startInstance(shared, run)];
+  const post = async ({ server }: typeof a, message: object, session?: string) => {
+    const headers = {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      ...session && { "mcp-session-id": session },
+    };
+    const response = await server.fetch(
+      new Request("http://localhost/mcp", {
+        method: "POST",
+        headers,
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, ...message }),
+      }),
+    );
+    const text = await response.text();
+    return {
+      session: response.headers.get("mcp-session-id") ?? "",
+      run: JSON.parse(/"structuredContent":(\{[^}]*\})/.exec(text)?.[1] ?? "{}").run,
+    };
+  };
+  const begin = async () =>
+    (await post(a, {
+      method: "initialize",
+      params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
+    })).session;
+  const call = { method: "tools/call", params: { name: "pay", arguments: { key: "a" } } };
+  const [one, two] = [await begin(), await begin()];
+  const found = [];
+  for (const [instance, session] of [[a, one], [b, one], [b, two], [a, two]] as const) {
+    found.push((await post(instance, call, session)).run);
+  }
+  assertEquals(found, [1, 1, 2, 2]);
+  await Promise.all([a.server.close(), b.server.close()]);
+});
+
+Deno.test("after a crash the outcome is unknown, and stays so", async () => {
+  const shared = memoryStore();
+  const runs: string[] = [];
+  const a = startInstance(shared, () => (runs.push("a"), new Promise(() => {})), { limits: { calls: { closeMs: 1 } } });
+  const b = startInstance(shared, () => (runs.push("b"), { run: "b" }));
+  const [here, there] = [await a.connect(), await b.connect()];
+  const first = started(here.callTool("pay", { key: "order 7" }));
+  await until(() => runs.length === 1, "the first call runs");
+  a.state.isLost = true;
+  const since = performance.now();
+  for (let i = 0; i < 3; i++) {
+    const error = await fails(there.callTool("pay", { key: "order 7" }));
+    assertEquals([error.code, error.data], [-31409, { idempotencyKey: "order 7", outcome: "unknown" }]);
+    assertStringIncludes(
+      error.message,
+      'outcome unknown: the instance that ran the call with the idempotency key "order 7"',
+    );
+  }
+  assert(performance.now() - since < 10_000);
+  assertEquals((await there.callTool("pay", { key: "order 8" })).structuredContent, { run: "b" });
+  assertEquals(runs, ["a", "b"]);
+  await Promise.all([a.server.close(), b.server.close()]);
+  await assertRejects(() => first);
+});
+
+Deno.test("after a crash a tool that reruns runs again, and its token makes the effect safe", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  let runs = 0;
+  const count = async (_input: unknown, { idempotencyToken: token }: { readonly idempotencyToken?: string }) => {
+    const id = await shared.append("count", "", { ttlMs: 60_000, max: 100, token });
+    if (++runs === 1) await pass;
+    return { count: id };
+  };
+  const [a, b, c] = [1, 2, 3].map(() =>
+    startInstance(shared, count, { rerun: true, limits: { calls: { closeMs: 1 } } })
+  );
+  const [here, there, other] = [await a.connect(), await b.connect(), await c.connect()];
+  const first = started(here.callTool("pay", { key: "a" }));
+  await until(() => runs === 1, "the first call runs");
+  const waiting = started(there.callTool("pay", { key: "a" }));
+  a.state.isLost = true;
+  for (
+    const result of [
+      await waiting,
+      await there.callTool("pay", { key: "a" }),
+      await other.callTool("pay", { key: "a" }),
+    ]
+  ) {
+    assertEquals(result.structuredContent, { count: 1 });
+  }
+  assertEquals(runs, 2);
+  // The instance was only cut off. What it returns is the result that counts.
+  a.state.isLost = false;
+  open();
+  assertEquals((await first).structuredContent, { count: 1 });
+  assertEquals((await there.callTool("pay", { key: "b" })).structuredContent, { count: 2 });
+  await Promise.all([a, b, c].map(({ server }) => server.close()));
+});
+
+Deno.test("of two runs of one key, one result counts for all", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  let runs = 0;
+  const run = async () => {
+    const own = ++runs;
+    if (own === 1) await pass;
+    return { run: own };
+  };
+  const [a, b] = [startInstance(shared, run, { rerun: true }), startInstance(shared, run, { rerun: true })];
+  const [here, there] = [await a.connect(), await b.connect()];
+  const first = started(here.callTool("pay", { key: "a" }));
+  await until(() => runs === 1, "the first call runs");
+  a.state.isLost = true;
+  assertEquals((await there.callTool("pay", { key: "a" })).structuredContent, { run: 2 });
+  a.state.isLost = false;
+  open();
+  // Its engine is connected again after at most a second.
+  for (const client of [here, there]) {
+    await until(async () => {
+      const known = await client.callTool("pay", { key: "a" }).catch(() => undefined);
+      assert(!known || Object(known.structuredContent).run === 2);
+      return known !== undefined;
+    }, "the result that was kept");
+  }
+  assert([1, 2].includes(Object((await first).structuredContent).run));
+  await Promise.all([a.server.close(), b.server.close()]);
+});
+
+Deno.test("while the store is lost, a call with a key fails, and others go on", async () => {
+  const shared = memoryStore();
+  let runs = 0;
+  const free = tool({ name: "free", run: () => "free" });
+  const a = startInstance(shared, () => ({ run: ++runs }), { handlers: [free] });
+  const client = await a.connect();
+  assertEquals((await client.callTool("pay", { key: "a" })).structuredContent, { run: 1 });
+  a.state.isLost = true;
+  for (const key of ["a", "b"]) {
+    const error = await fails(client.callTool("pay", { key }));
+    assertEquals(error.code, -31503);
+    assertStringIncludes(
+      error.message,
+      "the store does not answer, so it is unknown whether the call has run; try again later",
+    );
+  }
+  assertEquals(textOf(await client.callTool("free")), "free");
+  assertEquals([runs, a.state.events], [1, ["degraded"]]);
+  a.state.isLost = false;
+  await until(async () => !!await client.callTool("pay", { key: "a" }).catch(() => undefined), "the store is back");
+  assertEquals((await client.callTool("pay", { key: "b" })).structuredContent, { run: 2 });
+  assertEquals(a.state.events, ["degraded", "recovered"]);
+  await a.server.close();
+});
+
+Deno.test("a result that finds the store lost is answered, and kept once the store is back", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  let runs = 0;
+  const run = async () => (await pass, { run: ++runs });
+  const [a, b] = [startInstance(shared, run), startInstance(shared, run)];
+  const [here, there] = [await a.connect(), await b.connect()];
+  const first = started(here.callTool("pay", { key: "a" }));
+  await until(() => a.state.commands.filter((name) => name === "set").length === 2, "it is claimed");
+  a.state.isLost = true;
+  open();
+  assertEquals((await first).structuredContent, { run: 1 });
+  a.state.isLost = false;
+  await until(async () => {
+    const known = await there.callTool("pay", { key: "a" }).catch((error) => error);
+    return known.structuredContent?.run === 1;
+  }, "the result is kept");
+  assertEquals(runs, 1);
+  await Promise.all([a.server.close(), b.server.close()]);
+});
+
+Deno.test("an error that finds the store lost leaves the key free once the store is back", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  let runs = 0;
+  const run = async () => {
+    await pass;
+    if (++runs === 1) throw new ToolError("no money");
+    return { run: runs };
+  };
+  const a = startInstance(shared, run);
+  const client = await a.connect();
+  const first = started(client.callTool("pay", { key: "a" }));
+  await until(() => a.state.commands.filter((name) => name === "set").length === 2, "it is claimed");
+  a.state.isLost = true;
+  open();
+  assertEquals(textOf(await first), "no money");
+  a.state.isLost = false;
+  await until(async () => !!await client.callTool("pay", { key: "a" }).catch(() => undefined), "the key is free");
+  assertEquals(runs, 2);
+  await a.server.close();
+});
+
+Deno.test("a claim whose answer is lost does not keep its key", async () => {
+  const shared = memoryStore();
+  let runs = 0;
+  const a = startInstance(shared, () => ({ run: ++runs }));
+  const client = await a.connect();
+  await a.store.lease.hold();
+  a.state.fails = "set";
+  assertEquals((await fails(client.callTool("pay", { key: "a" }))).code, -31503);
+  a.state.fails = undefined;
+  await until(async () => !!await client.callTool("pay", { key: "a" }).catch(() => undefined), "the key is free");
+  assertEquals(runs, 1);
+  await a.server.close();
+});
+
+Deno.test("a result that is too large for the store is answered once, and never run again", async () => {
+  const shared = memoryStore();
+  const events: unknown[] = [];
+  let runs = 0;
+  const store = customStore(shared[INTERNALS].connect, { valueBytes: 2000 });
+  const make = () => {
+    const pay = tool({
+      name: "pay",
+      input,
+      idempotencyKey: ({ key }) => key,
+      run: () => `${++runs} ${"x".repeat(5000)}`,
+    });
+    return createServer({
+      name: "shop",
+      version: "1.0.0",
+      handlers: [pay],
+      secret: SECRET,
+      store,
+      observer: { store: (event) => void events.push(event.state) },
+    });
+  };
+  const server = make();
+  await using client = await connectTest(server, { principal: ada });
+  assert(textOf(await client.callTool("pay", { key: "a" })).startsWith("1 xx"));
+  for (let i = 0; i < 2; i++) {
+    const error = await fails(client.callTool("pay", { key: "a" }));
+    assertEquals([error.code, error.data], [-31409, { idempotencyKey: "a", outcome: "done" }]);
+    assertStringIncludes(error.message, "there was no room to keep its result");
+  }
+  assertEquals([runs, events], [1, ["refused"]]);
+  await server.close();
+});
+
+Deno.test("a record that this server cannot read is refused", async () => {
+  const shared = memoryStore();
+  let runs = 0;
+  const a = startInstance(shared, () => ({ run: ++runs }));
+  const client = await a.connect();
+  await client.callTool("pay", { key: "a" });
+  const others = { secret: "another secret of at least thirty-two characters" };
+  const b = startInstance(shared, () => ({ run: ++runs }), others);
+  const other = await b.connect();
+  const error = await fails(other.callTool("pay", { key: "a" }));
+  assertEquals([error.code, error.data], [-31409, { idempotencyKey: "a", outcome: "unknown" }]);
+  assertStringIncludes(error.message, "by another version of the library or with another secret");
+  assertEquals(runs, 1);
+  // A server that knows both secrets can read it.
+  const c = startInstance(shared, () => ({ run: ++runs }), { secret: [others.secret, SECRET] });
+  assertEquals((await (await c.connect()).callTool("pay", { key: "a" })).structuredContent, { run: 1 });
+  await Promise.all([a, b, c].map(({ server }) => server.close()));
+});
+
+Deno.test("an instance that closes leaves no call of another one waiting", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  const run: Run = async () => (await pass, { run: 1 });
+  const limits = { calls: { closeMs: 50 } };
+  const [a, b] = [startInstance(shared, run, { limits }), startInstance(shared, run, { limits })];
+  const [here, there] = [await a.connect(), await b.connect()];
+  const first = started(here.callTool("pay", { key: "a" }));
+  await until(() => a.state.commands.filter((name) => name === "set").length === 2, "it is claimed");
+  const second = started(there.callTool("pay", { key: "a" }));
+  await a.server.close();
+  assertStringIncludes((await fails(first)).message, "the server is closing");
+  assertEquals((await fails(second)).code, -31409);
+  const third = started(there.callTool("pay", { key: "b" }));
+  const fourth = started(there.callTool("pay", { key: "b" }));
+  await b.server.close();
+  for (const call of [third, fourth]) assertStringIncludes((await fails(call)).message, "the server is closing");
+  open();
+});
+
+Deno.test("an ordinary call costs the store nothing, and a call with a key few operations", async () => {
+  const shared = memoryStore();
+  const free = tool({ name: "free", input, idempotencyKey: () => undefined, run: () => "free" });
+  const a = startInstance(shared, () => ({ run: 1 }), { handlers: [free] });
+  const client = await a.connect();
+  await client.callTool("free", { key: "a" });
+  assertEquals(a.state.commands, []);
+  await client.callTool("pay", { key: "a" });
+  assertEquals(a.state.commands.splice(0), ["set", "set", "set"], "the lease, the claim and the result");
+  await client.callTool("pay", { key: "b" });
+  assertEquals(a.state.commands.splice(0), ["set", "set"], "the claim and the result");
+  await client.callTool("pay", { key: "b" });
+  assertEquals(a.state.commands.splice(0), ["set", "get"], "the result");
+  await a.server.close();
+});
+
+Deno.test("a repeated call gets the handle of the first one while its handler goes on, at any instance", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  let runs = 0;
+  const make = () => {
+    const tasks = createTasks();
+    const work = tool({
+      name: "work",
+      input,
+      idempotency: { key: ({ key }) => key, ttlMs: 900 },
+      extensions: [tasks.attribute()],
+      run: async () => (runs++, await pass, "done"),
+    });
+    return {
+      tasks,
+      instance: startInstance(shared, () => ({}), { handlers: [tasks.extension, work] as unknown as [] }),
+    };
+  };
+  const [{ tasks, instance: a }, { tasks: others, instance: b }] = [make(), make()];
+  const call = async ({ server }: typeof a, isTasking = true) => {
+    const _meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities": isTasking ? { extensions: { [ID]: {} } } : {},
+    };
+    const response = await server.fetch(
+      new Request("http://localhost/mcp", {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          accept: "application/json",
+          "mcp-protocol-version": "2026-07-28",
+          "mcp-method": "tools/call",
+          "mcp-name": "work",
+        },
+        body: JSON.stringify({
+          jsonrpc: "2.0",
+          id: 1,
+          method: "tools/call",
+          params: { name: "work", arguments: { key: "a" }, _meta },
+        }),
+      }),
+      { principal: ada },
+    );
+    return await response.json();
+  };
+  const { result } = await call(a);
+  assertEquals([result.resultType, result.status], ["task", "working"]);
+  // Longer than the key is remembered.
+  const since = performance.now();
+  while (performance.now() - since < 1500) {
+    for (const instance of [a, b]) {
+      const { result: again } = await call(instance);
+      assertEquals([again.resultType, again.taskId], ["task", result.taskId]);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  const { error } = await call(b, false);
+  assertEquals(error.code, -32602);
+  assertStringIncludes(error.message, "declare the extension, or use another key");
+  open();
+  await until(async () => {
+    const { result: again } = await call(b);
+    return again.taskId === result.taskId;
+  }, "the handle is kept");
+  assertEquals([runs, tasks.count(), others.count()], [1, 1, 0]);
+  await Promise.all([a.server.close(), b.server.close()]);
+});
+
+Deno.test("tenants of one server have keys of their own", async () => {
+  const shared = memoryStore();
+  for (const store of [undefined, shared]) {
+    let runs = 0;
+    const pay = tool({ name: "pay", input, idempotencyKey: ({ key }) => key, run: () => ({ run: ++runs }) });
+    const server = createServer({
+      name: "shop",
+      version: "1.0.0",
+      path: "/:tenant/mcp",
+      handlers: [pay],
+      store,
+      secret: SECRET,
+    });
+    const call = async (tenant: string) => {
+      await using client = await connectTest(server, { principal: ada, params: { tenant } });
+      return Object((await client.callTool("pay", { key: "a" })).structuredContent).run;
+    };
+    assertEquals([await call("one"), await call("two"), await call("one"), await call("two")], [1, 2, 1, 2]);
+    await server.close();
+  }
+});

@@ -1,0 +1,7 @@
+// A handler in a thread that returns the token of its call, and what differs between runs.
+import { exposeWorker } from "../../src/worker/worker.ts";
+
+export default exposeWorker((_input: unknown, { idempotencyToken }) => ({
+  token: idempotencyToken,
+  run: crypto.randomUUID(),
+}));

@@ -41,8 +41,6 @@ export class Claim {
   #release?: () => void;
   /** Whether the record was written, or perhaps was: the store has not answered. */
   #state: "free" | "doubtful" | "taken" | "over" = "free";
-  /** The write in progress. */
-  #writing: Promise<unknown> = Promise.resolve();
   /** How many renewals an unwanted run may miss. */
   #left = RENEWALS;
   #timeout?: Timeout;
@@ -149,9 +147,8 @@ export class Claim {
 
   // One after another, because each needs the version of the one before. `undefined` if the store does not answer.
   #write(): Promise<Written | undefined> {
-    const writing = this.#writing.then(() => this.#writeFitting());
-    this.#writing = writing;
-    return writing;
+    const { values, name } = this.#parts;
+    return values.queue(name, () => this.#writeFitting());
   }
 
   async #writeFitting(): Promise<Written | undefined> {

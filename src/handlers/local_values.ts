@@ -52,6 +52,10 @@ export class LocalValues implements SharedValues {
     return Promise.resolve(true);
   }
 
+  queue<T>(_key: string, run: () => Promise<T>): Promise<T> {
+    return run();
+  }
+
   attempt<T>(_operation: string, run: () => Promise<T>): Promise<T> {
     return run();
   }

@@ -250,7 +250,10 @@ export class InstanceState implements SharedState {
     await this.#parts.closeStore();
   }
 
-  /** Runs an operation on a session. Others of the same session wait for it when they open the session. */
+  /**
+   * Runs an operation on a session or a value. Others of the same session wait for it when they open the session, and
+   * closing the server waits for all.
+   */
   async queue<T>(id: string, run: () => Promise<T>): Promise<T> {
     const before = this.#pending.get(id);
     const done = (async () => {

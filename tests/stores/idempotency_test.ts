@@ -6,7 +6,7 @@ import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { createTasks, ID } from "../extensions/task_extension.ts";
-import { gate, started, textOf, until } from "../support/behaviour.ts";
+import { gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 
 const SECRET = "a secret of at least thirty-two characters";
@@ -372,6 +372,41 @@ Deno.test("an instance that closes leaves no call of another one waiting", async
   await b.server.close();
   for (const call of [third, fourth]) assertStringIncludes((await fails(call)).message, "the server is closing");
   open();
+});
+
+Deno.test("an instance that closes gives back what its handlers have not done", async () => {
+  const shared = memoryStore();
+  let runs = 0;
+  const make = (turns: number) => {
+    const store = customStore(async () =>
+      wrapEngine(await shared[INTERNALS].connect(), async ({ args, run }) => {
+        await turn(turns);
+        // As a client whose connection was closed.
+        if (Object(args.at(-1)).signal?.aborted) throw new Error("closed");
+        return await run();
+      })
+    );
+    const pay = tool({
+      name: "pay",
+      input,
+      idempotencyKey: ({ key }) => key,
+      run: (_input, { signal }) =>
+        ++runs > 1 ? { run: runs } : new Promise<never>((_, reject) => {
+          signal.addEventListener("abort", () => reject(signal.reason));
+        }),
+    });
+    const limits = { calls: { closeMs: 1 } };
+    return createServer({ name: "shop", version: "1.0.0", handlers: [pay], secret: SECRET, store, limits });
+  };
+  const [a, b] = [make(20), make(0)];
+  await using here = await connectTest(a, { principal: ada });
+  await using there = await connectTest(b, { principal: ada });
+  const first = started(here.callTool("pay", { key: "a" }));
+  await until(() => runs === 1, "the first call runs");
+  await a.close();
+  assertStringIncludes((await fails(first)).message, "the server is closing");
+  assertEquals((await there.callTool("pay", { key: "a" })).structuredContent, { run: 2 });
+  await b.close();
 });
 
 Deno.test("an ordinary call costs the store nothing, and a call with a key few operations", async () => {

@@ -33,6 +33,8 @@ export interface SharedValues {
   ): Promise<string | undefined>;
   /** Removes a value. Returns `false` if the version did not match. */
   delete(key: string, version?: string): Promise<boolean>;
+  /** Runs operations on a value, one call after another. Closing the server waits for them. */
+  queue<T>(key: string, run: () => Promise<T>): Promise<T>;
   /** Runs operations. If one fails, informs the observer and returns `undefined`. */
   attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined>;
 }

@@ -28,6 +28,7 @@ import type {
   StoreEngine,
 } from "../core/store.ts";
 import { systemClock } from "../core/capacity/timers.ts";
+import { FileWatch } from "./replaced_file.ts";
 import { customStore, type StoreOptions } from "./custom_store.ts";
 
 /** A key. */
@@ -82,7 +83,7 @@ export function denoKvStore(open: () => Awaitable<DenoKv>, options: StoreOptions
   if (typeof open !== "function") {
     throw new TypeError("Cannot make a store: a function is missing; write denoKvStore(() => Deno.openKv())");
   }
-  return customStore(async () => new DenoKvEngine(await open()), options);
+  return customStore(() => openEngine(open), options);
 }
 
 /** Characters of a text that is stored under its own key. */
@@ -106,6 +107,8 @@ const SWEEP_MS = 60_000;
 const SLACK_MS = 60_000;
 
 const RUNG: DenoKvKey = ["mcp", "rung"];
+/** The name of a file, which each has from its first use on. */
+const FILE: DenoKvKey = ["mcp", "file"];
 
 /** A text, or the number of its parts. */
 type Stored = { readonly text: string } | { readonly parts: number };
@@ -134,15 +137,34 @@ interface PartOptions {
   readonly expireIn?: number;
 }
 
+async function openEngine(open: () => Awaitable<DenoKv>): Promise<DenoKvEngine> {
+  const kv = await open();
+  const name = crypto.randomUUID();
+  // The first process names the file.
+  await kv.atomic().check({ key: FILE, versionstamp: null }).set(FILE, name).commit();
+  const { value } = await kv.get(FILE);
+  const file = new FileWatch(async () => {
+    const other = await open();
+    try {
+      return (await other.get(FILE)).value === value;
+    } finally {
+      other.close();
+    }
+  });
+  return new DenoKvEngine(kv, file);
+}
+
 /** An engine on one connection. */
 class DenoKvEngine implements StoreEngine {
   readonly #kv: DenoKv;
+  readonly #file: FileWatch;
   #onRing?: (log: string) => void;
   #sweepAt = 0;
   #isClosed = false;
 
-  constructor(kv: DenoKv) {
+  constructor(kv: DenoKv, file: FileWatch) {
     this.#kv = kv;
+    this.#file = file;
   }
 
   get(key: string, { signal }: EngineOptions): Promise<StoredValue | undefined> {
@@ -187,6 +209,7 @@ class DenoKvEngine implements StoreEngine {
     { after = "", limit, signal }: ListOptions & EngineOptions,
   ): Promise<readonly StoredEntry[]> {
     const found: StoredEntry[] = [];
+    this.#file.check();
     // No key has a character after "~".
     const end: DenoKvKey = ["mcp", "value", `${prefix}~`];
     const start: DenoKvKey = ["mcp", "value", after >= prefix && after ? `${after} ` : prefix];
@@ -280,6 +303,7 @@ class DenoKvEngine implements StoreEngine {
     let from = Date.now();
     const heard = new Map<string, number>();
     const look = async () => {
+      this.#file.check();
       const { versionstamp } = await this.#kv.get(RUNG);
       if (versionstamp === rung) return;
       rung = versionstamp;
@@ -319,11 +343,13 @@ class DenoKvEngine implements StoreEngine {
   }
 
   async #findValue(key: string): Promise<{ readonly record?: ValueRecord; readonly versionstamp: string | null }> {
+    this.#file.check();
     const { value, versionstamp } = await this.#kv.get(["mcp", "value", key]);
     return { record: isValue(value) && value.due > Date.now() ? value : undefined, versionstamp };
   }
 
   async #findLog(log: string): Promise<{ readonly record?: LogRecord; readonly versionstamp: string | null }> {
+    this.#file.check();
     const { value, versionstamp } = await this.#kv.get(["mcp", "log", log]);
     return { record: isLog(value) ? value : undefined, versionstamp };
   }
@@ -333,6 +359,7 @@ class DenoKvEngine implements StoreEngine {
   }
 
   async #getMany(keys: readonly DenoKvKey[]): Promise<readonly DenoKvEntry[]> {
+    this.#file.check();
     return (await Promise.all(toBatches(keys, READ_KEYS).map((batch) => this.#kv.getMany(batch)))).flat();
   }
 

@@ -28,6 +28,7 @@ import type {
   StoreEngine,
 } from "../core/store.ts";
 import { systemClock } from "../core/capacity/timers.ts";
+import { FileWatch } from "./replaced_file.ts";
 import { customStore, type StoreOptions } from "./custom_store.ts";
 
 /** An open database: `DatabaseSync` of `node:sqlite`, `Database` of `bun:sqlite` or of better-sqlite3. */
@@ -64,7 +65,7 @@ export function sqliteStore(open: () => Awaitable<SqliteDatabase>, options: Stor
   if (typeof open !== "function") {
     throw new TypeError("Cannot make a store: a function is missing; write sqliteStore(() => new DatabaseSync(path))");
   }
-  return customStore(async () => new SqliteEngine(await open()), options);
+  return customStore(async () => new SqliteEngine(await open(), open), options);
 }
 
 const TABLES = `pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 20;
@@ -72,7 +73,8 @@ create table if not exists mcp_values (key text primary key, value text, version
 create table if not exists mcp_logs (log text primary key, last integer, epoch text, due real) without rowid;
 create table if not exists mcp_entries (log text, id integer, token text, value text, primary key (log, id)) without rowid;
 create unique index if not exists mcp_tokens on mcp_entries (log, token);
-create table if not exists mcp_rings (id integer primary key autoincrement, log text);`;
+create table if not exists mcp_rings (id integer primary key autoincrement, log text);
+create table if not exists mcp_files (id text);`;
 
 /** Milliseconds between two looks for entries of other processes, while somebody listens. */
 const LOOK_MS = 20;
@@ -90,21 +92,31 @@ class SqliteEngine implements StoreEngine {
   readonly #db: SqliteDatabase;
   readonly #statements = new Map<string, SqliteStatement>();
   #onRing?: (log: string) => void;
+  readonly #file: FileWatch;
   #sweepAt = 0;
 
-  constructor(db: SqliteDatabase) {
+  constructor(db: SqliteDatabase, open: () => Awaitable<SqliteDatabase>) {
     this.#db = db;
     db.exec(TABLES);
+    const name = "insert into mcp_files select hex(randomblob(16)) where not exists (select 1 from mcp_files)";
+    if (!this.#row(FILE)) this.#run(name);
+    const id = this.#row(FILE)?.id;
+    this.#file = new FileWatch(async () => readFile(await open()) === id);
   }
 
   get(key: string): StoredValue | undefined {
+    this.#file.check();
+    return this.#get(key);
+  }
+
+  #get(key: string): StoredValue | undefined {
     const row = this.#row("select value, version from mcp_values where key = ? and due > ?", key, Date.now());
     if (row) return { value: String(row.value), version: String(row.version) };
   }
 
   set(key: string, value: string, { ttlMs, version, token }: SetOptions & EngineWriteOptions): boolean {
     return this.#write(() => {
-      const known = this.get(key)?.version ?? null;
+      const known = this.#get(key)?.version ?? null;
       if (known === token) return true;
       if (version !== undefined && known !== version) return false;
       this.#run("insert or replace into mcp_values values (?, ?, ?, ?)", key, value, token, Date.now() + ttlMs);
@@ -114,7 +126,7 @@ class SqliteEngine implements StoreEngine {
 
   delete(key: string, { version }: DeleteOptions): boolean {
     return this.#write(() => {
-      const known = this.get(key)?.version ?? null;
+      const known = this.#get(key)?.version ?? null;
       if (known !== null && version !== undefined && known !== version) return false;
       this.#run("delete from mcp_values where key = ?", key);
       return true;
@@ -122,6 +134,7 @@ class SqliteEngine implements StoreEngine {
   }
 
   list(prefix: string, { after = "", limit }: ListOptions): readonly StoredEntry[] {
+    this.#file.check();
     const sql = "select key, value, version from mcp_values where key > ? and key >= ? and key < ? and due > ? " +
       "order by key limit ?";
     // No key has a character after "~".
@@ -171,6 +184,7 @@ class SqliteEngine implements StoreEngine {
     let last = Number(this.#row("select max(id) as last from mcp_rings")?.last ?? 0);
     const look = () => {
       try {
+        this.#file.check();
         const version = this.#readVersion();
         for (const ring of version === known ? [] : this.#rows("select * from mcp_rings where id > ?", last)) {
           last = Math.max(last, Number(ring.id));
@@ -220,6 +234,7 @@ class SqliteEngine implements StoreEngine {
   }
 
   #atomic<T>(begin: string, run: () => T): T {
+    this.#file.check();
     this.#db.exec(begin);
     try {
       const result = run();
@@ -265,6 +280,22 @@ class SqliteEngine implements StoreEngine {
     const statement = this.#db.prepare(sql);
     this.#statements.set(sql, statement);
     return statement;
+  }
+}
+
+/** The name of a file, which each has from its first use on. */
+const FILE = "select id from mcp_files";
+
+function readFile(db: SqliteDatabase): unknown {
+  try {
+    const row = db.prepare(FILE).get();
+    return isRow(row) ? row.id : undefined;
+  } catch (error) {
+    // A file that was just made.
+    if (/no such table/.test(String(error))) return;
+    throw error;
+  } finally {
+    db.close();
   }
 }
 

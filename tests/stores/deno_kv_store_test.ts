@@ -1,6 +1,6 @@
 // `denoKvStore` on a real file: it keeps the contract, also between processes. Only Deno has this database.
 import { assert, assertEquals } from "@std/assert";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { type DenoKv, denoKvStore } from "../../src/stores/deno_kv.ts";
 import { testStore } from "../../src/testing/stores.ts";
@@ -49,8 +49,26 @@ test("long values are replaced and removed with all their parts", async () => {
     kinds[kind] = (kinds[kind] ?? 0) + 1;
   }
   const { ring: _, ...rest } = kinds;
-  assertEquals(rest, { log: 1, rung: 1 });
+  assertEquals(rest, { file: 1, log: 1, rung: 1 });
   kv.close();
+});
+
+test("a file that was replaced is opened again", async () => {
+  const path = `${folder}/replaced.db`;
+  const store = denoKvStore(() => openKv(path));
+  await store.set("key", "old", { ttlMs });
+  for (const end of ["", "-wal", "-shm"]) if (existsSync(path + end)) renameSync(path + end, `${path}.old${end}`);
+  const other = denoKvStore(() => openKv(path));
+  await other.set("key", "new", { ttlMs });
+  await until(async () => {
+    try {
+      return (await store.get("key"))?.value === "new";
+    } catch {
+      return false;
+    }
+  }, "the new file");
+  await store.close();
+  await other.close();
 });
 
 test("logs that have expired are removed from the file", async () => {

@@ -1,7 +1,7 @@
 // `sqliteStore` on real files, with each database of the runtime: it keeps the contract, also between processes.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { DatabaseSync } from "node:sqlite";
 import process from "node:process";
@@ -65,6 +65,31 @@ for (const [name, open] of Object.entries(databases)) {
     }, "the store writes again");
     assertEquals((await store.get("key"))?.value, "3");
     db.close();
+    await store.close();
+  });
+
+  Deno.test(`${name}: a file that was replaced is opened again, and so is one that is missing`, async () => {
+    const file = `${path}-replaced.db`;
+    const store = sqliteStore(() => open(file));
+    for (const isMade of [true, false]) {
+      await store.set("key", "old", { ttlMs });
+      for (const end of ["", "-wal", "-shm"]) {
+        if (existsSync(file + end)) renameSync(file + end, `${file}.${isMade}${end}`);
+      }
+      const other = sqliteStore(() => open(file));
+      if (isMade) await other.set("key", "new", { ttlMs });
+      const read = async () => {
+        try {
+          return (await store.get("key"))?.value;
+        } catch {
+          return "lost";
+        }
+      };
+      await until(async () => await read() === (isMade ? "new" : undefined), "the new file");
+      await store.set("both", "1", { ttlMs });
+      assertEquals((await other.get("both"))?.value, "1");
+      await other.close();
+    }
     await store.close();
   });
 }

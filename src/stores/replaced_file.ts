@@ -1,0 +1,40 @@
+/**
+ * Notices that the file of a database was replaced or removed. Whoever has it open goes on with the old file, and would
+ * share nothing any more with processes that open the new one.
+ *
+ * @module
+ */
+import { systemClock } from "../core/capacity/timers.ts";
+
+/** Milliseconds between two looks, while the database is used. */
+const LOOK_MS = 500;
+
+/** Compares the open file with the one that would be opened now. */
+export class FileWatch {
+  readonly #isSame: () => Promise<boolean>;
+  #lookAt: number = systemClock.now() + LOOK_MS;
+  #isReplaced = false;
+
+  /** `isSame` opens the database once more, and tests whether it is the same. What it throws counts as the same. */
+  constructor(isSame: () => Promise<boolean>) {
+    this.#isSame = isSame;
+  }
+
+  /** Throws if the file was replaced. */
+  check(): void {
+    if (this.#isReplaced) throw new Error("the file of the database was replaced");
+    const now = systemClock.now();
+    if (now < this.#lookAt) return;
+    this.#lookAt = Infinity;
+    this.#look();
+  }
+
+  async #look(): Promise<void> {
+    try {
+      this.#isReplaced = !await this.#isSame();
+    } catch {
+      // A file that cannot be opened now cannot be used instead.
+    }
+    this.#lookAt = systemClock.now() + LOOK_MS;
+  }
+}

@@ -1,0 +1,224 @@
+// Clients that use everything that joins several requests, and judge what they get.
+import { type Client, connect } from "../../../src/client/client.ts";
+
+/** The time in which each request must end after it began, or after an instance was killed; in milliseconds. */
+export const PATIENCE_MS = 10_000;
+/** The time in which each request must end, however many instances are killed meanwhile. */
+const TIMEOUT_MS = 40_000;
+
+/** What the clients have seen. */
+export interface Seen {
+  /** Requests with their results, and those with an error in words, by the kind of client. */
+  readonly counts: Record<string, { results: number; errors: number }>;
+  /** The texts of errors, with their numbers. */
+  readonly errors: Map<string, number>;
+  /** What must not happen. */
+  readonly faults: string[];
+  /** Handshakes of sessions. */
+  handshakes: number;
+  /** The longest time of a request, from its beginning or the last kill, in milliseconds. */
+  longestMs: number;
+}
+
+/** Clients that run until they are stopped. */
+export interface Crowd {
+  readonly seen: Seen;
+  /** Notes that an instance has been killed. */
+  noteKill(): void;
+  /** Announces a change, and waits until each subscriber has it. */
+  checkSubscribers(): Promise<void>;
+  /** Stops the clients, and judges what only the end shows. */
+  stop(): Promise<void>;
+}
+
+type Send = (request: Request) => Promise<Response>;
+type Era = "modern" | "legacy";
+
+const ERAS: readonly Era[] = ["modern", "legacy"];
+const WATCHED = "test://watched-resource";
+
+/** Starts the clients. */
+export async function startCrowd(send: Send): Promise<Crowd> {
+  const seen: Seen = { counts: {}, errors: new Map(), faults: [], handshakes: 0, longestMs: 0 };
+  let isOver = false;
+  let killedAt = 0;
+  const clients: Client[] = [];
+  const count = async (request: Request) => {
+    if (request.method === "POST" && (await request.clone().text()).includes('"method":"initialize"')) {
+      seen.handshakes++;
+    }
+    return await send(request);
+  };
+  const open = async (era: Era): Promise<Client> => {
+    const client = await connect("http://cluster/mcp", {
+      era,
+      fetch: count,
+      timeoutMs: TIMEOUT_MS,
+      onElicit: () => ({ action: "accept", content: { username: "ada", email: "ada@example.com" } }),
+      onWarning: () => {},
+    });
+    clients.push(client);
+    return client;
+  };
+
+  /** Runs one request. Returns `undefined` if it failed with words. */
+  const attempt = async <T>(kind: string, run: () => Promise<T>): Promise<T | undefined> => {
+    const counts = seen.counts[kind] ??= { results: 0, errors: 0 };
+    const began = performance.now();
+    try {
+      const result = await run();
+      counts.results++;
+      return result;
+    } catch (error) {
+      counts.errors++;
+      const text = `${kind}: ${error instanceof Error ? error.message : error}`.replace(/[\w-]{16,}/g, "…");
+      seen.errors.set(text, (seen.errors.get(text) ?? 0) + 1);
+    } finally {
+      const ms = performance.now() - Math.max(began, killedAt);
+      seen.longestMs = Math.max(seen.longestMs, ms);
+      if (ms > PATIENCE_MS) seen.faults.push(`${kind}: ended after ${Math.round(ms)} ms`);
+    }
+  };
+  /** Repeats a request until it has a result. What was acknowledged must be there within 10 s. */
+  const insist = async <T>(kind: string, run: () => Promise<T>): Promise<T | undefined> => {
+    for (const deadline = performance.now() + PATIENCE_MS; performance.now() < deadline;) {
+      const result = await attempt(kind, run);
+      if (result !== undefined) return result;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    seen.faults.push(`${kind}: no result in 10 s`);
+  };
+  const repeat = async (turn: () => Promise<unknown>): Promise<void> => {
+    while (!isOver) {
+      await turn();
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  };
+  const expect = (kind: string, actual: string | undefined, expected: string) => {
+    if (actual !== undefined && actual !== expected) seen.faults.push(`${kind}: ${actual} instead of ${expected}`);
+  };
+
+  const loops: Promise<void>[] = [];
+  for (const era of ERAS) {
+    const caller = await open(era);
+    loops.push(repeat(async () => {
+      const text = await attempt(`call ${era}`, async () => toText(await caller.callTool("test_simple_text")));
+      expect("call", text, "This is a simple text response for testing.");
+    }));
+    // Several, because one whose instance was killed waits for its lease to end.
+    const streamer = await open(era);
+    const stream = () =>
+      repeat(async () => {
+        const steps: number[] = [];
+        const text = await attempt(
+          `stream ${era}`,
+          async () =>
+            toText(await streamer.callTool("steps", {}, { onProgress: ({ progress }) => void steps.push(progress) })),
+        );
+        expect("stream", text, "done");
+        if (steps.some((step, i) => i > 0 && step <= steps[i - 1])) seen.faults.push(`stream: steps ${steps}`);
+      });
+    loops.push(...Array.from({ length: 4 }, stream));
+    const asked = await open(era);
+    loops.push(repeat(async () => {
+      const text = await attempt(
+        `question ${era}`,
+        async () => toText(await asked.callTool("test_elicitation", { message: "Who?" })),
+      );
+      expect("question", text?.replace(/.*"username":"(\w+)".*/, "$1"), "ada");
+    }));
+    const reader = await open(era);
+    loops.push(repeat(async () => {
+      const seed = crypto.randomUUID().slice(0, 8);
+      const link = await attempt(`kept ${era}`, async () => toLink(await reader.callTool("big", { seed })));
+      if (!link) return;
+      // A link was given, so it must work at any instance.
+      const text = await insist(`link ${era}`, () => readPages(reader, link));
+      expect("link", text, seed.repeat(1000));
+    }));
+  }
+
+  // Each key adds one, whatever happens to the calls.
+  const values = new Map<string, string>();
+  for (const era of ERAS) {
+    const counter = await open(era);
+    loops.push(repeat(async () => {
+      const key = crypto.randomUUID();
+      const add = async () => toText(await counter.callTool("cluster_count", { key }));
+      const value = await insist(`count ${era}`, add);
+      if (value === undefined) return;
+      values.set(key, value);
+      expect("count again", await attempt(`count again ${era}`, add), value);
+    }));
+  }
+
+  const changes = new Map<string, number>();
+  const subscriptions: Promise<void>[] = [];
+  for (const era of ERAS) {
+    const subscriber = await open(era);
+    const subscription = await subscriber.subscribe({ resourceSubscriptions: [WATCHED] });
+    changes.set(era, 0);
+    subscriptions.push((async () => {
+      try {
+        for await (const _ of subscription) changes.set(era, (changes.get(era) ?? 0) + 1);
+      } catch (error) {
+        if (!isOver) seen.faults.push(`subscription ${era}: ended: ${error}`);
+      }
+    })());
+  }
+  const toucher = await open("modern");
+
+  return {
+    seen,
+    noteKill: () => void (killedAt = performance.now()),
+    async checkSubscribers() {
+      const before = new Map(changes);
+      await insist("touch", () => toucher.callTool("cluster_touch"));
+      const deadline = performance.now() + PATIENCE_MS;
+      while ([...changes].some(([era, each]) => each === before.get(era))) {
+        if (performance.now() > deadline) {
+          const deaf = [...changes].filter(([era, each]) => each === before.get(era)).map(([era]) => era);
+          return void seen.faults.push(`subscription: no change in 10 s: ${deaf}`);
+        }
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        // A change in the moment in which a subscriber connects again is lost, so another one follows.
+        if (Math.random() < 0.1) await attempt("touch", () => toucher.callTool("cluster_touch"));
+      }
+    },
+    async stop() {
+      isOver = true;
+      await Promise.all(loops);
+      for (const client of clients) await client.close().catch(() => {});
+      await Promise.all(subscriptions);
+      // Each key has a value of its own, and there are no others: none was doubled or lost.
+      const numbers = new Set(values.values());
+      if (numbers.size !== values.size) seen.faults.push(`count: ${values.size} keys have ${numbers.size} values`);
+      const highest = Math.max(0, ...[...numbers].map(Number));
+      if (highest !== values.size) seen.faults.push(`count: ${values.size} keys, and the last value is ${highest}`);
+    },
+  };
+}
+
+function toText({ content }: { readonly content: readonly object[] }): string {
+  const [first] = content;
+  if (!first || !("text" in first)) throw new Error(`no text: ${JSON.stringify(content)}`);
+  return String(first.text);
+}
+
+function toLink({ content }: { readonly content: readonly object[] }): string {
+  const link = content.find((block) => "uri" in block);
+  if (!link || !("uri" in link)) throw new Error(`no link: ${JSON.stringify(content)}`);
+  return String(link.uri);
+}
+
+/** Reads all pages of a kept result. */
+async function readPages(client: Client, link: string): Promise<string> {
+  let text = "";
+  for (let uri: string | undefined = link; uri !== undefined;) {
+    const { contents } = await client.readResource(uri);
+    const [page, next] = contents as readonly { readonly text?: string; readonly uri: string }[];
+    text += page.text ?? "";
+    uri = next?.uri;
+  }
+  return text;
+}

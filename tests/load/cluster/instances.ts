@@ -1,0 +1,151 @@
+// Instances of a server in processes of their own that share a store, behind a proxy.
+import { findFreePort, root } from "../../support/processes.ts";
+import { type RedisServer, startRedis } from "../../support/redis/server.ts";
+import type { Runtime } from "../processes.ts";
+
+/** The engines whose stores are tested. */
+export const ENGINES = ["redis", "sqlite", "denokv"] as const;
+export type Engine = typeof ENGINES[number];
+
+/** The runtimes of the instances, in turn, by what is asked for. */
+export const RUNTIMES: Readonly<Record<string, readonly Runtime[]>> = {
+  deno: ["deno"],
+  bun: ["bun"],
+  mixed: ["deno", "bun"],
+};
+
+/** One instance. */
+export interface Instance {
+  readonly runtime: Runtime;
+  readonly origin: string;
+  /** Whether it accepts connections. */
+  isUp: boolean;
+  /** Starts it, and waits until it answers. */
+  start(): Promise<void>;
+  /** Ends it with a signal, and waits until it has ended. */
+  end(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
+  /** Its standard error so far. */
+  errors(): string;
+}
+
+/** Instances, their engine and the proxy in front of them. */
+export interface Cluster extends AsyncDisposable {
+  readonly place: Place;
+  readonly instances: readonly Instance[];
+  /** Sends a request to an instance at random. Like a proxy, it tries another one if the connection is refused. */
+  send(request: Request): Promise<Response>;
+}
+
+const commands: Record<Runtime, readonly string[]> = {
+  deno: ["deno", "run", "-A", "--no-check", "--quiet", "--unstable-kv", "mod.ts"],
+  bun: ["bun", "mod.ts"],
+};
+
+/** What a cluster runs. */
+export interface ClusterOptions {
+  readonly engine: Engine;
+  /** The runtimes of the instances, in turn. */
+  readonly runtimes: readonly Runtime[];
+  /** Number of instances. Defaults to 3. */
+  readonly count?: number;
+  /** File of the server, in this folder. Defaults to `server.ts`. */
+  readonly file?: string;
+}
+
+/** Where the store is. */
+export interface Place extends AsyncDisposable {
+  /** Value of `MCP_STORE`. */
+  readonly url: string;
+  /** The server of Redis. */
+  readonly redis?: RedisServer;
+  /** The file of a database. */
+  readonly path?: string;
+}
+
+async function openPlace(engine: Engine): Promise<Place> {
+  if (engine === "redis") {
+    const port = findFreePort();
+    const redis = startRedis("--port", `${port}`);
+    return { url: `redis://127.0.0.1:${port}/0`, redis, [Symbol.asyncDispose]: () => redis[Symbol.asyncDispose]() };
+  }
+  const folder = await Deno.makeTempDir({ prefix: "mcp-cluster-" });
+  const path = `${folder}/store.db`;
+  return {
+    url: `${engine}:${path}`,
+    path,
+    [Symbol.asyncDispose]: () => Deno.remove(folder, { recursive: true }),
+  };
+}
+
+function createInstance(runtime: Runtime, file: string, url: string): Instance {
+  const port = findFreePort();
+  const origin = `http://127.0.0.1:${port}`;
+  let child: Deno.ChildProcess | undefined;
+  let errors = "";
+  const instance: Instance = {
+    runtime,
+    origin,
+    isUp: false,
+    async start() {
+      const [command, ...args] = [...commands[runtime], `tests/load/cluster/${file}`, "--http", "--port", `${port}`];
+      const env = { MCP_STORE: url, MCP_SECRET: "a secret of at least thirty-two characters".replaceAll(" ", "-") };
+      const started = child = new Deno.Command(command, { args, cwd: root, env, stdin: "null", stderr: "piped" })
+        .spawn();
+      (async () => {
+        for await (const text of started.stderr.pipeThrough(new TextDecoderStream())) errors += text;
+      })();
+      for (const deadline = performance.now() + 20_000; performance.now() < deadline;) {
+        const response = await fetch(origin).catch(() => {});
+        await response?.body?.cancel();
+        if (response) return void (instance.isUp = true);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      throw new Error(`Cannot start an instance on ${runtime}: ${errors}`);
+    },
+    async end(signal) {
+      instance.isUp = false;
+      child?.kill(signal);
+      await child?.status;
+      child = undefined;
+    },
+    errors: () => errors,
+  };
+  return instance;
+}
+
+/** Starts instances and their engine. */
+export async function startCluster(
+  { engine, runtimes, count = 3, file = "server.ts" }: ClusterOptions,
+): Promise<Cluster> {
+  const place = await openPlace(engine);
+  const instances = Array.from(
+    { length: count },
+    (_, i) => createInstance(runtimes[i % runtimes.length], file, place.url),
+  );
+  await Promise.all(instances.map((each) => each.start()));
+  return {
+    place,
+    instances,
+    send: (request) => forward(request, instances),
+    async [Symbol.asyncDispose]() {
+      await Promise.all(instances.map((each) => each.end("SIGKILL")));
+      await place[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function forward(request: Request, instances: readonly Instance[]): Promise<Response> {
+  const body = request.body && await request.arrayBuffer();
+  const { pathname, search } = new URL(request.url);
+  const { method, headers, signal } = request;
+  const left = instances.filter(({ isUp }) => isUp);
+  while (true) {
+    const [chosen] = left.splice(Math.floor(Math.random() * left.length), 1);
+    if (!chosen) return new Response("no instance", { status: 502 });
+    try {
+      return await fetch(`${chosen.origin}${pathname}${search}`, { method, headers, body, signal });
+    } catch (error) {
+      if (!/refused/.test(Deno.inspect(error))) throw error;
+    }
+  }
+}

@@ -1,0 +1,65 @@
+// Kills instances of a server under load, one after another, and starts them again: nothing that was acknowledged is lost,
+// nothing is doubled, and every request ends.
+//
+//   deno task load:kills [--engine redis|sqlite|denokv] [--runtime deno|bun|mixed] [--kills N]
+import { readOptions } from "../../support/options.ts";
+import { type Crowd, startCrowd } from "./clients.ts";
+import { type Engine, ENGINES, RUNTIMES, startCluster } from "./instances.ts";
+
+interface Run {
+  readonly engine: Engine;
+  readonly runtime: string;
+  readonly kills: number;
+}
+
+function toRuns(args: readonly string[]): readonly Run[] {
+  const values = readOptions(args, { values: ["--engine", "--runtime", "--kills"], flags: [] });
+  const engines = ENGINES.filter((each) => (values.get("--engine") ?? each) === each);
+  const kills = Number(values.get("--kills") ?? 5);
+  const runtime = values.get("--runtime");
+  if (!engines.length || !(kills > 0) || runtime !== undefined && !RUNTIMES[runtime]) {
+    throw new Error("Cannot start: write --engine redis|sqlite|denokv --runtime deno|bun|mixed --kills N");
+  }
+  return engines.map((engine) => ({ engine, runtime: engine === "denokv" ? "deno" : runtime ?? "mixed", kills }));
+}
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+async function runKills({ engine, runtime, kills }: Run): Promise<Crowd["seen"]> {
+  await using cluster = await startCluster({ engine, runtimes: RUNTIMES[runtime] });
+  const crowd = await startCrowd(cluster.send);
+  await crowd.checkSubscribers();
+  for (let kill = 0; kill < kills; kill++) {
+    const victim = cluster.instances[Math.floor(Math.random() * cluster.instances.length)];
+    await pause(200 + Math.random() * 600);
+    await victim.end("SIGKILL");
+    crowd.noteKill();
+    await crowd.checkSubscribers();
+    await victim.start();
+  }
+  await crowd.checkSubscribers();
+  await crowd.stop();
+  for (const { errors, runtime } of cluster.instances) {
+    if (/Unhandled|Uncaught|panicked/.test(errors())) crowd.seen.faults.push(`an instance on ${runtime}: ${errors()}`);
+  }
+  return crowd.seen;
+}
+
+let [passed, failed] = [0, 0];
+for (const run of toRuns(Deno.args)) {
+  const began = performance.now();
+  const seen = await runKills(run);
+  const seconds = Math.round((performance.now() - began) / 1000);
+  console.log(
+    `\n${run.kills} kills on ${run.engine}, ${run.runtime}: ${seconds} s, longest request ${
+      Math.round(seen.longestMs)
+    } ms, ${seen.handshakes} handshakes`,
+  );
+  console.table(seen.counts);
+  for (const [text, times] of [...seen.errors].sort(([, a], [, b]) => b - a)) console.log(`${times} × ${text}`);
+  for (const fault of seen.faults) console.log(`FAULT ${fault}`);
+  if (seen.faults.length) failed++;
+  else passed++;
+}
+console.log(`${passed} passed, ${failed} failed`);
+Deno.exit(failed ? 1 : 0);

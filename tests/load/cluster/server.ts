@@ -1,0 +1,30 @@
+// The server of the runs that kill instances: the fixture server, and tools whose calls last.
+import { tool } from "@x/mcp";
+import { quota } from "@x/mcp/quota";
+import { z } from "zod";
+import server from "../../../examples/everything.ts";
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+server.handlers.add(
+  tool({
+    name: "steps",
+    description: "Reports its progress five times",
+    run: async (_, ctx) => {
+      for (let step = 1; step <= 5; step++) {
+        await ctx.progress(step, { total: 5 });
+        await pause(60);
+      }
+      return "done";
+    },
+  }),
+  tool({
+    name: "big",
+    description: "Returns a text that is kept behind a link",
+    input: z.object({ seed: z.string() }),
+    quota: quota({ resultBytes: 2000, onLarge: "link" }),
+    run: ({ seed }) => seed.repeat(1000),
+  }),
+);
+
+export default server;

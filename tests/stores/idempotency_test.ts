@@ -5,7 +5,7 @@ import { createServer, McpError, type ServerOptions, tool, ToolError } from "../
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { connectTest } from "../../src/testing/testing.ts";
-import { createTasks, ID } from "../extensions/task_extension.ts";
+import { createTaskClient, createTasks, ID } from "../extensions/task_extension.ts";
 import { gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 
@@ -490,6 +490,35 @@ Deno.test("a repeated call gets the handle of the first one while its handler go
   }, "the handle is kept");
   assertEquals([runs, tasks.count(), others.count()], [1, 1, 0]);
   await Promise.all([a.server.close(), b.server.close()]);
+});
+
+Deno.test("a call whose task has failed gets another handle", async () => {
+  const tasks = createTasks();
+  let runs = 0;
+  const { pass, open } = gate();
+  const work = tool({
+    name: "work",
+    input,
+    idempotencyKey: ({ key }) => key,
+    extensions: [tasks.attribute()],
+    async run() {
+      if (++runs > 1) return await new Promise<never>(() => {});
+      await pass;
+      throw new ToolError("no money");
+    },
+  });
+  const limits = { calls: { closeMs: 1 } };
+  const server = createServer({ name: "s", version: "1.0.0", handlers: [tasks.extension, work], limits });
+  await using client = await connectTest(server, { principal: ada, extensions: [createTaskClient()] });
+  const call = () => started(client.callTool("work", { key: "a" }, { timeoutMs: 60_000 }));
+  const first = call();
+  await until(() => tasks.count() === 1, "the task runs");
+  open();
+  assertEquals(textOf(await first), "no money");
+  void call();
+  await until(() => tasks.count() === 2, "another task runs");
+  assertEquals(runs, 2);
+  await server.close();
 });
 
 Deno.test("tenants of one server have keys of their own", async () => {

@@ -152,7 +152,7 @@ export interface Limits {
     readonly bytes: number;
     /**
      * Bytes that the server holds for one client: parameters of running and waiting calls, slow or large bodies,
-     * unread responses and events, sessions, and watched URIs.
+     * unread responses and events, sessions, watched URIs, and without a store results that are kept for idempotency keys.
      *
      * Together: all clients share `memory.bytes`.
      *

@@ -34,6 +34,18 @@ const mistakes: readonly Mistake[] = [
     most: 1,
   })),
   {
+    name: "an idempotency key that is a number",
+    code: `tool({ name: "t", idempotencyKey: () => 7, run: () => "" });`,
+    line: "Type 'number' is not assignable to type 'string | Promise<string | undefined> | undefined'.",
+    most: 2,
+  },
+  {
+    name: "an idempotency key without its function",
+    code: `tool({ name: "t", idempotency: { rerun: true }, run: () => "" });`,
+    line: "Property 'key' is missing in type",
+    most: 1,
+  },
+  {
     name: "a service that is none",
     code: `tool({ name: "t", services: { db: () => 1 }, run: () => "" });`,
     line: "Type '() => number' is not assignable to type 'Service<unknown, Lifetime>'.",

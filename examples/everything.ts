@@ -7,7 +7,17 @@
 // With `MCP_STORE` (`memory`, `redis://host:port/db`, `sqlite:path` or `denokv:path`) and `MCP_SECRET`, several instances
 // act as one server, and four more tools tell how.
 import process from "node:process";
-import { type Context, createServer, type Handler, prompt, resource, type Server, tool, ToolError } from "@x/mcp";
+import {
+  type Context,
+  createServer,
+  type Handler,
+  type Principal,
+  prompt,
+  resource,
+  type Server,
+  tool,
+  ToolError,
+} from "@x/mcp";
 import { oauth } from "@x/mcp/oauth";
 import { memoryStore, type Store } from "@x/mcp/stores";
 import { denoKvStore } from "@x/mcp/stores/deno-kv";
@@ -30,7 +40,13 @@ if (issuers.length && !resourceUrl) {
   throw new Error("Cannot check tokens: MCP_RESOURCE is missing; set it to the URL of this server");
 }
 const scopes = issuers.length ? readWords("MCP_SCOPES") : [];
-const auth = issuers.length ? oauth({ resource: resourceUrl, issuers, scopes }) : undefined;
+const [storeUrl] = readWords("MCP_STORE");
+const auth = issuers.length ? oauth({ resource: resourceUrl, issuers, scopes }) : storeUrl ? admitAll : undefined;
+
+/** Makes all callers one, so that idempotency keys and links to results hold for each of their requests. */
+function admitAll(): Principal {
+  return { id: "everybody", scopes: [] };
+}
 
 /** Opens the store that a URL names. Its client is loaded with its first operation. */
 function openStore(url: string): Store {
@@ -55,7 +71,6 @@ function openStore(url: string): Store {
   }
 }
 
-const [storeUrl] = readWords("MCP_STORE");
 const store = storeUrl ? openStore(storeUrl) : undefined;
 const [secret] = readWords("MCP_SECRET");
 
@@ -501,11 +516,6 @@ const triggers: readonly Handler[] = [
   }),
 ];
 
-async function hash(text: string): Promise<string> {
-  const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
-  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
 /** Tools for tests of several instances. */
 function createClusterTools(store: Store): readonly Handler[] {
   const instance = crypto.randomUUID();
@@ -532,11 +542,10 @@ function createClusterTools(store: Store): readonly Handler[] {
       name: "cluster_count",
       description: "Adds one to a counter, once for each key, and tells the new value",
       input: z.object({ key: z.string() }),
-      run: async ({ key }) => {
-        // While the log has an entry with this token, the answer is its number again, and nothing is added.
-        const token = await hash(key);
-        return `${await store.append("cluster_count", "", { token, ttlMs: 3_600_000, max: 10_000 })}`;
-      },
+      idempotency: { key: ({ key }) => key, rerun: true, ttlMs: 3_600_000 },
+      // A handler that runs again appends the same token, which is done once and has the same number.
+      run: async (_, { idempotencyToken: token }) =>
+        `${await store.append("cluster_count", "", { token, ttlMs: 3_600_000, max: 10_000 })}`,
     }),
   ];
 }

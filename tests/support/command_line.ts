@@ -16,8 +16,12 @@ export function toRequestLine(method: string, params: Record<string, unknown>, i
 }
 
 /** Registers a test that Deno runs, because it starts processes. */
-export function testProcesses(name: string, fn: (t: Deno.TestContext) => Promise<void>): void {
-  Deno.test({ name, ignore: isNotDeno, fn });
+export function testProcesses(
+  name: string,
+  fn: (t: Deno.TestContext) => Promise<void>,
+  { ignore = false }: { readonly ignore?: boolean } = {},
+): void {
+  Deno.test({ name, ignore: ignore || isNotDeno, fn });
 }
 
 /**

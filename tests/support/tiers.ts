@@ -12,6 +12,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/auth/fixture_test.ts": "starts an authorization server, and servers on both runtimes",
   "tests/auth/type_errors_test.ts": "starts the compiler",
   "tests/cli/": "starts hundreds of processes, and opens the inspector in a browser",
+  "tests/examples/cluster_test.ts": "starts Redis, and three servers behind a proxy",
   "tests/extensions/type_errors_test.ts": "starts the compiler",
   "tests/handlers/type_errors_test.ts": "starts the compiler",
   "tests/hostile/shares_test.ts": "fills every pot of three servers, in phases that wait for other clients",

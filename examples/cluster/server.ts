@@ -1,0 +1,58 @@
+// A list that a team shares. Its instances share a store in Redis, and so act as one server. It also keeps the list there.
+import process from "node:process";
+import { createServer, resource, tool } from "@x/mcp";
+import { redisStore } from "@x/mcp/stores/redis";
+import { createClient } from "redis";
+import { z } from "zod";
+
+const { REDIS_URL: url, MCP_SECRET: secret, INSTANCE: instance = "the only instance" } = process.env;
+const store = redisStore(() => createClient({ url, disableOfflineQueue: true }));
+
+const LIST = "list://shopping";
+const ttlMs = 86_400_000;
+
+const add = tool({
+  name: "add",
+  description: "Adds something to the shopping list. A repeated call with the same key adds nothing",
+  input: z.object({ item: z.string().min(1).max(100), key: z.string().min(1).max(100) }),
+  idempotency: { key: ({ key }) => key, rerun: true },
+  async run({ item }, { idempotencyToken: token, server }) {
+    const position = await store.append("shopping", item, { ttlMs, max: 100, token });
+    server.resourceUpdated(LIST);
+    return `Number ${position} on the list, added by ${instance}.`;
+  },
+});
+
+const suggest = tool({
+  name: "suggest",
+  description: "Asks the user for something to buy",
+  async run(_, ctx) {
+    const { content } = await ctx.elicit("item", {
+      message: "What is missing at home?",
+      schema: z.object({ item: z.string() }),
+    });
+    return content ? `Call add with ${content.item}, says ${instance}.` : "Nothing is missing.";
+  },
+});
+
+const where = tool({ name: "where", description: "Tells which instance answers", run: () => instance });
+
+const list = resource({
+  uri: LIST,
+  name: "shopping",
+  description: "The shopping list",
+  async read() {
+    const { entries } = await store.read("shopping", { limit: 100 });
+    return entries.map(({ value }) => `- ${value}`).join("\n");
+  },
+});
+
+export default createServer({
+  name: "shopping",
+  version: "1.0.0",
+  handlers: [add, suggest, where, list],
+  store,
+  secret,
+  // Everybody is one user here, so that a key holds for all. A real server has callers with names: docs/authentication.md.
+  auth: () => ({ id: "household", scopes: [] }),
+});

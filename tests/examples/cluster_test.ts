@@ -1,0 +1,63 @@
+// Three instances behind a proxy: what one does holds at the others, nobody misses one that is killed, and all end together.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import process from "node:process";
+import { connect } from "../../src/client/client.ts";
+import { testProcesses } from "../support/command_line.ts";
+import { until } from "../support/behaviour.ts";
+import { findFreePort, start } from "../support/processes.ts";
+import { missingRedis } from "../support/redis/server.ts";
+import { needs, requireAll } from "../support/required.ts";
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+for (const runtime of ["deno", "bun"]) {
+  const command = runtime === "deno" ? ["deno", "run", "-A"] : ["bun"];
+  const { name, ignore } = needs(
+    `three instances start with one command on ${runtime}, act as one, and end with it`,
+    missingRedis,
+  );
+  testProcesses(name, async () => {
+    requireAll(missingRedis);
+    const port = findFreePort();
+    await using running = await start([...command, "examples/cluster/main.ts", `${port}`], { timeoutMs: 120_000 });
+    const url = `http://127.0.0.1:${port}/mcp`;
+    const isServed = async () => {
+      const response = await fetch(url).catch(() => undefined);
+      await response?.body?.cancel();
+      return response !== undefined;
+    };
+    await until(isServed, "the proxy");
+    const pids: number[] = [];
+    for (const era of ["modern", "legacy"] as const) {
+      await using client = await connect(url, {
+        era,
+        onElicit: () => ({ action: "accept", content: { item: "tea" } }),
+        onWarning: () => {},
+      });
+      const call = async (name: string, args = {}) => JSON.stringify((await client.callTool(name, args)).content);
+      const first = await call("add", { item: era, key: era });
+      for (let i = 0; i < 5; i++) assertEquals(await call("add", { item: era, key: era }), first);
+      assertMatch(await call("suggest"), /tea/);
+      const seen = new Set<string>();
+      for (let i = 0; i < 6; i++) seen.add(await call("where"));
+      assertEquals(seen.size, era === "modern" ? 3 : 2);
+      if (era === "legacy") continue;
+      const listed = await new Deno.Command("pgrep", { args: ["-f", "examples/cluster/server.ts"] }).output();
+      pids.push(...new TextDecoder().decode(listed.stdout).split("\n").filter(Boolean).map(Number).filter(isAlive));
+      assert(pids.length >= 3, `${pids}`);
+      process.kill(pids[1], "SIGKILL");
+      await until(() => !isAlive(pids[1]), "the killed instance");
+      const { contents: [list] } = await client.readResource("list://shopping");
+      assertEquals("text" in list && list.text, "- modern");
+    }
+    running.kill("SIGINT");
+    await running.finished;
+    await until(() => pids.every((pid) => !isAlive(pid)), "the other instances to end");
+  }, { ignore });
+}

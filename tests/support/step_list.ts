@@ -65,6 +65,11 @@ export async function listSteps(): Promise<readonly TierStep[]> {
       count("conformance", ["--spec", "2025-11-25", "--cap", cap])
     ),
     count("conformance:client", []),
+    count("test:instances", ["--store", "redis", "--runtime", "deno"]),
+    count("test:instances", ["--store", "sqlite", "--runtime", "bun"]),
+    count("load:kills", ["--kills", `${KILLS}`]),
+    count("load:outages", ["--seconds", "3"]),
+    count("load:changes", ["--seconds", "5", "--subscriptions", "2000"]),
     count("test:workerd", []),
     count("test:node", []),
     count("fuzz", []),

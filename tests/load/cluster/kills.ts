@@ -1,7 +1,9 @@
 // Kills instances of a server under load, one after another, and starts them again: nothing that was acknowledged is lost,
 // nothing is doubled, and every request ends.
 //
-//   deno task load:kills [--engine redis|sqlite|denokv] [--runtime deno|bun|mixed] [--kills N]
+// With --rolling, each instance is asked to close instead, as in a rolling restart: then no request fails at all.
+//
+//   deno task load:kills [--engine redis|sqlite|denokv] [--runtime deno|bun|mixed] [--kills N] [--rolling]
 import { readOptions } from "../../support/options.ts";
 import { type Crowd, startCrowd } from "./clients.ts";
 import { type Engine, ENGINES, RUNTIMES, startCluster } from "./instances.ts";
@@ -10,35 +12,43 @@ interface Run {
   readonly engine: Engine;
   readonly runtime: string;
   readonly kills: number;
+  readonly isRolling: boolean;
 }
 
 function toRuns(args: readonly string[]): readonly Run[] {
-  const values = readOptions(args, { values: ["--engine", "--runtime", "--kills"], flags: [] });
+  const values = readOptions(args, { values: ["--engine", "--runtime", "--kills"], flags: ["--rolling"] });
   const engines = ENGINES.filter((each) => (values.get("--engine") ?? each) === each);
   const kills = Number(values.get("--kills") ?? 5);
   const runtime = values.get("--runtime");
   if (!engines.length || !(kills > 0) || runtime !== undefined && !RUNTIMES[runtime]) {
     throw new Error("Cannot start: write --engine redis|sqlite|denokv --runtime deno|bun|mixed --kills N");
   }
-  return engines.map((engine) => ({ engine, runtime: engine === "denokv" ? "deno" : runtime ?? "mixed", kills }));
+  const isRolling = values.has("--rolling");
+  return engines.map((engine) => ({
+    engine,
+    runtime: engine === "denokv" ? "deno" : runtime ?? "mixed",
+    kills,
+    isRolling,
+  }));
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-async function runKills({ engine, runtime, kills }: Run): Promise<Crowd["seen"]> {
+async function runKills({ engine, runtime, kills, isRolling }: Run): Promise<Crowd["seen"]> {
   await using cluster = await startCluster({ engine, runtimes: RUNTIMES[runtime] });
   const crowd = await startCrowd(cluster.send);
   await crowd.checkSubscribers();
   for (let kill = 0; kill < kills; kill++) {
     const victim = cluster.instances[Math.floor(Math.random() * cluster.instances.length)];
     await pause(200 + Math.random() * 600);
-    await victim.end("SIGKILL");
+    await victim.end(isRolling ? "SIGTERM" : "SIGKILL");
     crowd.noteKill();
     await crowd.checkSubscribers();
     await victim.start();
   }
   await crowd.checkSubscribers();
   await crowd.stop();
+  if (isRolling) { for (const [text, times] of crowd.seen.errors) crowd.seen.faults.push(`${times} × ${text}`); }
   for (const { errors, runtime } of cluster.instances) {
     if (/Unhandled|Uncaught|panicked/.test(errors())) crowd.seen.faults.push(`an instance on ${runtime}: ${errors()}`);
   }
@@ -51,7 +61,9 @@ for (const run of toRuns(Deno.args)) {
   const seen = await runKills(run);
   const seconds = Math.round((performance.now() - began) / 1000);
   console.log(
-    `\n${run.kills} kills on ${run.engine}, ${run.runtime}: ${seconds} s, longest request ${
+    `\n${run.kills} ${
+      run.isRolling ? "restarts" : "kills"
+    } on ${run.engine}, ${run.runtime}: ${seconds} s, longest request ${
       Math.round(seen.longestMs)
     } ms, ${seen.handshakes} handshakes`,
   );

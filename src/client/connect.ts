@@ -188,6 +188,7 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
     use: options.use,
     onError,
     open: (onMessage) => open({ onMessage, onBroken: onError }),
+    repeatsAnswers: true,
   });
   if (onNotification) rpc.listeners.add(onNotification);
   if (extensions?.length) rpc.listeners.add(toReceiver(extensions, onError));

@@ -9,7 +9,8 @@ import type { KnownOptions } from "../core/call/known_options.ts";
 import { ANSWER, type AnswerOptions, type AskingRequest } from "./answer_options.ts";
 import { type ClientMiddleware, type ClientRequest, runMiddleware } from "./request_middleware.ts";
 import { withDeadline } from "./deadline.ts";
-import type { Channel } from "./channel.ts";
+import type { Channel, SendResult } from "./channel.ts";
+import { delay } from "./delay.ts";
 import { AnswerSlots } from "./answer_slots.ts";
 import type { Message, Notification } from "./message.ts";
 import { startTimer } from "../kit/timer.ts";
@@ -163,6 +164,8 @@ export interface RpcOptions {
   open(onMessage: (message: Message) => void): Channel;
   /** Called with errors outside of requests. */
   readonly onError: (error: unknown) => void;
+  /** Whether an answer that a busy server did not take is sent again. Defaults to `false`. */
+  readonly repeatsAnswers?: boolean;
 }
 
 /** A request in flight. */
@@ -197,6 +200,13 @@ const MAX_ANSWERING = 8;
 const MAX_WAITING = 100;
 /** The characters of all questions that are answered or wait. The first one may have more. */
 const MAX_QUESTION_CHARACTERS = 16 * 1024 * 1024;
+/** Milliseconds until an answer that the server did not take is sent again. They double each time. */
+const ANSWER_RETRY_MS = 250;
+const MAX_ANSWER_RETRY_MS = 4000;
+
+/** What counts if a message could not be sent. */
+const FAILED: SendResult = { status: 503 };
+
 /** How many replies that nobody had to think about are sent at the same time. Further requests get no reply. */
 const MAX_REPLYING = 100;
 
@@ -222,6 +232,7 @@ class ChannelRpc implements Rpc {
   readonly #answer: RequestHandler;
   readonly #use: readonly ClientMiddleware[];
   readonly #onError: (error: unknown) => void;
+  readonly #repeatsAnswers: boolean;
   readonly #running = new Set<Running>();
   readonly #questions = new Set<Question>();
   readonly #slots = new AnswerSlots(MAX_ANSWERING);
@@ -230,12 +241,13 @@ class ChannelRpc implements Rpc {
   readonly #cancelling = new Set<Promise<void>>();
   #lastId = 0;
 
-  constructor({ codec, answer, timeoutMs, use = [], open, onError }: RpcOptions) {
+  constructor({ codec, answer, timeoutMs, use = [], open, onError, repeatsAnswers = false }: RpcOptions) {
     this.codec = codec;
     this.timeoutMs = timeoutMs;
     this.#answer = answer;
     this.#use = use;
     this.#onError = onError;
+    this.#repeatsAnswers = repeatsAnswers;
     this.channel = open((message) => this.receive(message));
   }
 
@@ -414,7 +426,13 @@ class ChannelRpc implements Rpc {
     const message = { jsonrpc: "2.0" as const, id, ...answer };
     if (signal.aborted) return;
     // If the server is gone, the requests in flight fail. Sending counts, because a server need not take the answer.
-    await this.channel.send(message, { headers: this.codec.toHeaders(message), signal }).catch(() => {});
+    for (let retryMs = ANSWER_RETRY_MS; !signal.aborted; retryMs = Math.min(retryMs * 2, MAX_ANSWER_RETRY_MS)) {
+      const options = { headers: this.codec.toHeaders(message), signal };
+      const { status = 200 } = await this.channel.send(message, options).catch(() => FAILED);
+      // Its call waits for the answer. Another instance may take it, or the same one later.
+      if (!this.#repeatsAnswers || status < 500 && status !== 429) return;
+      await delay(retryMs, signal).catch(() => {});
+    }
   }
 
   /** The requests that a question may belong to. Without a stream of its own, a list of roots may belong to none. */

@@ -66,7 +66,7 @@ interface Pots {
 function findPots(accounts: Accounts, limits: Bounds): Pots {
   return {
     operations: accounts.pot({ name: "store.operations", total: 256, share: 32 }),
-    relays: accounts.pot({ name: "store.relays", total: 1024, share: 64 }),
+    relays: accounts.pot({ name: "store.relays", total: 8192, share: 512 }),
     ends: accounts.pot({ name: "sessions.ending", total: 1024, share: 64 }),
     written: new WrittenBytes(accounts, limits),
   };

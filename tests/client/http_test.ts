@@ -9,6 +9,7 @@ import {
 } from "../../src/client/client.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { createServer, tool } from "../../mod.ts";
+import { z } from "zod";
 import { textOf, turn, until } from "../support/behaviour.ts";
 import {
   agreed,
@@ -792,3 +793,34 @@ function toTrace(given: Partial<Trace>): Trace & { readonly methods: readonly (s
     ...given,
   };
 }
+
+Deno.test("an answer that a busy server does not take is sent again, and a call that has ended sends none", async () => {
+  const name = z.object({ name: z.string() });
+  const greet = tool({
+    name: "greet",
+    run: async (_, ctx) => `Hello, ${(await ctx.elicit("who", { message: "Who?", schema: name })).content?.name}`,
+  });
+  const server = createServer({ name: "greeter", version: "1.0.0", handlers: [greet] });
+  const refusals = [
+    () => new Response("busy", { status: 503 }),
+    () => {
+      throw new TypeError("connection refused");
+    },
+    () => new Response("slow down", { status: 429 }),
+  ];
+  let sent = 0;
+  const fetch = async (request: Request) => {
+    if (request.method !== "POST" || !(await request.clone().text()).includes('"result"')) return server.fetch(request);
+    return refusals[sent++]?.() ?? server.fetch(request);
+  };
+  const onElicit = () => ({ action: "accept", content: { name: "Ada" } }) as const;
+  await using client = await connect("http://localhost/mcp", { era: "legacy", fetch, onElicit });
+  assertEquals(textOf(await client.callTool("greet")), "Hello, Ada");
+  assertEquals(sent, refusals.length + 1);
+  refusals.push(...Array.from({ length: 100 }, () => refusals[0]));
+  await assertRejects(() => client.callTool("greet", {}, { timeoutMs: 600 }), DOMException, "600 ms");
+  const before = sent;
+  await client.listTools();
+  assertEquals(sent, before);
+  await server.close();
+});

@@ -122,7 +122,7 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
   "sessions.ending": {
     counts: "ends of sessions that the store has not confirmed, or that it confirmed late within the last minute",
     payer: CLIENT,
-    share: `64 of 1,024; ${RESERVE}`,
+    share: `512 of 8,192; ${RESERVE}`,
     full: "DELETE gets 503, and the session goes on",
   },
   "store.bytes": {
@@ -140,7 +140,7 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
   "store.relays": {
     counts: "answers and cancellations that were passed on to other instances within 10 seconds",
     payer: CLIENT,
-    share: `64 of 1,024; ${RESERVE}`,
+    share: `512 of 8,192; ${RESERVE}`,
     full: "503",
   },
 };

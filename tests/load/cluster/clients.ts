@@ -156,11 +156,16 @@ export async function startCrowd(send: Send): Promise<Crowd> {
   const subscriptions: Promise<void>[] = [];
   for (const era of ERAS) {
     const subscriber = await open(era);
-    const subscription = await subscriber.subscribe({ resourceSubscriptions: [WATCHED] });
+    const subscribe = () => subscriber.subscribe({ resourceSubscriptions: [WATCHED] });
+    let subscription = await subscribe();
     changes.set(era, 0);
     subscriptions.push((async () => {
       try {
-        for await (const _ of subscription) changes.set(era, (changes.get(era) ?? 0) + 1);
+        while (!isOver) {
+          for await (const _ of subscription) changes.set(era, (changes.get(era) ?? 0) + 1);
+          // A server that closes ends its subscriptions.
+          if (!isOver) subscription = await subscribe();
+        }
       } catch (error) {
         if (!isOver) seen.faults.push(`subscription ${era}: ended: ${error}`);
       }

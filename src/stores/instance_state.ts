@@ -370,12 +370,15 @@ export class InstanceState implements SharedState {
 
   readonly #refused = new Set<string>();
 
-  /** Tells the other instances something. */
+  /** Tells the other instances something. If the store fails, they do not learn it. */
   async publish(news: News): Promise<void> {
-    await this.attempt("publish", async () => {
-      const topic = await this.#toTopic();
-      await this.#store.publish(topic, await this.seal(topic, { from: this.instance, ...news }));
-    });
+    await this.attempt("publish", () => this.tell(news));
+  }
+
+  /** Tells the other instances something. Rejects if the store fails. */
+  async tell(news: News): Promise<void> {
+    const topic = await this.#toTopic();
+    await this.#store.publish(topic, await this.seal(topic, { from: this.instance, ...news }));
   }
 
   /** Seals a value, so that only instances of this server can open it with the same key. */

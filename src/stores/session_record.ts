@@ -217,15 +217,20 @@ export class SessionRecord implements InformedSession {
   async relay(message: Response | Notification): Promise<boolean> {
     if (message.kind === "response" && !await this.#isAwaited(message)) return true;
     const mayRelay = this.#instances.mayRelay(this.#account);
-    if (!mayRelay || !this.#instances.mayWrite(this.#account, message, RELAY.ttlMs)) return false;
-    const isDone = await this.#instances.share(this.#account, async () => {
-      await this.#instances.attempt("append", async () => {
+    if (!mayRelay || !this.#instances.mayWrite(this.#account, message, RELAY.ttlMs)) return this.#keep(message);
+    const isDone = await this.#instances.share(this.#account, () =>
+      this.#instances.attempt("append", async () => {
         const relay = await this.#instances.append(await this.#toRelayLog(), message, RELAY);
-        await this.#instances.publish({ session: this.key, relay });
-      });
-      return true;
-    });
-    return isDone === true;
+        await this.#instances.tell({ session: this.key, relay });
+        return true;
+      }));
+    return isDone || this.#keep(message);
+  }
+
+  // Nobody has got it, so the client may send it again.
+  #keep(message: Response | Notification): false {
+    if (message.kind === "response") this.#relayed.delete(String(message.id));
+    return false;
   }
 
   // An instance has sealed the id into its request. Each is passed on once.

@@ -258,10 +258,13 @@ export class StreamLog {
   }
 }
 
-/** Milliseconds that an instance waits for more events before it writes again. A stream that ends is written at once. */
-const LINGER_MS = 100;
-/** Bytes after which an entry gets no more events. */
-const BATCH_BYTES = 32_768;
+/**
+ * Milliseconds that an instance waits for more events before it writes again, so that a stream takes at most four writes
+ * a second. A stream that ends is written at once.
+ */
+const LINGER_MS = 250;
+/** Bytes after which an entry gets no more events. Sealed, it is still far below what stores take as one value. */
+const BATCH_BYTES = 131_072;
 /** Entries of one page, which may have large values. */
 const PAGE_ENTRIES = 10;
 const MAX_ENTRIES = 10_000;

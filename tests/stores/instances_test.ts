@@ -373,6 +373,40 @@ together("an answer and a cancellation at one instance reach the call at the oth
   await until(() => aborted > before, "the call is cancelled");
 });
 
+Deno.test("while the store is lost, an answer for another instance is refused, and accepted again afterwards", async () => {
+  const connect = memoryStore()[INTERNALS].connect;
+  let isLost = false;
+  const open = () =>
+    customStore(async () =>
+      wrapEngine(await connect(), ({ run }) => {
+        if (isLost) throw new Error("the network is gone");
+        return run();
+      }), { timeoutMs: 200, pollMs: 50 });
+  await using a = startInstance(open());
+  await using b = startInstance(open());
+  const session = await shake(a, { elicitation: {} });
+  assertEquals(await toStatus(b.send(ping, session)), 200);
+  await using asking = new Events(await a.send(call("ask"), session));
+  const id = /"id":"(ask-[^"]+)"/.exec(await asking.read("elicitation/create"))?.[1];
+  const answer = { id, result: { action: "accept", content: { name: "Ada" } } };
+  steps = [gate()];
+  await using running = new Events(await a.send(work, session));
+  await running.read("progress");
+  const before = aborted;
+  const cancel = { method: "notifications/cancelled", params: { requestId: 2 } };
+  isLost = true;
+  for (const message of [answer, cancel, answer]) {
+    const response = await b.send(message, session);
+    assertEquals([response.status, response.headers.has("retry-after")], [503, true]);
+    assertStringIncludes(await response.text(), "the store does not answer");
+  }
+  isLost = false;
+  await until(async () => await toStatus(b.send(answer, session)) === 202, "the store is back");
+  assertStringIncludes(await asking.read(), "Hello, Ada");
+  assertEquals(await toStatus(b.send(cancel, session)), 202);
+  await until(() => aborted > before, "the call is cancelled");
+});
+
 together("the stream of a session moves between instances, and keeps what happened in between", async (a, b) => {
   const session = await shake(a);
   let last = "";

@@ -71,7 +71,8 @@ export class MessageServer {
   // The call that the message is about may run on another instance.
   #relay({ client, shared }: Session, message: Response | Notification, link: Link): Reply | Promise<Reply> {
     if (!shared) return {};
-    const busy = () => toBusy("pass the message on: the client has sent too many to other instances");
+    const busy = () =>
+      toBusy("pass the message on to its instance: the store does not answer, or the client has sent too many");
     return shared.relay(message).then((isDone) =>
       isDone ? {} : refuseBusy(this.#parts.engine.core, link, client, busy())
     );

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { McpError } from "../protocol/errors.ts";
-import type { Result } from "../protocol/jsonrpc.ts";
+import { McpError, toBusy } from "../protocol/errors.ts";
+import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Content } from "../protocol/types.ts";
 import type { Account, Holding, Pot } from "../core/capacity/account.ts";
 import type { Call } from "../core/call/call.ts";
@@ -12,6 +12,7 @@ import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import type { LimitedHandler } from "../core/visibility/quota.ts";
 import { INTERNALS } from "../core/call/internals.ts";
+import type { SharedValues } from "../core/call/shared_values.ts";
 import type { Sweep } from "../core/capacity/timers.ts";
 import { type Definition, resources } from "../handlers/resource_methods.ts";
 import { cutText } from "./text.ts";
@@ -47,6 +48,17 @@ interface Shelf {
   readonly results: Map<string, Kept>;
   /** Drops results whose time is over. It does not keep the process alive. */
   readonly sweep: Sweep;
+  /** Where other instances find results, if the server has a store. */
+  readonly shared?: SharedValues;
+}
+
+/** Some pages of a result, as other instances find them. */
+interface SharedPages {
+  readonly v: 1;
+  readonly principal?: string;
+  /** Number of all pages of the result. */
+  readonly count: number;
+  readonly pages: readonly Page[];
 }
 
 /** Keeps the large results of one tool. */
@@ -56,6 +68,8 @@ export class Keeper {
   readonly #shelves = new WeakMap<FeatureParts, Shelf>();
   readonly #start: string;
   readonly #pageBytes: number;
+  /** Pages of one value in the store. */
+  readonly #perValue: number;
   readonly #keepMs: number;
   readonly #keepBytes: number;
 
@@ -65,6 +79,7 @@ export class Keeper {
     this.#start = `result://${key}/`;
     // Room for the URI, the link to the next page and the structure around the text.
     this.#pageBytes = resultBytes - 512;
+    this.#perValue = Math.max(1, Math.floor(VALUE_BYTES / resultBytes));
     this.#keepMs = keepMs;
     this.#keepBytes = keepBytes;
     const definition: Definition = {
@@ -82,17 +97,21 @@ export class Keeper {
     this.handler = { name, allow, [INTERNALS]: { feature: resources, key: this.#start, definition } };
   }
 
-  /** Keeps content blocks, and returns the result that links to them. Returns `undefined` if there is no room. */
+  /**
+   * Keeps content blocks, and returns the result that links to them. Returns `undefined` if there is no room. With a store,
+   * the link works at all instances once the result is returned.
+   */
   keep(
     blocks: readonly Content[],
     { size, call, core }: { readonly size: number; readonly call: Call; readonly core: FeatureParts },
-  ): Result | undefined {
+  ): Result | Promise<Result> | undefined {
     const shelf = this.#open(core);
     const pages = blocks.flatMap((block) => this.#toPages(block));
     // Two bytes per character.
     const bytes = pages.reduce((sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100, 200);
     const { account, principal } = call.link;
-    const id = crypto.randomUUID();
+    // Instances of another version may put another number of pages into a value.
+    const id = `${crypto.randomUUID()}-${this.#perValue}`;
     const drop = () => this.#drop(shelf, id);
     // First, because a result that memory has no room for must not drop those of other clients.
     const charge = account.keep(bytes, drop);
@@ -111,7 +130,32 @@ export class Keeper {
       name: `Page 1 of ${pages.length}`,
       mimeType: pages[0]?.mimeType,
     } as const;
-    return { content: [{ type: "text", text: note }, link] };
+    const result: Result = { content: [{ type: "text", text: note }, link] };
+    return shelf.shared ? this.#share(shelf.shared, id, { pages, principal: principal?.id }).then(() => result) : result;
+  }
+
+  // If the store fails, the link works at this instance only.
+  async #share(
+    shared: SharedValues,
+    id: string,
+    { pages, principal }: Pick<Kept, "pages" | "principal">,
+  ): Promise<void> {
+    const count = pages.length;
+    await shared.attempt("set", () =>
+      Promise.all(this.#toPlaces(count).map(async (place) => {
+        const part = pages.slice(place * this.#perValue, (place + 1) * this.#perValue);
+        const value: SharedPages = { v: 1, principal, count, pages: part };
+        await shared.set(await this.#toKey(shared, id, place), value, { ttlMs: this.#keepMs });
+      })));
+  }
+
+  /** The values of a result, from 0. */
+  #toPlaces(pages: number): readonly number[] {
+    return Array.from({ length: Math.ceil(pages / this.#perValue) }, (_, place) => place);
+  }
+
+  #toKey(shared: SharedValues, id: string, place: number): Promise<string> {
+    return shared.hash("kept", JSON.stringify([this.#start, id, place]));
   }
 
   #open(core: FeatureParts): Shelf {
@@ -122,9 +166,10 @@ export class Keeper {
       sweep: (now) => {
         for (const [id, { ends }] of shelf.results) {
           if (ends > now) return ends - now;
-          this.#drop(shelf, id);
+          this.#forget(shelf, id);
         }
       },
+      shared: core.shared,
     };
     this.#shelves.set(core, shelf);
     return shelf;
@@ -135,24 +180,55 @@ export class Keeper {
     return account.pot({ name: "handler.keepBytes", of: this.#start, total: this.#keepBytes, isCache: true });
   }
 
+  // What has no room here must leave the store too, or a client could fill it.
   #drop(shelf: Shelf, id: string): boolean {
-    const kept = shelf.results.get(id);
-    shelf.results.delete(id);
-    for (const held of kept?.held ?? []) held.end();
+    const kept = this.#forget(shelf, id);
+    const { shared } = shelf;
+    if (kept && shared) {
+      const remove = (place: number) => async () => void await shared.delete(await this.#toKey(shared, id, place));
+      for (const place of this.#toPlaces(kept.pages.length)) void shared.attempt("delete", remove(place));
+    }
     return !!kept;
   }
 
+  #forget(shelf: Shelf, id: string): Kept | undefined {
+    const kept = shelf.results.get(id);
+    shelf.results.delete(id);
+    for (const held of kept?.held ?? []) held.end();
+    return kept;
+  }
+
   // A result of another caller does not exist.
-  #read(uri: string, call: Call, core: FeatureParts): Result {
+  #read(uri: string, call: Call, core: FeatureParts): Result | Promise<Result> {
     const [id, number = "1"] = uri.slice(this.#start.length).split("/");
-    const kept = this.#shelves.get(core)?.results.get(id);
     const at = Number(number);
-    const page = kept?.pages[at - 1];
-    if (!page || kept?.principal !== call.link.principal?.id) throw McpError.resourceNotFound(uri);
+    const kept = this.#shelves.get(core)?.results.get(id);
+    const known = kept && { principal: kept.principal, count: kept.pages.length, page: kept.pages[at - 1] };
+    const { shared } = core;
+    if (known || !shared) return this.#toResult(uri, { id, at, known, call });
+    return this.#find(shared, id, at).then((known) => this.#toResult(uri, { id, at, known, call }));
+  }
+
+  #toResult(
+    uri: string,
+    { id, at, known, call }: { readonly id: string; readonly at: number; readonly known?: Found; readonly call: Call },
+  ): Result {
+    if (!known?.page || known.principal !== call.link.principal?.id) throw McpError.resourceNotFound(uri);
     const next = `${this.#start}${id}/${at + 1}`;
-    const note = `[Page ${at} of ${kept.pages.length}. Next page: ${next}]`;
-    const rest = at < kept.pages.length ? [{ uri: next, mimeType: "text/plain", text: note }] : [];
-    return { contents: [{ uri, ...page }, ...rest] };
+    const note = `[Page ${at} of ${known.count}. Next page: ${next}]`;
+    const rest = at < known.count ? [{ uri: next, mimeType: "text/plain", text: note }] : [];
+    return { contents: [{ uri, ...known.page }, ...rest] };
+  }
+
+  /** Finds a page that another instance has kept. */
+  async #find(shared: SharedValues, id: string, at: number): Promise<Found | undefined> {
+    const perValue = Number(id.slice(id.lastIndexOf("-") + 1));
+    if (!(perValue >= 1 && at >= 1) || id.length > MAX_ID) return;
+    const place = Math.floor((at - 1) / perValue);
+    const read = await shared.attempt("get", async () => [await shared.get(await this.#toKey(shared, id, place))]);
+    if (!read) throw toBusy("read the result: the store does not answer");
+    const value = toSharedPages(read[0]?.value);
+    return value && { ...value, page: value.pages[at - 1 - place * perValue] };
   }
 
   #toPages(block: Content): Page[] {
@@ -179,4 +255,21 @@ function toPieces(text: string, max: number): string[] {
     at += piece.length;
   }
   return pieces;
+}
+
+/** A page, and what is known of its result. */
+interface Found {
+  readonly principal?: string;
+  readonly count: number;
+  readonly page?: Page;
+}
+
+/** Bytes of the pages of one value in the store. Sealed, it is still below what stores take. */
+const VALUE_BYTES = 262_144;
+/** Characters of an id: a UUID and a number. */
+const MAX_ID = 48;
+
+function toSharedPages(value: unknown): SharedPages | undefined {
+  if (!isObject(value) || value.v !== 1 || typeof value.count !== "number" || !Array.isArray(value.pages)) return;
+  return value as unknown as SharedPages; // Instances of this server have sealed it.
 }

@@ -27,7 +27,7 @@ export interface LargeResults {
   /** The resource behind the links. */
   readonly also?: readonly Handler[];
   /** Returns the result, or what stands for it. */
-  fit(result: Result, call: Call, core: FeatureParts): Result;
+  fit(result: Result, call: Call, core: FeatureParts): Result | Promise<Result>;
 }
 
 /**
@@ -62,7 +62,9 @@ export function readLargeResults(options: LargeResultsOptions, handler: LimitedH
         const { content } = result;
         const blocks: readonly Content[] = Array.isArray(content) ? content.filter(isContent) : [];
         const kept = keeper?.keep(blocks, { size, call, core });
-        if (kept) return { ...kept, isError: result.isError };
+        const { isError } = result;
+        if (kept instanceof Promise) return kept.then((kept) => ({ ...kept, isError }));
+        if (kept) return { ...kept, isError };
         if (onLarge === "cut") return { content: cutBlocks(blocks, resultBytes, size), isError: result.isError };
         const words = `Cannot send the result of ${place}: ${state}. Ask for less.`;
         return { content: [toText(words)], isError: true };

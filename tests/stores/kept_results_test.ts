@@ -1,0 +1,109 @@
+// A result behind a link can be read at any instance, by the caller who got the link, for as long as it is kept.
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { createServer, type Server, tool } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { quota } from "../../src/quota/quota.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
+import { textOf, until } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
+
+const TEXT = Array.from({ length: 2000 }, (_, i) => `line ${i} äöü`).join("\n");
+
+function start(store: Store, options: Parameters<typeof quota>[0] = {}, clock = fakeClock()): Server {
+  const all = tool({ name: "all", quota: quota({ resultBytes: 3000, onLarge: "link", ...options }), run: () => TEXT });
+  return createServer({
+    name: "logs",
+    version: "1.0.0",
+    handlers: [all],
+    secret: "a secret of at least thirty-two characters",
+    store,
+    clock,
+  });
+}
+
+async function readAll(client: Connection, link: string): Promise<string> {
+  let text = "";
+  for (let uri: string | undefined = link; uri;) {
+    const { contents }: { contents: readonly unknown[] } = await client.readResource(uri);
+    const [page, next] = contents.map(Object);
+    text += page.text;
+    uri = next?.uri;
+  }
+  return text;
+}
+
+async function keep(client: Connection): Promise<string> {
+  const { content } = await client.callTool("all");
+  return String(Object(content[1]).uri);
+}
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`a link works at another instance, also after the end of the one that made it (${era})`, async () => {
+    const { connect } = memoryStore()[INTERNALS];
+    const [a, b] = [start(customStore(connect)), start(customStore(connect))];
+    const ada = { era, principal: { id: "ada" } };
+    await using here = await connectTest(a, ada);
+    await using there = await connectTest(b, ada);
+    const link = await keep(here);
+    assertEquals(await readAll(there, link), TEXT);
+    await using eve = await connectTest(b, { era, principal: { id: "eve" } });
+    for (const [client, uri] of [[eve, link], [there, `${link}9`], [there, "result://all/x/1"]] as const) {
+      assertStringIncludes((await assertRejects(() => client.readResource(uri), McpError)).message, "not found");
+    }
+    await here.close();
+    await a.close();
+    assertEquals(await readAll(there, link), TEXT);
+    await b.close();
+  });
+}
+
+Deno.test("what has no room any more, and what is too old, leaves the store", async () => {
+  const memory = memoryStore();
+  const { connect } = memory[INTERNALS];
+  const clock = fakeClock();
+  const options = { keepBytes: 150_000, keepMs: 1000 };
+  const a = start(customStore(connect), options, clock);
+  await using client = await connectTest(a);
+  const count = async () => (await memory.list("", { limit: 100 })).length;
+  const before = await count();
+  for (let i = 0; i < 10; i++) await keep(client);
+  await until(async () => await count() - before <= 3, "the oldest are gone");
+  const link = await keep(client);
+  const b = start(customStore(connect), options);
+  await using there = await connectTest(b);
+  assertEquals(await readAll(there, link), TEXT);
+  await until(async () => await count() === before, "all are gone");
+  await assertRejects(() => there.readResource(link), McpError, "not found");
+  await a.close();
+  await b.close();
+});
+
+Deno.test("without the store, a link works at its own instance, and others say why it does not", async () => {
+  const { connect } = memoryStore()[INTERNALS];
+  let isLost = false;
+  const open = () =>
+    customStore(async () =>
+      wrapEngine(await connect(), ({ run }) => {
+        if (isLost) throw new Error("the network is gone");
+        return run();
+      }), { timeoutMs: 200 });
+  const events: string[] = [];
+  const [a, b] = [start(open()), start(open())];
+  await using here = await connectTest(a);
+  await using there = await connectTest(b);
+  const known = await keep(here);
+  isLost = true;
+  const { content } = await here.callTool("all");
+  assertStringIncludes(textOf({ content }), "Read the resource");
+  const link = String(Object(content[1]).uri);
+  assertEquals(await readAll(here, link), TEXT);
+  const error = await assertRejects(() => there.readResource(known), McpError, "the store does not answer");
+  assert(error.code === -31503, `${error.code}`);
+  isLost = false;
+  await until(async () => await readAll(there, known).catch(() => "") === TEXT, "the store is back");
+  await assertRejects(() => there.readResource(link), McpError, "not found");
+  assertEquals(events, []);
+  await a.close();
+  await b.close();
+});

@@ -131,7 +131,9 @@ export class Keeper {
       mimeType: pages[0]?.mimeType,
     } as const;
     const result: Result = { content: [{ type: "text", text: note }, link] };
-    return shelf.shared ? this.#share(shelf.shared, id, { pages, principal: principal?.id }).then(() => result) : result;
+    return shelf.shared
+      ? this.#share(shelf.shared, id, { pages, principal: principal?.id }).then(() => result)
+      : result;
   }
 
   // If the store fails, the link works at this instance only.
@@ -142,11 +144,13 @@ export class Keeper {
   ): Promise<void> {
     const count = pages.length;
     await shared.attempt("set", () =>
-      Promise.all(this.#toPlaces(count).map(async (place) => {
-        const part = pages.slice(place * this.#perValue, (place + 1) * this.#perValue);
-        const value: SharedPages = { v: 1, principal, count, pages: part };
-        await shared.set(await this.#toKey(shared, id, place), value, { ttlMs: this.#keepMs });
-      })));
+      Promise.all(
+        this.#toPlaces(count).map(async (place) => {
+          const part = pages.slice(place * this.#perValue, (place + 1) * this.#perValue);
+          const value: SharedPages = { v: 1, principal, count, pages: part };
+          await shared.set(await this.#toKey(shared, id, place), value, { ttlMs: this.#keepMs });
+        }),
+      ));
   }
 
   /** The values of a result, from 0. */

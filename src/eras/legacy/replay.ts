@@ -18,7 +18,8 @@ const RETRY_MS = 1000;
 const ENDED = "Cannot open the stream: the session has ended";
 
 function toUnknown(): McpError {
-  return new McpError(INVALID_REQUEST, 
+  return new McpError(
+    INVALID_REQUEST,
     "Cannot resume the stream: events after Last-Event-ID are no longer kept, or the instance that sent them has ended",
   );
 }

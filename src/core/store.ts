@@ -10,7 +10,7 @@ import type { Notification, Response } from "../protocol/jsonrpc.ts";
 import type { Bounds } from "./capacity/limits.ts";
 import type { Mark, Marking } from "./marked_ids.ts";
 import type { Observer } from "./call/observer.ts";
-import type { SharedValues } from "./call/shared_values.ts";
+import type { SharedLogs } from "./call/shared_values.ts";
 import type { Sealer } from "./call/sealer.ts";
 
 /** A value, or a promise of it. */
@@ -269,7 +269,7 @@ export interface SharingHost {
  * State that the instances of a server share. If the store fails, the methods notify the observer and return as if it
  * were empty. Only those of single values reject.
  */
-export interface SharedState extends SharedValues {
+export interface SharedState extends SharedLogs {
   /**
    * Opens what the instances know about a session with this id. Returns `undefined` if the client has too many operations
    * in progress.

@@ -24,7 +24,8 @@ import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { Ticker } from "../core/capacity/timers.ts";
 import { type Concurrency, Places } from "./concurrency.ts";
 import { type LargeResults, readLargeResults } from "./large_results.ts";
-import { Buckets, type Rate, takeToken } from "./rate.ts";
+import { Buckets, type Rate, refuseRate, takeToken, toClientKey } from "./rate.ts";
+import { SharedRate } from "./shared_rate.ts";
 
 export type { Quota } from "../core/visibility/quota.ts";
 export type { Concurrency } from "./concurrency.ts";
@@ -47,6 +48,12 @@ export interface QuotaOptions {
    * and with `data.retryAfterMs`. A client is a principal, else an IP address, else a connection. Defaults to no limit.
    */
   readonly rate?: Rate;
+  /**
+   * Whether `rate` holds for all instances together, if the server has a store. Calls are then counted in periods of
+   * `perMs` from a time that all instances share, and each takes one operation of the store. If the store does not answer,
+   * the rate holds at each instance. Defaults to `false`.
+   */
+  readonly shared?: boolean;
   /**
    * Bytes of a result as JSON. Defaults to no limit but the server's `limits.calls.resultBytes`.
    */
@@ -71,6 +78,7 @@ const OPTIONS: KnownOptions<keyof QuotaOptions> = {
       hasOtherForms: true,
     },
     rate: { names: { calls: true, perMs: true, burst: true } satisfies Record<keyof Rate, true> },
+    shared: "boolean",
     resultBytes: true,
     onLarge: ["refuse", "cut", "link"],
     keepMs: true,
@@ -89,16 +97,19 @@ export function quota(options: QuotaOptions): Quota {
   // One state per server, and one for its completers. They run with each key that a user types. All paths of a server
   // share its ticker. With a state for each path, a client could choose another path for each call.
   const states = new WeakMap<Ticker, Map<string, State>>();
+  // The first handler names the quota, because all instances make the same handlers in the same order.
+  let name: string | undefined;
   const find = (core: FeatureParts, group: string, key: string): State => {
     const known = states.get(core.ticker) ?? new Map<string, State>();
     states.set(core.ticker, known);
-    const state = known.get(group) ?? new State(options, core, `${group}${key}`);
+    const state = known.get(group) ?? new State(options, core, { key: `${group}${key}`, name: `${group} ${name}` });
     known.set(group, state);
     return state;
   };
   return {
     [INTERNALS]: {
       bind(handler) {
+        name ??= `${handler.kind} ${handler.key}`;
         const large = handler.kind === "completion" ? undefined : readLargeResults(options, handler);
         return {
           also: large?.also,
@@ -115,10 +126,16 @@ export function quota(options: QuotaOptions): Quota {
 /** The counts of one server. */
 class State {
   readonly buckets?: Buckets;
+  readonly sharedRate?: SharedRate;
   readonly places?: Places;
 
-  constructor({ rate, concurrency }: QuotaOptions, core: FeatureParts, key: string) {
+  constructor(
+    { rate, shared, concurrency }: QuotaOptions,
+    core: FeatureParts,
+    { key, name }: { readonly key: string; readonly name: string },
+  ) {
     if (rate) this.buckets = new Buckets(rate);
+    if (rate && shared) this.sharedRate = new SharedRate(rate, name);
     if (concurrency !== undefined && concurrency !== Infinity) {
       this.places = new Places(typeof concurrency === "number" ? { calls: concurrency } : concurrency, core, key);
     }
@@ -136,7 +153,8 @@ interface Parts {
 
 /** Returns the parts of a runner that differ because of its limits. */
 function limited(runner: Runner, { options, handler: { place }, state, core, large }: Parts): Partial<Runner> {
-  const { buckets, places } = state;
+  const { buckets, sharedRate, places } = state;
+  const { shared } = core;
   const { extensions } = runner;
   const run: Runner["run"] = large
     ? (call) => {
@@ -154,7 +172,14 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
         : executor.invoke
         ? executor.invoke(call, runner)
         : runner.run(call);
-    return places ? places.run(call, runner, begin) : begin(runner);
+    const start = () => places ? places.run(call, runner, begin) : begin(runner);
+    const client = shared && sharedRate && toClientKey(call);
+    // Without a name, a client has one connection, so one instance.
+    if (!shared || !sharedRate || typeof client !== "string") return start();
+    return sharedRate.take(shared, client, core.ticker.clock.date()).then((retryAfterMs) => {
+      if (retryAfterMs) throw refuseRate(retryAfterMs, call, core, place);
+      return start();
+    });
   };
   return {
     run,
@@ -191,6 +216,9 @@ function check(options: QuotaOptions): void {
   for (const [name, value] of Object.entries({ "concurrency.calls": calls, "rate.burst": rate?.burst })) {
     if (value === undefined || value >= 1) continue;
     throw new TypeError(`Cannot make a quota: ${name} is ${value}; it must be at least 1`);
+  }
+  if (options.shared && (!rate || rate.burst !== undefined)) {
+    throw new TypeError("Cannot make a quota: shared is for a rate without burst; write { rate, shared: true }");
   }
   if (rate && rate.burst === undefined && rate.calls < 1) {
     throw new TypeError(`Cannot make a quota: rate.calls is ${rate.calls}; it must be at least 1, or set burst`);

@@ -97,8 +97,8 @@ const OTHERS = {};
 /** All HTTP requests whose client is unknown. Each of them has a connection of its own. */
 const UNKNOWN = {};
 
-/** Returns the key under which the calls of a client are counted. */
-function toClientKey({ link: { account, http } }: Call): ClientKey {
+/** Returns the key under which the calls of a client are counted. A text means the same at all instances. */
+export function toClientKey({ link: { account, http } }: Call): ClientKey {
   // A connection has one account, also for the resources that its calls read.
   return account.key ?? (http ? UNKNOWN : account);
 }
@@ -106,8 +106,12 @@ function toClientKey({ link: { account, http } }: Call): ClientKey {
 /** Takes a token for a call. Throws the error for the client if there is none. */
 export function takeToken(buckets: Buckets, call: Call, core: FeatureParts, place: string): void {
   const retryAfterMs = buckets.take(toClientKey(call), core.ticker.clock.now());
-  if (!retryAfterMs) return;
+  if (retryAfterMs) throw refuseRate(retryAfterMs, call, core, place);
+}
+
+/** Reports a call that is one too many, and returns the error for the client. */
+export function refuseRate(retryAfterMs: number, call: Call, core: FeatureParts, place: string): McpError {
   core.observing?.reach("handler.rate", call.link.account.key, place);
   const message = `Cannot run the call: too many calls; try again in ${retryAfterMs} ms (handler.rate)`;
-  throw McpError.rateLimited(message, { retryAfterMs });
+  return McpError.rateLimited(message, { retryAfterMs });
 }

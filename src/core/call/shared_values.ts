@@ -38,3 +38,9 @@ export interface SharedValues {
   /** Runs operations. If one fails, informs the observer and returns `undefined`. */
   attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined>;
 }
+
+/** Values and logs that the instances of a server share. */
+export interface SharedLogs extends SharedValues {
+  /** Appends an entry to a log. Returns its number, from 1 for the first one of the log. */
+  append(log: string, value: unknown, options: { readonly ttlMs: number; readonly max: number }): Promise<number>;
+}

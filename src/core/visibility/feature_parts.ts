@@ -11,7 +11,7 @@ import type { Context } from "../call/context.ts";
 import type { Reporter } from "../call/observer.ts";
 import type { ScopeRules } from "../call/scopes.ts";
 import type { Sealer } from "../call/sealer.ts";
-import type { SharedValues } from "../call/shared_values.ts";
+import type { SharedLogs } from "../call/shared_values.ts";
 import type { NoServices } from "../call/service.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import type { Ticker } from "../capacity/timers.ts";
@@ -60,6 +60,6 @@ export interface FeatureParts extends Reporter, ScopeRules {
   readonly lenientArguments?: boolean;
   /** The optional capabilities of the server. */
   readonly can: ReadCapabilities;
-  /** Values that all instances share, if the server has a store. */
-  readonly shared?: SharedValues;
+  /** What all instances share, if the server has a store. */
+  readonly shared?: SharedLogs;
 }

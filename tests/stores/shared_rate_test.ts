@@ -1,0 +1,119 @@
+// A shared rate holds at all instances together.
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { createServer, resource, type Server, tool } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { quota } from "../../src/quota/quota.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
+import { textOf } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
+
+const PERIOD = 60_000;
+
+function start(store: Store, clock = fakeClock()): Server {
+  const polite = quota({ rate: { calls: 3, perMs: PERIOD }, shared: true });
+  return createServer({
+    name: "polite",
+    version: "1.0.0",
+    secret: "a secret of at least thirty-two characters",
+    store,
+    clock,
+    handlers: [
+      tool({ name: "t", quota: polite, run: () => "t" }),
+      resource({ uri: "x://r", name: "r", quota: polite, read: () => "r" }),
+      tool({ name: "own", quota: quota({ rate: { calls: 1, perMs: PERIOD }, shared: true }), run: () => "own" }),
+    ],
+  });
+}
+
+async function isRefused(run: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await run();
+    return false;
+  } catch (error) {
+    assert(error instanceof McpError && error.code === -31429, `${error}`);
+    const { retryAfterMs } = Object(error.data);
+    assert(retryAfterMs > 0 && retryAfterMs <= PERIOD, `${retryAfterMs}`);
+    return true;
+  }
+}
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`the calls of a client count at all instances, once each, and a refused client costs nothing (${era})`, async () => {
+    const { connect } = memoryStore()[INTERNALS];
+    let appends = 0;
+    const open = () =>
+      customStore(async () =>
+        wrapEngine(await connect(), ({ name, run }) => (appends += Number(name === "append"), run()))
+      );
+    const clock = fakeClock();
+    const [a, b] = [start(open(), clock), start(open(), clock)];
+    const ada = { era, principal: { id: "ada" } };
+    await using stack = new AsyncDisposableStack();
+    const join = async (server: Server, options = ada): Promise<Connection> =>
+      stack.use(await connectTest(server, options));
+    const [here, there] = [await join(a), await join(b)];
+    await Promise.all([here.callTool("own"), there.listTools()]);
+    appends = 0;
+    assertEquals(textOf(await here.callTool("t")), "t");
+    assertEquals(textOf(await there.callTool("t")), "t");
+    await there.readResource("x://r");
+    assertEquals(appends, 3);
+    for (const client of [here, there]) {
+      assertEquals(await isRefused(() => client.callTool("t")), true);
+      assertEquals(await isRefused(() => client.readResource("x://r")), true);
+    }
+    assert(await isRefused(() => there.callTool("own")));
+    const known = appends;
+    for (let i = 0; i < 20; i++) {
+      for (const client of [here, there]) assert(await isRefused(() => client.callTool("t")));
+    }
+    assertEquals(appends, known, "refused calls reach the store");
+    // Another client has a rate of its own, and time gives it back.
+    const eve = await join(b, { era, principal: { id: "eve" } });
+    assertEquals(textOf(await eve.callTool("t")), "t");
+    await clock.advance(PERIOD);
+    assertEquals(textOf(await there.callTool("t")), "t");
+    await a.close();
+    await b.close();
+  });
+}
+
+Deno.test("over HTTP the answer is 429, and without the store the rate holds at each instance", async () => {
+  const { connect } = memoryStore()[INTERNALS];
+  let isLost = false;
+  const open = () =>
+    customStore(async () =>
+      wrapEngine(await connect(), ({ run }) => {
+        if (isLost) throw new Error("the network is gone");
+        return run();
+      }), { timeoutMs: 200 });
+  const [a, b] = [start(open()), start(open())];
+  await using here = await connectTest(a, { transport: "http", principal: { id: "ada" } });
+  await using there = await connectTest(b, { transport: "http", principal: { id: "ada" } });
+  for (let i = 0; i < 3; i++) await here.callTool("t");
+  const error = await assertRejects(() => there.callTool("t"), McpError);
+  assertEquals([error.code, error.status], [-31429, 429]);
+  assertStringIncludes(error.message, "(handler.rate)");
+  isLost = true;
+  await using bob = await connectTest(a, { principal: { id: "bob" } });
+  await using also = await connectTest(b, { principal: { id: "bob" } });
+  for (const client of [bob, also]) {
+    for (let i = 0; i < 3; i++) assertEquals(textOf(await client.callTool("t")), "t");
+    assert(await isRefused(() => client.callTool("t")));
+  }
+  await a.close();
+  await b.close();
+});
+
+Deno.test("shared is for a rate without burst", () => {
+  for (const wrong of [{ shared: true }, { shared: true, rate: { calls: 1, perMs: 1, burst: 2 } }]) {
+    assertThrows(() => quota(wrong), TypeError, "shared is for a rate without burst");
+  }
+  // Without a store it holds in the process.
+  createServer({
+    name: "polite",
+    version: "1.0.0",
+    handlers: [tool({ name: "t", quota: quota({ shared: true, rate: { calls: 1, perMs: 1 } }), run: () => "t" })],
+  });
+});

@@ -6,32 +6,13 @@
  * @module
  */
 import { main } from "./main.ts";
+import { isInstalled, listEntries } from "./own_entries.ts";
 import { bun } from "./runtime_globals.ts";
 import { NAME } from "./version.ts";
 
 /** Whether a specifier names this package or one of its entries. */
 function isOwn(specifier: string): boolean {
   return specifier === NAME || specifier.startsWith(`${NAME}/`);
-}
-
-/** Whether a folder, or one above it, has installed this package. */
-function isInstalled(folder: string): boolean {
-  const { existsSync } = process.getBuiltinModule("fs");
-  for (let at = new URL("file://" + encodeURI(folder.replaceAll("\\", "/")) + "/");; at = new URL("..", at)) {
-    if (existsSync(new URL(`node_modules/${NAME}/package.json`, at))) return true;
-    if (at.pathname === "/" || at.href === new URL("..", at).href) return false;
-  }
-}
-
-/** The names of the entries, and their files. */
-async function listEntries(): Promise<readonly (readonly [name: string, file: string])[]> {
-  const { default: { exports } } = await import(new URL("./package.json", import.meta.url).href, {
-    with: { type: "json" },
-  });
-  const entries = Object.entries<{ readonly default?: string }>(exports);
-  return entries.flatMap(([key, { default: file }]) =>
-    file === undefined ? [] : [[NAME + key.slice(1), new URL(file, import.meta.url).href] as const]
-  );
 }
 
 async function resolveToSelf(): Promise<void> {

@@ -35,6 +35,8 @@ export async function loadAll(): Promise<void> {
     import("./load_error.ts"),
     import("./misspellings.ts"),
     import("./new.ts"),
+    import("./pack.ts"),
+    import("./pack/foreign_code.ts"),
     import("./permissions.ts"),
     import("./prompt.ts"),
     import("./read.ts"),

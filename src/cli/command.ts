@@ -56,7 +56,7 @@ export function toFlags(options: Options): Flags {
 }
 
 /** Whether this is the npm package, whose files are bundled. */
-const isBundled = !/\/src\/cli\/[^/]+$/.test(import.meta.url);
+export const isBundled: boolean = !/\/src\/cli\/[^/]+$/.test(import.meta.url);
 
 /** The command that starts this program from any folder. */
 export function toProgram(permissions: "all" | "none" = "all"): readonly string[] {

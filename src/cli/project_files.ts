@@ -33,6 +33,16 @@ async function readFile(path: string): Promise<string | undefined> {
   return new TextDecoder().decode(await platform.files.read(path, MAX_BYTES));
 }
 
+/** Reads the nearest `package.json` or `deno.json` of a folder. Returns an empty object if there is none. */
+export async function readProject(folder: string): Promise<Params> {
+  const names = ["package.json", "deno.json", "deno.jsonc"];
+  const found = await findProjectFile(folder, { names, test: () => true });
+  if (!found) return {};
+  const isPackageJson = found.path.endsWith("/package.json");
+  const value = isPackageJson ? parse(found.text) : (await loadParser()).readJsonc(found.text, found.path).value;
+  return isObject(value) ? value : {};
+}
+
 /** Finds out which names the nearest `deno.json` or `package.json` knows. The function tests a name. */
 export async function findLibraryNames(): Promise<(specifier: string) => boolean> {
   const names = platform.runtime === "deno" ? ["deno.json", "deno.jsonc", "package.json"] : ["package.json"];

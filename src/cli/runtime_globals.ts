@@ -14,6 +14,15 @@ export interface BunGlobal {
   file(path: string): { stat(): Promise<Stats> };
   /** Adds a plugin to the module loader of this process. */
   plugin(plugin: { readonly name: string; setup(build: BunPluginBuild): void }): void;
+  /** Bundles files. Throws what is wrong with them. */
+  build(options: {
+    readonly entrypoints: readonly string[];
+    readonly target: "node";
+    readonly minify: boolean;
+    readonly sourcemap: "external";
+    readonly external: readonly string[];
+    readonly plugins: readonly BundlerPlugin[];
+  }): Promise<{ readonly outputs: readonly { readonly kind: string; text(): Promise<string> }[] }>;
   /** Resolves a specifier against a folder. Throws if nothing is found. */
   resolveSync(specifier: string, folder: string): string;
   serve(options: {
@@ -23,6 +32,12 @@ export interface BunGlobal {
     /** In seconds. */
     readonly idleTimeout: number;
   }): { readonly port: number; stop(): Promise<void> };
+}
+
+/** A plugin of a bundler, as Bun and esbuild take it. */
+export interface BundlerPlugin {
+  readonly name: string;
+  setup(build: Pick<BunPluginBuild, "onResolve">): void;
 }
 
 /** The part of a Bun plugin that resolves imports. */

@@ -73,7 +73,7 @@ const PACKAGES_OF_PAGE = ["marked"];
 /** The packages a folder may import; every other folder imports none. */
 const packages: Readonly<Record<string, readonly string[]>> = {
   "src/auth/oauth": ["jose"],
-  "src/cli": ["zod", "yaml", "jsonc-parser", "smol-toml"],
+  "src/cli": ["zod", "acorn", "yaml", "jsonc-parser", "smol-toml"],
 };
 
 const eraRooms = ["src/eras/", "src/testing/", "src/client/", "src/cli/", "src/library.ts"];

@@ -10,7 +10,7 @@ const LEFT_OUT = ["./cli"];
 const PROGRAM = "src/cli/bin.ts";
 
 /** Packages of the command line, which are bundled with it: programs that use the library do not install them. */
-const BUNDLED = /^(zod|yaml|smol-toml|jsonc-parser|@oxc-project\/runtime)(\/|$)/;
+const BUNDLED = /^(zod|yaml|smol-toml|jsonc-parser|acorn|@oxc-project\/runtime)(\/|$)/;
 
 /** Entries of programs that need no server: a client, and the thread of a worker. */
 const WITHOUT_SERVER = ["./client", "./worker"] as const;

@@ -1,0 +1,275 @@
+/**
+ * `mcp pack`: packs a server into a bundle that desktop clients install, and describes it for the MCP registry.
+ *
+ * @module
+ */
+import { listEndpoints } from "../host.ts";
+import { isObject } from "../kit/json.ts";
+import { toPrintable } from "../kit/printable.ts";
+import type { Implementation, Server } from "../library.ts";
+import type { Params } from "../client/client.ts";
+import { type Args, rejectRest } from "./args.ts";
+import { CliError, UsageError } from "./cli_error.ts";
+import type { Command } from "./command.ts";
+import { importModule } from "./lazy_modules.ts";
+import { listAll, toCount } from "./listing.ts";
+import { findTarget, load, toKind } from "./load.ts";
+import { bundleFile, toOwnModule } from "./pack/bundle.ts";
+import { type BundleParts, ENTRY, type ServerFacts, toManifest, toRegistryEntry } from "./pack/manifest.ts";
+import { readSettings, type Setting, toLauncher, toNodeFlags } from "./pack/settings.ts";
+import { writeZip } from "./pack/zip.ts";
+import { joinPath, toBaseName, toFolder, toRelativePath } from "./path.ts";
+import { platform } from "./platform.ts";
+import { readProject } from "./project_files.ts";
+import { toFilePath, toTargetUrl } from "./target_url.ts";
+
+/** The command `pack`. */
+export const pack: Command = {
+  name: "pack",
+  summary: "Pack a server into an .mcpb bundle for desktop clients",
+  usage: ["pack [OPTIONS] [SERVER]"],
+  description: [
+    "SERVER is a file that exports a server. Defaults to ./server.ts. The command bundles it into one file for Node, " +
+    "with a manifest that takes name, version and description from the server and from package.json or deno.json.",
+    "The bundle runs with the permission to read its own folder, and what --ask and --allow add.",
+  ],
+  options: {
+    output: { value: "FILE", text: "File to write (default: NAME.mcpb)", completion: "files" },
+    ask: {
+      value: "SETTING",
+      isRepeatable: true,
+      text: "Environment variable that the user enters, as NAME or 'NAME:TYPE=DEFAULT # DESCRIPTION'; TYPE is string, " +
+        "secret, file, directory, number or boolean; may be repeated",
+    },
+    allow: {
+      value: "PERMISSION",
+      isRepeatable: true,
+      text: "Permission of the server: run for child processes, worker for threads, or write=NAME for a file or " +
+        "directory of --ask; may be repeated",
+    },
+    include: {
+      value: "PATH",
+      isRepeatable: true,
+      text: "File or folder that the server reads, in the folder of SERVER; may be repeated",
+      completion: "files",
+    },
+    icon: { value: "FILE", text: "Icon in PNG, in the folder of SERVER", completion: "files" },
+    author: { value: "NAME", text: "Author of the bundle (default: the author in package.json)" },
+    description: { value: "TEXT", text: "Description of the bundle (default: that of the server)" },
+    registry: { value: "NAME", text: "Also write server.json, under this name, such as io.github.user/weather" },
+    url: { value: "URL", text: "URL of the released bundle, for server.json" },
+    npm: { text: "Name the npm package of package.json in server.json" },
+  },
+  operands: "files",
+  examples: [
+    "pack server.ts --author Ada",
+    "pack server.ts --ask 'API_KEY:secret # Key of the weather service' --ask NOTES:directory --allow write=NOTES",
+  ],
+  run: packServer,
+};
+
+async function packServer(args: Args): Promise<void> {
+  const { operands: [named, extra], flags, all } = args;
+  rejectRest(args, "pack");
+  if (extra !== undefined) throw new UsageError(`Cannot pack ${named} and ${extra}: name one server`);
+  const target = named ?? await findTarget();
+  const path = await findFile(target);
+  const settings = readSettings(all.ask ?? []);
+  const nodeFlags = toNodeFlags(settings, all.allow ?? []);
+  if (flags.registry === undefined && (flags.url !== undefined || "npm" in flags)) {
+    throw new UsageError("Cannot use --url or --npm: they belong to server.json; add --registry NAME");
+  }
+  const folder = toFolder(path);
+  const project = await readProject(folder);
+  const { server } = await load(path);
+  const described = await describe(server, { target: toBaseName(path), project, flags }).finally(() => server.close());
+  const { facts, tools, hasPrompts } = described;
+  const files = await readFiles(folder, [...all.include ?? [], ...flags.icon === undefined ? [] : [flags.icon]]);
+  const icon = flags.icon === undefined ? {} : { icon: readIcon(folder, flags.icon, files) };
+  const parts: BundleParts = { settings, flags: nodeFlags, tools, hasPrompts, ...icon };
+  const code = await bundle({ path, name: facts.name, settings });
+  const zip = writeZip(
+    new Map([...files, [ENTRY, encode(code)], ["manifest.json", encode(toJson(toManifest(facts, parts)))]]),
+  );
+  const output = flags.output ?? `${facts.name.replaceAll(/[^\w.-]+/g, "-")}.mcpb`;
+  const entry = flags.registry === undefined ? undefined : toRegistryEntry(facts, settings, {
+    name: flags.registry,
+    ...flags.url !== undefined && { bundle: { url: flags.url, sha256: await digest(zip) } },
+    ..."npm" in flags && { npm: readPackageName(project) },
+  });
+  await write(output, zip);
+  if (entry) await write("server.json", toJson(entry));
+  const written = [output, ...entry ? ["server.json"] : []].join(" and ");
+  const counts = `${toCount(tools.length, "tool")}, ${toCount(settings.length, "setting")}`;
+  console.error(toPrintable(`Wrote ${written}: ${facts.name} ${facts.version}, ${counts}.`));
+}
+
+/** The path of the file to pack. */
+async function findFile(target: string | undefined): Promise<string> {
+  if (target === undefined) {
+    throw new UsageError("Cannot pack a server: no file is named, and there is no ./server.ts; name a file");
+  }
+  const kind = await toKind(target);
+  const url = toTargetUrl(target);
+  if (kind !== "module" || !url.startsWith("file:")) {
+    const state = kind === "module" ? "it is not a file of this machine" : `it is a ${kind}, and only code is bundled`;
+    throw new CliError(`Cannot pack ${target}: ${state}; name a file that exports a server, such as server.ts`);
+  }
+  return toFilePath(url).replace(/^\/(?=[a-z]:)/i, "");
+}
+
+/** The files of `--include` and `--icon`, by their paths in the bundle. */
+async function readFiles(folder: string, paths: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>> {
+  const { readFile } = await import("node:fs/promises");
+  const files = new Map<string, Uint8Array>();
+
+  async function add(path: string, name: string): Promise<void> {
+    const kind = await platform.findKind(path);
+    if (kind === "file") files.set(name, await readFile(path));
+    else if (kind !== "folder") throw new CliError(`Cannot include ${path}: there is no such file; check the path`);
+    else for (const each of await platform.files.list(path)) await add(joinPath(path, each.name), `${name}/${each.name}`);
+  }
+
+  for (const path of paths) {
+    const name = toInside(folder, path);
+    await add(joinPath(folder, name), name);
+  }
+  for (const name of [ENTRY, "manifest.json"]) {
+    if (files.has(name)) throw new CliError(`Cannot include ${name}: the bundle has a file with this name; rename it`);
+  }
+  return files;
+}
+
+/** The path of the icon in the bundle. */
+function readIcon(folder: string, path: string, files: ReadonlyMap<string, Uint8Array>): string {
+  const name = toInside(folder, path);
+  const bytes = files.get(name);
+  if (bytes && PNG.every((byte, i) => bytes[i] === byte)) return name;
+  throw new CliError(`Cannot use ${path} as the icon: it is not a picture in PNG; convert it`);
+}
+
+/** The first bytes of a picture in PNG. */
+const PNG = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
+
+/** A path as seen from the folder of the server. The server finds the file in the bundle at the same place. */
+function toInside(folder: string, path: string): string {
+  const name = toRelativePath(folder, platform.toPath(path));
+  if (name) return name;
+  throw new UsageError(`Cannot include ${path}: it is not in ${folder}, the folder of the server; move it there`);
+}
+
+/** Bundles the server, and refuses code that Node cannot run. */
+async function bundle(
+  { path, name, settings }: { readonly path: string; readonly name: string; readonly settings: readonly Setting[] },
+): Promise<string> {
+  const modules = { file: `./${toBaseName(path)}`, library: toOwnModule("library"), stdio: toOwnModule("stdio") };
+  const { code, toPlace } = await bundleFile(path, { path, entry: toLauncher(name, settings, modules) });
+  const { findForeignUses } = await importModule<typeof import("./pack/foreign_code.ts")>("./pack/foreign_code.ts");
+  const uses = findForeignUses(code, toPlace);
+  if (!uses.length) return code;
+  const lines = uses.map(({ name, place: { file, line, column } }) => `  ${name} at ${file}:${line}:${column}`);
+  throw new CliError(
+    `Cannot pack ${path}: it uses what Node does not have; use node: modules and Web APIs instead, or test ` +
+      `typeof Deno and typeof Bun first\n${[...new Set(lines)].join("\n")}`,
+  );
+}
+
+interface Described {
+  readonly facts: ServerFacts;
+  readonly tools: BundleParts["tools"];
+  readonly hasPrompts: boolean;
+}
+
+/** Collects what the server, the project and the options say about the server. */
+async function describe(
+  server: Server,
+  { target, project, flags }: { readonly target: string; readonly project: Params; readonly flags: Args["flags"] },
+): Promise<Described> {
+  const [endpoint, ...others] = listEndpoints(server);
+  if (others.length || endpoint.params.length) {
+    const state = others.length ? "it has several servers" : `its path ${endpoint.path} has parameters`;
+    throw new CliError(`Cannot pack ${target}: ${state}; name a file that exports one server without parameters`);
+  }
+  const { connect } = await import("../client/client.ts");
+  await using client = await connect(server);
+  const { listing, failures: [failure] } = await listAll(client);
+  if (failure) throw new CliError(`Cannot pack ${target}: ${failure.place}: ${failure.state}; fix the server`);
+  const info: Implementation = client.server.info ?? { name: endpoint.name, version: "0.0.0" };
+  const { name, version, title, description, websiteUrl } = info;
+  const author = readAuthor(flags.author ?? project.author);
+  if (!author) {
+    throw new UsageError(
+      `Cannot pack ${target}: a bundle names its author; write --author NAME, or "author" in package.json`,
+    );
+  }
+  const text = flags.description ?? description ?? toText(project.description);
+  if (!text) {
+    throw new UsageError(
+      `Cannot pack ${target}: it has no description; write one in createServer, or --description TEXT`,
+    );
+  }
+  const homepage = websiteUrl ?? toText(project.homepage);
+  const license = toText(project.license);
+  const repository = readRepository(project.repository);
+  const facts = {
+    name,
+    // A file that exports handlers only has no version of its own.
+    version: version === "0.0.0" ? toText(project.version) ?? version : version,
+    description: text,
+    author,
+    ...title !== undefined && { title },
+    ...homepage !== undefined && { websiteUrl: homepage },
+    ...license !== undefined && { license },
+    ...repository !== undefined && { repository },
+  };
+  return { facts, tools: listing.tools, hasPrompts: listing.prompts.length > 0 };
+}
+
+function toText(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** Reads an author as package.json has it: an object, or a text such as `Ada <ada@example.com> (https://example.com)`. */
+function readAuthor(value: unknown): ServerFacts["author"] | undefined {
+  const [, name, email, url] = typeof value === "string"
+    ? /^([^<(]+?)\s*(?:<([^>]*)>)?\s*(?:\(([^)]*)\))?$/.exec(value.trim()) ?? []
+    : isObject(value)
+    ? [undefined, toText(value.name), toText(value.email), toText(value.url)]
+    : [];
+  return name === undefined ? undefined : { name, ...email && { email }, ...url && { url } };
+}
+
+/** Reads a repository as package.json has it: an object with a URL, or a text such as `github:ada/weather`. */
+function readRepository(value: unknown): string | undefined {
+  const text = toText(isObject(value) ? value.url : value)?.replace(/^git\+/, "").replace(/\.git$/, "");
+  const [, host, path] = /^(?:(github|gitlab):)?([\w.-]+\/[\w.-]+)$/.exec(text ?? "") ?? [];
+  if (path !== undefined) return `https://${host ?? "github"}.com/${path}`;
+  return text?.startsWith("https://") ? text : undefined;
+}
+
+function readPackageName(project: Params): string {
+  const name = toText(project.name);
+  if (name !== undefined && project.private !== true) return name;
+  throw new UsageError("Cannot use --npm: package.json names no public package; add a name, or remove --npm");
+}
+
+async function digest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+async function write(name: string, content: string | Uint8Array): Promise<void> {
+  try {
+    await platform.files.write(platform.toPath(name), content);
+  } catch (error) {
+    throw new CliError(`Cannot write ${name}: ${error instanceof Error ? error.message : error}; check the folder`);
+  }
+}
+
+function toJson(value: object): string {
+  return JSON.stringify(value, null, 2) + "\n";
+}
+
+function encode(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}

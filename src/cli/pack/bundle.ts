@@ -1,0 +1,202 @@
+/**
+ * Bundles a server file into one file for Node, with the bundler of the runtime, or with esbuild on Node.
+ *
+ * @module
+ */
+import { isObject } from "../../kit/json.ts";
+import { toPrintable } from "../../kit/printable.ts";
+import { CliError } from "../cli_error.ts";
+import { toPlain } from "../client/terminal_text.ts";
+import { isBundled } from "../command.ts";
+import { isInstalled, listEntries } from "../own_entries.ts";
+import { toBaseName, toFileHref, toFolder } from "../path.ts";
+import { platform } from "../platform.ts";
+import { findProjectFile } from "../project_files.ts";
+import { bun, type BundlerPlugin } from "../runtime_globals.ts";
+import { NAME, VERSION } from "../version.ts";
+import type { Place } from "./foreign_code.ts";
+
+/** A bundle and its source map. */
+interface Bundle {
+  readonly code: string;
+  readonly map: string;
+}
+
+/** Modules that stay imports, so that their place in the author's code can be reported. */
+const FOREIGN = ["bun", "bun:*", "jsr:*", "https:*", "http:*"];
+/** Deno's bundler loads packages of JSR and the web. */
+const FOREIGN_ON_DENO = ["bun", "bun:*"];
+
+/** A file of this library for the bundle: of this copy, wherever it is installed. */
+export function toOwnModule(entry: "library" | "stdio"): string {
+  const names = { library: ["index", "library"], stdio: ["stdio", "transports/stdio/stdio"] }[entry];
+  const path = isBundled ? `./${names[0]}.js` : `../../${names[1]}${import.meta.url.slice(-3)}`;
+  const url = new URL(path, import.meta.url);
+  if (url.protocol === "file:") return decodeURIComponent(url.pathname).replace(/^\/(?=[a-z]:)/i, "");
+  return `jsr:${NAME}@${VERSION}${entry === "stdio" ? "/stdio" : ""}`;
+}
+
+/**
+ * Bundles the module `entry`, which imports the file, as if it were beside the file. Returns the code, and a function that
+ * returns the place of code in a file of the author; `undefined` for other code.
+ *
+ * @throws {CliError} if there is no bundler, or the bundle cannot be made.
+ */
+export async function bundleFile(
+  target: string,
+  { path, entry }: { readonly path: string; readonly entry: string },
+): Promise<{ readonly code: string; readonly toPlace: (line: number, column: number) => Place | undefined }> {
+  // Beside the file, because packages and configuration are looked up from there. One name, because bundlers derive
+  // others from it.
+  const folder = toFolder(path);
+  const file = `${folder}/.${toBaseName(path)}.pack.mjs`;
+  await platform.files.write(file, entry, { isNew: true }).catch((error) => {
+    const remedy = "check the folder, and remove this file if another run left it";
+    throw new CliError(`Cannot write ${file}: ${error instanceof Error ? error.message : error}; ${remedy}`);
+  });
+  try {
+    const { code, map } = await bundlers[platform.runtime](file, target);
+    return { code, toPlace: createPlaces(map, folder) };
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    throw new CliError(`Cannot pack ${target}: it cannot be bundled for Node\n${explain(error)}`);
+  } finally {
+    await platform.files.remove(file);
+  }
+}
+
+/** The bundler of each runtime. */
+const bundlers: Readonly<Record<typeof platform.runtime, (file: string, target: string) => Promise<Bundle>>> = {
+  async deno(file) {
+    const map = await toImportMap(file);
+    const { execFile } = process.getBuiltinModule("child_process");
+    const { readFile } = process.getBuiltinModule("fs/promises");
+    const out = file.replace(/\.mjs$/, ".out.mjs");
+    const externals = FOREIGN_ON_DENO.map((name) => `--external=${name}`);
+    const flags = ["--quiet", "--platform=deno", "--minify", "--sourcemap=external", ...externals, `--output=${out}`];
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    // `NO_COLOR`, because the output is part of a message.
+    const options = { cwd: toFolder(file), env: { ...process.env, NO_COLOR: "1" } };
+    execFile(platform.execPath(), ["bundle", ...flags, ...map, file], options, (error, _, stderr) => {
+      if (error) reject(stderr ? new Error(stderr.replace(/\n(?:error: bundling failed|Stack backtrace:)[^]*/, "")) : error);
+      else resolve();
+    });
+    try {
+      await promise;
+      return { code: await readFile(out, "utf8"), map: await readFile(`${out}.map`, "utf8") };
+    } finally {
+      await Promise.all([out, `${out}.map`].map((path) => platform.files.remove(path).catch(() => {})));
+    }
+  },
+
+  async bun(file) {
+    if (!bun) throw new Error("this is not Bun");
+    const plugins = await createPlugins(file);
+    const options = { target: "node", minify: true, sourcemap: "external", external: FOREIGN, plugins } as const;
+    const { outputs } = await bun.build({ entrypoints: [file], ...options });
+    const [code, map] = await Promise.all(["entry-point", "sourcemap"].map((kind) =>
+      outputs.find((each) => each.kind === kind)?.text()
+    ));
+    if (code === undefined || map === undefined) throw new Error("the bundler wrote no file");
+    return { code, map };
+  },
+
+  async node(file, target) {
+    const esbuild = await loadEsbuild(file, target);
+    const { outputFiles } = await esbuild.build({
+      entryPoints: [file],
+      outdir: toFolder(file),
+      ...{ bundle: true, write: false, minify: true, format: "esm", platform: "node", target: "node22" },
+      ...{ sourcemap: "external", external: FOREIGN, logLevel: "silent", plugins: await createPlugins(file) },
+      // Packages in CommonJS require modules of Node.
+      banner: { js: 'import { createRequire as toRequire } from "node:module";const require=toRequire(import.meta.url);' },
+    });
+    const map = outputFiles.find(({ path }) => path.endsWith(".map"))?.text;
+    const code = outputFiles.find(({ path }) => !path.endsWith(".map"))?.text;
+    if (code === undefined || map === undefined) throw new Error("the bundler wrote no file");
+    return { code, map };
+  },
+};
+
+/** The part of esbuild that this file uses. */
+interface Esbuild {
+  build(options: object): Promise<{ readonly outputFiles: readonly { readonly path: string; readonly text: string }[] }>;
+}
+
+/** Loads esbuild from the project of a file. */
+async function loadEsbuild(file: string, target: string): Promise<Esbuild> {
+  const { createRequire } = process.getBuiltinModule("module");
+  let path: string;
+  try {
+    path = createRequire(file).resolve("esbuild");
+  } catch {
+    throw new CliError(
+      `Cannot pack ${target}: Node has no bundler, and esbuild is not installed; run npm install --save-dev esbuild, ` +
+        `or run this command with bunx --bun or deno`,
+    );
+  }
+  return (await import(toFileHref(path.replaceAll("\\", "/")))).default;
+}
+
+/** The entries of this copy by name, for a project that has not installed the package. */
+async function findOwnEntries(file: string): Promise<ReadonlyMap<string, string>> {
+  return new Map(isBundled && !isInstalled(toFolder(file)) ? await listEntries() : []);
+}
+
+/** A plugin that leads imports of this package to this copy, if the project of the file has not installed it. */
+async function createPlugins(file: string): Promise<readonly BundlerPlugin[]> {
+  const entries = await findOwnEntries(file);
+  if (!entries.size) return [];
+  return [{
+    name: "own-entries",
+    setup(build) {
+      build.onResolve({ filter: new RegExp(`^${NAME}(/|$)`) }, ({ path }) => {
+        const url = entries.get(path);
+        return url === undefined ? undefined : { path: decodeURIComponent(new URL(url).pathname) };
+      });
+    },
+  }];
+}
+
+/** An import map that does the same. Not for a project with an import map of its own, which it would replace. */
+async function toImportMap(file: string): Promise<readonly string[]> {
+  const isConfig = { names: ["deno.json", "deno.jsonc"], test: () => true };
+  const entries = await findOwnEntries(file);
+  if (!entries.size || await findProjectFile(toFolder(file), isConfig)) return [];
+  return [`--import-map=data:application/json,${encodeURIComponent(JSON.stringify({ imports: Object.fromEntries(entries) }))}`];
+}
+
+/** Explains why a bundler failed, with the place in each file. */
+function explain(error: unknown): string {
+  const errors = isObject(error) && Array.isArray(error.errors) ? error.errors : [error];
+  const text = errors.map((each) => {
+    const { message, text, position, location } = Object(each);
+    const place = toPlain(toPlaceText(position ?? location));
+    return place + toPlain(message ?? text ?? each).trim();
+  }).join("\n");
+  const remedy = /\.node\b/.test(text)
+    ? "A package with a native addon cannot be packed, because it is built for one system. Use another package."
+    : "Fix the file, and install the packages that it imports.";
+  return toPrintable(`${text}\n${remedy}`);
+}
+
+function toPlaceText(position: unknown): string {
+  return isObject(position) && position.file !== undefined ? `${position.file}:${position.line}:${position.column}: ` : "";
+}
+
+/** Returns a function that finds the place of code in the author's files. The sources of the map are paths from `folder`. */
+function createPlaces(map: string, folder: string): (line: number, column: number) => Place | undefined {
+  const { SourceMap } = process.getBuiltinModule("module");
+  const payload = JSON.parse(map);
+  const places = new SourceMap(payload);
+  const base = `${toFileHref(folder)}/`;
+  const library = new URL(isBundled ? "." : "../../", import.meta.url).href;
+  return (line, column) => {
+    const entry = places.findEntry(line - 1, column);
+    if (!("originalSource" in entry)) return;
+    const { href } = new URL(entry.originalSource.replaceAll("\\", "/"), base);
+    if (!href.startsWith("file:") || href.includes("/node_modules/") || href.startsWith(library)) return;
+    const file = decodeURIComponent(new URL(href).pathname);
+    return { file, line: entry.originalLine + 1, column: entry.originalColumn + 1 };
+  };
+}

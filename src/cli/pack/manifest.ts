@@ -1,0 +1,166 @@
+/**
+ * The two descriptions of a packed server: `manifest.json` of an MCPB bundle, and `server.json` of the MCP registry.
+ *
+ * @module
+ */
+import { CliError, UsageError } from "../cli_error.ts";
+import { type Setting, toReference } from "./settings.ts";
+
+/** A name and a description. */
+interface Named {
+  readonly name: string;
+  readonly description?: string;
+}
+
+/** What the server and its project say about it. */
+export interface ServerFacts extends Named {
+  readonly version: string;
+  readonly title?: string;
+  readonly description: string;
+  readonly websiteUrl?: string;
+  readonly license?: string;
+  /** The URL of the repository, which has no suffix. */
+  readonly repository?: string;
+  readonly author: { readonly name: string; readonly email?: string; readonly url?: string };
+}
+
+/** The parts of a bundle. */
+export interface BundleParts {
+  readonly settings: readonly Setting[];
+  /** The flags of Node. */
+  readonly flags: readonly string[];
+  readonly tools: readonly Named[];
+  readonly hasPrompts: boolean;
+  /** The path of the icon in the bundle. */
+  readonly icon?: string;
+}
+
+/** The version of the format of the manifest. */
+const MANIFEST_VERSION = "0.3";
+/** The file that Node runs. */
+export const ENTRY = "server.mjs";
+/** The oldest Node that runs the bundle. */
+const NODE = ">=22.18.0";
+
+/** The manifest of an MCPB bundle. */
+export function toManifest(facts: ServerFacts, parts: BundleParts): object {
+  const { title, websiteUrl, repository, license, name, version, description, author } = facts;
+  const { settings, flags, tools, hasPrompts, icon } = parts;
+  const env = Object.fromEntries(settings.map(({ name }) => [name, toReference(name)]));
+  return {
+    manifest_version: MANIFEST_VERSION,
+    ...{ name, ...title !== undefined && { display_name: title }, version, description, author },
+    ...repository !== undefined && { repository: { type: "git", url: repository } },
+    ...websiteUrl !== undefined && { homepage: websiteUrl },
+    ...license !== undefined && { license },
+    ...icon !== undefined && { icon },
+    server: {
+      type: "node",
+      entry_point: ENTRY,
+      mcp_config: {
+        command: "node",
+        args: [...flags, `\${__dirname}/${ENTRY}`],
+        ...settings.length && { env },
+      },
+    },
+    tools: tools.map(({ name, description }) => ({ name, ...description !== undefined && { description } })),
+    ...hasPrompts && { prompts_generated: true },
+    compatibility: { platforms: ["darwin", "win32", "linux"], runtimes: { node: NODE } },
+    ...settings.length && { user_config: Object.fromEntries(settings.map((each) => [each.name, toOption(each)])) },
+  };
+}
+
+function toOption({ name, type, description, preset }: Setting): object {
+  return {
+    type: type === "secret" ? "string" : type,
+    title: name,
+    description,
+    required: preset === undefined,
+    ...type === "secret" && { sensitive: true },
+    ...preset && { default: type === "number" ? Number(preset) : type === "boolean" ? preset === "true" : preset },
+  };
+}
+
+// The format requires this URL: the registry reads the version of the format from it.
+const SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
+/** The name of a server in the registry: a domain in reverse, a slash, and a name. */
+const REGISTRY_NAME = /^(?=.{3,200}$)[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+\/[a-zA-Z0-9._-]+$/;
+/** In characters. */
+const MAX_DESCRIPTION = 100;
+
+/** Where a server can be had. */
+export interface Publication {
+  /** The name in the registry, such as `io.github.user/weather`. */
+  readonly name: string;
+  /** The URL of the bundle, and its digest in hexadecimal digits. */
+  readonly bundle?: { readonly url: string; readonly sha256: string };
+  /** The name of the npm package. */
+  readonly npm?: string;
+}
+
+/**
+ * The entry of the MCP registry.
+ *
+ * @throws {CliError} if the registry would reject it.
+ */
+export function toRegistryEntry(facts: ServerFacts, settings: readonly Setting[], publication: Publication): object {
+  const { name, bundle, npm } = publication;
+  const { version, description, title, websiteUrl, repository } = facts;
+  checkRegistryEntry(facts, publication);
+  const common = {
+    version,
+    transport: { type: "stdio" },
+    ...settings.length && { environmentVariables: settings.map(toVariable) },
+  };
+  const [, host] = /^https:\/\/(github|gitlab)\.com\//.exec(repository ?? "") ?? [];
+  return {
+    $schema: SCHEMA,
+    ...{ name, ...title !== undefined && { title: [...title].slice(0, MAX_DESCRIPTION).join("") } },
+    ...{ description, version, ...websiteUrl !== undefined && { websiteUrl } },
+    ...host !== undefined && { repository: { url: repository, source: host } },
+    packages: [
+      ...npm === undefined ? [] : [{ registryType: "npm", identifier: npm, ...common }],
+      ...bundle ? [{ registryType: "mcpb", identifier: bundle.url, fileSha256: bundle.sha256, ...common }] : [],
+    ],
+  };
+}
+
+function checkRegistryEntry({ version, description }: ServerFacts, { name, bundle, npm }: Publication): void {
+  if (!REGISTRY_NAME.test(name)) {
+    throw new UsageError(
+      `Cannot describe ${name} for the registry: it is not a name there; write a domain in reverse, a slash and a ` +
+        "name, such as io.github.user/weather",
+    );
+  }
+  if ([...description].length > MAX_DESCRIPTION) {
+    throw new CliError(
+      `Cannot describe ${name} for the registry: the description has more than ${MAX_DESCRIPTION} characters; shorten ` +
+        "it, or write a shorter one with --description",
+    );
+  }
+  if (!/^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/.test(version)) {
+    throw new CliError(
+      `Cannot describe ${name} for the registry: ${version} is not an exact version; write one such as 1.0.0`,
+    );
+  }
+  if (!bundle && npm === undefined) {
+    throw new UsageError(
+      `Cannot describe ${name} for the registry: no package is named; write --url with the URL of the released .mcpb, ` +
+        "or --npm for the package of package.json",
+    );
+  }
+}
+
+function toVariable({ name, type, description, preset }: Setting): object {
+  const format = isFile(type) ? "filepath" : type === "secret" ? "string" : type;
+  return {
+    ...{ name, description, format, isRequired: preset === undefined },
+    ...type === "secret" && { isSecret: true },
+    // A path such as `${HOME}/notes` has a meaning in a bundle only.
+    ...preset && !preset.includes("${") && { default: preset },
+  };
+}
+
+function isFile(type: Setting["type"]): boolean {
+  return type === "file" || type === "directory";
+}

@@ -1,0 +1,386 @@
+// `mcp pack` as a process on both runtimes, and its bundles on Node.
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { connect } from "../../src/client/client.ts";
+import { textOf } from "../support/behaviour.ts";
+import { isNotDeno, listNames, testProcesses, withFiles } from "../support/command_line.ts";
+import { findMcpb } from "../support/mcpb.ts";
+import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
+import { run } from "../support/processes.ts";
+import { needs, requireAll } from "../support/required.ts";
+import { runtimes } from "./runtimes.ts";
+
+const SERVER = `import { createServer, tool } from "@x/mcp";
+import { readFileSync, writeFileSync } from "node:fs";
+
+console.log("loading");
+const input = { type: "object", properties: { name: { type: "string" } } } as const;
+const greeting = readFileSync(new URL("./texts/hello.txt", import.meta.url), "utf8");
+const greet = tool({
+  name: "greet",
+  description: "Greets a person.",
+  input,
+  run: ({ name }) => [greeting, name, process.env.KEY, process.env.MOOD].join(" "),
+});
+const read = tool({ name: "read", input, run: ({ name }) => readFileSync(String(name), "utf8") });
+const write = tool({ name: "write", input, run: ({ name }) => writeFileSync(String(name), "written") });
+export default createServer({
+  name: "greeter",
+  title: "The greeter",
+  version: "1.2.0",
+  description: "Greets people",
+  handlers: [greet, read, write],
+});
+`;
+
+const FILES = {
+  "server.ts": SERVER,
+  "texts/hello.txt": "Hello",
+  "package.json": {
+    name: "@ada/greeter",
+    license: "MIT",
+    author: "Ada <ada@example.com> (https://example.com/ada)",
+    repository: "github:ada/greeter",
+    homepage: "https://example.com/greeter",
+  },
+};
+
+const OPTIONS = [
+  ...[
+    "--ask",
+    "KEY:secret # Key of the service",
+    "--ask",
+    "MOOD=",
+    "--ask",
+    "NOTES:directory",
+    "--ask",
+    "COUNT:number=3",
+  ],
+  ...["--allow", "write=NOTES", "--include", "texts", "--icon", "icon.png"],
+];
+const URL_OF_RELEASE = "https://github.com/ada/greeter/releases/download/v1.2.0/greeter.mcpb";
+
+/** A picture of one pixel. */
+const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/** Runs `use` in a folder with the server of these tests. */
+async function withServer(use: (folder: string) => Promise<void>): Promise<void> {
+  await withFiles(FILES, async (cwd) => {
+    await Deno.writeFile(`${cwd}/icon.png`, Uint8Array.fromBase64(PIXEL));
+    await use(cwd);
+  });
+}
+
+async function readJson(path: string) {
+  return JSON.parse(await Deno.readTextFile(path));
+}
+
+const nodes = isNotDeno ? [] : await Promise.all(NODE_VERSIONS.map(async (version) => ({
+  version,
+  ...await findNode(version),
+})));
+const mcpb = isNotDeno ? { missing: "Deno starts the processes" } : await findMcpb();
+const missing = [...nodes, mcpb].flatMap((each) => "missing" in each ? [each.missing] : [])[0];
+
+/** Runs a step for each Node that is here. */
+async function forNodes(t: Deno.TestContext, step: (node: string) => Promise<void>): Promise<void> {
+  for (const node of nodes) {
+    if ("path" in node) await t.step(`Node ${node.version}`, () => step(node.path));
+  }
+}
+
+/** The command of a bundle as a client starts it, from its manifest. */
+async function readCommand(folder: string, config: Readonly<Record<string, string>>) {
+  const { server: { mcp_config: { args, env } } } = await readJson(`${folder}/manifest.json`);
+  const fill = (text: string) =>
+    text.replace("${__dirname}", folder).replace(/\$\{user_config\.(\w+)\}/, (all, name) => config[name] ?? all);
+  return {
+    args: args.map(fill) as string[],
+    env: Object.fromEntries(Object.entries<string>(env ?? {}).map(([name, value]) => [name, fill(value)])),
+  };
+}
+
+for (const { name, program } of runtimes) {
+  const pack = (cwd: string, ...words: readonly string[]) =>
+    run([...program, "pack", ...words], { cwd, timeoutMs: 60_000 });
+
+  Deno.test({
+    ...needs(`${name}: a bundle is valid, unpacks, starts on Node alone, asks for settings and answers`, missing),
+    ...isNotDeno && { ignore: true },
+    async fn(t) {
+      requireAll(missing);
+      await withServer(async (cwd) => {
+        const packed = await pack(cwd, "server.ts", ...OPTIONS);
+        assertEquals(packed.code, 0, packed.stderr);
+        assertStringIncludes(packed.stderr, "Wrote greeter.mcpb: greeter 1.2.0, 3 tools, 4 settings.");
+        assertEquals(listNames(cwd), ["greeter.mcpb", "icon.png", "package.json", "server.ts", "texts"]);
+        const node = nodes.flatMap((each) => "path" in each ? [each.path] : [])[0];
+        const program = "path" in mcpb ? mcpb.path : "";
+        const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "mcp-unpacked-" }));
+        try {
+          const unpacked = await run([node, program, "unpack", `${cwd}/greeter.mcpb`, folder]);
+          assertEquals(unpacked.code, 0, unpacked.stdout + unpacked.stderr);
+          assertEquals(listNames(folder), ["icon.png", "manifest.json", "server.mjs", "texts"]);
+          const validated = await run([node, program, "validate", `${folder}/manifest.json`]);
+          assertEquals(validated.code, 0, validated.stdout + validated.stderr);
+          await checkManifest(folder);
+          // Nothing but the unpacked folder is left.
+          await Deno.remove(`${cwd}/server.ts`);
+          await forNodes(t, async (node) => {
+            await checkCalls(node, folder);
+            await checkMissing(node, folder);
+          });
+        } finally {
+          await Deno.remove(folder, { recursive: true });
+        }
+      });
+    },
+  });
+
+  testProcesses(`${name}: the same files give the same bundle`, async () => {
+    await withServer(async (cwd) => {
+      for (const output of ["a.mcpb", "b.mcpb"]) {
+        const { code, stderr } = await pack(cwd, "server.ts", ...OPTIONS, "--output", output);
+        assertEquals(code, 0, stderr);
+      }
+      const [a, b] = await Promise.all(
+        ["a", "b"].map(async (each) => (await Deno.readFile(`${cwd}/${each}.mcpb`)).toHex()),
+      );
+      assert(a === b, "the bundles differ");
+    });
+  });
+
+  testProcesses(`${name}: pack refuses what uses Deno or Bun, with the place`, async (t) => {
+    const toServer = (imports: string, run: string) =>
+      `import { createServer, tool } from "@x/mcp";\n${imports}\n` +
+      `const a = tool({ name: "a", input: { type: "object" } as const, run: async () => {\n  ${run}\n} });\n` +
+      `export default createServer({ name: "s", version: "1.0.0", description: "d", handlers: [a] });\n`;
+    const helper = "/** Deno in a comment. */\nexport function help(): string {\n" +
+      '  const text: string = "Deno.cwd()" + /Bun.x/;\n  return text + Deno.cwd();\n}\n';
+    const refused: readonly (readonly [imports: string, run: string, place: RegExp])[] = [
+      ["", "return Bun.version;", /\n {2}Bun at \S+\/server\.ts:4:10\n/],
+      ["", "return String(Deno);", /\n {2}Deno at \S+\/server\.ts:4:17\n/],
+      ["", "return Deno?.version.deno;", /\n {2}Deno at \S+\/server\.ts:4:10\n/],
+      ["", "return String({ Deno });", /\n {2}Deno at \S+\/server\.ts:4:\d+\n/],
+      ['import { help } from "./helper.ts";', "return help();", /\n {2}Deno at \S+\/helper\.ts:4:17\n/],
+      ["", 'return String(await import("bun:sqlite"));', /\n {2}bun:sqlite at \S+\/server\.ts:4:\d+\n/],
+    ];
+    for (const [imports, code, place] of refused) {
+      await t.step(`${imports} ${code}`, async () => {
+        await withFiles({ "server.ts": toServer(imports, code), "helper.ts": helper }, async (cwd) => {
+          const { code, stderr } = await pack(cwd, "server.ts", "--author", "Ada");
+          assertEquals(code, 2, stderr);
+          assertMatch(stderr, /Cannot pack \S+server\.ts: it uses what Node does not have; /);
+          assertMatch(stderr, place);
+          assertEquals(listNames(cwd), ["helper.ts", "server.ts"]);
+        });
+      });
+    }
+    const accepted: readonly (readonly [imports: string, run: string])[] = [
+      ["", 'return typeof Deno === "undefined" ? "node" : Deno.version.deno;'],
+      ["", "return String(Object(globalThis).Deno?.version);"],
+      ["", "const o = { Deno: 1, Bun: () => 2 };\n  return String(o.Deno + o.Bun());"],
+      ["class Bun {}", "return String(new Bun());"],
+    ];
+    for (const [imports, code] of accepted) {
+      await t.step(`${imports} ${code}`, async () => {
+        await withFiles({ "server.ts": toServer(imports, code) }, async (cwd) => {
+          const { code, stderr } = await pack(cwd, "server.ts", "--author", "Ada");
+          assertEquals(code, 0, stderr);
+        });
+      });
+    }
+  });
+
+  testProcesses(`${name}: server.json has what the registry requires`, async () => {
+    await withServer(async (cwd) => {
+      const words = ["server.ts", ...OPTIONS, "--registry", "io.github.ada/greeter", "--url", URL_OF_RELEASE, "--npm"];
+      const { code, stderr } = await pack(cwd, ...words);
+      assertEquals(code, 0, stderr);
+      const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", await Deno.readFile(`${cwd}/greeter.mcpb`)));
+      const { $schema, packages, ...entry } = await readJson(`${cwd}/server.json`);
+      assertMatch($schema, /\/schemas\/\d{4}-\d\d-\d\d\/server\.schema\.json$/);
+      assertEquals(entry, {
+        name: "io.github.ada/greeter",
+        title: "The greeter",
+        description: "Greets people",
+        version: "1.2.0",
+        websiteUrl: "https://example.com/greeter",
+        repository: { url: "https://github.com/ada/greeter", source: "github" },
+      });
+      const common = {
+        version: "1.2.0",
+        transport: { type: "stdio" },
+        environmentVariables: [
+          { name: "KEY", description: "Key of the service", format: "string", isRequired: true, isSecret: true },
+          {
+            name: "MOOD",
+            description: "The environment variable MOOD of the server",
+            format: "string",
+            isRequired: false,
+          },
+          {
+            name: "NOTES",
+            description: "The environment variable NOTES of the server",
+            format: "filepath",
+            isRequired: true,
+          },
+          {
+            ...{ name: "COUNT", description: "The environment variable COUNT of the server", format: "number" },
+            ...{ isRequired: false, default: "3" },
+          },
+        ],
+      };
+      assertEquals(packages, [
+        { registryType: "npm", identifier: "@ada/greeter", ...common },
+        { registryType: "mcpb", identifier: URL_OF_RELEASE, fileSha256: hash.toHex(), ...common },
+      ]);
+    });
+  });
+
+  testProcesses(`${name}: pack refuses what it cannot describe, and writes nothing`, async (t) => {
+    const plain = (options: string) =>
+      `import { createServer } from "@x/mcp";\nexport default createServer({ name: "s", version: "1.0.0", ${options} });\n`;
+    const files = {
+      "server.ts": plain('description: "d"'),
+      "long.ts": plain(`description: "${"d".repeat(101)}"`),
+      "range.ts": plain('description: "d"').replace("1.0.0", "^1.0.0"),
+      "bare.ts": plain(""),
+      "params.ts": plain('description: "d", path: "/:tenant/mcp", handlers: () => []'),
+      "lost.ts": 'import "./nowhere.ts";\n',
+      "late.ts": `${plain('description: "d"')}export const load = () => import("./nowhere.ts");\n`,
+      "mcp.jsonc": {},
+    };
+    const registry = ["--url", URL_OF_RELEASE, "--registry"];
+    const author = ["--author", "Ada"];
+    const name = "io.github.ada/s";
+    const cases: readonly (readonly [words: readonly string[], message: RegExp])[] = [
+      [["server.ts"], /^Cannot pack server\.ts: a bundle names its author; write --author NAME/m],
+      [["bare.ts", ...author], /^Cannot pack bare\.ts: it has no description; write one/m],
+      [["mcp.jsonc", ...author], /^Cannot pack mcp\.jsonc: it is a config, and only code is bundled; /m],
+      [[".", ...author], /^Cannot pack \.: it is a folder, and only code is bundled; /m],
+      [["params.ts", ...author], /^Cannot pack params\.ts: its path \/:tenant\/mcp has parameters; /m],
+      [["lost.ts", ...author], /^Cannot load /m],
+      [["late.ts", ...author], /^Cannot pack \S+late\.ts: it cannot be bundled for Node\n.*nowhere\.ts/m],
+      [["server.ts", "bare.ts"], /^Cannot pack server\.ts and bare\.ts: name one server/m],
+      [
+        ["server.ts", ...author, ...registry, "greeter"],
+        /^Cannot describe greeter for the registry: it is not a name/m,
+      ],
+      [["server.ts", ...author, ...registry, "ada/greeter"], /^Cannot describe ada\/greeter for the registry: /m],
+      [["server.ts", ...author, ...registry, "io.github.ada/a/b"], /for the registry: it is not a name there; /],
+      [["long.ts", ...author, ...registry, name], /the description has more than 100 characters; shorten/],
+      [["range.ts", ...author, ...registry, name], /\^1\.0\.0 is not an exact version; write one such as 1\.0\.0/],
+      [["server.ts", ...author, "--registry", name], /no package is named; write --url/],
+      [
+        ["server.ts", ...author, "--registry", name, "--npm"],
+        /^Cannot use --npm: package\.json names no public package/m,
+      ],
+      [["server.ts", ...author, "--url", URL_OF_RELEASE], /^Cannot use --url or --npm: they belong to server\.json; /m],
+      [["server.ts", ...author, "--include", "../x"], /^Cannot include \.\.\/x: it is not in /m],
+      [["server.ts", ...author, "--include", "x"], /^Cannot include \S+\/x: there is no such file; check the path/m],
+      [
+        ["server.ts", ...author, "--icon", "mcp.jsonc"],
+        /^Cannot use mcp\.jsonc as the icon: it is not a picture in PNG; /m,
+      ],
+      [["server.ts", ...author, "--ask", "1X"], /^Cannot read --ask 1X: it is not a setting; write --ask NAME/m],
+      [["server.ts", ...author, "--ask", "X:text"], /^Cannot ask for X: text is not a type; write one of string, /m],
+      [["server.ts", ...author, "--ask", "X:number=a"], /^Cannot ask for X: the default a is not a number; /m],
+      [["server.ts", ...author, "--ask", "X:boolean=1"], /^Cannot ask for X: the default 1 is not a boolean; /m],
+      [["server.ts", ...author, "--ask", "X:file="], /^Cannot ask for X: a file cannot be left out; write a default/m],
+      [["server.ts", ...author, "--ask", "X", "--ask", "X=1"], /^Cannot ask for X twice: /m],
+      [["server.ts", ...author, "--allow", "everything"], /^Cannot allow everything: it is not a permission; /m],
+      [
+        ["server.ts", ...author, "--ask", "X", "--allow", "write=X"],
+        /^Cannot allow write=X: it is not a permission; /m,
+      ],
+    ];
+    await withFiles(files, async (cwd) => {
+      for (const [words, message] of cases) {
+        await t.step(words.join(" "), async () => {
+          const { code, stderr } = await pack(cwd, ...words);
+          assertEquals(code, 2, stderr);
+          assertMatch(stderr, message);
+        });
+      }
+      assertEquals(listNames(cwd), Object.keys(files).sort());
+    });
+  });
+}
+
+async function checkManifest(folder: string): Promise<void> {
+  const manifest = await readJson(`${folder}/manifest.json`);
+  const { server, user_config: settings, tools, ...facts } = manifest;
+  assertEquals(facts, {
+    manifest_version: "0.3",
+    name: "greeter",
+    display_name: "The greeter",
+    version: "1.2.0",
+    description: "Greets people",
+    author: { name: "Ada", email: "ada@example.com", url: "https://example.com/ada" },
+    repository: { type: "git", url: "https://github.com/ada/greeter" },
+    homepage: "https://example.com/greeter",
+    license: "MIT",
+    icon: "icon.png",
+    compatibility: { platforms: ["darwin", "win32", "linux"], runtimes: { node: ">=22.18.0" } },
+  });
+  assertEquals(tools, [{ name: "greet", description: "Greets a person." }, { name: "read" }, { name: "write" }]);
+  assertEquals(server.type, "node");
+  assertEquals(server.mcp_config, {
+    command: "node",
+    args: [
+      "--permission",
+      "--allow-fs-read=${__dirname}",
+      "--allow-fs-read=${user_config.NOTES}",
+      "--allow-fs-write=${user_config.NOTES}",
+      "${__dirname}/server.mjs",
+    ],
+    env: {
+      KEY: "${user_config.KEY}",
+      MOOD: "${user_config.MOOD}",
+      NOTES: "${user_config.NOTES}",
+      COUNT: "${user_config.COUNT}",
+    },
+  });
+  assertEquals(settings.KEY, {
+    ...{ type: "string", title: "KEY", description: "Key of the service", required: true, sensitive: true },
+  });
+  assertEquals([settings.MOOD.required, settings.NOTES.type, settings.COUNT.default], [false, "directory", 3]);
+}
+
+/** Calls the tools of a bundle in both eras. It may read its own folder and the chosen one, and write into that. */
+async function checkCalls(node: string, folder: string): Promise<void> {
+  const notes = await Deno.realPath(await Deno.makeTempDir({ prefix: "mcp-notes-" }));
+  try {
+    const { args, env } = await readCommand(folder, { KEY: "secret", NOTES: notes, COUNT: "3" });
+    for (const revision of ["2026-07-28", "2025-11-25"] as const) {
+      await using client = await connect({ command: node, args, env, cwd: notes }, {
+        revisions: [revision],
+        onStderr() {},
+      });
+      assertEquals(client.server.info?.name, "greeter");
+      const call = (name: string, argument: string) => client.callTool(name, { name: argument });
+      assertEquals(textOf(await call("greet", "Ada")), "Hello Ada secret ");
+      assertEquals((await call("write", `${notes}/a.txt`)).isError ?? false, false);
+      assertEquals(textOf(await call("read", `${notes}/a.txt`)), "written");
+      for (const refused of [await call("read", "/etc/hosts"), await call("write", `${folder}/server.mjs`)]) {
+        assert(refused.isError);
+      }
+    }
+  } finally {
+    await Deno.remove(notes, { recursive: true });
+  }
+}
+
+/** Starts a bundle without a setting that it requires. */
+async function checkMissing(node: string, folder: string): Promise<void> {
+  const configs: readonly Readonly<Record<string, string>>[] = [{ NOTES: folder }, { NOTES: folder, KEY: "" }];
+  for (const config of configs) {
+    const { args, env } = await readCommand(folder, config);
+    const { code, stdout, stderr } = await run([node, ...args], { env });
+    assertEquals([code, stdout], [2, ""]);
+    assertEquals(
+      stderr,
+      "Cannot start greeter: KEY is not set; enter it in the settings of the extension, or set the environment variable\n",
+    );
+  }
+}

@@ -49,6 +49,9 @@ export interface BunPluginBuild {
   ): void;
 }
 
+/** The names of these globals, which Node has not. */
+export const GLOBAL_NAMES: readonly string[] = ["Deno", "Bun"];
+
 // Each runtime has its own global only.
 const globals = globalThis as { readonly Deno?: typeof Deno; readonly Bun?: BunGlobal };
 

@@ -138,7 +138,19 @@ Deno.test({
     const shown = blocks.flatMap(({ text }) => readShown(text)).map(({ command }) => command);
     const named = new Set(shown.map((command) => /^mcp (\w+)/.exec(command)?.[1] ?? "serve"));
     for (
-      const name of ["call", "check", "completions", "doctor", "install", "inspect", "new", "prompt", "read", "serve"]
+      const name of [
+        "call",
+        "check",
+        "completions",
+        "doctor",
+        "install",
+        "inspect",
+        "new",
+        "pack",
+        "prompt",
+        "read",
+        "serve",
+      ]
     ) assertStringIncludes([...named].join(), name);
   },
 });

@@ -12,7 +12,7 @@ import config from "../../deno.json" with { type: "json" };
 import { connect } from "../../src/client/client.ts";
 import { textOf } from "../support/behaviour.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
-import { run, start } from "../support/processes.ts";
+import { root, run, start } from "../support/processes.ts";
 import { needs, requireAll } from "../support/required.ts";
 import { install } from "./npm_install.ts";
 
@@ -157,6 +157,27 @@ Deno.test({
       for (const { name, toWords } of nodes) {
         await t.step(`official clients, ${name}`, () => checkClients(toWords(installed), cwd));
       }
+      await t.step("pack, with the bundler of each runtime, and with esbuild on Node", async () => {
+        const pack = (words: readonly string[]) =>
+          run([...words, "pack", "server.ts", "--author", "Ada", "--description", "d"], { cwd, timeoutMs: 60_000 });
+        const [node, others] = [runners[0], runners.filter(({ name }) => name === "Bun" || name === "Deno")];
+        for (const { toWords } of others) {
+          const { code, stderr } = await pack(toWords(installed));
+          assert(code === 0, stderr);
+        }
+        const { code, stderr } = await pack(node.toWords(installed));
+        assertEquals(code, 2);
+        assertStringIncludes(
+          stderr,
+          "Node has no bundler, and esbuild is not installed; run npm install --save-dev esbuild",
+        );
+        await Deno.mkdir(`${cwd}/node_modules`);
+        await Deno.symlink(`${root}node_modules/esbuild`, `${cwd}/node_modules/esbuild`);
+        const packed = await pack(node.toWords(installed));
+        assert(packed.code === 0, packed.stderr);
+        await Deno.remove(`${cwd}/node_modules`, { recursive: true });
+        await Deno.remove(`${cwd}/calc.mcpb`);
+      });
       await t.step("commands of their own files", async () => {
         for (const { toWords } of runners.slice(0, 3)) {
           for (const words of [["doctor", "--help"], ["install", "--help"], ["check", "server.ts"], ["new", "fresh"]]) {

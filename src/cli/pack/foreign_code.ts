@@ -6,6 +6,7 @@
 import { type Node, parse } from "acorn";
 import type { Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
+import { GLOBAL_NAMES } from "../runtime_globals.ts";
 
 /** A place in a file of the author. Line and column start at 1. */
 export interface Place {
@@ -21,8 +22,6 @@ export interface ForeignUse {
   readonly place: Place;
 }
 
-/** The globals that only one runtime has. */
-const GLOBALS = ["Deno", "Bun"];
 /** Modules that Node cannot load. */
 const MODULES = /^(?:bun(?::|$)|jsr:|npm:|https?:)/;
 
@@ -71,7 +70,7 @@ function classify(node: Node, parent: Node, key: string): Pick<Found, "name" | "
   if (node.type === "Literal" && key === "source" && typeof value === "string" && MODULES.test(value)) {
     return { name: value, kind: "use" };
   }
-  if (node.type !== "Identifier" || typeof name !== "string" || !GLOBALS.includes(name)) return;
+  if (node.type !== "Identifier" || typeof name !== "string" || !GLOBAL_NAMES.includes(name)) return;
   const isName = (key === "property" || key === "key") && !above.computed;
   if (isName || key === "label" || key === "imported" || key === "exported") return;
   if (parent.type === "UnaryExpression" && above.operator === "typeof") return { name, kind: "test" };

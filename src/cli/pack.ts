@@ -38,7 +38,8 @@ export const pack: Command = {
     ask: {
       value: "SETTING",
       isRepeatable: true,
-      text: "Environment variable that the user enters, as NAME or 'NAME:TYPE=DEFAULT # DESCRIPTION'; TYPE is string, " +
+      text:
+        "Environment variable that the user enters, as NAME or 'NAME:TYPE=DEFAULT # DESCRIPTION'; TYPE is string, " +
         "secret, file, directory, number or boolean; may be repeated",
     },
     allow: {
@@ -127,7 +128,9 @@ async function readFiles(folder: string, paths: readonly string[]): Promise<Read
     const kind = await platform.findKind(path);
     if (kind === "file") files.set(name, await readFile(path));
     else if (kind !== "folder") throw new CliError(`Cannot include ${path}: there is no such file; check the path`);
-    else for (const each of await platform.files.list(path)) await add(joinPath(path, each.name), `${name}/${each.name}`);
+    else {for (const each of await platform.files.list(path)) {
+        await add(joinPath(path, each.name), `${name}/${each.name}`);
+      }}
   }
 
   for (const path of paths) {

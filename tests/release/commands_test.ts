@@ -12,7 +12,7 @@ const runtimes = {
   bun: `bun ${root}mod.ts`,
 } as const;
 
-/** The package as Bun finds it from a page's files. Deno uses the import map of the project that it runs. */
+/** The package as runtimes find it from a page's files. A served file on Deno uses the import map of this project. */
 const paths = Object.fromEntries(
   Object.entries(config.exports).map(([name, file]) => [`@x/mcp${name.slice(1)}`, [root + file.slice(2)]]),
 );
@@ -102,6 +102,8 @@ async function runPage(t: Deno.TestContext, page: Page, runtime: keyof typeof ru
   try {
     await writeFiles(page, folder);
     await Deno.writeTextFile(`${home}/tsconfig.json`, JSON.stringify({ compilerOptions: { paths } }));
+    const imports = Object.fromEntries(Object.entries(paths).map(([name, [path]]) => [name, path]));
+    await Deno.writeTextFile(`${home}/deno.json`, JSON.stringify({ imports }));
     for (const { language, text } of page.blocks) {
       if (language !== "console") continue;
       await using shell = new Shell(folder, runtimes[runtime]);

@@ -78,8 +78,9 @@ const bundlers: Readonly<Record<typeof platform.runtime, (file: string, target: 
     // `NO_COLOR`, because the output is part of a message.
     const options = { cwd: toFolder(file), env: { ...process.env, NO_COLOR: "1" } };
     execFile(platform.execPath(), ["bundle", ...flags, ...map, file], options, (error, _, stderr) => {
-      if (error) reject(stderr ? new Error(stderr.replace(/\n(?:error: bundling failed|Stack backtrace:)[^]*/, "")) : error);
-      else resolve();
+      if (error) {
+        reject(stderr ? new Error(stderr.replace(/\n(?:error: bundling failed|Stack backtrace:)[^]*/, "")) : error);
+      } else resolve();
     });
     try {
       await promise;
@@ -94,9 +95,9 @@ const bundlers: Readonly<Record<typeof platform.runtime, (file: string, target: 
     const plugins = await createPlugins(file);
     const options = { target: "node", minify: true, sourcemap: "external", external: FOREIGN, plugins } as const;
     const { outputs } = await bun.build({ entrypoints: [file], ...options });
-    const [code, map] = await Promise.all(["entry-point", "sourcemap"].map((kind) =>
-      outputs.find((each) => each.kind === kind)?.text()
-    ));
+    const [code, map] = await Promise.all(
+      ["entry-point", "sourcemap"].map((kind) => outputs.find((each) => each.kind === kind)?.text()),
+    );
     if (code === undefined || map === undefined) throw new Error("the bundler wrote no file");
     return { code, map };
   },
@@ -109,7 +110,9 @@ const bundlers: Readonly<Record<typeof platform.runtime, (file: string, target: 
       ...{ bundle: true, write: false, minify: true, format: "esm", platform: "node", target: "node22" },
       ...{ sourcemap: "external", external: FOREIGN, logLevel: "silent", plugins: await createPlugins(file) },
       // Packages in CommonJS require modules of Node.
-      banner: { js: 'import { createRequire as toRequire } from "node:module";const require=toRequire(import.meta.url);' },
+      banner: {
+        js: 'import { createRequire as toRequire } from "node:module";const require=toRequire(import.meta.url);',
+      },
     });
     const map = outputFiles.find(({ path }) => path.endsWith(".map"))?.text;
     const code = outputFiles.find(({ path }) => !path.endsWith(".map"))?.text;
@@ -120,7 +123,9 @@ const bundlers: Readonly<Record<typeof platform.runtime, (file: string, target: 
 
 /** The part of esbuild that this file uses. */
 interface Esbuild {
-  build(options: object): Promise<{ readonly outputFiles: readonly { readonly path: string; readonly text: string }[] }>;
+  build(
+    options: object,
+  ): Promise<{ readonly outputFiles: readonly { readonly path: string; readonly text: string }[] }>;
 }
 
 /** Loads esbuild from the project of a file. */
@@ -163,7 +168,11 @@ async function toImportMap(file: string): Promise<readonly string[]> {
   const isConfig = { names: ["deno.json", "deno.jsonc"], test: () => true };
   const entries = await findOwnEntries(file);
   if (!entries.size || await findProjectFile(toFolder(file), isConfig)) return [];
-  return [`--import-map=data:application/json,${encodeURIComponent(JSON.stringify({ imports: Object.fromEntries(entries) }))}`];
+  return [
+    `--import-map=data:application/json,${
+      encodeURIComponent(JSON.stringify({ imports: Object.fromEntries(entries) }))
+    }`,
+  ];
 }
 
 /** Explains why a bundler failed, with the place in each file. */
@@ -181,7 +190,9 @@ function explain(error: unknown): string {
 }
 
 function toPlaceText(position: unknown): string {
-  return isObject(position) && position.file !== undefined ? `${position.file}:${position.line}:${position.column}: ` : "";
+  return isObject(position) && position.file !== undefined
+    ? `${position.file}:${position.line}:${position.column}: `
+    : "";
 }
 
 /** Returns a function that finds the place of code in the author's files. The sources of the map are paths from `folder`. */

@@ -36,7 +36,10 @@ interface Found {
  * `typeof Deno`, or declares the name itself, may use it, because it has a way for other runtimes. Packages may use
  * everything: they are written for several runtimes. `toPlace` returns `undefined` for their code.
  */
-export function findForeignUses(code: string, toPlace: (line: number, column: number) => Place | undefined): ForeignUse[] {
+export function findForeignUses(
+  code: string,
+  toPlace: (line: number, column: number) => Place | undefined,
+): ForeignUse[] {
   const found: Found[] = [];
 
   function visit(node: Node, parent: Node, key: string): void {

@@ -40,7 +40,9 @@ function readSetting(word: string): Setting {
     );
   }
   const type = TYPES.find((each) => each === typeName);
-  if (!type) throw new UsageError(`Cannot ask for ${name}: ${typeName} is not a type; write one of ${TYPES.join(", ")}`);
+  if (!type) {
+    throw new UsageError(`Cannot ask for ${name}: ${typeName} is not a type; write one of ${TYPES.join(", ")}`);
+  }
   if (type === "number" && preset && !Number.isFinite(Number(preset))) {
     throw new UsageError(`Cannot ask for ${name}: the default ${preset} is not a number; write a number`);
   }
@@ -104,7 +106,9 @@ for (const name of ${JSON.stringify(settings.map((each) => each.name))}) {
 }
 const missing = ${JSON.stringify(required)}.filter((name) => process.env[name] === undefined);
 if (missing.length) {
-  console.error("Cannot start " + ${JSON.stringify(name)} + ": " + missing.join(", ") + " is not set; enter it in the " +
+  console.error("Cannot start " + ${
+    JSON.stringify(name)
+  } + ": " + missing.join(", ") + " is not set; enter it in the " +
     "settings of the extension, or set the environment variable");
   process.exit(2);
 }

@@ -38,7 +38,16 @@ export function writeZip(files: ReadonlyMap<string, Uint8Array>): Uint8Array<Arr
   }
   const index = concatenate(directory);
   const count = toShort(files.size);
-  const end = [toLong(0x06054b50), toShort(0), toShort(0), count, count, toLong(index.length), toLong(offset), toShort(0)];
+  const end = [
+    toLong(0x06054b50),
+    toShort(0),
+    toShort(0),
+    count,
+    count,
+    toLong(index.length),
+    toLong(offset),
+    toShort(0),
+  ];
   return concatenate([...parts, index, ...end]);
 }
 

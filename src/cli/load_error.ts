@@ -48,10 +48,27 @@ function explain(error: unknown, remedy: string): string {
   const own = frames.filter(isOfUser);
   const isText = "code" in error && error.code === "ERR_MODULE_NOT_FOUND" ||
     error instanceof SyntaxError && !own.length;
-  if (isText) return `${message}\n${remedy}`;
+  if (isText) return `${message}\n${toInstallHint(message) ?? remedy}`;
   const others = frames.filter((frame) => !isOfUser(frame));
   const lines = [...own, ...others].join("\n").slice(0, MAX_LENGTH);
   return [`it threw an error while loading:\n${head.slice(0, MAX_LENGTH)}`, lines || [], remedy].flat().join("\n");
+}
+
+/** How each runtime reports an import of a package that is not installed. Each pattern captures the specifier. */
+const MISSING_PACKAGE = [
+  /^Cannot find (?:package|module) ["']([^"'./:][^"':]*)["']/,
+  /^(?:Relative import path|Import) "([^"./:][^":]*)" not /,
+  // Deno resolves the name against the file that imports it, if another module loader is registered.
+  /^Loading unprepared module: (file:\S*\/)([^.]+), imported from: \1/,
+];
+
+/** The command that installs a package, if the message says that it is missing. */
+function toInstallHint(message: string): string | undefined {
+  const specifier = MISSING_PACKAGE.map((pattern) => pattern.exec(message)?.at(-1)).find((each) => each !== undefined);
+  const [name] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier ?? "") ?? [];
+  if (name === undefined) return;
+  const commands = { deno: "deno add npm:", bun: "bun add ", node: "npm install " };
+  return `Install the package ${name}: ${commands[platform.runtime]}${name}`;
 }
 
 interface Stack {

@@ -57,7 +57,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "only the reader of config files and the editors of install import packages",
+  name: "only the reader of config files, the editors of install and pack import packages",
   ignore: typeof Deno === "undefined",
   async fn() {
     const users: string[] = [];
@@ -66,13 +66,18 @@ Deno.test({
         if (isDirectory && name !== "config") await search(`${folder}${name}/`);
         if (!isFile || !name.endsWith(".ts")) continue;
         const source = await readText(`${folder}${name}`);
-        if (/from "(zod|yaml|jsonc-parser|smol-toml|@std\/)/.test(source)) {
+        if (/from "(zod|yaml|jsonc-parser|smol-toml|acorn|@std\/)/.test(source)) {
           users.push(folder + name);
         }
       }
     };
     await search("");
-    assertEquals(users.sort(), ["install/jsonc_edit.ts", "install/toml_edit.ts", "install/yaml_edit.ts"]);
+    assertEquals(users.sort(), [
+      "install/jsonc_edit.ts",
+      "install/toml_edit.ts",
+      "install/yaml_edit.ts",
+      "pack/foreign_code.ts",
+    ]);
   },
 });
 

@@ -36,6 +36,22 @@ const self = tool({
 export default createServer({ name: "calc", version: "1.0.0", handlers: [inc, self] });
 `;
 
+const WORKER = `import { exposeWorker } from "${config.name}/worker";
+export default exposeWorker(({ a }: { a: number }) =>
+  2 * a + (Object(globalThis).isMain ? " in the server" : " in a thread")
+);
+`;
+
+const WORKER_SERVER = `import { createServer, tool } from "${config.name}";
+import { worker } from "${config.name}/worker";
+import type twice from "./twice.ts";
+
+Object.assign(globalThis, { isMain: true });
+const input = { type: "object", properties: { a: { type: "number" } }, required: ["a"] } as const;
+const run = worker<typeof twice>(new URL("./twice.ts", import.meta.url));
+export default createServer({ name: "calc", version: "1.0.0", handlers: [tool({ name: "twice", input, run })] });
+`;
+
 interface Runner {
   readonly name: string;
   readonly missing?: string;
@@ -157,6 +173,34 @@ Deno.test({
       for (const { name, toWords } of nodes) {
         await t.step(`official clients, ${name}`, () => checkClients(toWords(installed), cwd));
       }
+      await t.step("a worker thread of the installed package", async () => {
+        const project = installed.replace(/\/node_modules\/.*$/, "");
+        await Deno.writeTextFile(`${project}/twice.ts`, WORKER);
+        await Deno.writeTextFile(`${project}/server.ts`, WORKER_SERVER);
+        for (const { name, toWords } of runners.filter(({ name }) => /^(Node|Bun|Deno)/.test(name))) {
+          const { code, stdout, stderr } = await run([...toWords(installed), "call", "server.ts", "twice", "a=4"], {
+            cwd: project,
+            timeoutMs: 60_000,
+          });
+          assertEquals([code, stdout], [0, "8 in a thread\n"], `${name}: ${stderr}`);
+        }
+      });
+      await t.step("a missing package, with the command that installs it", async () => {
+        const file = `import { z } from "zod";\n${SERVER}`;
+        // Bun downloads packages unless there is a folder for them.
+        await Deno.mkdir(`${cwd}/bare/node_modules`, { recursive: true });
+        await Deno.writeTextFile(
+          `${cwd}/bare/server.ts`,
+          file.replace("export default", "z.string();\nexport default"),
+        );
+        for (const { name, toWords } of runners.filter(({ name }) => /^(Node|Bun|Deno)/.test(name))) {
+          const { code, stderr } = await run([...toWords(installed), "check", "server.ts"], { cwd: `${cwd}/bare` });
+          assertEquals(code, 2, `${name}: ${stderr}`);
+          const command = name === "Bun" ? "bun add zod" : name === "Deno" ? "deno add npm:zod" : "npm install zod";
+          assertStringIncludes(stderr, `\nInstall the package zod: ${command}\n`, name);
+        }
+        await Deno.remove(`${cwd}/bare`, { recursive: true });
+      });
       await t.step("pack, with the bundler of each runtime, and with esbuild on Node", async () => {
         const pack = (words: readonly string[]) =>
           run([...words, "pack", "server.ts", "--author", "Ada", "--description", "d"], { cwd, timeoutMs: 60_000 });

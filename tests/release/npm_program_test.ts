@@ -15,6 +15,7 @@ import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { root, run, start } from "../support/processes.ts";
 import { needs, requireAll } from "../support/required.ts";
 import { install } from "./npm_install.ts";
+import { serveNpmPackage } from "./npm_registry.ts";
 
 const isDeno = typeof Deno !== "undefined"; // Deno starts the processes of all runtimes
 
@@ -104,7 +105,12 @@ async function withPackage(run: (installed: string, folder: string) => Promise<v
   }
 }
 
-async function checkCommands(words: readonly string[], options: { readonly cwd: string }): Promise<void> {
+interface Options {
+  readonly cwd: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+async function checkCommands(words: readonly string[], options: Options): Promise<void> {
   const called = await run([...words, "call", "server.ts", "inc", "a=1"], { ...options, timeoutMs: 60_000 });
   assertEquals([called.code, called.stdout], [0, "2\n"], called.stderr);
   const self = await run([...words, "call", "server.ts", "self"], { ...options, timeoutMs: 60_000 });
@@ -114,7 +120,7 @@ async function checkCommands(words: readonly string[], options: { readonly cwd: 
   assertStringIncludes(inspected.stdout, "inc");
 }
 
-async function checkServing(words: readonly string[], options: { readonly cwd: string }): Promise<void> {
+async function checkServing(words: readonly string[], options: Options): Promise<void> {
   await using serving = await start([...words, "server.ts", "--http", "--port", "0", "--inspect"], options);
   const [, url] = await serving.waitFor(/ at (http:\S+\/mcp)/);
   for (const era of ["modern", "legacy"] as const) {
@@ -173,6 +179,38 @@ Deno.test({
       for (const { name, toWords } of nodes) {
         await t.step(`official clients, ${name}`, () => checkClients(toWords(installed), cwd));
       }
+      await t.step("by the name of the package, from a registry", async (t) => {
+        await using registry = await serveNpmPackage(installed, toTarball(installed));
+        const [oldest, newest] = runners.slice(0, 2).map(({ toWords }) =>
+          toWords(installed)[0].replace(/\/[^/]+$/, "")
+        );
+        const starters = [
+          { name: "Deno", words: ["deno", "run", "-A", "--quiet", `npm:${config.name}`] },
+          { name: "bunx", words: ["bunx", "--bun", config.name] },
+          { name: "npx, oldest", words: ["npx", "--yes", config.name], path: oldest },
+          { name: "npx, newest", words: ["npx", "--yes", config.name], path: newest },
+        ];
+        for (const { name, words, path } of starters) {
+          await t.step(name, async () => {
+            // Nothing is found in the caches of this machine.
+            const caches = await Deno.makeTempDir({ prefix: "mcp-caches-" });
+            const env = {
+              NPM_CONFIG_REGISTRY: registry.url,
+              TMPDIR: caches,
+              ...{ DENO_DIR: caches, NPM_CONFIG_CACHE: caches, BUN_INSTALL_CACHE_DIR: caches },
+              ...path === undefined ? {} : toPath(path),
+            };
+            const before = registry.served.length;
+            try {
+              await checkCommands(words, { cwd, env });
+              assert(registry.served.slice(before).includes("package.tgz"), "the package came from elsewhere");
+              if (path === undefined) await checkServing(words, { cwd, env });
+            } finally {
+              await Deno.remove(caches, { recursive: true });
+            }
+          });
+        }
+      });
       await t.step("a worker thread of the installed package", async () => {
         const project = installed.replace(/\/node_modules\/.*$/, "");
         await Deno.writeTextFile(`${project}/twice.ts`, WORKER);

@@ -93,8 +93,9 @@ async function packServer(args: Args): Promise<void> {
     new Map([...files, [ENTRY, encode(code)], ["manifest.json", encode(toJson(toManifest(facts, parts)))]]),
   );
   const output = flags.output ?? `${facts.name.replaceAll(/[^\w.-]+/g, "-")}.mcpb`;
-  const entry = flags.registry === undefined ? undefined : toRegistryEntry(facts, settings, {
+  const entry = flags.registry === undefined ? undefined : toRegistryEntry(facts, {
     name: flags.registry,
+    settings,
     ...flags.url !== undefined && { bundle: { url: flags.url, sha256: await digest(zip) } },
     ..."npm" in flags && { npm: readPackageName(project) },
   });
@@ -166,7 +167,7 @@ async function bundle(
   { path, name, settings }: { readonly path: string; readonly name: string; readonly settings: readonly Setting[] },
 ): Promise<string> {
   const modules = { file: `./${toBaseName(path)}`, library: toOwnModule("library"), stdio: toOwnModule("stdio") };
-  const { code, toPlace } = await bundleFile(path, { path, entry: toLauncher(name, settings, modules) });
+  const { code, toPlace } = await bundleFile(path, { path, entry: toLauncher({ name, settings, ...modules }) });
   const { findForeignUses } = await importModule<typeof import("./pack/foreign_code.ts")>("./pack/foreign_code.ts");
   const uses = findForeignUses(code, toPlace);
   if (!uses.length) return code;

@@ -92,6 +92,7 @@ const MAX_DESCRIPTION = 100;
 export interface Publication {
   /** The name in the registry, such as `io.github.user/weather`. */
   readonly name: string;
+  readonly settings: readonly Setting[];
   /** The URL of the bundle, and its digest in hexadecimal digits. */
   readonly bundle?: { readonly url: string; readonly sha256: string };
   /** The name of the npm package. */
@@ -103,8 +104,8 @@ export interface Publication {
  *
  * @throws {CliError} if the registry would reject it.
  */
-export function toRegistryEntry(facts: ServerFacts, settings: readonly Setting[], publication: Publication): object {
-  const { name, bundle, npm } = publication;
+export function toRegistryEntry(facts: ServerFacts, publication: Publication): object {
+  const { name, settings, bundle, npm } = publication;
   const { version, description, title, websiteUrl, repository } = facts;
   checkRegistryEntry(facts, publication);
   const common = {

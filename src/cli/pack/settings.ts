@@ -90,13 +90,18 @@ export function toReference(name: string): string {
   return `\${user_config.${name}}`;
 }
 
+/** What the module that starts a packed server names. */
+export interface LauncherParts {
+  readonly name: string;
+  readonly settings: readonly Setting[];
+  /** The module of the server, of this library, and of its stdio transport. */
+  readonly file: string;
+  readonly library: string;
+  readonly stdio: string;
+}
+
 /** The module that starts a packed server. It runs before the code of the author. */
-export function toLauncher(
-  name: string,
-  settings: readonly Setting[],
-  modules: { readonly file: string; readonly library: string; readonly stdio: string },
-): string {
-  const { file, library, stdio } = modules;
+export function toLauncher({ name, settings, file, library, stdio }: LauncherParts): string {
   const required = settings.filter(({ preset }) => preset === undefined).map((each) => each.name);
   // A client that has no value for a setting passes an empty one, or the reference itself.
   return `import { serveStdio } from ${JSON.stringify(stdio)};

@@ -244,9 +244,10 @@ export class StreamLog {
     };
     let isOver = false;
     const start = () => {
-      stop = systemClock.start(check, lease.ms * CHECKS_PER_LEASE, { background: true });
+      stop = systemClock.start(() => void check(), lease.ms * CHECKS_PER_LEASE, { background: true });
     };
-    start();
+    // At once, because the instance that looked before may have ended too.
+    void check();
     return () => {
       isOver = true;
       stop();

@@ -71,7 +71,8 @@ export async function startCrowd(send: Send): Promise<Crowd> {
       return result;
     } catch (error) {
       counts.errors++;
-      const text = `${kind}: ${error instanceof Error ? error.message : error}`.replace(/[\w-]{16,}/g, "…");
+      const text = `${kind}: ${error instanceof Error ? error.message : error}`.replace(/[\w-]{16,}/g, "…")
+        .replace(/for url.*|from 127.*/s, "");
       seen.errors.set(text, (seen.errors.get(text) ?? 0) + 1);
     } finally {
       const ms = performance.now() - Math.max(began, killedAt);
@@ -79,14 +80,14 @@ export async function startCrowd(send: Send): Promise<Crowd> {
       if (ms > PATIENCE_MS) seen.faults.push(`${kind}: ended after ${Math.round(ms)} ms`);
     }
   };
-  /** Repeats a request until it has a result. What was acknowledged must be there within 10 s. */
+  /** Repeats a request until it has a result: within 10 s, and within 10 s more if one was lost with its instance. */
   const insist = async <T>(kind: string, run: () => Promise<T>): Promise<T | undefined> => {
-    for (const deadline = performance.now() + PATIENCE_MS; performance.now() < deadline;) {
+    for (const deadline = performance.now() + 2 * PATIENCE_MS; performance.now() < deadline;) {
       const result = await attempt(kind, run);
       if (result !== undefined) return result;
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
-    seen.faults.push(`${kind}: no result in 10 s`);
+    seen.faults.push(`${kind}: no result in 20 s`);
   };
   const repeat = async (turn: () => Promise<unknown>): Promise<void> => {
     while (!isOver) {

@@ -47,7 +47,7 @@ function toHandlers(all: readonly Server[]): Server["handlers"] {
   };
 }
 
-/** Why a behaviour holds within one instance only. docs/deployment.md says the same. */
+/** Why a behaviour holds within one instance only. docs/instances.md says the same. */
 export const PER_INSTANCE = {
   limits: "Limits, and queues of calls that wait, hold for each instance.",
   observer: "Each instance has its own observer, and warns on its own of what happens more than once.",

@@ -1,6 +1,8 @@
 // The package as its users get it: from a registry, into an empty cache, outside of this folder.
 import { assert, assertEquals, assertMatch, fail } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
+import { until } from "../support/behaviour.ts";
+import { findFreePort } from "../support/processes.ts";
 import { type Registry, rewriteImports, serveRegistry } from "./registry.ts";
 
 const root = new URL("../../", import.meta.url).pathname.slice(0, -1);
@@ -244,5 +246,80 @@ Deno.test({
       await Deno.writeTextFile(`${options.cwd}/mcp.jsonc`, '{ "tools": {} }');
       const checked = await runDeno(options, [...words.slice(0, -1), "-A", `jsr:${config.name}`, "check", "mcp.jsonc"]);
       assertEquals(checked.code, 0, checked.stderr);
+    }),
+});
+
+/** The `sh` and `ts` blocks of README, in order. */
+async function readBlocks(language: string): Promise<readonly string[]> {
+  const readme = await Deno.readTextFile(`${root}/README.md`);
+  return [...readme.matchAll(new RegExp(`^\`\`\`${language}\n([^]*?)^\`\`\``, "gm"))].map(([, code]) => code);
+}
+
+Deno.test({
+  name: "the commands of README run with the published package, in a folder with nothing else",
+  ignore,
+  fn: () =>
+    withRegistry(async (_registry, { cwd, env }) => {
+      const [server] = await readBlocks("ts");
+      const commands = (await readBlocks("sh")).flatMap((block) => block.split("\n"))
+        .filter((line) => line.startsWith("deno run -A jsr:"));
+      const [inspect, stdio, call, install] = commands;
+      assertEquals(commands.length, 4, commands.join("\n"));
+      const home = `${cwd}/home`;
+      await Deno.mkdir(home);
+      const options = { cwd, env: { ...env, HOME: home, XDG_CONFIG_HOME: `${home}/.config` } };
+      await Deno.writeTextFile(`${cwd}/server.ts`, server);
+      const imports = { "@x/mcp": `jsr:${config.name}`, zod: config.imports.zod };
+      await Deno.writeTextFile(`${cwd}/deno.json`, JSON.stringify({ imports }));
+      const toArgs = (command: string, port = 8000) =>
+        command.replace("jsr:@x/mcp", `jsr:${config.name}`).replace("8000", `${port}`).split(/\s+/).slice(1);
+
+      const port = findFreePort();
+      const serving = new Deno.Command("deno", {
+        ...options,
+        args: [...toArgs(inspect), "--port", `${port}`],
+        stdin: "null",
+        stdout: "null",
+        stderr: "piped",
+      }).spawn();
+      const told = new Response(serving.stderr).text();
+      try {
+        const url = `http://127.0.0.1:${port}/mcp`;
+        await until(async () => {
+          const response = await fetch(url).catch(() => undefined);
+          await response?.body?.cancel();
+          return response !== undefined;
+        }, "the server");
+        const called = await runDeno(options, toArgs(call, port));
+        assertEquals([called.code, called.stdout.trim()], [0, "5"], called.stderr);
+      } finally {
+        serving.kill("SIGTERM");
+        await serving.status;
+        assertMatch(await told, /inspect/);
+      }
+
+      const piped = new Deno.Command("deno", {
+        ...options,
+        args: toArgs(stdio),
+        stdin: "piped",
+        stdout: "piped",
+        stderr: "null",
+      })
+        .spawn();
+      const writer = piped.stdin.getWriter();
+      const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
+      const hello = { jsonrpc: "2.0", id: 1, method: "initialize", params };
+      await writer.write(new TextEncoder().encode(`${JSON.stringify(hello)}\n`));
+      assertEquals(JSON.parse(await readLine(piped.stdout)).result.protocolVersion, "2025-11-25");
+      await writer.close();
+      await piped.stdout.cancel();
+      assertEquals((await piped.status).code, 0);
+
+      // The check starts the server as its client does, without JSR_URL.
+      const installed = await runDeno(options, [...toArgs(install), "--no-check"]);
+      assertEquals(installed.code, 0, installed.stderr);
+      const files: string[] = [];
+      for await (const { name } of Deno.readDir(home)) files.push(name);
+      assert(files.length > 0, "install wrote nothing");
     }),
 });

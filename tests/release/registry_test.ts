@@ -318,8 +318,9 @@ Deno.test({
       // The check starts the server as its client does, without JSR_URL.
       const installed = await runDeno(options, [...toArgs(install), "--no-check"]);
       assertEquals(installed.code, 0, installed.stderr);
-      const files: string[] = [];
-      for await (const { name } of Deno.readDir(home)) files.push(name);
-      assert(files.length > 0, "install wrote nothing");
+      // Claude Code reads the servers of a project from its folder.
+      const { mcpServers } = JSON.parse(await Deno.readTextFile(`${cwd}/.mcp.json`));
+      const [{ args }] = Object.values<{ readonly args: readonly string[] }>(mcpServers);
+      assert(args.includes(`${await Deno.realPath(`${cwd}`)}/server.ts`), args.join(" "));
     }),
 });

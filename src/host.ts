@@ -7,6 +7,7 @@
  */
 import { INTERNALS } from "./core/call/internals.ts";
 import { LIMITS } from "./core/capacity/limits.ts";
+import type { Store, StoreInternals } from "./core/store.ts";
 import type { Server } from "./server/server.ts";
 import { enterServer, type PipeServer } from "./transports/channel.ts";
 import { PathTemplate } from "./transports/http/path_template.ts";
@@ -58,6 +59,32 @@ export async function loadSchemaCompiler(): Promise<typeof import("./schema/json
 /** Returns the endpoints of a server: those of each server that was given to `mount`, or its own. */
 export function listEndpoints(server: Server): readonly Endpoint[] {
   return (server[INTERNALS].servers ?? [server]).map(toEndpoint);
+}
+
+/** A store that servers use. */
+export interface UsedStore extends Pick<StoreInternals, "isShared" | "timeoutMs" | "valueBytes" | "reopen"> {
+  /** The names of the servers. */
+  readonly names: readonly string[];
+  /** Whether the engine notifies of new entries. Otherwise the store reads its topics again and again. */
+  canListen(): Promise<boolean>;
+}
+
+/** Returns the stores of a server, or of those that were given to `mount`. */
+export function listStores(server: Server): readonly UsedStore[] {
+  const servers = server[INTERNALS].servers ?? [server];
+  const named = servers.flatMap(({ [INTERNALS]: { name, engine: { store } } }) => store ? [{ name, store }] : []);
+  return [...Map.groupBy(named, ({ store }) => store)].map(([store, users]) =>
+    toUsedStore(store, users.map(({ name }) => name))
+  );
+}
+
+function toUsedStore({ [INTERNALS]: internals }: Store, names: readonly string[]): UsedStore {
+  const { isShared, timeoutMs, valueBytes, reopen, connect } = internals;
+  async function canListen(): Promise<boolean> {
+    const engine = await connect();
+    return typeof engine.listen === "function";
+  }
+  return { isShared, timeoutMs, valueBytes, reopen, names, canListen };
 }
 
 /** Tests for properties instead of a class, because a server file may use its own copy of this library. */

@@ -1,27 +1,32 @@
 /**
- * `mcp doctor`: sends a server over HTTP the requests that clients send, and reports problems with their fixes.
+ * `mcp doctor`: sends a server over HTTP the requests that clients send, or examines the store of a server file, and
+ * reports problems with their fixes.
  *
  * @module
  */
 import { toPrintableJson } from "../kit/printable.ts";
-import type { Args } from "./args.ts";
+import { listStores } from "../host.ts";
+import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";
 import type { Finding } from "./doctor/report.ts";
 import { readHeaders } from "./header_flags.ts";
+import { load } from "./load.ts";
 import { platform } from "./platform.ts";
 import { toCount } from "./listing.ts";
-import { UsageError } from "./cli_error.ts";
+import { CliError, UsageError } from "./cli_error.ts";
 
 /** The command `doctor`. */
 export const doctor: Command = {
   name: "doctor",
-  summary: "Diagnose a server over HTTP, and suggest fixes",
-  usage: ["doctor [OPTIONS] URL"],
+  summary: "Diagnose a server over HTTP or its store, and suggest fixes",
+  usage: ["doctor [OPTIONS] URL", "doctor --store [--json] FILE"],
   description: [
     "The command tests the address, protocol revisions, sessions, streams, access from web pages, tokens, and the " +
     "server's lists. It calls no tools, and changes nothing but the sessions that it creates and deletes.",
     "A problem violates the protocol, admits clients that should be rejected, or rejects clients that should be " +
     "admitted. A note is a recommendation.",
+    "With --store the command imports FILE, which exports a server, and examines the server's store through its client. " +
+    "All keys begin with doctor- and are removed at the end.",
   ],
   options: {
     header: {
@@ -38,18 +43,23 @@ export const doctor: Command = {
       text: "Time to wait for a heartbeat on an idle stream, up to 600 (default: do not wait)",
     },
     timeout: { value: "SECONDS", text: "Time the server may take to respond, up to 600 (default: 5)" },
+    store: { text: "Examine the store of a server file" },
     json: { text: "Print one JSON document" },
   },
+  operands: "files",
   examples: [
     "doctor http://127.0.0.1:3000/mcp",
     'doctor https://mcp.example.com/mcp --header authorization="Bearer …" --heartbeat 30',
     "doctor http://127.0.0.1:3000/mcp --origin http://localhost:6274 --json",
+    "doctor server.ts --store",
   ],
   exitCodes: { 1: "The command found problems", 130: "Stopped with Ctrl-C; the results so far are printed" },
   run: diagnose,
 };
 
-async function diagnose({ operands: [url, extra], flags, all, rest }: Args): Promise<number> {
+async function diagnose(args: Args): Promise<number> {
+  const { operands: [url, extra], flags, all, rest } = args;
+  if ("store" in flags) return await diagnoseStores(args);
   if (rest) {
     throw new UsageError("Cannot examine a command: it does not serve HTTP; use inspect, or name a URL");
   }
@@ -64,13 +74,7 @@ async function diagnose({ operands: [url, extra], flags, all, rest }: Args): Pro
   const headers = readHeaders(all.header);
   const [timeoutMs, heartbeatMs] = [readMs("timeout", flags.timeout), readMs("heartbeat", flags.heartbeat)];
   const { examine } = await import("./doctor/examination.ts");
-  const stop = new AbortController();
-  let stopped = 0;
-  platform.onSignal((code) => {
-    stopped = code;
-    console.error("Stopping after the current test. Press Ctrl-C again to stop at once.");
-    stop.abort();
-  });
+  const stop = stopOnSignal();
   const findings = await examine({
     url: new URL(url).href,
     headers,
@@ -80,9 +84,64 @@ async function diagnose({ operands: [url, extra], flags, all, rest }: Args): Pro
     signal: stop.signal,
     lookUp: platform.lookUp,
   });
-  console.log("json" in flags ? toJson(url, findings) : toReport(findings));
-  if (stopped) return stopped;
-  return findings.some(({ level }) => level === "problem") ? 1 : 0;
+  console.log("json" in flags ? toJson({ url }, findings) : toReport(findings));
+  return toExitCode(findings, stop);
+}
+
+async function diagnoseStores(args: Args): Promise<number> {
+  const { operands: [target, extra], flags } = args;
+  rejectRest(args, "doctor --store");
+  if (!target) throw new UsageError("Cannot examine a store: no file is named; write doctor server.ts --store");
+  if (extra !== undefined) throw new UsageError(`Cannot examine ${target} and ${extra}: name one file`);
+  if (/^https?:/i.test(target)) {
+    throw new UsageError(`Cannot examine the store of ${target}: it is a URL; name the file that exports the server`);
+  }
+  const other = ["header", "origin", "heartbeat", "timeout"].find((name) => name in flags);
+  if (other) throw new UsageError(`Cannot use --${other} with --store: no request is sent over HTTP; remove --${other}`);
+  const { server } = await load(target);
+  try {
+    const stores = listStores(server);
+    if (!stores.length) {
+      throw new CliError(
+        `Cannot examine the store of ${target}: its server has no store; pass one, as in createServer({ store, secret })`,
+      );
+    }
+    const { examineStore } = await import("./doctor/store_checks.ts");
+    const stop = stopOnSignal();
+    const findings: Finding[] = [];
+    for (const used of stores) {
+      const suffix = stores.length > 1 ? ` (${used.names.join(", ")})` : "";
+      for (const found of await examineStore(used, stop.signal)) {
+        findings.push({ ...found, check: found.check + suffix });
+      }
+    }
+    console.log("json" in flags ? toJson({ file: target }, findings) : toReport(findings));
+    return toExitCode(findings, stop);
+  } finally {
+    await server.close();
+  }
+}
+
+/** Ends an examination with Ctrl-C. */
+interface Stop {
+  readonly signal: AbortSignal;
+  /** The exit code if it was stopped, else 0. */
+  readonly code: number;
+}
+
+function stopOnSignal(): Stop {
+  const controller = new AbortController();
+  const stop = { signal: controller.signal, code: 0 };
+  platform.onSignal((code) => {
+    stop.code = code;
+    console.error("Stopping after the current test. Press Ctrl-C again to stop at once.");
+    controller.abort();
+  });
+  return stop;
+}
+
+function toExitCode(findings: readonly Finding[], { code }: Stop): number {
+  return code || (findings.some(({ level }) => level === "problem") ? 1 : 0);
 }
 
 function refuseUrl(url: string | undefined): UsageError {
@@ -90,7 +149,9 @@ function refuseUrl(url: string | undefined): UsageError {
   if (!url) return new UsageError(`${action}: no URL is named; write its URL, such as http://127.0.0.1:3000/mcp`);
   if (/^[\w.-]+:\d+(\/|$)/.test(url)) return new UsageError(`${action}: it has no scheme; write http:// before it`);
   if (/\.([cm]?[jt]s|jsonc?)$/i.test(url)) {
-    return new UsageError(`${action}: it is a file; use check, or serve it with --http and name its URL`);
+    return new UsageError(
+      `${action}: it is a file; use check, examine its store with --store, or serve it with --http and name its URL`,
+    );
   }
   return new UsageError(`${action}: it is not an HTTP URL; write its URL, such as http://127.0.0.1:3000/mcp`);
 }
@@ -116,9 +177,9 @@ function toReport(findings: readonly Finding[]): string {
   return [...lines, "", `${summary}${notes ? `, ${toCount(notes, "note")}` : ""}.`].join("\n");
 }
 
-function toJson(url: string, findings: readonly Finding[]): string {
+function toJson(examined: { readonly url: string } | { readonly file: string }, findings: readonly Finding[]): string {
   const [problems, notes] = [count(findings, "problem"), count(findings, "note")];
-  return toPrintableJson(JSON.stringify({ url, problems, notes, findings }, null, 2));
+  return toPrintableJson(JSON.stringify({ ...examined, problems, notes, findings }, null, 2));
 }
 
 function count(findings: readonly Finding[], level: Finding["level"]): number {

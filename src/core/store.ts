@@ -249,6 +249,14 @@ export interface SubscribeOptions {
 export interface StoreInternals {
   /** Opens the engine of the store. */
   connect(options?: EngineOptions): Awaitable<StoreEngine>;
+  /** Whether other processes can reach its data. */
+  readonly isShared: boolean;
+  /** Milliseconds that one operation may take. */
+  readonly timeoutMs: number;
+  /** Maximum bytes of one value, in UTF-8. The engine may state less. */
+  readonly valueBytes: number;
+  /** Makes a store with an engine of its own, as another process does. It reads its topics every `pollMs` milliseconds. */
+  reopen(options?: { readonly pollMs?: number }): Store;
   /**
    * Connects a server to the store.
    *

@@ -185,6 +185,10 @@ export class CustomStore implements Store {
     const never = new AbortController().signal;
     this[INTERNALS] = {
       connect: (options = { signal: never }) => connect(options),
+      isShared,
+      timeoutMs: this.#options.timeoutMs,
+      valueBytes: this.#options.valueBytes,
+      reopen: (changed = {}) => new CustomStore(connect, { ...options, ...changed }, { isShared, isReplaceable }),
       share: (host) => this.#share(host),
     };
   }

@@ -1,0 +1,303 @@
+/**
+ * Checks the store of a server with operations on keys of its own: whether it answers, is atomic, rings, expires values
+ * on time, and returns what was written.
+ *
+ * @module
+ */
+import type { UsedStore } from "../../host.ts";
+import type { Store } from "../../stores/stores.ts";
+import { startTimer } from "../../kit/timer.ts";
+import { type Check, createReport, type Finding } from "./report.ts";
+
+/** Milliseconds for which the keys of an examination live, should their removal fail. */
+const TTL_MS = 60_000;
+/** Rounds of each check of atomicity, and writers of each round. */
+const ROUNDS = 25;
+const WRITERS = 8;
+/** Operations of each kind whose time is taken. */
+const OPERATIONS = 30;
+/** Entries that are published, and milliseconds within which each must be heard. */
+const RINGS = 10;
+const RING_MS = 500;
+/** Milliseconds without an entry after which it is not waited for any longer. */
+const DEAF_MS = 3000;
+/** Time to live of the values that must expire, and how early and late they may, in milliseconds. */
+const SHORT_MS = 2000;
+const EARLY_MS = 300;
+const LATE_MS = 500;
+/** Milliseconds after which no expiry is waited for any longer. */
+const KEPT_MS = 10_000;
+/** Values that must still be there at the end. */
+const VALUES = 50;
+
+/** Two openings of a store, as two processes have them, and the keys of the examination. */
+interface Bench {
+  readonly used: UsedStore;
+  readonly stores: readonly [Store, Store];
+  /** Returns a key of this examination. */
+  key(name: string): string;
+}
+
+/** Examines a store. Its keys begin with `doctor-` and are removed at the end. */
+export async function examineStore(used: UsedStore, signal?: AbortSignal): Promise<readonly Finding[]> {
+  const report = createReport(signal);
+  if (!used.isShared) {
+    report.at("shared").note(
+      "the store is in the memory of one process, so other processes of the server cannot reach it",
+      "use redisStore, sqliteStore or denoKvStore if several processes serve",
+    );
+  }
+  const stores = [used.reopen(), used.reopen()] as const;
+  const prefix = `doctor-${crypto.randomUUID()}-`;
+  const bench: Bench = { used, stores, key: (name) => prefix + name };
+  try {
+    if (!await checkReachable(bench, report.at("reachable"))) return report.findings;
+    for (const [name, run] of CHECKS) {
+      if (signal?.aborted) break;
+      const check = report.at(name);
+      await run(bench, check).catch((error) => check.problem(`an operation failed: ${toReason(error)}`, FAILED));
+    }
+    await removeKeys(bench, prefix);
+  } finally {
+    await Promise.all(stores.map((store) => store.close()));
+  }
+  return report.findings;
+}
+
+const FAILED = "read the log of the store's engine at this time, and run doctor again";
+
+type Run = (bench: Bench, check: Check) => Promise<void>;
+
+const CHECKS: readonly (readonly [name: string, run: Run])[] = [
+  ["latency", checkLatency],
+  ["atomic values", checkValues],
+  ["atomic logs", checkLogs],
+  ["rings", checkRings],
+  ["value size", checkSize],
+  ["expiry", checkExpiry],
+  ["eviction", checkEviction],
+];
+
+// Written before the checks that take long.
+async function checkReachable({ stores: [a, b], key }: Bench, check: Check): Promise<boolean> {
+  try {
+    await a.set(key("reachable"), "doctor", { ttlMs: TTL_MS });
+    for (let i = 0; i < VALUES; i++) await a.set(key(`kept-${i}`), `${i}`, { ttlMs: TTL_MS });
+    if ((await b.get(key("reachable")))?.value === "doctor") {
+      check.ok("a value that one connection wrote is read by another");
+      return true;
+    }
+    check.problem(
+      "a value that one connection wrote is not found by another",
+      "let each process connect to the same data: the same host, database, file and prefix, and no replica that lags",
+    );
+  } catch (error) {
+    check.problem(
+      `the store cannot be used: ${toReason(error)}`,
+      "start its engine, and check the address, the password and the permissions of the client",
+    );
+  }
+  return false;
+}
+
+async function checkLatency({ used: { timeoutMs }, stores: [store], key }: Bench, check: Check): Promise<void> {
+  const times: number[] = [];
+  const time = async (run: () => unknown) => {
+    const since = performance.now();
+    await run();
+    times.push(performance.now() - since);
+  };
+  for (let i = 0; i < OPERATIONS; i++) {
+    await time(() => store.set(key("latency"), `${i}`, { ttlMs: TTL_MS }));
+    await time(() => store.get(key("latency")));
+    await time(() => store.append(key("latency-log"), `${i}`, { ttlMs: TTL_MS, max: 100 }));
+  }
+  times.sort((a, b) => a - b);
+  const [median, slowest] = [times[times.length >> 1], times[times.length - 1]];
+  const message = `${times.length} operations took ${toMs(median)} in the median, the slowest ${toMs(slowest)}`;
+  if (slowest <= timeoutMs / 2) return check.ok(message);
+  check.note(
+    `${message}; an operation fails after ${timeoutMs} ms`,
+    "run the engine closer to the server, or make timeoutMs of the store larger",
+  );
+}
+
+async function checkValues({ stores, key }: Bench, check: Check): Promise<void> {
+  for (let round = 0; round < ROUNDS; round++) {
+    const name = key(`value-${round}`);
+    for (const version of [null, undefined]) {
+      const known = version === null ? null : (await stores[0].get(name))?.version;
+      const done = await Promise.all(
+        Array.from(
+          { length: WRITERS },
+          (_, i) => stores[i % 2].set(name, `${i}`, { ttlMs: TTL_MS, version: known }),
+        ),
+      );
+      const winners = done.flatMap((version, index) => version === undefined ? [] : [{ version, value: `${index}` }]);
+      const found = await stores[1].get(name);
+      if (winners.length === 1 && winners[0].version === found?.version && winners[0].value === found.value) continue;
+      return check.problem(
+        `of ${WRITERS} writes at once that need the same version, ${winners.length} succeeded` +
+          (winners.length === 1 ? ", and another value is found afterwards" : ""),
+        "let set() of the engine compare the version and write in one atomic step, such as a script or a transaction",
+      );
+    }
+  }
+  check.ok(`of ${WRITERS} writes at once that need the same version, one succeeds (${2 * ROUNDS} times)`);
+}
+
+async function checkLogs({ stores, key }: Bench, check: Check): Promise<void> {
+  for (let round = 0; round < ROUNDS; round++) {
+    const [log, options] = [key(`log-${round}`), { ttlMs: TTL_MS, max: 100 }];
+    const add = (i: number) => stores[i % 2].append(log, `${i % 4}`, { ...options, token: `token-${i % 4}` });
+    const ids = await Promise.all(Array.from({ length: WRITERS }, (_, i) => add(i)));
+    ids.push(await add(0));
+    const { entries } = await stores[1].read(log, { limit: 100 });
+    const isOnce = entries.length === 4 && new Set(ids).size === 4 &&
+      entries.every(({ id }, index) => id === index + 1) && ids[0] === ids[4] && ids[0] === ids[WRITERS];
+    if (isOnce) continue;
+    return check.problem(
+      `${ids.length} appends with 4 tokens made ${entries.length} entries with ${new Set(ids).size} ids`,
+      "let append() of the engine look for the token, count and write in one atomic step",
+    );
+  }
+  check.ok(`an entry with a token is appended once, also by writers at once (${ROUNDS} times)`);
+}
+
+async function checkRings({ used, stores: [writer], key }: Bench, check: Check): Promise<void> {
+  const canListen = await used.canListen();
+  // Without polling, only a ring makes an entry known.
+  const listener = canListen ? used.reopen({ pollMs: TTL_MS }) : used.reopen();
+  const topic = key("topic");
+  let heard: (text: string) => void = () => {};
+  try {
+    const stop = await listener.subscribe(topic, (text) => heard(text));
+    let slowest = 0;
+    for (let i = 0; i < RINGS; i++) {
+      const { promise, resolve } = Promise.withResolvers<boolean>();
+      heard = (text) => text === `${i}` && resolve(true);
+      const since = performance.now();
+      await writer.append(topic, `${i}`, { ttlMs: TTL_MS, max: 100 });
+      const cancel = startTimer(DEAF_MS, () => resolve(false));
+      const isHeard = await promise;
+      cancel();
+      if (!isHeard) {
+        return check.problem(
+          `an entry was not heard by another connection within ${DEAF_MS} ms`,
+          canListen
+            ? "check that the client may subscribe, that its subscriber connects again, and that both connections reach " +
+              "the same server"
+            : "check that both connections reach the same server",
+        );
+      }
+      slowest = Math.max(slowest, performance.now() - since);
+    }
+    stop();
+    const message = `another connection hears ${RINGS} entries, the slowest after ${toMs(slowest)}`;
+    if (slowest > RING_MS) {
+      check.note(`${message}; it should take less than ${RING_MS} ms`, "run the engine closer to the server");
+    } else if (canListen) check.ok(message);
+    else check.ok(`${message}; the engine does not notify, so the store reads every topic at an interval (pollMs)`);
+  } finally {
+    await listener.close();
+  }
+}
+
+async function checkSize({ used: { valueBytes }, stores: [a, b], key }: Bench, check: Check): Promise<void> {
+  const text = "✓".repeat(Math.floor(valueBytes / 3));
+  try {
+    await a.set(key("large"), text, { ttlMs: TTL_MS });
+  } catch (error) {
+    if (error instanceof RangeError) return check.ok(`the engine refuses ${valueBytes} bytes: ${toReason(error)}`);
+    return check.problem(
+      `a value of ${valueBytes} bytes cannot be written: ${toReason(error)}`,
+      "make valueBytes of the store smaller, or the limit or the memory of the engine larger",
+    );
+  }
+  const isWhole = (await b.get(key("large")))?.value === text;
+  await a.delete(key("large"));
+  if (isWhole) return check.ok(`a value of ${valueBytes} bytes is read as it was written`);
+  check.problem(
+    `a value of ${valueBytes} bytes is not read as it was written`,
+    "make valueBytes of the store smaller, and use a text encoding of UTF-8 in the engine",
+  );
+}
+
+async function checkExpiry({ stores: [a, b], key }: Bench, check: Check): Promise<void> {
+  const name = key("short");
+  const before = performance.now();
+  await a.set(name, "1", { ttlMs: SHORT_MS });
+  const written = performance.now();
+  let present = before;
+  for (;;) {
+    const asked = performance.now();
+    const isThere = await b.get(name) !== undefined;
+    const answered = performance.now();
+    if (!isThere && answered - before < SHORT_MS - EARLY_MS) {
+      return check.problem(
+        `a value that lives for ${SHORT_MS} ms was gone after ${toMs(answered - before)}`,
+        "set the clocks of the engine and of this machine, and check that the engine keeps values (eviction)",
+      );
+    }
+    if (!isThere) break;
+    present = asked;
+    if (present - written > KEPT_MS) break;
+    await wait(50);
+  }
+  const kept = present - written;
+  if (kept > SHORT_MS + LATE_MS) {
+    const state = kept > KEPT_MS ? `was there after ${toMs(kept)}` : `was gone only after ${toMs(kept)}`;
+    return check.problem(
+      `a value that lives for ${SHORT_MS} ms ${state}`,
+      "set the clocks of the engine and of this machine, and let get() of the engine compare the deadline itself",
+    );
+  }
+  check.ok(`a value that lives for ${SHORT_MS} ms is gone on time`);
+}
+
+async function checkEviction({ stores: [, store], key }: Bench, check: Check): Promise<void> {
+  const found = await Promise.all(Array.from({ length: VALUES }, (_, i) => store.get(key(`kept-${i}`))));
+  const lost = found.filter((each, i) => each?.value !== `${i}`).length;
+  if (lost) {
+    return check.problem(
+      `${lost} of ${VALUES} values were lost before their time`,
+      "give the engine more memory, and let it refuse writes instead of removing values (Redis: maxmemory-policy noeviction)",
+    );
+  }
+  check.ok(
+    `${VALUES} values were all there at the end; the policy for a full engine cannot be read (Redis: it must be noeviction)`,
+  );
+}
+
+async function removeKeys({ stores: [store] }: Bench, prefix: string): Promise<void> {
+  try {
+    for (let left = 10; left; left--) {
+      const found = await store.list(prefix, { limit: 1000 });
+      if (!found.length) break;
+      for (const { key } of found) await store.delete(key);
+    }
+    const logs = ["latency-log", "topic", ...Array.from({ length: ROUNDS }, (_, i) => `log-${i}`)];
+    for (const log of logs) await store.trim(prefix + log, (await store.read(prefix + log, { limit: 0 })).last + 1);
+  } catch {
+    // They expire.
+  }
+}
+
+function wait(ms: number): Promise<void> {
+  return new Promise((resolve) => startTimer(ms, resolve));
+}
+
+function toMs(ms: number): string {
+  return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+}
+
+/** The message of an error and of its causes. */
+function toReason(error: unknown): string {
+  const reasons: string[] = [];
+  for (let each = error; each instanceof Error && reasons.length < 4; each = each.cause) {
+    const { message, name } = each;
+    const [first] = each instanceof AggregateError ? each.errors : [];
+    reasons.push(message || (first instanceof Error ? first.message : name));
+  }
+  return reasons.join(": ") || String(error);
+}

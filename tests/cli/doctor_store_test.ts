@@ -1,0 +1,202 @@
+// `doctor --store` names what is wrong with a store, and leaves no keys.
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { createServer } from "../../mod.ts";
+import { examineStore } from "../../src/cli/doctor/store_checks.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { listStores } from "../../src/host.ts";
+import { customStore, memoryStore, type Store, type StoreEngine, type StoreOptions } from "../../src/stores/stores.ts";
+import { testProcesses, withFiles } from "../support/command_line.ts";
+import { type Command, wrapEngine } from "../support/engines.ts";
+import { root, run } from "../support/processes.ts";
+import { runtimes } from "./runtimes.ts";
+
+const secret = "a secret of at least 32 characters";
+
+async function examine(store: Store): Promise<readonly string[]> {
+  const server = createServer({ name: "a", version: "1.0.0", handlers: [], store, secret });
+  try {
+    const [used] = listStores(server);
+    return (await examineStore(used)).map(({ level, check, message }) => `${level}: ${check}: ${message}`);
+  } finally {
+    await server.close();
+  }
+}
+
+/** What is found with an engine each command of which goes through `around`. */
+async function examineEngine(
+  around: (command: Command, engine: StoreEngine) => unknown,
+  own: (engine: StoreEngine) => Partial<StoreEngine> = () => ({}),
+  options: StoreOptions = {},
+): Promise<readonly string[]> {
+  const engine = await memoryStore()[INTERNALS].connect();
+  const spoiled = wrapEngine(engine, (command) => around(command, engine), own(engine));
+  const found = await examine(customStore(() => spoiled, options));
+  return found.filter((line) => !line.startsWith("ok"));
+}
+
+/** Yields, so that others come between what must be one step. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve));
+}
+
+const ttlMs = 60_000;
+
+/** Changes the time to live that the command `set` gets. */
+function changeTtl(change: (ms: number) => number): (command: Command, engine: StoreEngine) => unknown {
+  return ({ name, args: [key, value, options], run }, engine) => {
+    if (name !== "set") return run();
+    return engine.set(String(key), String(value), { ...Object(options), ttlMs: change(Object(options).ttlMs) });
+  };
+}
+
+Deno.test("doctor finds nothing wrong with a store, and removes its keys", async () => {
+  const store = memoryStore();
+  const found = await examine(store);
+  assertEquals(found.map((line) => line.split(": ").slice(0, 2).join(": ")), [
+    "note: shared",
+    "ok: reachable",
+    "ok: latency",
+    "ok: atomic values",
+    "ok: atomic logs",
+    "ok: rings",
+    "ok: value size",
+    "ok: expiry",
+    "ok: eviction",
+  ]);
+  assertStringIncludes(found[0], "in the memory of one process");
+});
+
+Deno.test("doctor removes its keys and no others", async () => {
+  const engine = await memoryStore()[INTERNALS].connect();
+  const options = { ttlMs, token: "t", signal: new AbortController().signal };
+  await engine.set("doctors-own", "1", options);
+  await examine(customStore(() => wrapEngine(engine, ({ run }) => run(), { close: () => {} })));
+  const left = await engine.list("", { limit: 1000, signal: options.signal });
+  assertEquals(left.map(({ key }) => key), ["doctors-own"]);
+});
+
+Deno.test("doctor names an engine that compares and writes in two steps", async () => {
+  const found = await examineEngine(async ({ name, args: [key, value, options], run }, engine) => {
+    if (name !== "set") return await run();
+    const { version, ...rest } = Object(options);
+    const known = await engine.get(String(key), rest);
+    if (version !== undefined && (known?.version ?? null) !== version) return known?.version === rest.token;
+    await turn();
+    return await engine.set(String(key), String(value), rest);
+  });
+  assertEquals(found.length, 1, found.join("\n"));
+  assertMatch(found[0], /^problem: atomic values: of 8 writes at once that need the same version, \d succeeded/);
+});
+
+Deno.test("doctor names an engine that appends repetitions again", async () => {
+  let count = 0;
+  const found = await examineEngine(({ name, args: [log, value, options], run }, engine) =>
+    name === "append" ? engine.append(String(log), String(value), { ...Object(options), token: `t${count++}` }) : run()
+  );
+  assertEquals(found, ["problem: atomic logs: 9 appends with 4 tokens made 9 entries with 9 ids"]);
+});
+
+Deno.test("doctor names an engine that never rings", async () => {
+  const found = await examineEngine(({ run }) => run(), () => ({ listen: () => () => {} }));
+  assertEquals(found, ["problem: rings: an entry was not heard by another connection within 3000 ms"]);
+});
+
+Deno.test("doctor names an engine that only polls", async () => {
+  const engine = await memoryStore()[INTERNALS].connect();
+  const found = await examine(customStore(() => wrapEngine(engine, ({ run }) => run(), { listen: undefined })));
+  const rings = found.find((line) => line.includes(": rings: ")) ?? "";
+  assertMatch(rings, /^ok: .*the engine does not notify/);
+});
+
+Deno.test("doctor names an engine whose values expire late", async () => {
+  const found = await examineEngine(changeTtl((ms) => ms + 1500));
+  assertEquals(found.length, 1, found.join("\n"));
+  assertMatch(found[0], /^problem: expiry: a value that lives for 2000 ms was gone only after \d+ ms/);
+});
+
+Deno.test("doctor names an engine whose values expire early", async () => {
+  const found = await examineEngine(changeTtl((ms) => ms === ttlMs ? ms : ms - 1500));
+  assertEquals(found.length, 1, found.join("\n"));
+  assertMatch(found[0], /^problem: expiry: a value that lives for 2000 ms was gone after \d+ ms/);
+});
+
+Deno.test("doctor names an engine that loses values", async () => {
+  const found = await examineEngine(({ name, args: [key], run }) =>
+    name === "get" && String(key).endsWith("kept-7") ? undefined : run()
+  );
+  assertEquals(found, ["problem: eviction: 1 of 50 values were lost before their time"]);
+});
+
+Deno.test("doctor names an engine that cuts large values", async () => {
+  const found = await examineEngine(({ name, args: [key, value, options], run }, engine) =>
+    name === "set" ? engine.set(String(key), String(value).slice(0, 65_536), { ...Object(options) }) : run()
+  );
+  assertEquals(found, ["problem: value size: a value of 1048576 bytes is not read as it was written"]);
+});
+
+Deno.test("doctor names an engine whose answers are close to the timeout", async () => {
+  let commands = 0;
+  const found = await examineEngine(
+    async ({ run }) => {
+      if (commands++ === 60) await new Promise((resolve) => setTimeout(resolve, 700));
+      return await run();
+    },
+    () => ({}),
+    { timeoutMs: 1000 },
+  );
+  assertEquals(found.length, 1, found.join("\n"));
+  assertMatch(found[0], /^note: latency: 90 operations .* the slowest 7\d\d ms; an operation fails after 1000 ms$/);
+});
+
+Deno.test("doctor names two connections that reach different data", async () => {
+  const found = await examine(customStore(() => memoryStore()[INTERNALS].connect()));
+  assertEquals(found, ["problem: reachable: a value that one connection wrote is not found by another"]);
+});
+
+Deno.test("doctor names the error of an engine that is down", async () => {
+  const down = () => Promise.reject(new Error("connection refused by 127.0.0.1:6379"));
+  const [found, ...others] = await examine(customStore(down, { timeoutMs: 200 }));
+  assertMatch(found, /^problem: reachable: the store cannot be used: Cannot set: .*127\.0\.0\.1:6379/);
+  assertEquals(others, []);
+});
+
+/** A server file whose options end with `rest`. */
+function toFile(rest: string): string {
+  return `import { createServer } from "@x/mcp";\n` +
+    `import { customStore, memoryStore } from "${root}src/stores/stores.ts";\n` +
+    `const down = () => Promise.reject(new Error("connection refused"));\n` +
+    `export default createServer({ name: "a", version: "1.0.0", handlers: [], ${rest} });\n`;
+}
+
+const files = {
+  "memory.ts": toFile("store: memoryStore()"),
+  "none.ts": toFile(""),
+  "down.ts": toFile(`store: customStore(down, { timeoutMs: 200 }), secret: "${secret}"`),
+};
+
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: doctor examines the store of a file, and explains mistakes`, async () => {
+    await withFiles(files, async (cwd) => {
+      const good = await run([...program, "doctor", "memory.ts", "--store", "--json"], { cwd });
+      assertEquals({ code: good.code, stderr: good.stderr }, { code: 0, stderr: "" }, good.stdout);
+      const { file, problems, notes } = JSON.parse(good.stdout);
+      assertEquals({ file, problems, notes }, { file: "memory.ts", problems: 0, notes: 1 });
+      const down = await run([...program, "doctor", "--store", "down.ts"], { cwd });
+      assertEquals(down.code, 1, down.stderr);
+      assertMatch(down.stdout, /^problem {2}reachable {2}the store cannot be used: .*connection refused\n +-> start/);
+      const mistakes = [
+        [["none.ts"], "its server has no store; pass one"],
+        [["gone.ts"], "there is no file"],
+        [[], "no file is named"],
+        [["http://x/mcp"], "it is a URL; name the file"],
+        [["memory.ts", "none.ts"], "name one file"],
+        [["memory.ts", "--timeout", "3"], "no request is sent over HTTP; remove --timeout"],
+      ] as const;
+      for (const [words, message] of mistakes) {
+        const { code, stderr } = await run([...program, "doctor", "--store", ...words], { cwd });
+        assert(code === 2 || code === 1, `${words}: ${code}`);
+        assertStringIncludes(stderr, message);
+      }
+    });
+  });
+}

@@ -26,7 +26,7 @@ export const doctor: Command = {
     "A problem violates the protocol, admits clients that should be rejected, or rejects clients that should be " +
     "admitted. A note is a recommendation.",
     "With --store the command imports FILE, which exports a server, and examines the server's store through its client. " +
-    "All keys begin with doctor- and are removed at the end.",
+    "All keys begin with doctor-, and are removed at the end or expire within a minute.",
   ],
   options: {
     header: {

@@ -7,6 +7,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "cli/cli_test.ts": "a program between its start and its signal prints nothing, and one outlives its signal by a time",
   "cli/config/folder_test.ts": "the watcher of a folder does not tell when it has seen the first version",
   "cli/config_test.ts": "the watcher of a file does not tell when it has told its last change",
+  "cli/doctor_store_test.ts": "an engine that takes a time for one command",
   "cli/doctor_test.ts": "a server that takes a time for each page, and a client that stops during a read",
   "cli/inspector/inspector_test.ts": "a browser sends its events of breaches after what they are about",
   "cli/inspector/server.ts": "a tool that takes the time that its caller names",

@@ -180,12 +180,6 @@ const inputs: Readonly<Record<string, readonly (readonly [words: readonly string
     [["empty.jsonc"]],
   ],
   doctor: [
-    [["--store"]],
-    [["http://x/", "--store"]],
-    [["none.ts", "--store"]],
-    [["s.ts", "--store"]],
-    [["s.ts", "--store", "--heartbeat", "3"]],
-    [["s.ts", "--store", "--", "a"]],
     [[]],
     [[""]],
     [["s.ts"]],

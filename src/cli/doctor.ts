@@ -97,7 +97,9 @@ async function diagnoseStores(args: Args): Promise<number> {
     throw new UsageError(`Cannot examine the store of ${target}: it is a URL; name the file that exports the server`);
   }
   const other = ["header", "origin", "heartbeat", "timeout"].find((name) => name in flags);
-  if (other) throw new UsageError(`Cannot use --${other} with --store: no request is sent over HTTP; remove --${other}`);
+  if (other) {
+    throw new UsageError(`Cannot use --${other} with --store: no request is sent over HTTP; remove --${other}`);
+  }
   const { server } = await load(target);
   try {
     const stores = listStores(server);

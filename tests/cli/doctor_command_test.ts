@@ -81,7 +81,10 @@ testProcesses("doctor refuses what it cannot read, and never shows a token", asy
   const program = ["bun", `${root}mod.ts`, "doctor"];
   const expected = [
     [[], "Cannot examine a server: no URL is named; write its URL, such as http:"],
-    [["mcp.jsonc"], "Cannot examine mcp.jsonc: it is a file; use check, examine its store with --store, or serve it with --http and name its URL"],
+    [
+      ["mcp.jsonc"],
+      "Cannot examine mcp.jsonc: it is a file; use check, examine its store with --store, or serve it with --http and name its URL",
+    ],
     [["localhost:1/mcp"], "Cannot examine localhost:1/mcp: it has no scheme; write http:// before it"],
     [["ftp://x"], "Cannot examine ftp://x: it is not an HTTP URL; write its URL, such as http:"],
     [["--", "server"], "Cannot examine a command: it does not serve HTTP; use inspect, or name a URL"],

@@ -1,0 +1,142 @@
+// Three instances that are restarted one after the other get another secret, and clients notice nothing.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { createServer, resource, type Server, tool } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
+
+const OLD = "the old secret of at least thirty-two characters";
+const NEW = "the new secret of at least thirty-two characters";
+const yes = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] } as const;
+
+/** Instances that share a store, each of which can be restarted with another secret. */
+class Fleet {
+  runs = 0;
+  servers: Server[];
+  readonly #shared: Store = memoryStore();
+
+  constructor(secret: readonly string[]) {
+    this.servers = Array.from({ length: 3 }, () => this.#start(secret));
+  }
+
+  #start(secret: readonly string[]): Server {
+    const pay = tool({ name: "pay", idempotencyKey: () => "key", run: () => ({ run: ++this.runs }) });
+    const ask = tool({
+      name: "ask",
+      run: async (_input, ctx) => (await ctx.elicit("sure", { message: "Sure?", schema: yes })).action,
+    });
+    const note = resource({ uri: "note://1", name: "note", read: () => "text" });
+    return createServer({
+      name: "shop",
+      version: "1.0.0",
+      handlers: [pay, ask, note],
+      secret,
+      store: customStore(this.#shared[INTERNALS].connect, { pollMs: 50 }),
+      limits: testLimits({ calls: { pageItems: 1 } }),
+    });
+  }
+
+  async restart(index: number, secret: readonly string[]): Promise<void> {
+    await this.servers[index].close();
+    this.servers[index] = this.#start(secret);
+  }
+
+  async send(index: number, message: object | undefined, session?: string, method = "POST"): Promise<Response> {
+    const headers = {
+      "content-type": "application/json",
+      accept: message ? "application/json, text/event-stream" : "text/event-stream",
+      ...session && { "mcp-session-id": session },
+    };
+    const body = message && JSON.stringify({ jsonrpc: "2.0", id: 1, ...message });
+    return await this.servers[index].fetch(new Request("http://localhost/mcp", { method, headers, body }));
+  }
+
+  async text(index: number, method: string, params: object = {}, session?: string): Promise<string> {
+    return await (await this.send(index, { method, params }, session)).text();
+  }
+
+  async open(index: number): Promise<string> {
+    const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
+    const response = await this.send(index, { method: "initialize", params });
+    await response.text();
+    return response.headers.get("mcp-session-id") ?? "";
+  }
+
+  async status(index: number, session: string): Promise<number> {
+    const response = await this.send(index, { method: "ping" }, session);
+    await response.text();
+    return response.status;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.servers.map((server) => server.close()));
+  }
+}
+
+/** Tests that the subscription of a session holds at an instance, whichever instance announces the change. */
+async function hears(fleet: Fleet, index: number, session: string): Promise<void> {
+  const { body } = await fleet.send(index, undefined, session, "GET");
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  const reading = (async () => {
+    for (;;) {
+      const { value, done } = await reader?.read() ?? { done: true };
+      if (done) return;
+      text += value;
+    }
+  })();
+  fleet.servers[(index + 1) % 3].resourceUpdated("note://1");
+  await until(() => text.includes("resources/updated"), `instance ${index} hears the change`);
+  await reader?.cancel();
+  await reading;
+}
+
+Deno.test("a secret is rotated in three rolling restarts, and everything goes on", async () => {
+  const fleet = new Fleet([OLD]);
+  const session = await fleet.open(0);
+  const ended = await fleet.open(0);
+  await fleet.text(0, "resources/subscribe", { uri: "note://1" }, session);
+  assertMatch(await fleet.text(0, "tools/call", { name: "pay" }, session), /"run":1/);
+  const cursor = /"nextCursor":"([^"]+)"/.exec(await fleet.text(0, "tools/list", {}, session))?.[1];
+  assert(cursor);
+  assertEquals((await fleet.send(0, undefined, ended, "DELETE")).status, 204);
+  for (const secret of [[OLD, NEW], [NEW, OLD]]) {
+    for (const restarted of [0, 1, 2]) {
+      await fleet.restart(restarted, secret);
+      const fresh = await fleet.open(restarted);
+      for (const index of [0, 1, 2]) {
+        const at = `instance ${index} after the restart of ${restarted} with ${secret}`;
+        assertEquals(await fleet.status(index, session), 200, at);
+        assertEquals(await fleet.status(index, fresh), 200, at);
+        assertEquals(await fleet.status(index, ended), 404, at);
+        assertMatch(await fleet.text(index, "tools/call", { name: "pay" }, session), /"run":1/, at);
+        assertMatch(await fleet.text(index, "tools/list", { cursor }, session), /"name":"ask"/, at);
+        await hears(fleet, index, session);
+      }
+      // A change of the state is sealed with the first secret of this instance.
+      await fleet.text(restarted, "logging/setLevel", { level: "debug" }, session);
+    }
+  }
+  // The list of ended sessions is sealed again. Otherwise it would have to expire first, because an instance that cannot
+  // read it refuses every session of its clients.
+  assertEquals((await fleet.send(0, undefined, await fleet.open(0), "DELETE")).status, 204);
+  const last = await fleet.open(0);
+  for (const restarted of [0, 1, 2]) {
+    await fleet.restart(restarted, [NEW]);
+    for (const index of [0, 1, 2]) assertEquals(await fleet.status(index, last), 200);
+    // What the old secret sealed is refused.
+    assertEquals(await fleet.status(restarted, session), 404);
+  }
+  assertEquals(fleet.runs, 1);
+  await fleet.close();
+});
+
+Deno.test("an instance refuses what was sealed with a secret that it does not have yet", async () => {
+  const fleet = new Fleet([OLD]);
+  const session = await fleet.open(1);
+  await fleet.restart(0, [NEW, OLD]);
+  const fresh = await fleet.open(0);
+  assertEquals([await fleet.status(0, session), await fleet.status(1, fresh)], [200, 404]);
+  await fleet.close();
+});

@@ -104,6 +104,8 @@ function createInstance(runtime: Runtime, file: string, url: string): Instance {
     },
     async end(signal) {
       instance.isUp = false;
+      // An operator takes an instance out of the proxy first, and lets requests arrive that are on their way.
+      if (signal === "SIGTERM") await new Promise((resolve) => setTimeout(resolve, 200));
       child?.kill(signal);
       await child?.status;
       child = undefined;

@@ -181,9 +181,10 @@ async function spendStored(
   const sealed: MarkStore = {
     async get(key) {
       const found = await store.get(key);
-      return found && { value: await sealer.open(`store ${key}`, found.value), version: found.version };
+      return found && { value: await openVersioned(sealer, `store ${key}`, found.value), version: found.version };
     },
-    set: async (key, value, options) => await store.set(key, await sealer.seal(`store ${key}`, value), options),
+    set: async (key, value, options) =>
+      await store.set(key, await sealVersioned(sealer, `store ${key}`, value), options),
   };
   try {
     return await markStored(use, { store: sealed, key, ttlMs: toMarkTtl(ttlMs), date: Date.now() });

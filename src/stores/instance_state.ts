@@ -22,6 +22,7 @@ import type {
   SharingHost,
   Store,
 } from "../core/store.ts";
+import { openVersioned, sealVersioned } from "../core/call/versioned_seal.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 import { PendingEnds } from "./pending_ends.ts";
 import { WrittenBytes } from "./written_bytes.ts";
@@ -383,12 +384,15 @@ export class InstanceState implements SharedState {
 
   /** Seals a value, so that only instances of this server can open it with the same key. */
   seal(key: string, value: unknown): Promise<string> {
-    return this.#host.sealer.seal(`store ${key}`, value);
+    return sealVersioned(this.#host.sealer, `store ${key}`, value);
   }
 
-  /** Opens a sealed value. Returns `undefined` if it was changed, or sealed with another key or secret. */
+  /**
+   * Opens a sealed value. Returns `undefined` if it was changed, sealed with another key or secret, or has the format of
+   * another version of the library.
+   */
   open(key: string, text: string): Promise<unknown> {
-    return this.#host.sealer.open(`store ${key}`, text);
+    return openVersioned(this.#host.sealer, `store ${key}`, text);
   }
 
   #toTopic(): Promise<string> {

@@ -1,5 +1,5 @@
 /**
- * Seals values that clients carry, with the version of their format.
+ * Seals values that clients carry or a store holds, with the version of their format.
  *
  * @module
  */

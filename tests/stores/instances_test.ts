@@ -6,7 +6,7 @@ import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
-import { wrapEngine } from "../support/engines.ts";
+import { createLosable, wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
 import { type Faults, startStore, type StoreProcess } from "../support/store_client.ts";
 
@@ -374,16 +374,9 @@ together("an answer and a cancellation at one instance reach the call at the oth
 });
 
 Deno.test("while the store is lost, an answer for another instance is refused, and accepted again afterwards", async () => {
-  const connect = memoryStore()[INTERNALS].connect;
-  let isLost = false;
-  const open = () =>
-    customStore(async () =>
-      wrapEngine(await connect(), ({ run }) => {
-        if (isLost) throw new Error("the network is gone");
-        return run();
-      }), { timeoutMs: 200, pollMs: 50 });
-  await using a = startInstance(open());
-  await using b = startInstance(open());
+  const store = createLosable({ pollMs: 50 });
+  await using a = startInstance(store.open());
+  await using b = startInstance(store.open());
   const session = await shake(a, { elicitation: {} });
   assertEquals(await toStatus(b.send(ping, session)), 200);
   await using asking = new Events(await a.send(call("ask"), session));
@@ -394,13 +387,13 @@ Deno.test("while the store is lost, an answer for another instance is refused, a
   await running.read("progress");
   const before = aborted;
   const cancel = { method: "notifications/cancelled", params: { requestId: 2 } };
-  isLost = true;
+  store.isLost = true;
   for (const message of [answer, cancel, answer]) {
     const response = await b.send(message, session);
     assertEquals([response.status, response.headers.has("retry-after")], [503, true]);
     assertStringIncludes(await response.text(), "the store does not answer");
   }
-  isLost = false;
+  store.isLost = false;
   await until(async () => await toStatus(b.send(answer, session)) === 202, "the store is back");
   assertStringIncludes(await asking.read(), "Hello, Ada");
   assertEquals(await toStatus(b.send(cancel, session)), 202);

@@ -6,7 +6,7 @@ import { quota } from "../../src/quota/quota.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
 import { textOf, until } from "../support/behaviour.ts";
-import { wrapEngine } from "../support/engines.ts";
+import { createLosable } from "../support/engines.ts";
 
 const TEXT = Array.from({ length: 2000 }, (_, i) => `line ${i} äöü`).join("\n");
 
@@ -80,30 +80,21 @@ Deno.test("what has no room any more, and what is too old, leaves the store", as
 });
 
 Deno.test("without the store, a link works at its own instance, and others say why it does not", async () => {
-  const { connect } = memoryStore()[INTERNALS];
-  let isLost = false;
-  const open = () =>
-    customStore(async () =>
-      wrapEngine(await connect(), ({ run }) => {
-        if (isLost) throw new Error("the network is gone");
-        return run();
-      }), { timeoutMs: 200 });
-  const events: string[] = [];
-  const [a, b] = [start(open()), start(open())];
+  const store = createLosable();
+  const [a, b] = [start(store.open()), start(store.open())];
   await using here = await connectTest(a);
   await using there = await connectTest(b);
   const known = await keep(here);
-  isLost = true;
+  store.isLost = true;
   const { content } = await here.callTool("all");
   assertStringIncludes(textOf({ content }), "Read the resource");
   const link = String(Object(content[1]).uri);
   assertEquals(await readAll(here, link), TEXT);
   const error = await assertRejects(() => there.readResource(known), McpError, "the store does not answer");
   assert(error.code === -31503, `${error.code}`);
-  isLost = false;
+  store.isLost = false;
   await until(async () => await readAll(there, known).catch(() => "") === TEXT, "the store is back");
   await assertRejects(() => there.readResource(link), McpError, "not found");
-  assertEquals(events, []);
   await a.close();
   await b.close();
 });

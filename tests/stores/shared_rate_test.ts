@@ -6,7 +6,7 @@ import { quota } from "../../src/quota/quota.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
-import { wrapEngine } from "../support/engines.ts";
+import { createLosable, wrapEngine } from "../support/engines.ts";
 
 const PERIOD = 60_000;
 
@@ -80,22 +80,15 @@ for (const era of ["modern", "legacy"] as const) {
 }
 
 Deno.test("over HTTP the answer is 429, and without the store the rate holds at each instance", async () => {
-  const { connect } = memoryStore()[INTERNALS];
-  let isLost = false;
-  const open = () =>
-    customStore(async () =>
-      wrapEngine(await connect(), ({ run }) => {
-        if (isLost) throw new Error("the network is gone");
-        return run();
-      }), { timeoutMs: 200 });
-  const [a, b] = [start(open()), start(open())];
+  const store = createLosable();
+  const [a, b] = [start(store.open()), start(store.open())];
   await using here = await connectTest(a, { transport: "http", principal: { id: "ada" } });
   await using there = await connectTest(b, { transport: "http", principal: { id: "ada" } });
   for (let i = 0; i < 3; i++) await here.callTool("t");
   const error = await assertRejects(() => there.callTool("t"), McpError);
   assertEquals([error.code, error.status], [-31429, 429]);
   assertStringIncludes(error.message, "(handler.rate)");
-  isLost = true;
+  store.isLost = true;
   await using bob = await connectTest(a, { principal: { id: "bob" } });
   await using also = await connectTest(b, { principal: { id: "bob" } });
   for (const client of [bob, also]) {

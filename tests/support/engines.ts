@@ -1,5 +1,6 @@
 // Wraps engines of stores, to delay, count or spoil their commands.
-import type { StoreEngine } from "../../src/stores/stores.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { customStore, memoryStore, type Store, type StoreEngine, type StoreOptions } from "../../src/stores/stores.ts";
 
 /** A command of an engine. */
 export interface Command {
@@ -27,4 +28,25 @@ export function wrapEngine(
         around({ name: String(name), args, run: () => Reflect.apply(value, target, args) });
     },
   });
+}
+
+/** One engine for several stores, which fails while it is lost. */
+export interface Losable {
+  isLost: boolean;
+  open(): Store;
+}
+
+/** Creates an engine in memory that can be lost. */
+export function createLosable(options: StoreOptions = {}): Losable {
+  const { connect } = memoryStore()[INTERNALS];
+  const losable: Losable = {
+    isLost: false,
+    open: () =>
+      customStore(async () =>
+        wrapEngine(await connect(), ({ run }) => {
+          if (losable.isLost) throw new Error("the network is gone");
+          return run();
+        }), { timeoutMs: 200, ...options }),
+  };
+  return losable;
 }

@@ -4,6 +4,7 @@ import { createServer, type Server, type ServerOptions, tool } from "../../mod.t
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import type { StoreEvent } from "../../src/core/call/observer.ts";
 import { Sealer } from "../../src/core/call/sealer.ts";
+import { sealVersioned } from "../../src/core/call/versioned_seal.ts";
 import { customStore, memoryStore, type StoreEngine } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
@@ -341,7 +342,7 @@ for (const record of ["text", null, 5, [], { level: 5 }, { uris: "x" }, { uris: 
     const hashed = new TextEncoder().encode(JSON.stringify([realm, "session", id]));
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", hashed));
     const key = btoa(String.fromCharCode(...digest)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-    const value = await new Sealer({ secret: SECRET, realm }).seal(`store ${key}`, record);
+    const value = await sealVersioned(new Sealer({ secret: SECRET, realm }), `store ${key}`, record);
     await memory.set(key, value, { ttlMs: 60_000 });
     assertEquals(await use({ server }, id), 404);
     assertEquals(await use({ server }, await begin({ server })), 200);

@@ -145,6 +145,8 @@ async function openEngine(open: () => Awaitable<DenoKv>): Promise<DenoKvEngine> 
   const { value } = await kv.get(FILE);
   const file = new FileWatch(async () => {
     const other = await open();
+    // A function may return the same database each time.
+    if (other === kv) return true;
     try {
       return (await other.get(FILE)).value === value;
     } finally {

@@ -12,7 +12,9 @@ const LOOK_MS = 500;
 /** Compares the open file with the one that would be opened now. */
 export class FileWatch {
   readonly #isSame: () => Promise<boolean>;
-  #lookAt: number = systemClock.now() + LOOK_MS;
+  #lookAt: number = systemClock.now();
+  /** Whether it was the same at the first look. A database in memory never is. */
+  #isFile?: boolean;
   #isReplaced = false;
 
   /** `isSame` opens the database once more, and tests whether it is the same. What it throws counts as the same. */
@@ -26,12 +28,15 @@ export class FileWatch {
     const now = systemClock.now();
     if (now < this.#lookAt) return;
     this.#lookAt = Infinity;
-    this.#look();
+    void this.#look();
   }
 
   async #look(): Promise<void> {
     try {
-      this.#isReplaced = !await this.#isSame();
+      const isSame = await this.#isSame();
+      this.#isFile ??= isSame;
+      if (!this.#isFile) return;
+      this.#isReplaced = !isSame;
     } catch {
       // A file that cannot be opened now cannot be used instead.
     }

@@ -101,7 +101,11 @@ class SqliteEngine implements StoreEngine {
     const name = "insert into mcp_files select hex(randomblob(16)) where not exists (select 1 from mcp_files)";
     if (!this.#row(FILE)) this.#run(name);
     const id = this.#row(FILE)?.id;
-    this.#file = new FileWatch(async () => readFile(await open()) === id);
+    this.#file = new FileWatch(async () => {
+      const other = await open();
+      // A function may return the same database each time.
+      return other === db || readFile(other) === id;
+    });
   }
 
   get(key: string): StoredValue | undefined {

@@ -53,6 +53,20 @@ test("long values are replaced and removed with all their parts", async () => {
   kv.close();
 });
 
+test("a database in memory, and one that the function returns each time, go on", async () => {
+  const shared = await openKv(`${folder}/same.db`);
+  for (const opens of [() => openKv(":memory:"), () => shared]) {
+    const store = denoKvStore(opens);
+    await store.set("key", "kept", { ttlMs });
+    const began = performance.now();
+    await until(async () => {
+      assertEquals((await store.get("key"))?.value, "kept");
+      return performance.now() - began > 1200;
+    }, "two looks");
+    await store.close();
+  }
+});
+
 test("a file that was replaced is opened again", async () => {
   const path = `${folder}/replaced.db`;
   const store = denoKvStore(() => openKv(path));

@@ -68,6 +68,23 @@ for (const [name, open] of Object.entries(databases)) {
     await store.close();
   });
 
+  Deno.test(`${name}: a database in memory, and one that the function returns each time, are not opened for others`, async () => {
+    const shared = open(`${path}-same.db`);
+    for (const opens of [() => open(":memory:"), () => shared]) {
+      let calls = 0;
+      const store = sqliteStore(() => (calls++, opens()));
+      await store.set("key", "kept", { ttlMs });
+      // Longer than the time between two looks.
+      const began = performance.now();
+      await until(async () => {
+        assertEquals((await store.get("key"))?.value, "kept");
+        return performance.now() - began > 1200;
+      }, "two looks");
+      assert(calls >= 2 && calls <= 6, `${calls} calls`);
+      await store.close();
+    }
+  });
+
   Deno.test(`${name}: a file that was replaced is opened again, and so is one that is missing`, async () => {
     const file = `${path}-replaced.db`;
     const store = sqliteStore(() => open(file));

@@ -202,7 +202,7 @@ const MAX_WAITING = 100;
 const MAX_QUESTION_CHARACTERS = 16 * 1024 * 1024;
 /** Milliseconds until an answer that the server did not take is sent again. They double each time. */
 const ANSWER_RETRY_MS = 250;
-const MAX_ANSWER_RETRY_MS = 4000;
+const ANSWER_RETRIES = 5;
 
 /** What counts if a message could not be sent. */
 const FAILED: SendResult = { status: 503 };
@@ -426,12 +426,13 @@ class ChannelRpc implements Rpc {
     const message = { jsonrpc: "2.0" as const, id, ...answer };
     if (signal.aborted) return;
     // If the server is gone, the requests in flight fail. Sending counts, because a server need not take the answer.
-    for (let retryMs = ANSWER_RETRY_MS; !signal.aborted; retryMs = Math.min(retryMs * 2, MAX_ANSWER_RETRY_MS)) {
+    for (let retry = 0; !signal.aborted; retry++) {
       const options = { headers: this.codec.toHeaders(message), signal };
       const { status = 200 } = await this.channel.send(message, options).catch(() => FAILED);
       // Its call waits for the answer. Another instance may take it, or the same one later.
-      if (!this.#repeatsAnswers || status < 500 && status !== 429) return;
-      await delay(retryMs, signal).catch(() => {});
+      const isRefused = status >= 500 || status === 429;
+      if (!isRefused || !this.#repeatsAnswers || retry === ANSWER_RETRIES) return;
+      await delay(ANSWER_RETRY_MS * 2 ** retry, signal).catch(() => {});
     }
   }
 

@@ -63,17 +63,18 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
 const EMPTY: Result = {};
 
 /** Changes the session here and at other instances. */
-async function share(
+function share(
   { shared }: Session,
   changeHere: () => void,
   change: (state: SessionState) => SessionState,
-): Promise<Result> {
+): Result | Promise<Result> {
   changeHere();
   if (!shared) return EMPTY;
-  await shared.update(change);
-  // A change of another instance, or one that was refused, may have come first and undone it.
-  changeHere();
-  return EMPTY;
+  return shared.update(change).then(() => {
+    // A change of another instance, or one that was refused, may have come first and undone it.
+    changeHere();
+    return EMPTY;
+  });
 }
 
 /** Counts a session as a subscriber of a resource. Returns the function that ends its subscription. */

@@ -69,6 +69,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     count("test:instances", ["--store", "sqlite", "--runtime", "bun"]),
     count("load:kills", ["--kills", `${KILLS}`]),
     count("load:kills", ["--rolling", "--engine", "redis", "--kills", "3"]),
+    count("load:kills", ["--skew", "30000", "--engine", "redis", "--kills", "3"]),
     count("load:outages", ["--seconds", "3"]),
     count("load:changes", ["--seconds", "5", "--subscriptions", "2000"]),
     count("test:workerd", []),

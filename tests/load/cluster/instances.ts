@@ -41,6 +41,8 @@ const commands: Record<Runtime, readonly string[]> = {
   bun: ["bun", "mod.ts"],
 };
 
+const SECRET = "a-secret-of-at-least-thirty-two-characters";
+
 /** What a cluster runs. */
 export interface ClusterOptions {
   readonly engine: Engine;
@@ -50,6 +52,8 @@ export interface ClusterOptions {
   readonly count?: number;
   /** File of the server, in this folder. Defaults to `server.ts`. */
   readonly file?: string;
+  /** Milliseconds by which the clock of each instance is ahead of that of the one before. Defaults to 0. */
+  readonly skewMs?: number;
 }
 
 /** Where the store is. */
@@ -77,7 +81,7 @@ async function openPlace(engine: Engine): Promise<Place> {
   };
 }
 
-function createInstance(runtime: Runtime, file: string, url: string): Instance {
+function createInstance(runtime: Runtime, file: string, env: Record<string, string>): Instance {
   const port = findFreePort();
   const origin = `http://127.0.0.1:${port}`;
   let child: Deno.ChildProcess | undefined;
@@ -88,7 +92,6 @@ function createInstance(runtime: Runtime, file: string, url: string): Instance {
     isUp: false,
     async start() {
       const [command, ...args] = [...commands[runtime], `tests/load/cluster/${file}`, "--http", "--port", `${port}`];
-      const env = { MCP_STORE: url, MCP_SECRET: "a secret of at least thirty-two characters".replaceAll(" ", "-") };
       const started = child = new Deno.Command(command, { args, cwd: root, env, stdin: "null", stderr: "piped" })
         .spawn();
       (async () => {
@@ -117,13 +120,13 @@ function createInstance(runtime: Runtime, file: string, url: string): Instance {
 
 /** Starts instances and their engine. */
 export async function startCluster(
-  { engine, runtimes, count = 3, file = "server.ts" }: ClusterOptions,
+  { engine, runtimes, count = 3, file = "server.ts", skewMs = 0 }: ClusterOptions,
 ): Promise<Cluster> {
   const place = await openPlace(engine);
-  const instances = Array.from(
-    { length: count },
-    (_, i) => createInstance(runtimes[i % runtimes.length], file, place.url),
-  );
+  const instances = Array.from({ length: count }, (_, i) => {
+    const env = { MCP_STORE: place.url, MCP_SECRET: SECRET, SKEW_MS: `${(i - 1) * skewMs}` };
+    return createInstance(runtimes[i % runtimes.length], file, env);
+  });
   await Promise.all(instances.map((each) => each.start()));
   return {
     place,

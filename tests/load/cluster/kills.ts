@@ -4,6 +4,9 @@
 // With --rolling, each instance is asked to close instead, as in a rolling restart: then no request fails at all.
 //
 //   deno task load:kills [--engine redis|sqlite|denokv] [--runtime deno|bun|mixed] [--kills N] [--rolling]
+//                        [--skew MS]
+//
+// With --skew, the clocks of the instances differ by so many milliseconds. Only Redis has a clock of its own.
 import { readOptions } from "../../support/options.ts";
 import { type Crowd, startCrowd } from "./clients.ts";
 import { type Engine, ENGINES, RUNTIMES, startCluster } from "./instances.ts";
@@ -13,10 +16,11 @@ interface Run {
   readonly runtime: string;
   readonly kills: number;
   readonly isRolling: boolean;
+  readonly skewMs: number;
 }
 
 function toRuns(args: readonly string[]): readonly Run[] {
-  const values = readOptions(args, { values: ["--engine", "--runtime", "--kills"], flags: ["--rolling"] });
+  const values = readOptions(args, { values: ["--engine", "--runtime", "--kills", "--skew"], flags: ["--rolling"] });
   const engines = ENGINES.filter((each) => (values.get("--engine") ?? each) === each);
   const kills = Number(values.get("--kills") ?? 5);
   const runtime = values.get("--runtime");
@@ -29,13 +33,14 @@ function toRuns(args: readonly string[]): readonly Run[] {
     runtime: engine === "denokv" ? "deno" : runtime ?? "mixed",
     kills,
     isRolling,
+    skewMs: Number(values.get("--skew") ?? 0),
   }));
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-async function runKills({ engine, runtime, kills, isRolling }: Run): Promise<Crowd["seen"]> {
-  await using cluster = await startCluster({ engine, runtimes: RUNTIMES[runtime] });
+async function runKills({ engine, runtime, kills, isRolling, skewMs }: Run): Promise<Crowd["seen"]> {
+  await using cluster = await startCluster({ engine, runtimes: RUNTIMES[runtime], skewMs });
   const crowd = await startCrowd(cluster.send);
   await crowd.checkSubscribers();
   for (let kill = 0; kill < kills; kill++) {

@@ -1,4 +1,5 @@
 // The server of the runs that kill instances: the fixture server, and tools whose calls last.
+import "./skew.ts";
 import { tool } from "@x/mcp";
 import { quota } from "@x/mcp/quota";
 import { z } from "zod";

@@ -1,0 +1,8 @@
+// Gives the process another time of day, by the milliseconds in `SKEW_MS`.
+import process from "node:process";
+
+const skewMs = Number(process.env.SKEW_MS ?? 0);
+if (skewMs) {
+  const { now } = Date;
+  Date.now = () => now() + skewMs;
+}

@@ -1,0 +1,97 @@
+// One of two instances cannot reach the store: what needs it is refused there, everything else goes on, and afterwards both
+// act as one again.
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { createServer, resource, type Server, tool } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { connectTest, McpError } from "../../src/testing/testing.ts";
+import { textOf, until } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
+
+interface Side extends AsyncDisposable {
+  readonly server: Server;
+  /** Whether the instance cannot reach the store. */
+  isCut: boolean;
+  /** What the observer heard of the store. */
+  readonly states: string[];
+}
+
+let runs = 0;
+
+function start(shared: Store): Side {
+  const side = { isCut: false, states: [] as string[] };
+  const store = customStore(async () => {
+    if (side.isCut) throw new Error("no route to the store");
+    const engine = await shared[INTERNALS].connect();
+    return wrapEngine(engine, ({ run }) => {
+      if (side.isCut) throw new Error("no route to the store");
+      return run();
+    });
+  }, { timeoutMs: 200, pollMs: 50 });
+  const server = createServer({
+    name: "notes",
+    version: "1.0.0",
+    secret: "a secret of at least thirty-two characters",
+    store,
+    handlers: [
+      tool({ name: "quick", run: () => "quick" }),
+      tool({ name: "pay", idempotencyKey: () => "key", run: () => `paid ${++runs}` }),
+      resource({ uri: "note://1", name: "note", read: () => "text" }),
+    ],
+    observer: { store: ({ state }) => void side.states.push(state) },
+  });
+  return Object.assign(side, { server, [Symbol.asyncDispose]: () => server.close() });
+}
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`an instance that cannot reach the store refuses what needs it, and recovers by itself (${era})`, async () => {
+    runs = 0;
+    const shared = memoryStore();
+    await using a = start(shared);
+    await using b = start(shared);
+    const ada = { era, principal: { id: "ada" } };
+    await using here = await connectTest(a.server, ada);
+    await using there = await connectTest(b.server, ada);
+    await using near = await here.subscribe({ resourceSubscriptions: ["note://1"] });
+    await using far = await there.subscribe({ resourceSubscriptions: ["note://1"] });
+    assertEquals(textOf(await here.callTool("pay")), "paid 1");
+    b.isCut = true;
+    // What needs no store goes on at both.
+    for (const client of [here, there]) {
+      assertEquals(textOf(await client.callTool("quick")), "quick");
+      assertEquals((await client.listTools()).length, 2);
+    }
+    // The other instance knows the key. This one cannot tell, so it runs nothing.
+    assertEquals(textOf(await here.callTool("pay")), "paid 1");
+    const error = await assertRejects(() => there.callTool("pay"), McpError, "the store does not answer");
+    assertEquals([error.code, runs], [-31503, 1]);
+    // A change reaches the clients of its own instance.
+    a.server.resourceUpdated("note://1");
+    await near.take(1);
+    b.server.resourceUpdated("note://1");
+    await far.take(1);
+    await until(() => b.states.includes("degraded"), "the observer to hear of it");
+    assertEquals(a.states, []);
+    b.isCut = false;
+    await until(async () => {
+      try {
+        return textOf(await there.callTool("pay")) === "paid 1";
+      } catch (error) {
+        assertStringIncludes(`${error}`, "the store does not answer");
+        return false;
+      }
+    }, "the store is back");
+    // Both act as one again, in both directions.
+    const [before, beforeFar] = [near.received.length, far.received.length];
+    await until(() => {
+      a.server.resourceUpdated("note://1");
+      return far.received.length > beforeFar;
+    }, "a change of the one at the other");
+    await until(() => {
+      b.server.resourceUpdated("note://1");
+      return near.received.length > before + 1;
+    }, "a change of the other at the one");
+    assert(b.states.includes("recovered"), b.states.join());
+    assertEquals(runs, 1);
+  });
+}

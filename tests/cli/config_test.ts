@@ -90,7 +90,7 @@ for (const { target, flags, asks, ...more } of examples) {
 testProcesses("every example is tested, and examples without an installation need no permissions", async () => {
   const own = ["stdio.ts", "tsconfig.json"];
   // These have tests of their own in tests/examples.
-  own.push("desk", "files.ts", "http_api.ts", "team_notes.ts", "tenants.ts", "validators.ts");
+  own.push("cluster", "desk", "files.ts", "http_api.ts", "team_notes.ts", "tenants.ts", "validators.ts");
   const named = [...own, ...examples.map(({ target }) => target.split("/")[1])];
   assertEquals([...new Set(named)].sort(), listNames(`${root}examples`));
   const input = toRequest("tools/call", { name: "add", arguments: { a: 2, b: 3 } });

@@ -76,7 +76,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     count("test:node", []),
     count("fuzz", []),
     count("soak", ["--minutes", "0.2"]),
-    count("mutate", ["--since", "day", "--minutes", "3"]),
+    count("mutate", ["--since", "day", "--minutes", "2"]),
   ];
 }
 

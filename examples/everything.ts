@@ -6,11 +6,13 @@
 //
 // With `MCP_STORE` (`memory`, `redis://host:port/db`, `sqlite:path` or `denokv:path`) and `MCP_SECRET`, several instances
 // act as one server, and four more tools tell how.
+import { existsSync } from "node:fs";
 import process from "node:process";
 import {
   type Context,
   createServer,
   type Handler,
+  McpError,
   type Principal,
   prompt,
   resource,
@@ -19,6 +21,8 @@ import {
   ToolError,
 } from "@x/mcp";
 import { oauth } from "@x/mcp/oauth";
+import { skills } from "@x/mcp/skills";
+import { task, tasks } from "@x/mcp/tasks";
 import { memoryStore, type Store } from "@x/mcp/stores";
 import { denoKvStore } from "@x/mcp/stores/deno-kv";
 import { redisStore } from "@x/mcp/stores/redis";
@@ -516,6 +520,95 @@ const triggers: readonly Handler[] = [
   }),
 ];
 
+const confirmation = z.object({ confirm: z.boolean().optional() });
+
+/** Tools whose calls become tasks. */
+const jobs: readonly Handler[] = [
+  tasks(),
+  tool({
+    scopes,
+    name: "greet",
+    description: "Greets at once",
+    input: z.object({ name: z.string().default("you") }),
+    run: ({ name }) => `Hello, ${name}!`,
+  }),
+  tool({
+    scopes,
+    name: "slow_compute",
+    description: "Takes some seconds",
+    input: z.object({ seconds: z.number().min(0).max(60).default(1), label: z.string().default("") }),
+    extensions: [task({ resume: true })],
+    async run({ seconds, label }, { signal }) {
+      await pause(seconds * 1000, signal);
+      return `Computed ${label}`;
+    },
+  }),
+  tool({
+    scopes,
+    name: "failing_job",
+    description: "Fails after a second, as a task only",
+    extensions: [task({ required: true })],
+    async run(_, { signal }) {
+      await pause(1000, signal);
+      throw new ToolError("The job failed");
+    },
+  }),
+  tool({
+    scopes,
+    name: "protocol_error_job",
+    description: "Fails with an error of the protocol",
+    extensions: [task()],
+    async run(_, { signal }) {
+      await pause(100, signal);
+      throw McpError.internalError("The job failed");
+    },
+  }),
+  tool({
+    scopes,
+    name: "confirm_delete",
+    description: "Asks before it deletes",
+    input: z.object({ filename: z.string().default("notes.txt") }),
+    extensions: [task({ resume: true })],
+    async run({ filename }, ctx) {
+      const { action } = await ctx.elicit("confirm", { message: `Delete ${filename}?`, schema: confirmation });
+      return action === "accept" ? `Deleted ${filename}` : `Kept ${filename}`;
+    },
+  }),
+  tool({
+    scopes,
+    name: "multi_input",
+    description: "Asks two questions at once",
+    extensions: [task({ resume: true })],
+    async run(_, ctx) {
+      const ask = (key: string) => ctx.elicit(key, { message: `The ${key}?`, schema: confirmation });
+      return (await Promise.all([ask("first"), ask("second")])).map(({ action }) => action).join();
+    },
+  }),
+  tool({
+    scopes,
+    name: "test_tool_with_task",
+    description: "Asks for a name, and then becomes a task",
+    extensions: [task({ after: 20 })],
+    async run(_, ctx) {
+      const schema = z.object({ name: z.string() });
+      const { content } = await ctx.elicit("user_name", { message: "What is your name?", schema });
+      await pause(200, ctx.signal);
+      return `Hello, ${content?.name}!`;
+    },
+  }),
+];
+
+const folder = new URL("./skills", import.meta.url);
+
+/** The skills beside this file. A copy of this file alone has none, and without the permission to read there are none. */
+function createSkills(): readonly Handler[] {
+  try {
+    return existsSync(folder) ? [skills({ dir: folder })] : [];
+  } catch {
+    return [];
+  }
+}
+
 /** Tools for tests of several instances. */
 function createClusterTools(store: Store): readonly Handler[] {
   const instance = crypto.randomUUID();
@@ -562,6 +655,8 @@ const server = createServer({
     ...talkers,
     ...askers,
     ...triggers,
+    ...jobs,
+    ...createSkills(),
     ...resources,
     ...prompts,
     ...store ? createClusterTools(store) : [],

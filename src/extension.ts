@@ -36,4 +36,5 @@ export type {
   WatchTopic,
   Wrap,
   WrappedCall,
+  WrappedHandler,
 } from "./core/extension.ts";

@@ -46,14 +46,25 @@ export interface Endpoint {
   load(): Promise<void>;
 }
 
-/** The names of all limits, by group. */
+/** The names of all limits that are numbers, by group. */
 export const limitNames: ReadonlyMap<string, readonly string[]> = new Map(
-  Object.entries(LIMITS).map(([group, limits]) => [group, Object.keys(limits)]),
+  Object.entries(LIMITS).map(([group, limits]) => {
+    const numbers = Object.entries<unknown>(limits).filter(([, value]) => typeof value === "number");
+    return [group, numbers.map(([name]) => name)];
+  }),
 );
 
 /** Loads the compiler of JSON Schemas. Servers load it with their first schema. */
 export async function loadSchemaCompiler(): Promise<typeof import("./schema/json_check.ts").compileJsonSchema> {
   return (await import("./schema/json_check.ts")).compileJsonSchema;
+}
+
+/** Returns what the extensions of handlers warn of, with the handlers. */
+export function listWarnings(server: Server): readonly { readonly place: string; readonly state: string }[] {
+  return server[INTERNALS].engine.registry.handlers.flatMap(({ [INTERNALS]: { feature, key, extensions } }) => {
+    const place = `${feature.name.replace(/s$/, "")} ${key}`;
+    return (extensions?.warnings() ?? []).map((state) => ({ place, state }));
+  });
 }
 
 /** Returns the endpoints of a server: those of each server that was given to `mount`, or its own. */

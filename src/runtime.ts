@@ -317,12 +317,39 @@ export interface NodeWorker {
 /** The built-in `fs` module. */
 export interface FsModule {
   existsSync(path: URL): boolean;
+  readFileSync(path: URL | string): Uint8Array;
+  watch(
+    path: string,
+    options: { readonly recursive: boolean; readonly persistent: boolean },
+    listener: () => void,
+  ): { on(event: "error", listener: () => void): void; unref(): void; close(): void };
   readonly promises: {
     readdir(
       path: string,
       options: { readonly withFileTypes: true },
     ): Promise<readonly { readonly name: string; isDirectory(): boolean }[]>;
+    realpath(path: string): Promise<string>;
+    lstat(path: string): Promise<FsFacts>;
+    open(path: string, flags: "r"): Promise<FsFile>;
   };
+}
+
+/** Facts of a file, as `node:fs` returns them. */
+export interface FsFacts {
+  readonly dev: number;
+  readonly ino: number;
+  readonly size: number;
+  readonly mtimeMs: number;
+  readonly ctimeMs: number;
+  isFile(): boolean;
+  isDirectory(): boolean;
+}
+
+/** An open file of `node:fs`. */
+export interface FsFile {
+  stat(): Promise<FsFacts>;
+  readFile(): Promise<Uint8Array>;
+  close(): Promise<void>;
 }
 
 /** The global scope of a worker thread. */

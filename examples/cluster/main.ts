@@ -134,7 +134,7 @@ ${instances.map(({ name, pid }) => `  ${name}, process ${pid}`).join("\n")}
 
 Try, in another terminal:
   deno run -A mod.ts call ${url} add item=milk key=1
-  deno run -A mod.ts call ${url} add item=milk key=1      adds nothing, at whatever instance
+  deno run -A mod.ts call ${url} add item=milk key=1      adds nothing, on whatever instance
   deno run -A mod.ts call ${url} suggest                  the answer may reach another instance
   deno run -A mod.ts read ${url} list://shopping
   kill -9 ${instances[1].pid}                             nobody misses it

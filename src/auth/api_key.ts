@@ -4,12 +4,20 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import type { Authenticate, Authentication, AuthFacts, Challenge } from "../core/auth.ts";
+import {
+  type Authenticate,
+  type Authentication,
+  type AuthFacts,
+  type Challenge,
+  READ_PRINCIPAL,
+  SCHEME,
+} from "../core/auth.ts";
 import type { Principal } from "../core/call/context.ts";
 import { CHECK_HANDLER } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { type Places, readCredential, toCaller, toUnknown } from "./credentials.ts";
-import { type CallerFacts, checkFor, checkSecrets, toPrincipal } from "./principal.ts";
+import { type CallerFacts, checkFor, checkPrefix, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
+import { toScheme } from "./scheme_list.ts";
 import { KnownSecrets } from "./secrets.ts";
 
 /** A caller with an API key. */
@@ -45,15 +53,19 @@ export interface ApiKeyOptions {
   readonly query?: string;
   /** Name of the protected area, for the challenge. */
   readonly realm?: string;
+  /**
+   * Text before the colon in the ids of principals. In a list, two `apiKey()` need different ones. Defaults to `apikey`.
+   */
+  readonly prefix?: string;
 }
 
 const OPTIONS: KnownOptions<keyof ApiKeyOptions> = {
-  names: { keys: true, header: true, cookie: true, query: true, realm: true },
+  names: { keys: true, header: true, cookie: true, query: true, realm: true, prefix: true },
   hints: { key: "keys", apiKeys: "keys", headerName: "header", cookies: "cookie", queryParameter: "query" },
 };
 
 /**
- * Authenticates callers by API keys. The id of a principal is `apikey:` and the caller's id.
+ * Authenticates callers by API keys. The id of a principal is `apikey:`, or another `prefix`, and the caller's id.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -68,8 +80,9 @@ const OPTIONS: KnownOptions<keyof ApiKeyOptions> = {
  */
 export function apiKey(options: ApiKeyOptions): Authentication {
   checkOptions("use apiKey()", options, OPTIONS);
-  const { keys, header = "authorization", cookie, query, realm } = options;
+  const { keys, header = "authorization", cookie, query, realm, prefix = PREFIX } = options;
   checkSecrets(keys, 'Cannot use the API keys: keys is not an object such as { ada: "…" } or a function');
+  checkPrefix(prefix, "apiKey()");
   const isBearer = header.toLowerCase() === "authorization";
   // Deno finds the header faster by the name that most clients send.
   const places: Places = {
@@ -79,10 +92,10 @@ export function apiKey(options: ApiKeyOptions): Authentication {
     query,
   };
   const challenge: Challenge = { scheme: isBearer ? "Bearer" : "ApiKey", params: realm === undefined ? {} : { realm } };
-  const secrets = typeof keys === "function" ? keys : toSecrets(keys);
+  const secrets = typeof keys === "function" ? keys : toSecrets(keys, prefix);
   const isTable = secrets instanceof KnownSecrets;
   return {
-    authenticate: isTable ? toLookup(secrets, places, challenge) : toFinder(secrets, places, challenge),
+    authenticate: isTable ? toLookup(secrets, places, challenge) : toFinder(secrets, { places, challenge, prefix }),
     [CHECK_HANDLER]: isTable ? checkFor(secrets.values) : undefined,
     credentials: {
       headers: [header],
@@ -90,13 +103,22 @@ export function apiKey(options: ApiKeyOptions): Authentication {
       query: query === undefined ? [] : [query],
     },
     challenge,
+    [SCHEME]: toScheme({ name: "apiKey()", schemes: isBearer ? ["bearer"] : [], prefix }),
+    [READ_PRINCIPAL]: readOwn(prefix),
   };
 }
 
-function toFinder(find: FindApiKey, places: Places, challenge: Challenge): Authenticate {
+/** How keys are found in requests, and what becomes of them. */
+interface Finding {
+  readonly places: Places;
+  readonly challenge: Challenge;
+  readonly prefix: string;
+}
+
+function toFinder(find: FindApiKey, { places, challenge, prefix }: Finding): Authenticate {
   return (request, facts) => {
     const { credential, refusal } = readCredential(request, places, challenge);
-    return refusal ?? toCaller(find(credential, facts), challenge, toOwner);
+    return refusal ?? toCaller(find(credential, facts), challenge, (owner) => toOwner(owner, prefix));
   };
 }
 
@@ -107,18 +129,21 @@ function toLookup(secrets: KnownSecrets<Principal>, places: Places, challenge: C
   };
 }
 
-function toOwner(owner: KeyOwner): Principal {
-  if (typeof owner.id === "string" && owner.id) return toPrincipal(PREFIX, owner.id, owner);
+function toOwner(owner: KeyOwner, prefix: string): Principal {
+  if (typeof owner.id === "string" && owner.id) return toPrincipal(prefix, owner.id, owner);
   throw new TypeError("Cannot authenticate a caller: the owner of its API key has no id");
 }
 
 const PREFIX = "apikey";
 const MIN_LENGTH = 16;
 
-function toSecrets(keys: Readonly<Record<string, string | undefined | ApiKeyCaller>>): KnownSecrets<Principal> {
+function toSecrets(
+  keys: Readonly<Record<string, string | undefined | ApiKeyCaller>>,
+  prefix: string,
+): KnownSecrets<Principal> {
   const known = Object.entries(keys).flatMap(([id, caller]) => {
     const { key, ...facts } = typeof caller === "object" && caller ? caller : { key: caller };
-    const value = toPrincipal(PREFIX, id, facts);
+    const value = toPrincipal(prefix, id, facts);
     return [key].flat().map((secret) => ({ secret: readKey(secret, id), value }));
   });
   return new KnownSecrets(known, "Cannot use the API keys");

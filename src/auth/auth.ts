@@ -17,7 +17,7 @@
 export { apiKey, type ApiKeyCaller, type ApiKeyOptions, type FindApiKey, type KeyOwner } from "./api_key.ts";
 export { basicAuth, type BasicAuthOptions, type BasicUser, type VerifyUser } from "./basic.ts";
 export { customAuth, type CustomAuthOptions } from "./custom.ts";
-export { type CallerFacts, requirePrincipal } from "./principal.ts";
+export { type CallerFacts, findPrincipal, requirePrincipal } from "./principal.ts";
 export {
   type ElicitationLinkOptions,
   type ElicitationLinks,

@@ -5,12 +5,13 @@
  */
 import { quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import type { Authentication, AuthFacts, Challenge } from "../core/auth.ts";
+import { type Authentication, type AuthFacts, type Challenge, READ_PRINCIPAL, SCHEME } from "../core/auth.ts";
 import type { Principal } from "../core/call/context.ts";
 import { CHECK_HANDLER } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions } from "../core/call/known_options.ts";
 import { readCredential, toCaller, toUnknown } from "./credentials.ts";
-import { type CallerFacts, checkFor, checkSecrets, toPrincipal } from "./principal.ts";
+import { type CallerFacts, checkFor, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
+import { toScheme } from "./scheme_list.ts";
 import { KnownSecrets } from "./secrets.ts";
 
 /** A user with a password. */
@@ -76,6 +77,8 @@ export function basicAuth(options: BasicAuthOptions): Authentication {
     credentials: { headers: [PLACES.header] },
     challenge,
     [CHECK_HANDLER]: secrets && checkFor(secrets.values),
+    [SCHEME]: toScheme({ name: "basicAuth()", schemes: ["basic"], prefix: PREFIX }),
+    [READ_PRINCIPAL]: readOwn(PREFIX),
   };
 }
 

@@ -101,7 +101,8 @@ function withoutScheme(value: string, scheme: string): string | undefined {
   return isOf ? value.slice(length + 1).trim() : undefined;
 }
 
-function readCookies(header: string, name: string): string[] {
+/** Reads the values of all cookies of a name. */
+export function readCookies(header: string, name: string): readonly string[] {
   return header.split(";").flatMap((cookie) => {
     const at = cookie.indexOf("=");
     return at > 0 && cookie.slice(0, at).trim() === name ? cookie.slice(at + 1).trim().replace(/^"(.*)"$/, "$1") : [];

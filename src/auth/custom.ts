@@ -3,21 +3,70 @@
  *
  * @module
  */
-import type { Authenticate, Authentication, Credentials } from "../core/auth.ts";
+import { isPromiseLike } from "../protocol/promises.ts";
+import {
+  type Authenticate,
+  type Authentication,
+  type AuthRefusal,
+  type Challenge,
+  type Credentials,
+  isRefusal,
+  isToken,
+  READ_PRINCIPAL,
+  SCHEME,
+} from "../core/auth.ts";
+import type { Principal } from "../core/call/context.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { readPrincipal } from "../core/call/principal.ts";
+import { checkPrefix, readOwn } from "./principal.ts";
+import { toScheme } from "./scheme_list.ts";
 
 /** Options of {@linkcode customAuth}. */
 export interface CustomAuthOptions extends Credentials {
   /**
-   * Challenge for callers without valid credentials. A function returns the challenge for one concrete path. Defaults
-   * to the scheme `Bearer`.
+   * Form of the credentials: the scheme in the `Authorization` header, or the name of another header. Required in a
+   * list, where only requests with a credential of this form reach the function, or with one that `headers`, `cookies`
+   * or `query` names.
+   */
+  readonly form?: "bearer" | "dpop" | "basic" | { readonly header: string };
+  /**
+   * Text that is put before the ids of principals, with a colon. Required for all but one `customAuth` of a list, so
+   * that two of them never make the same id. Defaults to none.
+   */
+  readonly prefix?: string;
+  /**
+   * Challenge for callers without valid credentials, or several. A function returns the challenge for one concrete path.
+   * Defaults to the scheme of `form`, and to `Bearer` without it.
    */
   readonly challenge?: Authentication["challenge"];
 }
 
 const OPTIONS: KnownOptions<keyof CustomAuthOptions> = {
-  names: { challenge: true, headers: "texts", cookies: "texts", query: "texts" },
+  names: {
+    form: {
+      names: { header: { findProblem: (name) => isHeader(name) ? undefined : HEADER } },
+      hasOtherForms: true,
+    },
+    prefix: true,
+    challenge: true,
+    headers: "texts",
+    cookies: "texts",
+    query: "texts",
+  },
   hints: { header: "headers", cookie: "cookies" },
+};
+
+const HEADER = 'is not the name of another header; write "bearer", "dpop" or "basic" for the header Authorization';
+
+function isHeader(name: unknown): boolean {
+  return isToken(name) && String(name).toLowerCase() !== "authorization";
+}
+
+/** The default challenges by form. */
+const CHALLENGES: Readonly<Record<"bearer" | "dpop" | "basic", Challenge>> = {
+  bearer: { scheme: "Bearer" },
+  dpop: { scheme: "DPoP" },
+  basic: { scheme: "Basic", params: { realm: "mcp", charset: "UTF-8" } },
 };
 
 /**
@@ -43,6 +92,46 @@ export function customAuth(verify: Authenticate, options: CustomAuthOptions = {}
   if (typeof verify !== "function") {
     throw new TypeError("Cannot use customAuth(): its first parameter is not a function");
   }
-  const { challenge, headers, cookies, query } = options;
-  return { authenticate: verify, credentials: { headers, cookies, query }, challenge };
+  const { form, prefix, headers = [], cookies, query } = options;
+  if (prefix !== undefined) checkPrefix(prefix, "customAuth()");
+  const { names, schemes, challenge } = readForm(form);
+  return {
+    authenticate: prefix === undefined ? verify : withPrefix(verify, prefix),
+    credentials: { headers: [...names, ...headers], cookies, query },
+    challenge: options.challenge ?? challenge,
+    [SCHEME]: toScheme({ name: "customAuth()", schemes, prefix }),
+    ...prefix !== undefined && { [READ_PRINCIPAL]: readOwn(prefix) },
+  };
+}
+
+/** What a form stands for. */
+interface Form {
+  /** Names of headers, except `Authorization`. */
+  readonly names: readonly string[];
+  readonly schemes?: readonly string[];
+  readonly challenge?: Challenge;
+}
+
+function readForm(form: CustomAuthOptions["form"]): Form {
+  if (form === undefined) return { names: [] };
+  if (typeof form === "object" && form && isHeader(form.header)) {
+    return { names: [form.header], schemes: [], challenge: { scheme: "ApiKey" } };
+  }
+  if (typeof form === "string" && Object.hasOwn(CHALLENGES, form)) {
+    return { names: [], schemes: [form], challenge: CHALLENGES[form] };
+  }
+  const forms = 'write "bearer", "dpop", "basic" or { header: "x-token" }';
+  throw new TypeError(`Cannot use customAuth(): form is not a form of credentials; ${forms}`);
+}
+
+function withPrefix(verify: Authenticate, prefix: string): Authenticate {
+  const read = (found: Principal | AuthRefusal | undefined) => {
+    if (found === undefined || found === null || isRefusal(found)) return found;
+    const principal = readPrincipal(found, "customAuth()");
+    return readPrincipal({ ...principal, id: `${prefix}:${principal.id}` }, "customAuth()");
+  };
+  return (request, facts) => {
+    const found = verify(request, facts);
+    return isPromiseLike(found) ? Promise.resolve(found).then(read) : read(found);
+  };
 }

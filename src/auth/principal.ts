@@ -5,7 +5,7 @@
  */
 import { McpError, quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import type { Authentication } from "../core/auth.ts";
+import { type Authentication, READ_PRINCIPAL } from "../core/auth.ts";
 import type { Context, Principal } from "../core/call/context.ts";
 import { readPrincipal } from "../core/call/principal.ts";
 import { covers } from "../core/call/scopes.ts";
@@ -53,7 +53,23 @@ export function checkFor(callers: readonly Principal[]): NonNullable<Authenticat
 }
 
 /**
- * Returns the authenticated caller.
+ * Checks the text before the colon in the ids of principals.
+ *
+ * @throws {TypeError} if it could not be told apart from other prefixes.
+ */
+export function checkPrefix(prefix: unknown, factory: string): void {
+  if (typeof prefix === "string" && /^[\w.-]{1,64}$/.test(prefix)) return;
+  throw new TypeError(`Cannot use ${factory}: prefix is not a word such as "site"; use letters, digits, ".", "-", "_"`);
+}
+
+/** Returns the reader of principals whose ids begin with a prefix. */
+export function readOwn(prefix: string): NonNullable<Authentication[typeof READ_PRINCIPAL]> {
+  return (principal) => principal.id.startsWith(`${prefix}:`) ? principal : undefined;
+}
+
+/**
+ * Returns the authenticated caller. With `auth`, it must have been authenticated by this authentication, and has the type
+ * of its principals.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -62,9 +78,42 @@ export function checkFor(callers: readonly Principal[]): NonNullable<Authenticat
  * const whoami = tool({ name: "whoami", run: (_, ctx) => requirePrincipal(ctx).id });
  * ```
  *
- * @throws {McpError} with code -31401 if the caller is not authenticated.
+ * @throws {McpError} with code -31401 if the caller is not authenticated, or by another authentication than `auth`.
+ * @throws {TypeError} as {@linkcode findPrincipal} does.
  */
-export function requirePrincipal({ principal }: Pick<Context, "principal">): Principal {
+export function requirePrincipal(ctx: Pick<Context, "principal">): Principal;
+/** Returns the caller, if `auth` has authenticated it. */
+export function requirePrincipal<P extends Principal>(ctx: Pick<Context, "principal">, auth: Authentication<P>): P;
+export function requirePrincipal(ctx: Pick<Context, "principal">, ...given: readonly Authentication[]): Principal {
+  const principal = given.length ? findPrincipal(ctx, given[0]) : ctx.principal;
   if (principal) return principal;
-  throw McpError.unauthenticated("Cannot run the call: it needs an authenticated caller");
+  const other = ctx.principal ? " of another authentication" : "";
+  throw McpError.unauthenticated(`Cannot run the call: it needs an authenticated caller${other}`);
+}
+
+/**
+ * Returns the caller with the type of the principals of an authentication, or `undefined` if there is no caller, or
+ * another authentication has authenticated it. Claims of a caller that another process or a test has passed on are
+ * checked again.
+ *
+ * ```ts
+ * import { tool } from "@x/mcp";
+ * import { apiKey, findPrincipal } from "@x/mcp/auth";
+ *
+ * const machines = apiKey({ keys: { bot: "bot-8d3f5a7c6e1b9042" } });
+ * const sync = tool({ name: "sync", allow: (ctx) => !!findPrincipal(ctx, machines), run: () => "Synced." });
+ * ```
+ *
+ * @throws {TypeError} if the ids of the authentication have no prefix, so that its callers are not known.
+ */
+export function findPrincipal<P extends Principal>(
+  { principal }: Pick<Context, "principal">,
+  auth: Authentication<P>,
+): P | undefined {
+  const read = Object(auth)[READ_PRINCIPAL];
+  if (typeof read === "function") return principal && auth[READ_PRINCIPAL]?.(principal);
+  throw new TypeError(
+    "Cannot find the caller of an authentication: its ids have no prefix; use customAuth(verify, { prefix }), or " +
+      "ctx.principal",
+  );
 }

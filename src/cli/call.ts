@@ -3,10 +3,9 @@
  *
  * @module
  */
-import type { ToolResult } from "../client/client.ts";
+import { startTool } from "../client/tasks/tasks.ts";
 import type { Args } from "./args.ts";
 import { readArguments } from "./client/arguments.ts";
-import { type PrintableContent, saveContents, toPrintableBlock } from "./client/content_blocks.ts";
 import { type InteractiveSession, withInteractiveSession } from "./client/interactive_session.ts";
 import { printNames } from "./client/listing_text.ts";
 import { findByName } from "./client/name_lookup.ts";
@@ -17,7 +16,9 @@ import {
   SERVER_DESCRIPTION,
 } from "./client/server_options.ts";
 import { reportLine, writeJson, writeText } from "./client/terminal_output.ts";
+import { reportTask, waitForTask } from "./client/task_result.ts";
 import { toLine } from "./client/terminal_text.ts";
+import { printToolResult } from "./client/tool_result.ts";
 import type { Command } from "./command.ts";
 
 /** The command `call`. */
@@ -29,8 +30,16 @@ export const call: Command = {
     "call [OPTIONS] SERVER TOOL '{\"NAME\": VALUE}'",
     "call [OPTIONS] [TOOL] [NAME=VALUE]... -- COMMAND...",
   ],
-  description: [SERVER_DESCRIPTION, ARGUMENTS_DESCRIPTION, ELICITATION_DESCRIPTION],
-  options: INTERACTIVE_OPTIONS,
+  description: [
+    SERVER_DESCRIPTION,
+    ARGUMENTS_DESCRIPTION,
+    "If the server makes a task of the call, the command shows its status and waits for it. Ctrl-C cancels the task.",
+    ELICITATION_DESCRIPTION,
+  ],
+  options: {
+    ...INTERACTIVE_OPTIONS,
+    task: { text: "Print the id of the task that the server makes of the call, and do not wait; see the command task" },
+  },
   operands: "files",
   examples: [
     "call http://127.0.0.1:3000/mcp",
@@ -42,7 +51,9 @@ export const call: Command = {
   run: (args) => withInteractiveSession(args, "call", (session) => callTool(session, args)),
 };
 
-async function callTool({ client, operands, request }: InteractiveSession, { flags }: Args): Promise<number> {
+async function callTool(session: InteractiveSession, given: Args): Promise<number> {
+  const { client, operands, request } = session;
+  const { flags } = given;
   const [name, ...words] = operands;
   const tools = await request((options) => client.listTools(options));
   if (name === undefined) {
@@ -51,22 +62,13 @@ async function callTool({ client, operands, request }: InteractiveSession, { fla
   }
   const tool = findByName(tools, name, { verb: "call", kind: "tool" });
   const args = await readArguments(words, { action: `call ${toLine(name)}`, schema: Object(tool.inputSchema) });
-  const result = await request((options) => client.callTool(name, args, options));
-  await ("json" in flags ? writeJson(result) : printResult(result));
-  if ("output" in flags) await saveContents(toContents(result), flags.output);
-  return result.isError === true ? 1 : 0;
-}
-
-function toContents({ content = [] }: Partial<ToolResult>): readonly PrintableContent[] {
-  return content.map(toPrintableBlock);
-}
-
-async function printResult(result: ToolResult): Promise<void> {
-  const contents = toContents(result);
-  const { structuredContent } = result;
-  if (contents.length) await writeText(contents.map(({ text }) => text).join("\n"));
-  else if (structuredContent !== undefined) await writeText(JSON.stringify(structuredContent, null, 2));
-  else {reportLine(
-      result.isError === true ? "The tool failed and returned no content." : "The tool returned no content.",
-    );}
+  const task = await request((options) => startTool(client, name, args, options));
+  if (task.result) {
+    if ("task" in flags) reportLine("The server answered without a task.");
+    return await printToolResult(task.result, given);
+  }
+  if (!("task" in flags)) return await waitForTask(task, session, { args: given, cancels: true });
+  reportTask(task, session.name, given);
+  await ("json" in flags ? writeJson(task.state ?? { taskId: task.id }) : writeText(task.id ?? ""));
+  return 0;
 }

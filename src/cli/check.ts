@@ -4,6 +4,7 @@
  * @module
  */
 import type { ListedTool, PipeServer } from "../client/client.ts";
+import { listWarnings } from "../host.ts";
 import { toPrintable, toPrintableJson, toPrintableLine } from "../kit/printable.ts";
 import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";
@@ -64,7 +65,8 @@ async function checkTarget(args: Args): Promise<number> {
       const takesParams = endpoints.length === 1 || each.params.length;
       const entered = await enterEndpoint(each, takesParams ? params : undefined, choice);
       const { listing, failures } = await listServer(entered);
-      const findings = [...failures, ...checkListing(listing, limits)];
+      const warned = listWarnings(each.server).map((warning) => ({ level: "warning" as const, ...warning }));
+      const findings = [...failures, ...checkListing(listing, limits), ...warned];
       const title = endpoints.length > 1 ? `${name}, server ${each.name}` : name;
       console.log("json" in flags ? toJson(listing, findings) : toReport(title, listing, findings));
       hasFailed ||= findings.some(({ level }) => level === "error" || "strict" in flags);

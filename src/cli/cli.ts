@@ -9,6 +9,7 @@ export { main } from "./main.ts";
 /** Loads every module that commands otherwise load when they need it. */
 export async function loadAll(): Promise<void> {
   await Promise.all([
+    import("./bridge.ts"),
     import("./call.ts"),
     import("./check.ts"),
     import("./completions.ts"),
@@ -33,6 +34,8 @@ export async function loadAll(): Promise<void> {
     import("./install.ts"),
     import("./install/jsonc_edit.ts"),
     import("./load_error.ts"),
+    import("./login.ts"),
+    import("./logout.ts"),
     import("./misspellings.ts"),
     import("./new.ts"),
     import("./pack.ts"),
@@ -41,10 +44,15 @@ export async function loadAll(): Promise<void> {
     import("./prompt.ts"),
     import("./read.ts"),
     import("./serve_http.ts"),
+    import("./skills_folder.ts"),
     import("./stdio_notice.ts"),
     import("./install/toml_edit.ts"),
     import("./install/entry_check.ts"),
+    import("./sign_in/command_sign_in.ts"),
+    import("./sign_in/token_folder.ts"),
     import("./target_watcher.ts"),
+    import("./task.ts"),
+    import("./token.ts"),
     import("./install/yaml_edit.ts"),
   ]);
 }

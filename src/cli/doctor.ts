@@ -9,6 +9,10 @@ import { listStores } from "../host.ts";
 import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";
 import type { Finding } from "./doctor/report.ts";
+import { connect } from "../client/client.ts";
+import { reportLine } from "./client/terminal_output.ts";
+import { toLine } from "./client/terminal_text.ts";
+import { createAuth, SIGN_IN_DESCRIPTION, SIGN_IN_OPTIONS } from "./sign_in/sign_in_options.ts";
 import { readHeaders } from "./header_flags.ts";
 import { load } from "./load.ts";
 import { platform } from "./platform.ts";
@@ -25,6 +29,7 @@ export const doctor: Command = {
     "server's lists. It calls no tools, and changes nothing but the sessions that it creates and deletes.",
     "A problem violates the protocol, admits clients that should be rejected, or rejects clients that should be " +
     "admitted. A note is a recommendation.",
+    SIGN_IN_DESCRIPTION,
     "With --store the command imports FILE, which exports a server, and examines the server's store through its client. " +
     "All keys begin with doctor-, and are removed at the end or expire within a minute.",
   ],
@@ -43,6 +48,7 @@ export const doctor: Command = {
       text: "Time to wait for a heartbeat on an idle stream, up to 600 (default: do not wait)",
     },
     timeout: { value: "SECONDS", text: "Time the server may take to respond, up to 600 (default: 5)" },
+    ...SIGN_IN_OPTIONS,
     store: { text: "Examine the store of a server file" },
     json: { text: "Print one JSON document" },
   },
@@ -75,9 +81,10 @@ async function diagnose(args: Args): Promise<number> {
   const [timeoutMs, heartbeatMs] = [readMs("timeout", flags.timeout), readMs("heartbeat", flags.heartbeat)];
   const { examine } = await import("./doctor/examination.ts");
   const stop = stopOnSignal();
+  const token = await findToken(args, url, headers, stop.signal);
   const findings = await examine({
     url: new URL(url).href,
-    headers,
+    headers: token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` },
     origin,
     timeoutMs,
     heartbeatMs,
@@ -86,6 +93,44 @@ async function diagnose(args: Args): Promise<number> {
   });
   console.log("json" in flags ? toJson({ url }, findings) : toReport(findings));
   return toExitCode(findings, stop);
+}
+
+/** Signs in if the server asks for it. Without a token, the protected half of the server is not examined. */
+async function findToken(
+  args: Args,
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const auth = createAuth(args, headers);
+  if (!auth) return;
+  try {
+    if (!await isProtected(url, headers, signal)) return;
+    await (await connect(url, { auth, headers, signal, onWarning: () => {} })).close();
+    const token = await auth.token({ url, method: "POST" });
+    if (typeof token !== "object") return token;
+    reportLine("Your token is bound to a key, so the command examines only what needs no token.");
+  } catch (error) {
+    // What else is wrong with the server, the examination finds out.
+    const isAboutSignIn = error instanceof CliError || error instanceof Error && error.name === "SignInError";
+    if (isAboutSignIn) reportLine(toLine(error.message, 2000));
+  }
+}
+
+/** The time in which a server says that it needs a token, in milliseconds. */
+const PROBE_MS = 5000;
+
+async function isProtected(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const init = { method: "POST", body: "{}", redirect: "manual" } as const;
+  const all = { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers };
+  const late = AbortSignal.any([signal, AbortSignal.timeout(PROBE_MS)]);
+  const { status, body } = await fetch(url, { ...init, headers: all, signal: late });
+  await body?.cancel();
+  return status === 401;
 }
 
 async function diagnoseStores(args: Args): Promise<number> {

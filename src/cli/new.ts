@@ -22,11 +22,13 @@ export const create: Command = {
     "The command writes NAME.ts and NAME_test.ts into the working directory. It never overwrites a file.",
     "With --auth, it creates a folder NAME with a server that requires an API key or an OAuth access token, a test, and " +
     "a README that explains how clients get one.",
+    "With --app, it creates a folder NAME with a server whose tool shows an app, the page of the app, and a test.",
   ],
   options: {
     auth: { text: "Create a folder with a server that authenticates its callers" },
+    app: { text: "Create a folder with a server that shows an app" },
   },
-  examples: ["new weather", "new notes --auth"],
+  examples: ["new weather", "new notes --auth", "new dice --app"],
   run: createFiles,
 };
 
@@ -44,7 +46,13 @@ async function createFiles(args: Args): Promise<void> {
       : "start with a letter, and use up to 64 letters, digits, _ and -";
     throw new UsageError(`Cannot create ${name || '""'}: it is not a name; ${remedy}`);
   }
+  if ("auth" in flags && "app" in flags) {
+    throw new UsageError(
+      `Cannot create ${name} with --auth and --app: they create different servers; create two, and merge them`,
+    );
+  }
   if ("auth" in flags) return await createProtected(name);
+  if ("app" in flags) return await createApp(name);
   const [server, test] = [`${name}.ts`, `${name}_test.ts`];
   await refuseExisting([server, test]);
   const toLibrary = await findLibrary();
@@ -70,11 +78,7 @@ async function createProtected(name: string): Promise<void> {
   const modules = { library: toLibrary(), auth: toLibrary("auth"), oauth: toLibrary("oauth") };
   const call = toShell([...program, "call", "http://127.0.0.1:3000/mcp", "add", "text=buy milk"]);
   const doctor = toShell([...program, "doctor", "http://127.0.0.1:3000/mcp"]);
-  try {
-    await platform.files.makeFolder(platform.toPath(name));
-  } catch (error) {
-    throw createWriteError(name, error);
-  }
+  await makeFolder(name);
   await writeAll([
     [server, toProtectedServer(name, modules)],
     [test, toProtectedTest(toLibrary("testing"), tests[platform.runtime])],
@@ -90,6 +94,36 @@ Serve it. It prints the API key of the run; the README explains how to keep one,
   ${serve}`);
 }
 
+/** Creates a folder with a server that shows an app. */
+async function createApp(name: string): Promise<void> {
+  const [server, page, test] = ["server.ts", "app.html", "server_test.ts"].map((file) => `${name}/${file}`);
+  await refuseExisting([name]);
+  const { toAppPage, toAppServer, toAppTest } = await import("./new_app.ts");
+  const toLibrary = await findLibrary();
+  await makeFolder(name);
+  await writeAll([
+    [server, toAppServer(name, { library: toLibrary(), apps: toLibrary("apps") })],
+    [page, toAppPage(name)],
+    [test, toAppTest(toLibrary("testing"), tests[platform.runtime])],
+  ]);
+  console.error(`Created ${server}, ${page} and ${test}. Run the test:
+
+  cd ${name}
+  ${toTestCommand("server_test.ts", ["--allow-read=."])}
+
+Serve it, and try it in a browser:
+
+  ${toShell([...toFolderProgram(), "server.ts", "--http", "--inspect"])}`);
+}
+
+async function makeFolder(name: string): Promise<void> {
+  try {
+    await platform.files.makeFolder(platform.toPath(name));
+  } catch (error) {
+    throw createWriteError(name, error);
+  }
+}
+
 /**
  * The command that starts this program from a new folder. Uses a relative path to an installed package, so that the
  * command also works on other machines.
@@ -102,7 +136,7 @@ function toFolderProgram(): readonly string[] {
 }
 
 /** A sub-path of this library. */
-type SubPath = "auth" | "oauth" | "testing";
+type SubPath = "apps" | "auth" | "oauth" | "testing";
 
 /** Finds the specifiers of this library and of its sub-paths: names that the folder maps, or else this very copy. */
 async function findLibrary(): Promise<(path?: SubPath) => string> {
@@ -119,7 +153,12 @@ function toOwnSpecifier(path?: SubPath): string {
   const library = entry.includes("/node_modules/") ? NAME : entry;
   if (path === undefined) return library;
   if (!library.endsWith("/mod.ts")) return `${library}/${path}`;
-  const files = { auth: "auth/auth.ts", oauth: "auth/oauth/oauth.ts", testing: "testing/testing.ts" };
+  const files = {
+    apps: "apps/apps.ts",
+    auth: "auth/auth.ts",
+    oauth: "auth/oauth/oauth.ts",
+    testing: "testing/testing.ts",
+  };
   return library.replace(/mod\.ts$/, `src/${files[path]}`);
 }
 

@@ -149,10 +149,10 @@ function readIcon(folder: string, path: string, files: ReadonlyMap<string, Uint8
   const name = toInside(folder, path);
   const bytes = files.get(name);
   if (bytes && PNG.every((byte, i) => bytes[i] === byte)) return name;
-  throw new CliError(`Cannot use ${path} as the icon: it is not a picture in PNG; convert it`);
+  throw new CliError(`Cannot use ${path} as the icon: it is not a PNG image; convert it`);
 }
 
-/** The first bytes of a picture in PNG. */
+/** The first bytes of a PNG image. */
 const PNG = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 
 /** A path as seen from the folder of the server. The server finds the file in the bundle at the same place. */
@@ -173,7 +173,7 @@ async function bundle(
   if (!uses.length) return code;
   const lines = uses.map(({ name, place: { file, line, column } }) => `  ${name} at ${file}:${line}:${column}`);
   throw new CliError(
-    `Cannot pack ${path}: it uses what Node does not have; use node: modules and Web APIs instead, or test ` +
+    `Cannot pack ${path}: it uses APIs that Node does not have; use node: modules and Web APIs instead, or test ` +
       `typeof Deno and typeof Bun first\n${[...new Set(lines)].join("\n")}`,
   );
 }

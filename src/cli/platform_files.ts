@@ -27,6 +27,8 @@ export interface FileFacts {
   readonly identity: string;
   /** The last change of content, metadata or entries, in milliseconds since 1970. Programs cannot set it. */
   readonly changed: number;
+  /** The last change of content, in milliseconds since 1970, to the millisecond. Programs can set it. */
+  readonly modified: number;
 }
 
 /** A file that is open for reading. */
@@ -144,9 +146,20 @@ export const files = {
     await (await load()).unlink(path);
   },
 
-  /** Creates a folder and its parents. */
-  async makeFolder(path: string): Promise<void> {
-    await (await load()).mkdir(path, { recursive: true });
+  /** Creates a folder and its parents, with these permission bits. */
+  async makeFolder(path: string, mode?: number): Promise<void> {
+    await (await load()).mkdir(path, { recursive: true, mode });
+  },
+
+  /** Renames a file, over another one if there is one. Returns whether there was a file to rename. */
+  async rename(from: string, to: string): Promise<boolean> {
+    return await (await load()).rename(from, to).then(() => true, (error) => ignoreNotFound(error) ?? false);
+  },
+
+  /** Sets the time of the last change of a file to now. */
+  async touch(path: string): Promise<void> {
+    const now = new Date();
+    await (await load()).utimes(path, now, now);
   },
 
   /**
@@ -180,6 +193,7 @@ function toFacts(stats: Stats): FileFacts {
     version: `${mtimeMs} ${size} ${ino}`,
     identity: `${dev} ${ino}`,
     changed: ctimeMs,
+    modified: mtimeMs,
   };
 }
 

@@ -49,7 +49,7 @@ export interface BunPluginBuild {
   ): void;
 }
 
-/** The names of these globals, which Node has not. */
+/** The names of these globals, which Node does not have. */
 export const GLOBAL_NAMES: readonly string[] = ["Deno", "Bun"];
 
 // Each runtime has its own global only.

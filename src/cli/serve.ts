@@ -44,6 +44,7 @@ export const serve: Command = {
     host: { value: "ADDRESS", text: "Address to listen on; 0.0.0.0 listens on all networks (default: 127.0.0.1)" },
     path: { value: "PATH", text: "Path of the endpoint (default: the server's own, which is /mcp unless set)" },
     ...ENDPOINT_OPTIONS,
+    skills: { text: "Serve the skills of a folder: the folders in it with a SKILL.md" },
     watch: { text: "Reload the target when it or a file that it imports changes, and notify connected clients" },
     inspect: {
       text:
@@ -56,6 +57,7 @@ export const serve: Command = {
     "serve",
     "server.ts --http --inspect",
     "mcp.jsonc --watch --http --port 8080",
+    "serve ./skills --skills",
     "--inspect -- npx -y some-server",
   ],
   run: serveTarget,
@@ -81,7 +83,11 @@ async function serveTarget(args: Args): Promise<void> {
   const imports = "watch" in flags
     ? new (await importModule<typeof import("./import_graph.ts")>("./import_graph.ts")).ImportGraph()
     : undefined;
-  const loaded: Loaded = target === undefined ? await loadDemo() : await load(target, imports);
+  const loaded: Loaded = "skills" in flags
+    ? await loadSkills(named, flags)
+    : target === undefined
+    ? await loadDemo()
+    : await load(target, imports);
   const { server: whole } = loaded;
   const choice = { target: target ?? "the demonstration", verb: "serve" };
   const params = readParams(args);
@@ -116,6 +122,16 @@ async function serveTarget(args: Args): Promise<void> {
   const run = () => serveStdio(server, { signal: closed, params });
   await (params ? withAction(`Cannot serve ${choice.target}`, run) : run());
   await whole.close();
+}
+
+async function loadSkills(target: string | undefined, flags: Args["flags"]): Promise<Loaded> {
+  if (target === undefined) {
+    throw new UsageError("Cannot serve skills: no folder is named; write serve FOLDER --skills");
+  }
+  if ("watch" in flags) {
+    throw new UsageError("Cannot use --watch with --skills: skills are always watched; remove --watch");
+  }
+  return await (await importModule<typeof import("./skills_folder.ts")>("./skills_folder.ts")).loadSkills(target);
 }
 
 /** Makes the services of a server. Returns `false` if it was closed meanwhile. */

@@ -75,7 +75,10 @@ export async function serveHttp(server: Server, target: string | undefined, addr
     ? toFetch(server, path, endpoints[0].path)
     : (request, info) => server.fetch(request, info);
   const fetch = inspector ? withInspector(inspector, answer) : answer;
-  const served = await listen(name, { hostname, port, fetch });
+  const served = await listen(name, { hostname, port, fetch }).catch(async (error) => {
+    await inspector?.close();
+    throw error;
+  });
   // Preload the code of the first request. A failure surfaces with that request.
   for (const each of endpoints) each.load().catch(() => {});
   const host = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
@@ -156,10 +159,10 @@ function toNotice(target: string | undefined, { urls, page, called, options }: N
 }
 
 async function loadInspector(endpoint: string): Promise<Inspector> {
-  const { createInspector, PAGE_PATH } = await importModule<typeof import("./inspector/inspector.ts")>(
+  const { createInspector, PAGE_PATH, startSandbox } = await importModule<typeof import("./inspector/inspector.ts")>(
     "./inspector/inspector.ts",
   );
-  if (endpoint !== PAGE_PATH) return await createInspector({ endpoint });
+  if (endpoint !== PAGE_PATH) return await createInspector({ endpoint, sandbox: await startSandbox() });
   throw new CliError(
     `Cannot inspect a server at ${endpoint}: the inspector uses this path; move the server with --path /mcp`,
   );

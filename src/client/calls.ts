@@ -201,7 +201,7 @@ class Requests {
     if (options !== undefined) checkOptions(`request ${method}`, options, this.#known);
     if (this.#closing) throw new DOMException(`Cannot request ${method}: the client was closed`, "InvalidStateError");
     const { signal, timeoutMs = this.#rpc.timeoutMs } = options ?? {};
-    return await withDeadline({ method, signal, timeoutMs }, async (signal) => {
+    return await withDeadline({ method, signal, timeoutMs, waitedMs: this.#rpc.waitedMs }, async (signal) => {
       const sent = { ...options, ...this.#toAnswer(options), signal, timeoutMs: Infinity };
       return (await this.#protocol.request(method, params, sent)).result;
     });

@@ -42,6 +42,8 @@ export interface Channel {
   openStream?(options: SendOptions): Promise<ServerStream>;
   /** Ends the session. Returns the HTTP status. */
   endSession?(options: SendOptions): Promise<number>;
+  /** The milliseconds that requests have waited for a user who signs in. Exists only where requests can be refused. */
+  waitedMs?(): number;
   /** Settles when the server has closed the channel. Exists only where all messages share one. */
   readonly ended?: Promise<void>;
   /** Closes the channel. Settles when nothing is open any more. */

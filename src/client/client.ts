@@ -24,7 +24,7 @@ export type {
   ElicitResult,
   ElicitUrlRequest,
 } from "./answer_options.ts";
-export type { AuthChallenge, ClientAuth } from "./client_auth.ts";
+export type { AuthChallenge, AuthRequest, BoundToken, ClientAuth } from "./client_auth.ts";
 export type { ClientMiddleware, ClientRequest } from "./request_middleware.ts";
 export type { Client, CompleteOptions, Completion } from "./calls.ts";
 export type { Trace } from "./channel.ts";

@@ -9,6 +9,7 @@ import { enterServer } from "../transports/channel.ts";
 import { toPrintable } from "../kit/printable.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
 import { ANSWER, type AnswerOptions, toCapabilities } from "./answer_options.ts";
+import { AUTH } from "./client_auth.ts";
 import type { ClientMiddleware } from "./request_middleware.ts";
 import { createRequestHandler } from "./server_requests.ts";
 import { type Client, toClient } from "./calls.ts";
@@ -53,7 +54,7 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
   names: {
     ...ANSWER,
     use: "functions",
-    auth: { names: { token: "function", refresh: "function" }, isPlain: true },
+    auth: AUTH,
     fetch: "function",
     headers: true,
     onStderr: "function",

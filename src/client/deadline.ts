@@ -4,8 +4,7 @@
  *
  * @module
  */
-import { checkTimeout } from "./delay.ts";
-import { startTimer } from "../kit/timer.ts";
+import { checkTimeout, startPatientTimer } from "./delay.ts";
 
 /** When a request must end. */
 export interface DeadlineOptions {
@@ -13,6 +12,8 @@ export interface DeadlineOptions {
   readonly method: string;
   readonly signal?: AbortSignal;
   readonly timeoutMs: number;
+  /** The milliseconds that requests of the connection have waited for a user, which do not count. */
+  readonly waitedMs?: () => number;
 }
 
 /**
@@ -21,7 +22,7 @@ export interface DeadlineOptions {
  * @throws {DOMException} named `TimeoutError` after `timeoutMs`, or the reason of `signal`.
  */
 export async function withDeadline<T>(
-  { method, signal, timeoutMs }: DeadlineOptions,
+  { method, signal, timeoutMs, waitedMs = () => 0 }: DeadlineOptions,
   run: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   checkTimeout(timeoutMs, "timeoutMs");
@@ -34,8 +35,9 @@ export async function withDeadline<T>(
   };
   const onAbort = () => giveUp(signal?.reason);
   signal?.addEventListener("abort", onAbort, { once: true });
-  const stopTimer = startTimer(
+  const stopTimer = startPatientTimer(
     timeoutMs,
+    waitedMs,
     () => giveUp(new DOMException(`Cannot finish ${method}: no response in ${timeoutMs} ms`, "TimeoutError")),
   );
   try {

@@ -12,6 +12,22 @@ export function checkTimeout(ms: number, name: string): void {
   throw new RangeError(`Cannot wait for ${name}: ${ms} is not a positive number of milliseconds, or Infinity`);
 }
 
+/** How often a timer looks whether a user is still waited for, in milliseconds. */
+const LOOK_MS = 50;
+
+/** Starts a timer that stands still while a user is waited for: as long as `waitedMs` grows. */
+export function startPatientTimer(ms: number, waitedMs: () => number, onTime: () => void): () => void {
+  let counted = waitedMs();
+  const look = () => {
+    const waited = waitedMs() - counted;
+    if (!waited) return onTime();
+    counted += waited;
+    stopTimer = startTimer(Math.max(waited, LOOK_MS), look);
+  };
+  let stopTimer = startTimer(ms, look);
+  return () => stopTimer();
+}
+
 /** Settles after `ms` milliseconds. Throws the reason of `signal` if that is aborted first. */
 export function delay(ms: number, signal?: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();

@@ -33,12 +33,26 @@ export interface UnfinishedCall {
   readonly params: Params;
   /** Aborts when the request is cancelled or its time is over. Its caller then waits no longer. */
   readonly signal: AbortSignal;
+  /** Aborts when the client closes, or the server ends the connection for good. Requests then fail. */
+  readonly closed: AbortSignal;
+  /** Whether the caller passed the result with the option `resume`. It may then belong to another process, too. */
+  readonly isResumed: boolean;
   /** The caller's function for progress, if it wants any. */
   readonly onProgress?: (progress: Progress) => void;
-  /** Sends another request to the server. It is cancelled with this one, unless you pass another `signal`. */
+  /**
+   * Sends another request to the server, with the headers and the capabilities of this one. It is cancelled with this
+   * one, unless you pass another `signal`. When `signal` has aborted, the client waits for up to one second with its end
+   * until `finish` has settled, so that a request that cancels the work arrives.
+   */
   request(method: string, params?: Params, options?: RequestOptions): Promise<Result>;
-  /** Answers an elicitation, a sampling or a roots request with the functions of the client. */
-  answer(request: ServerRequest): Promise<unknown>;
+  /**
+   * Answers an elicitation, a sampling or a roots request with the functions of the request or of the client. They
+   * get `signal`, which withdraws the question. Defaults to that of the request.
+   */
+  answer(request: ServerRequest, options?: {
+    /** Withdraws the question. */
+    readonly signal: AbortSignal;
+  }): Promise<unknown>;
   /** Subscribes to changes. The subscription is closed when `signal` aborts. */
   subscribe(filter: SubscriptionFilter): Promise<Subscription>;
 }

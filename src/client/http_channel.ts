@@ -12,13 +12,13 @@ import type { Channel, SendOptions, SendResult, ServerStream, Trace } from "./ch
 import { readEvents, type StreamEvent } from "../kit/event_stream.ts";
 import { type Message, readMessages } from "./message.ts";
 import { delay } from "./delay.ts";
-import type { SendHttp } from "./client_auth.ts";
+import type { HttpSender } from "./client_auth.ts";
 import { RedirectError } from "./redirects.ts";
 
 /** The options of {@linkcode httpChannel}. */
 export interface HttpChannelOptions {
   readonly url: string;
-  readonly send: SendHttp;
+  readonly sender: HttpSender;
   /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether each stream must end with its response, as tests want it. */
@@ -70,6 +70,10 @@ class HttpChannel implements Channel {
     return reply ? { status, headers, message: reply } : { status, headers, text };
   }
 
+  waitedMs(): number {
+    return this.#options.sender.waitedMs();
+  }
+
   async openStream(options: SendOptions): Promise<ServerStream> {
     const response = await this.#open("GET", options);
     if (!isStream(response)) throw await toError(response);
@@ -97,9 +101,9 @@ class HttpChannel implements Channel {
     }
     this.#trace?.request(method, all);
     if (message) this.#trace?.sent(message);
-    const { url, send } = this.#options;
+    const { url, sender } = this.#options;
     const sending = { url, method, headers: all, body: message && JSON.stringify(message), signal };
-    const response = await raceAbort(send(sending), signal);
+    const response = await raceAbort(sender.send(sending), signal);
     this.#trace?.response(response);
     return response;
   }

@@ -23,7 +23,7 @@ import {
   type ServerRequest,
   SUBSCRIPTION,
 } from "./rpc.ts";
-import { delay } from "./delay.ts";
+import { delay, startPatientTimer } from "./delay.ts";
 import { startTimer } from "../kit/timer.ts";
 import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./protocol.ts";
 import { type SubscriptionFilter, toSubscription, type Watch } from "./subscription.ts";
@@ -44,6 +44,8 @@ const MAX_QUESTIONS = 100;
 /** The tools whose headers are known. */
 const MAX_TOOLS = 10_000;
 const RETRY_MS = 1000;
+/** Milliseconds that extensions have to cancel their work at the server when the client closes. */
+const SETTLE_MS = 1000;
 const MAX_RETRY_MS = 30_000;
 
 /** Adds the description of the client to messages. Learns from tool lists which arguments headers must repeat. */
@@ -120,8 +122,13 @@ class ModernProtocol implements Protocol {
   /** Whether requests have HTTP headers, which repeat some of their parameters. */
   readonly #hasHeaders: boolean;
   readonly #subscriptions = new Set<ModernSubscription>();
+  /** Aborts when the connection has ended. */
+  readonly #closed = new AbortController();
+  readonly #finishing = new Set<Finishing>();
 
   constructor(rpc: Rpc, codec: ModernCodec, options: ModernOptions) {
+    const lost = new DOMException("Cannot go on: the server closed the connection", "NetworkError");
+    rpc.channel.ended?.then(() => this.#closed.abort(lost));
     this.#rpc = rpc;
     this.#codec = codec;
     this.#options = options;
@@ -134,7 +141,7 @@ class ModernProtocol implements Protocol {
 
   async request(method: string, params: Params, given: SentRequestOptions = {}): Promise<Outcome> {
     const options = this.#withCapabilities(given);
-    const outcome = await this.#sendWithAnswers(method, params, options);
+    const outcome = options.resume ? { result: options.resume } : await this.#sendWithAnswers(method, params, options);
     const { resultType = "complete" } = outcome.result;
     if (resultType !== "complete" && resultType !== "input_required") {
       return await this.#finish(outcome, { method, params }, options);
@@ -146,6 +153,7 @@ class ModernProtocol implements Protocol {
   async watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch> {
     const subscription = new ModernSubscription({
       timeoutMs: this.#rpc.timeoutMs,
+      waitedMs: this.#rpc.waitedMs,
       recovers: this.#hasHeaders && this.#options.recovers,
       onChange,
       listen: (options) => {
@@ -170,7 +178,14 @@ class ModernProtocol implements Protocol {
   }
 
   async close(): Promise<void> {
+    this.#closed.abort(new DOMException("Cannot go on: the client was closed", "AbortError"));
     await Promise.all([...this.#subscriptions].map((subscription) => subscription.close()));
+    // Extensions may still send the server that a call was cancelled.
+    const late = Promise.withResolvers<void>();
+    const stopTimer = startTimer(SETTLE_MS, late.resolve);
+    const cancelled = [...this.#finishing].filter(({ signal }) => signal.aborted).map(({ ended }) => ended);
+    await Promise.race([Promise.all(cancelled), late.promise]);
+    stopTimer();
   }
 
   /** Adds the capabilities of the functions that answer this request alone. */
@@ -238,21 +253,29 @@ class ModernProtocol implements Protocol {
     const finish = options.finish === false || options.rounds === false
       ? undefined
       : own?.results.get(String(resultType));
-    const result = await finish?.(outcome.result, this.#toUnfinished({ method, params }, options));
-    return result ? { ...outcome, result } : outcome;
+    if (!finish) return outcome;
+    const call = this.#toUnfinished({ method, params }, options);
+    const result = finish(outcome.result, call);
+    const finishing = { signal: call.signal, ended: result.catch(() => {}) };
+    this.#finishing.add(finishing);
+    finishing.ended.then(() => this.#finishing.delete(finishing));
+    return { ...outcome, result: await result };
   }
 
   #toUnfinished(
     request: AskingRequest,
-    { signal = new AbortController().signal, answer, onProgress }: SentRequestOptions,
+    { signal = new AbortController().signal, answer, capabilities, headers, onProgress, resume }: SentRequestOptions,
   ): UnfinishedCall {
     return {
       ...request,
       signal,
+      closed: this.#closed.signal,
+      isResumed: resume !== undefined,
       onProgress,
+      // The server shows the questions that this client can answer to its own caller.
       request: async (method, params = {}, options) =>
-        (await this.request(method, params, { signal, ...options })).result,
-      answer: (question) => this.#answer({ request, ...question }, { signal, answer }),
+        (await this.request(method, params, { signal, answer, capabilities, headers, ...options })).result,
+      answer: (question, options) => this.#answer({ request, ...question }, { signal, answer, ...options }),
       subscribe: async (filter) => {
         const subscription = await toSubscription((onChange) => this.watch(filter, onChange), this.#rpc.held);
         const close = () => void subscription.close().catch(() => {});
@@ -311,9 +334,17 @@ class ModernProtocol implements Protocol {
   }
 }
 
+/** A result that an extension finishes. */
+interface Finishing {
+  readonly signal: AbortSignal;
+  readonly ended: Promise<unknown>;
+}
+
 interface ModernSubscriptionOptions {
   /** Milliseconds to wait until the server acknowledges. */
   readonly timeoutMs: number;
+  /** The milliseconds that requests have waited for a user, which do not count. */
+  readonly waitedMs: () => number;
   /** Whether to subscribe again when the connection is lost. */
   readonly recovers: boolean;
   readonly onChange: (notification: Notification) => void;
@@ -333,7 +364,7 @@ class ModernSubscription {
   constructor(options: ModernSubscriptionOptions) {
     this.#options = options;
     const late = new DOMException(`Cannot subscribe: no response in ${options.timeoutMs} ms`, "TimeoutError");
-    this.#stopTimer = startTimer(options.timeoutMs, () => this.#stop.abort(late));
+    this.#stopTimer = startPatientTimer(options.timeoutMs, options.waitedMs, () => this.#stop.abort(late));
     this.ended = this.#keepListening();
   }
 

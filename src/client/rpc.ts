@@ -59,6 +59,11 @@ export interface RequestOptions extends AnswerOptions {
    * server asks by requests of its own, which are answered.
    */
   readonly rounds?: boolean;
+  /**
+   * A result that an earlier request returned with `finish: false`, such as the handle of a task. The request is not
+   * sent: its extension finishes this result instead, also in another process.
+   */
+  readonly resume?: Result;
 }
 
 /** The names of {@linkcode RequestOptions}. */
@@ -73,6 +78,7 @@ export const REQUEST: KnownOptions<keyof RequestOptions> = {
     headers: true,
     meta: true,
     finish: "boolean",
+    resume: true,
   },
   hints: { timeout: "timeoutMs", _meta: "meta", progress: "onProgress" },
 };
@@ -129,6 +135,8 @@ export interface Rpc {
   readonly channel: Channel;
   /** The default timeout of a request in milliseconds. */
   readonly timeoutMs: number;
+  /** The milliseconds that requests have waited for a user, which their timeouts do not count. */
+  readonly waitedMs: () => number;
   /** The codec of the protocol revision; set when the era is known. */
   codec: Codec;
   /** Called with every notification. */
@@ -251,10 +259,12 @@ class ChannelRpc implements Rpc {
     this.channel = open((message) => this.receive(message));
   }
 
+  readonly waitedMs = (): number => this.channel.waitedMs?.() ?? 0;
+
   async request(method: string, params: Params, options: SentRequestOptions = {}): Promise<Outcome> {
     const { signal, timeoutMs = this.timeoutMs } = options;
     return await withDeadline(
-      { method, signal, timeoutMs },
+      { method, signal, timeoutMs, waitedMs: this.waitedMs },
       (signal) =>
         this.#use.length
           ? this.#requestWithin({ method, params, headers: options.headers ?? {}, signal }, options)

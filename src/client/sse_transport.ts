@@ -9,7 +9,7 @@ import { type HttpChannelOptions, isStream, toError } from "./http_channel.ts";
 import type { OpenLineTransport } from "./line_channel.ts";
 
 /** The options of {@linkcode sseTransport}. */
-export interface SseTransportOptions extends Pick<HttpChannelOptions, "url" | "send" | "headers"> {
+export interface SseTransportOptions extends Pick<HttpChannelOptions, "url" | "sender" | "headers"> {
   readonly signal: AbortSignal;
 }
 
@@ -19,13 +19,13 @@ export interface SseTransportOptions extends Pick<HttpChannelOptions, "url" | "s
  * @throws {Error} if the stream names no URL, or one of another origin.
  */
 export async function sseTransport(
-  { url, send, headers, signal }: SseTransportOptions,
+  { url, sender, headers, signal }: SseTransportOptions,
 ): Promise<OpenLineTransport | undefined> {
   const stop = new AbortController();
   const isGivenUp = () => stop.abort(signal.reason);
   signal.addEventListener("abort", isGivenUp);
   const accept = { accept: "text/event-stream", ...headers };
-  const response = await send({ url, headers: accept, signal: stop.signal });
+  const response = await sender.send({ url, headers: accept, signal: stop.signal });
   if (!isStream(response)) return void await response.body?.cancel();
   const events = readEvents(response, stop.signal);
   // Relative to the target of redirects. A server in this process sets no URL.
@@ -54,7 +54,7 @@ export async function sseTransport(
     async function write(body: string): Promise<void> {
       const post = { ...headers, "content-type": "application/json" };
       const sending = { url: address, method: "POST", headers: post, body, signal: stop.signal };
-      const response = await send(sending);
+      const response = await sender.send(sending);
       if (!response.ok) throw await toError(response);
       await response.body?.cancel();
     }

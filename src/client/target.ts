@@ -147,5 +147,5 @@ function toHttp(target: string | URL, options: TargetOptions): HttpChannelOption
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     throw new TypeError(`Cannot connect to ${url}: give an http or https URL; for a command, { command, args }`);
   }
-  return { url, send: createSender(fetch, auth), headers, trace };
+  return { url, sender: createSender(url, fetch, auth), headers, trace };
 }

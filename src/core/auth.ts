@@ -11,22 +11,28 @@ import { checkOptions, type KnownOptions } from "./call/known_options.ts";
 import type { CHECK_HANDLER, CHECK_PATH } from "./call/internals.ts";
 import type { Reply } from "./call/link.ts";
 import type { TransportName } from "./call/observer.ts";
+import type { Mark, Marking } from "./marked_ids.ts";
+import type { USED } from "./used_ids.ts";
 
 /**
  * Authenticates the caller of every request before its body is read. `createServer({ auth })` takes one.
  *
- * `@x/mcp/auth` has factories for common schemes.
+ * `@x/mcp/auth` has factories for common schemes. `P` is the type of its principals.
  */
-export interface Authentication {
+export interface Authentication<P extends Principal = Principal> {
   /** Authenticates the caller of a request. */
   readonly authenticate: Authenticate;
   /** Where callers put their credentials. They are removed from `ctx.http`, as `Authorization` always is. */
   readonly credentials?: Credentials;
   /**
-   * Challenge for callers without valid credentials or with too few scopes. A function returns that of one concrete
-   * path. Defaults to the scheme `Bearer`.
+   * Challenge for callers without valid credentials or with too few scopes, or a list of challenges. A function returns
+   * the challenges of one concrete path. It gets the principal of a caller that has too few scopes. Defaults to the scheme
+   * `Bearer`.
    */
-  readonly challenge?: Challenge | ((facts: PathFacts) => Challenge);
+  readonly challenge?:
+    | Challenge
+    | readonly Challenge[]
+    | ((facts: PathFacts & { readonly principal?: Principal }) => Challenge | readonly Challenge[]);
   /**
    * Endpoints that every caller may use, such as metadata. They can also be mounted by hand under a router. A function
    * gets the path of the server, such as `/tenants/:tenant/mcp`.
@@ -34,9 +40,9 @@ export interface Authentication {
   readonly routes?: readonly AuthRoute[] | ((path: string) => readonly AuthRoute[]);
   /**
    * Decides whether the scopes of a caller cover all that an operation needs. Only `true` grants. It is not asked about
-   * callers with `allScopes`. Defaults to whether the scopes include each of the needed ones.
+   * callers with `allScopes`. Defaults to whether the scopes include each of the needed ones. `principal` is the caller.
    */
-  satisfies?(granted: readonly string[], needed: readonly string[]): boolean;
+  satisfies?(granted: readonly string[], needed: readonly string[], principal?: Principal): boolean;
   /**
    * Renews the credentials of a caller with an open stream, at most ten seconds before they expire. Returns the principal
    * with a later `expiresAt`, or none. The stream ends at the expiry if it returns `undefined`, or another id or other
@@ -46,11 +52,23 @@ export interface Authentication {
   /** Releases what the authentication holds. Called when the server closes. */
   close?(): void | Promise<void>;
   /**
-   * Whether the callers of open streams are also authenticated again if their principals have an `expiresAt`.
+   * Whether the caller of an open stream is also authenticated again if its principal has an `expiresAt`.
    *
    * @ignore
    */
-  readonly [RECHECKS]?: boolean;
+  [RECHECKS]?(principal: Principal): boolean;
+  /**
+   * How it stands in a list of authentications.
+   *
+   * @ignore
+   */
+  readonly [SCHEME]?: ListedScheme;
+  /**
+   * Returns a principal as this authentication makes it, or `undefined` for a caller of another one.
+   *
+   * @ignore
+   */
+  [READ_PRINCIPAL]?(principal: Principal): P | undefined;
   /**
    * Checks at the start that it fits the path of the server.
    *
@@ -107,7 +125,51 @@ export interface AuthFacts extends PathFacts {
    * @ignore
    */
   [FIND_PLACE]?(): AuthRefusal | undefined;
+  /**
+   * Where the server marks ids that were used, if it has a store. `null` if the request was accepted before, and its
+   * caller is authenticated again because its stream is still open.
+   *
+   * @ignore
+   */
+  readonly [USED]?: { spend(mark: Mark, ttlMs: number): Promise<Marking | undefined> } | null;
 }
+
+/** What an authentication states about itself, so that it can stand in a list. */
+export interface ListedScheme {
+  /** Name for errors, such as `apiKey()`. */
+  readonly name: string;
+  /**
+   * Schemes of the `Authorization` header that it reads, in lower case. Its other credentials are in `credentials`.
+   * `undefined` if it does not state the form of its credentials, and so cannot stand in a list.
+   */
+  readonly schemes?: readonly string[];
+  /** Text before the colon with which the ids of its principals begin. `undefined` if it makes ids of any form. */
+  readonly prefix?: string;
+  /** Combines a list of authentications. Part of each of them, so that a server without any does not load it. */
+  readonly combine: (list: readonly unknown[]) => Authentication;
+}
+
+/** Key of how an authentication stands in a list. */
+export const SCHEME: unique symbol = Symbol.for("mcp.scheme");
+
+/** Key of the reader of principals. */
+export const READ_PRINCIPAL: unique symbol = Symbol.for("mcp.readPrincipal");
+
+/** Names of the fields of an authentication. */
+export const AUTHENTICATION: KnownOptions<Extract<keyof Authentication, string>> = {
+  names: {
+    authenticate: "function",
+    credentials: { names: { headers: "texts", cookies: "texts", query: "texts" } },
+    challenge: true,
+    routes: true,
+    satisfies: "function",
+    renew: "function",
+    close: "function",
+  },
+  hints: { verify: "authenticate" },
+  hasOtherForms: true,
+  isPlain: true,
+};
 
 /** Key of whether an authentication is asked again about callers whose credentials expire. */
 export const RECHECKS: unique symbol = Symbol.for("mcp.rechecks");
@@ -153,6 +215,8 @@ export interface AuthRefusal {
   readonly challenges?: readonly Challenge[];
   /** Reason for people, after "Cannot serve the request: ". */
   readonly reason?: string;
+  /** Reason for `observer.auth` alone. */
+  readonly detail?: string;
   /** Error for `observer.fault`, if the refusal is not the caller's fault. */
   readonly cause?: unknown;
   /** Milliseconds after which the client may try again. */
@@ -167,6 +231,8 @@ export interface RefuseRequestOptions {
   readonly challenge?: Challenge | readonly Challenge[];
   /** Reason for people, after "Cannot serve the request: ". The client reads it, so it must not contain credentials. */
   readonly reason?: string;
+  /** Further reason for `observer.auth`. The client does not learn it. */
+  readonly detail?: string;
   /** Error for `observer.fault`, if the refusal is not the caller's fault. The client does not learn it. */
   readonly cause?: unknown;
   /** Milliseconds after which the client may try again, for status 429 or 503. Defaults to 1000. */
@@ -179,20 +245,20 @@ export const EXPIRED = "the credentials have expired";
 const REFUSAL: unique symbol = Symbol.for("mcp.refusal");
 
 const REFUSE: KnownOptions<keyof RefuseRequestOptions> = {
-  names: { challenge: true, reason: true, cause: true, retryAfterMs: true },
+  names: { challenge: true, reason: true, detail: true, cause: true, retryAfterMs: true },
   hints: { message: "reason", challenges: "challenge" },
 };
 
 /** Creates the refusal of a request, for `authenticate` to return. */
 export function refuseRequest(status: AuthRefusal["status"], options: RefuseRequestOptions = {}): AuthRefusal {
   checkOptions("refuse a request", options, REFUSE);
-  const { challenge, reason, cause, retryAfterMs } = options;
+  const { challenge, reason, detail, cause, retryAfterMs } = options;
   const challenges = challenge && [challenge].flat();
   if (![400, 401, 403, 429, 503].includes(status)) {
     throw new TypeError(`Cannot refuse a request: the status is ${status}; use 400, 401, 403, 429 or 503`);
   }
   if (challenges?.every(isChallenge) === false) throw new TypeError(`Cannot refuse a request: ${CHALLENGE}`);
-  return { status, challenges, reason, cause, retryAfterMs, [REFUSAL]: true };
+  return { status, challenges, reason, detail, cause, retryAfterMs, [REFUSAL]: true };
 }
 
 /** State of an error: a value that is not a challenge. */
@@ -214,8 +280,9 @@ export function isRefusal(value: unknown): value is AuthRefusal {
   return Object(value)[REFUSAL] === true;
 }
 
-/** The parts of a server on which the challenge of a call depends. */
+/** What the challenge of a call depends on. */
 export interface Challenger {
+  readonly principal?: Principal;
   readonly auth?: Authentication;
   /** Returns the parameters of the concrete path, if it has any. */
   readonly route?: ReadRoute;
@@ -224,29 +291,32 @@ export interface Challenger {
 
 /** Returns the response to a call with too few scopes: the challenge names all that it needs. */
 export function toScopeReply(server: Challenger, { data }: McpError, reply: Reply): Reply {
-  const { scheme, params } = findChallenge(server);
   // A handler can throw this error too, with any data.
   const scope = [Object(data).scopes].flat().filter((scope) => typeof scope === "string").join(" ");
   const named = { error: "insufficient_scope", scope };
-  const challenge = { scheme, params: { ...named, ...params, ...named } };
-  return { ...reply, status: 403, headers: toChallengeHeaders([challenge]) };
+  const challenges = findChallenges(server).map(({ scheme, params }) => (
+    { scheme, params: { ...named, ...params, ...named } }
+  ));
+  return { ...reply, status: 403, headers: toChallengeHeaders(challenges) };
 }
 
 // The caller learns of the missing scopes, even if the author's function throws.
-function findChallenge({ auth, route = NO_ROUTE.route, report }: Challenger): Challenge {
+function findChallenges({ auth, route = NO_ROUTE.route, principal, report }: Challenger): readonly Challenge[] {
   try {
-    return auth ? readChallenge(auth, { route }) : BEARER;
+    return auth ? readChallenges(auth, { route, principal }) : [BEARER];
   } catch (error) {
     report(error);
-    return BEARER;
+    return [BEARER];
   }
 }
 
-/** Returns the challenge of an authentication for a request. */
-export function readChallenge({ challenge = BEARER }: Authentication, facts: PathFacts): Challenge {
-  if (typeof challenge !== "function") return challenge;
-  const made = challenge(facts);
-  if (!isStrayPromise(made) && isChallenge(made)) return made;
+/** Returns the challenges of an authentication for a request. */
+export function readChallenges(
+  { challenge = BEARER }: Pick<Authentication, "challenge">,
+  facts: PathFacts & { readonly principal?: Principal },
+): readonly Challenge[] {
+  const made = [typeof challenge === "function" ? challenge(facts) : challenge].flat();
+  if (!made.some(isStrayPromise) && made.every(isChallenge)) return made;
   throw new TypeError(`Cannot challenge a caller: ${CHALLENGE}`);
 }
 

@@ -10,6 +10,7 @@ import type { CallHost } from "./call/call.ts";
 import type { Core } from "./core.ts";
 import type { Link, Reply } from "./call/link.ts";
 import type { Registry } from "./visibility/registry.ts";
+import type { Visibility } from "./visibility/visibility.ts";
 import type { Store } from "./store.ts";
 import type { Scheduler } from "./scheduler.ts";
 
@@ -17,6 +18,8 @@ import type { Scheduler } from "./scheduler.ts";
 export interface Engine {
   readonly core: Core;
   readonly registry: Registry;
+  /** The rules of `enable` and `disable`. */
+  readonly visibility: Visibility;
   readonly scheduler: Scheduler;
   readonly changes: Changes;
   readonly accounts: Accounts;

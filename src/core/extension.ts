@@ -6,13 +6,15 @@
  */
 import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel, Meta } from "../protocol/types.ts";
-import type { ClientFacts, Context, Principal, ProgressOptions } from "./call/context.ts";
+import type { ChangeNotifier, ClientFacts, Context, Principal, ProgressOptions } from "./call/context.ts";
 import type { Engine } from "./era.ts";
 import type { Lives, Published } from "./call/lives.ts";
 import { withAlso } from "./visibility/registry.ts";
 import type { Awaitable, Store } from "./store.ts";
 import type { CancelReason } from "./call/observer.ts";
-import type { HandlerExtensions } from "./visibility/feature.ts";
+import type { Clock } from "./capacity/timers.ts";
+import type { JsonSchema } from "../schema/schema.ts";
+import type { Handler, HandlerExtensions } from "./visibility/feature.ts";
 import { INTERNALS } from "./call/internals.ts";
 import { readRequirements, type Requirement } from "./call/question.ts";
 
@@ -39,8 +41,13 @@ export interface AttributeInternals {
   /** Whether clients with sessions lack the methods of the extension, and so cannot use it. */
   readonly lacksSessions: boolean;
   readonly options: AttributeOptions;
-  /** Combines the attributes of one handler. Throws if one of them is none, or two are in conflict. */
-  combine(attributes: readonly Attribute[], handler: ExtensibleHandler): HandlerExtensions;
+  /** Creates the extension that the handler at `place` registers, if it does. */
+  readonly register?: (place: string) => Handler;
+  /**
+   * Combines the attributes of one handler, which was made with `options`. Throws if one of them is none, or two are in
+   * conflict.
+   */
+  combine(attributes: readonly Attribute[], handler: ExtensibleHandler, options: object): HandlerExtensions;
 }
 
 /**
@@ -68,10 +75,20 @@ export interface AttributeOptions {
    */
   readonly required?: boolean;
   /**
+   * Whether the handler registers the extension, so that it need not be one of the `handlers`. Only for extensions with
+   * nothing but `settings`. Defaults to `false`.
+   */
+  readonly registers?: boolean;
+  /**
    * Wraps each call of the handler: middleware, validation of the input, the handler and the encoding of its value. The
    * first attribute of a handler is the outermost.
    */
   readonly wrap?: Wrap;
+  /** Returns what `mcp check` should warn of, and the remedy, or `undefined`. */
+  readonly warn?: (handler: {
+    /** The function of the handler. */
+    readonly run: unknown;
+  }) => string | undefined;
   /**
    * Checks the handlers of the server when they change. Returns what is wrong, such as `no resource "ui://chart"`, which
    * is thrown as a `TypeError` with the name of the handler.
@@ -91,8 +108,22 @@ export type Wrap = (call: WrappedCall, next: Next) => Result | Promise<Result>;
  */
 export type Next = (to?: Redirect) => Promise<Result>;
 
+/** The handler that an attribute belongs to. */
+export interface WrappedHandler {
+  /** Name of a tool or a prompt, URI of a resource, or URI template. */
+  readonly name: string;
+  /** JSON Schema of the input of a tool or a prompt, if it has one. */
+  readonly inputSchema?: JsonSchema;
+  /** JSON Schema of the output of a tool, if it has one. */
+  readonly outputSchema?: JsonSchema;
+}
+
 /** A call within an attribute. Its methods work when destructured. */
 export interface WrappedCall {
+  /** The handler. */
+  readonly handler: WrappedHandler;
+  /** What `start` of the extension has got. `undefined` if the extension has no `start`. */
+  readonly server: ExtensionServer | undefined;
   /** The context that the handler receives. Its `signal` aborts when the handler should stop. */
   readonly ctx: Context;
   /** Aborts when the client cancels the request or disconnects before the response. */
@@ -106,6 +137,8 @@ export interface WrappedCall {
   readonly declared: Params | undefined;
   /** Resolves when the input is valid and the handler starts. It never resolves if the call fails before. */
   untilRun(): Promise<void>;
+  /** Whether the client has a session, whose revisions have no results of other types. */
+  readonly hasSession: boolean;
   /**
    * Whether the client is asked by this request, or will be asked by its response. Then return what `next` returns, so
    * that the client gets the question.
@@ -131,6 +164,12 @@ export interface WrappedCall {
   /** Cancels the handler: aborts its signal with this message. `next` rejects with the reason at once. */
   cancel(message?: string): void;
   /**
+   * Charges the client with bytes that the extension keeps for it. Returns a function that gives them back, or `undefined`
+   * if there is no room: extensions keep 128 MiB for all clients, of which one client may have a quarter. It works as long
+   * as the handler runs.
+   */
+  keep(bytes: number): (() => void) | undefined;
+  /**
    * Creates a result with a `resultType` of the extension. Only results made by this have one.
    *
    * @throws {TypeError} if the client did not declare the extension, or has a session, whose revisions have no such
@@ -146,18 +185,20 @@ export interface WrappedCall {
 export type StartExtension = (server: ExtensionServer) => Awaitable<(() => unknown) | void>;
 
 /** What an extension can do with its server. Its methods work when destructured. */
-export interface ExtensionServer {
+export interface ExtensionServer extends ChangeNotifier {
   /**
    * The store of the server, with keys, logs and topics of this extension alone. `undefined` if the server has none:
    * then use `memoryStore()` of `@x/mcp/stores`, or refuse to start.
    */
   readonly store?: ExtensionStore;
-  /** Seals a JSON value into an opaque text, which only this extension of the server, at any instance, can open. */
+  /** Seals a JSON value into an opaque text, which only this extension of the server, on any instance, can open. */
   readonly seal: (value: unknown) => Promise<string>;
   /** Opens what `seal` has made. Returns `undefined` if the text was changed, or was sealed by anybody else. */
   readonly open: (text: string) => Promise<unknown>;
   /** Aborts when the server begins to close, or the extension is removed. */
   readonly signal: AbortSignal;
+  /** The clock of the server. */
+  readonly clock: Clock;
   /**
    * Runs a handler of the server for a caller, without a request of a client. `allow`, scopes, capabilities, middleware
    * and attributes hold as for a client. Admission, rates and the queue do not. The call takes a place of
@@ -189,8 +230,14 @@ export interface InternalRequest {
   readonly signal?: AbortSignal;
 }
 
-/** Called when a topic gets its first subscriber at this instance. Returns a function for when it has none any more. */
-export type WatchTopic = (topic: string) => Awaitable<(() => unknown) | void>;
+/**
+ * Called when a topic gets its first subscriber on this instance. Returns a function for when it has none any more.
+ * `server` is what `start` has got.
+ */
+export type WatchTopic = (
+  topic: string,
+  server: ExtensionServer | undefined,
+) => Awaitable<(() => unknown) | void>;
 
 /**
  * An extension that lives as long as its server.
@@ -252,8 +299,9 @@ export interface Redirect {
   /** Receives the log messages that the client wants. */
   readonly log?: (level: LogLevel, data: unknown, logger: string | undefined, direct: () => Promise<void>) => void;
   /**
-   * Asks the client, and returns its answer. The client has the capabilities that the question needs. A question that
-   * the handler repeats under the same key has the same answer, and does not arrive twice.
+   * Asks the client, and returns its answer as the client sent it, which is then checked. The client has the capabilities
+   * that the question needs. A question that the handler repeats under the same key has the same answer, and does not
+   * arrive twice.
    */
   readonly ask?: (question: RedirectedQuestion, direct: () => Promise<unknown>) => Promise<unknown>;
   /** Computes a JSON value once per key. Without it, values are kept in memory until the handler ends. */
@@ -297,7 +345,7 @@ export function readExtensions(
   if (extensions === undefined || Array.isArray(extensions) && !extensions.length) return own;
   const combine = Array.isArray(extensions) ? extensions[0]?.[INTERNALS]?.combine : undefined;
   if (!combine) throw new TypeError(`Cannot make ${place}: ${NO_ATTRIBUTE}`);
-  const combined = combine(extensions, { ...own, place });
+  const combined = combine(extensions, { ...own, place }, options);
   return { ...combined, extensions: combined };
 }
 

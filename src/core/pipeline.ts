@@ -10,7 +10,7 @@ import { type Id, type Request, type Result, toSuccess } from "../protocol/jsonr
 import { isWithin } from "../protocol/weight.ts";
 import type { HeaderParam } from "../schema/header_params.ts";
 import { type Call, toTooLong } from "./call/call.ts";
-import type { ClientFacts } from "./call/context.ts";
+import type { ClientFacts, Principal } from "./call/context.ts";
 import type { Engine } from "./era.ts";
 import type { Method, Outcome, Runner } from "./visibility/feature.ts";
 import type { HeaderReader, Link, Reply } from "./call/link.ts";
@@ -32,6 +32,7 @@ export interface Answered {
   readonly method: string;
   readonly subject?: string;
   readonly observed?: RequestReport;
+  readonly principal?: Principal;
 }
 
 /** What differs between the eras. */
@@ -77,9 +78,7 @@ export class Pipeline {
       const client = dialect.read(message, link, method);
       call = dialect.open(message, link, client);
       if (observed) call.observe(observed, method?.subject);
-      const reply = core.admit
-        ? this.#admit(dialect, call, method, core.admit(call))
-        : this.#find(dialect, call, method);
+      const reply = core.admit ? this.#admit(dialect, call, core.admit(call)) : this.#find(dialect, call, method);
       return reply instanceof Promise ? this.#guard(dialect, call, reply) : reply;
     } catch (error) {
       return this.#fail(dialect, call ?? { id: message.id, method: message.method, observed }, error);
@@ -98,11 +97,15 @@ export class Pipeline {
     return reply.catch((error) => this.#fail(dialect, call, error));
   }
 
-  #admit(dialect: Dialect, call: Call, method: Method | undefined, admitted: Promise<void>): Promise<Reply> {
-    return this.#engine.scheduler.prepare(call, admitted).then(() => this.#find(dialect, call, method));
+  #admit(dialect: Dialect, call: Call, admitted: Promise<void>): Promise<Reply> {
+    // Handlers may have changed meanwhile.
+    const find = () => this.#find(dialect, call, dialect.find(call.method));
+    return this.#engine.scheduler.prepare(call, admitted).then(find);
   }
 
   #find(dialect: Dialect, call: Call, method: Method | undefined): Reply | Promise<Reply> {
+    const opening = this.#engine.core.shared?.rules?.open(call.method);
+    if (opening) return this.#admit(dialect, call, opening);
     if (!method) {
       const reply = dialect.serve(call);
       if (reply) return reply;
@@ -181,6 +184,6 @@ export class Pipeline {
     const { core } = this.#engine;
     const known = isMcpError(error) ? error : core.report(error, request);
     const reply = dialect.writeError(request, known);
-    return isScopeError(known) ? toScopeReply(core, known, reply) : reply;
+    return isScopeError(known) ? toScopeReply({ ...core, principal: request.principal }, known, reply) : reply;
   }
 }

@@ -63,7 +63,8 @@ export class Scheduler implements Executor {
     const { memory, running } = accounts;
     this.limits = calls;
     this.#waiting = accounts.pot({ name: "calls.waiting", total: calls.waiting, share: Math.ceil(calls.waiting / 4) });
-    this.#uncontendedCalls = Math.min(running.share, running.common, perTenant.running);
+    // What a tenant holds is always charged if other instances count it too.
+    this.#uncontendedCalls = perTenant.shared ? 0 : Math.min(running.share, running.common, perTenant.running);
     this.#uncontendedBytes = Math.min(memory.share, memory.common, perTenant.bytes);
     if (middleware.length) this.invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
   }
@@ -177,10 +178,9 @@ export class Scheduler implements Executor {
 
   #takeSlot(call: Call): Account {
     const { account } = call.link;
-    const hasSlot = !account.isFull && this.#hasSlot(account, 1);
-    if (!hasSlot) this.#core.observing?.reach(account.isFull ? "calls.runningPerClient" : "calls.running", account.key);
-    if (!hasSlot || !account.enter(call.weigh())) {
-      throw refuse("too many run (calls.runningPerClient, calls.running, perTenant.running, memory)");
+    const full = this.#findFull(account);
+    if (full || !account.enter(call.weigh())) {
+      throw refuse(`too many run (${full ?? "perTenant.running, memory"})`);
     }
     account.start();
     this.#running++;
@@ -196,12 +196,9 @@ export class Scheduler implements Executor {
   #admit(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     this.#chargeAll();
     const { account } = call.link;
-    const { isFull } = account;
-    const mustWait = isFull || !this.#hasSlot(account, 1);
-    const name = isFull ? "calls.runningPerClient" : "calls.running";
-    if (mustWait) this.#core.observing?.reach(name, account.key);
-    if (mustWait && !this.#waiting.makeRoom(account, 1)) {
-      return { error: refuse(`too many run and wait (${name}, calls.waiting)`) };
+    const full = this.#findFull(account);
+    if (full && !this.#waiting.makeRoom(account, 1)) {
+      return { error: refuse(`too many run and wait (${full}, calls.waiting)`) };
     }
     if (!account.enter(call.weigh())) {
       const isTenant = account.tenant !== undefined;
@@ -209,7 +206,7 @@ export class Scheduler implements Executor {
       return { error: refuse(`too much memory is used (${names})`) };
     }
     call.account = account;
-    return mustWait ? this.#wait(call, account, () => this.#start(call, runner)) : this.#start(call, runner);
+    return full ? this.#wait(call, account, () => this.#start(call, runner)) : this.#start(call, runner);
   }
 
   // A waiting call can be cancelled too. Otherwise it would run later for a client that has disconnected.
@@ -366,6 +363,13 @@ export class Scheduler implements Executor {
     if (!this.#uncharged) return;
     for (const inFlight of this.#busy) inFlight.charge();
     this.#uncharged = this.#unchargedBytes = 0;
+  }
+
+  // Returns the name of the limit because of which there is no slot, which it reports to the observer.
+  #findFull(account: Account): string | undefined {
+    const full = account.isFull ? "calls.runningPerClient" : this.#hasSlot(account, 1) ? undefined : "calls.running";
+    if (full) this.#core.observing?.reach(full, account.key);
+    return full;
   }
 
   // The reserve is for clients that hold little. A call that waits here counts as running for its client already.

@@ -3,8 +3,9 @@
  *
  * @module
  */
-import type { Account, Accounts } from "./capacity/account.ts";
+import type { Account, Accounts, Limit } from "./capacity/account.ts";
 import type { Change, Changes, ExtensionNews } from "./visibility/changes.ts";
+import type { Registry } from "./visibility/registry.ts";
 import type { INTERNALS } from "./call/internals.ts";
 import type { Notification, Response } from "../protocol/jsonrpc.ts";
 import type { Bounds } from "./capacity/limits.ts";
@@ -12,6 +13,7 @@ import type { Mark, Marking } from "./marked_ids.ts";
 import type { Observer } from "./call/observer.ts";
 import type { SharedLogs } from "./call/shared_values.ts";
 import type { Sealer } from "./call/sealer.ts";
+import type { SharedRules, Visibility } from "./visibility/visibility.ts";
 
 /** A value, or a promise of it. */
 export type Awaitable<T> = T | Promise<T>;
@@ -278,6 +280,8 @@ export interface SharingHost {
  * were empty. Only those of single values reject.
  */
 export interface SharedState extends SharedLogs {
+  /** Returns the limit of each tenant. `undefined` unless tenants have limits that all instances share. */
+  limitTenants(accounts: Accounts): Limit | undefined;
   /**
    * Opens what the instances know about a session with this id. Returns `undefined` if the client has too many operations
    * in progress.
@@ -290,8 +294,18 @@ export interface SharedState extends SharedLogs {
    * then it is unknown whether the id was spent.
    */
   spend(mark: Mark, ttlMs: number): Promise<Marking | undefined>;
+  /** The rules of `enable` and `disable` that hold on all instances, if the server shares them. */
+  readonly rules?: SharedRules;
+  /** Shares the rules of `enable` and `disable`. Those of `trunk`, the server of all paths, hold too. */
+  shareRules(ruled: Ruled, trunk?: SharedRules): void;
   /** Sends what is pending, and closes the store unless another server of this process uses it. */
   close(): Promise<void>;
+}
+
+/** The handlers of a server, and the rules of `enable` and `disable` for them. */
+export interface Ruled {
+  readonly registry: Registry;
+  readonly visibility: Visibility;
 }
 
 /** What the instances must know of a session to find what they share. */

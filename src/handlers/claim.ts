@@ -1,5 +1,5 @@
 /**
- * The claim of one run of a handler on an idempotency key: a record that others find, until the run has ended.
+ * The record that reserves an idempotency key for one run of a handler, so that no other call runs it meanwhile.
  *
  * @module
  */
@@ -18,13 +18,13 @@ export interface ClaimParts {
   readonly input: Fingerprint;
   /** Counts what is kept. */
   readonly bytes: KeptBytes;
-  /** Whether somebody waits for the run. */
+  /** Whether a call still waits for the run. */
   readonly isWanted: () => boolean;
-  /** Called if nobody has waited for the run for as long as the key is remembered. */
+  /** Called if no call has waited for the run for as long as the key is remembered. */
   readonly onAbandoned: () => void;
 }
 
-/** What has become of a record: that of the claim was written, or somebody else has taken the claim over with this one. */
+/** The outcome of a write: the record was written, or another run has taken over the claim with the record `other`. */
 export interface Written {
   readonly other?: ClaimRecord;
 }
@@ -37,7 +37,7 @@ export class Claim {
   #record?: ClaimRecord;
   /** The version of the record. `undefined` if it is unknown whether it was written. */
   #version?: string;
-  /** Gives the lease of this process up, unless something else needs it. */
+  /** Releases the lease of this process, unless something else needs it. */
   #release?: () => void;
   /** Whether the record was written, or perhaps was: the store has not answered. */
   #state: "free" | "doubtful" | "taken" | "over" = "free";

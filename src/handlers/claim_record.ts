@@ -1,5 +1,5 @@
 /**
- * What is written down of an idempotency key, and the errors of calls that cannot have a result because of it.
+ * The records of idempotency keys, and the errors of calls that cannot return a result because of them.
  *
  * @module
  */
@@ -45,7 +45,7 @@ export function toClaimed(input: Fingerprint, claim: string): Claimed {
 /** Reads a record. Returns `undefined` if it has another format, or was sealed with another secret. */
 export function readRecord(value: unknown): ClaimRecord | undefined {
   if (!isObject(value) || value.v !== FORMAT) return;
-  // Only this file makes records, and nobody else can seal them.
+  // Only this file makes records, and only servers with the secret can seal them.
   return value as unknown as ClaimRecord;
 }
 
@@ -62,14 +62,14 @@ export interface Keyed {
 
 /** Creates the error for a key that was used with another input. */
 export function toConflict({ key, tool: { place } }: Keyed): McpError {
-  const words = `the idempotency key ${quote(key)} was used with other arguments; use a key of its own for each input`;
+  const words = `the idempotency key ${quote(key)} was used with other arguments; use a different key for each input`;
   return new McpError(INVALID_PARAMS, `Cannot run ${place}: ${words}`, { idempotencyKey: key });
 }
 
-/** Code of the error for a call of which nobody knows whether it has run, or what it has returned. */
+/** Code of the error for a call if it is unknown whether it has run, or what it returned. */
 const UNKNOWN = -31_409;
 
-/** Creates the error for a key whose handler has run or not: nobody knows. */
+/** Creates the error for a key if it is unknown whether its handler has run. */
 export function toUnknown({ key, tool: { place } }: Keyed): McpError {
   const words = `outcome unknown: the instance that ran the call with the idempotency key ${quote(key)} has ended ` +
     "before it kept a result; find out what the call has done, and use another key to run it again";
@@ -78,8 +78,7 @@ export function toUnknown({ key, tool: { place } }: Keyed): McpError {
 
 /** Creates the error for a record that cannot be read. */
 export function toUnreadable({ key, tool: { place } }: Keyed): McpError {
-  const words =
-    `outcome unknown: what is known of the idempotency key ${quote(key)} was written by another version of ` +
+  const words = `outcome unknown: the record of the idempotency key ${quote(key)} was written by another version of ` +
     "the library or with another secret; find out what the call has done, and use another key to run it again";
   return new McpError(UNKNOWN, `Cannot run ${place}: ${words}`, { idempotencyKey: key, outcome: "unknown" });
 }
@@ -87,14 +86,14 @@ export function toUnreadable({ key, tool: { place } }: Keyed): McpError {
 /** Creates the error for a key whose result was not kept. */
 export function toUnkept({ key, tool: { place } }: Keyed): McpError {
   const words = `it has run with the idempotency key ${quote(key)}, but there was no room to keep its result; ` +
-    "find out what it has done";
+    "find out what the call has done";
   return new McpError(UNKNOWN, `Cannot run ${place}: ${words}`, { idempotencyKey: key, outcome: "done" });
 }
 
 /** Creates the error for a handle that the client cannot use. */
 export function toForeignHandle({ key, tool: { place } }: Keyed): McpError {
-  const words = `the call with the idempotency key ${quote(key)} goes on in the background, and only a client that ` +
-    "declares the extension for that gets its handle; declare the extension, or use another key";
+  const words = `the call with the idempotency key ${quote(key)} continues in the background, and only a client that ` +
+    "declares the extension gets its handle; declare the extension, or use another key";
   return new McpError(INVALID_PARAMS, `Cannot run ${place}: ${words}`, { idempotencyKey: key });
 }
 

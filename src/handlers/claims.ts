@@ -1,6 +1,6 @@
 /**
- * Runs a handler once per idempotency key. At one instance, calls with the same key take turns. Among instances, the first
- * one claims the key in the store.
+ * Runs a handler once per idempotency key. On one instance, calls with the same key take turns. Among instances, the first
+ * call claims the key in the store.
  *
  * @module
  */
@@ -43,9 +43,9 @@ export interface KeyedCall {
   readonly start: () => Promise<Result>;
 }
 
-/** The turn of one call among those with the same key at this instance. */
+/** The turn of one call among those with the same key on this instance. */
 interface Turn {
-  /** The input with which the handler runs, here or at another instance. */
+  /** The input with which the handler runs, here or on another instance. */
   input?: Fingerprint;
   /** Settles once the handler runs. */
   readonly running: PromiseWithResolvers<void>;
@@ -84,7 +84,7 @@ export class Claims {
     }
   }
 
-  // The turn lasts until the handler has ended, also if its call was cancelled before.
+  // The turn lasts until the handler has ended, even if its call was cancelled before.
   async #takeTurn(keyed: KeyedCall): Promise<Result> {
     const turn: Turn = { running: Promise.withResolvers(), over: Promise.withResolvers() };
     this.#turns.set(keyed.token, turn);
@@ -103,7 +103,7 @@ export class Claims {
     turn.over.resolve(undefined);
   }
 
-  /** Claims the key. Returns what is kept for it instead if another call has run, also at another instance. */
+  /** Claims the key. Returns the kept record instead if another call has run, on any instance. */
   async #claim(keyed: KeyedCall, turn: Turn): Promise<Claim | KeptRecord> {
     const { call, core: { shared, limits }, tool, token, input } = keyed;
     const ttlMs = Math.min(tool.ttlMs, MAX_TTL_MS);
@@ -130,7 +130,7 @@ export class Claims {
       if (!done) throw toStoreLost(keyed);
       return done[0];
     };
-    /** The version of the record to replace. `null` if there may be none, and `undefined` if that is to be found out. */
+    /** The version of the record to replace. `null` if there may be none, and `undefined` if it is unknown. */
     let version: string | null | undefined = null;
     while (true) {
       if (call.ended) throw call.reason;
@@ -150,7 +150,7 @@ export class Claims {
         await call.untilCancelled(this.#wait());
         continue;
       }
-      // The other instance may have written its result, and then given its lease back.
+      // The other instance may have written its result, and then released its lease.
       const again = await ask(() => values.get(name));
       if (again?.version !== found.version) continue;
       if (!rerun) throw toUnknown(keyed);
@@ -191,7 +191,7 @@ export class Claims {
     const hasRoom = claim.grow(JSON.stringify(kept.result));
     const written = await claim.end(hasRoom ? kept : { ...claim.claimed, lost: true });
     const other = written?.other;
-    // Another instance has taken this one for dead, and run the handler too. The first result counts.
+    // Another instance assumed that this one was dead, and ran the handler too. The first result counts.
     if (other && "result" in other) return await repeat(keyed, other);
     if (hasRoom && written && !other) turn.over.resolve(kept);
     return result;
@@ -219,7 +219,7 @@ interface Done {
   readonly handle?: KeptRecord;
 }
 
-/** Milliseconds between two reads of a key whose handler runs at another instance. */
+/** Milliseconds between two reads of a key whose handler runs on another instance. */
 const POLL_MS = 250;
 
 /** Longest time to live in a store, in milliseconds: a year. */

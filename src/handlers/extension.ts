@@ -19,10 +19,12 @@ import {
   type AttributeInternals,
   type AttributeOptions,
   type ExtensibleHandler,
+  type ExtensionServer,
   type Life,
   NO_ATTRIBUTE,
   type StartExtension,
   type WatchTopic,
+  type WrappedHandler,
 } from "../core/extension.ts";
 import {
   type Compiled,
@@ -61,8 +63,11 @@ export interface ExtensionMethod<P extends Schema = Schema> {
   readonly subject?: keyof InferParams<P> & string;
   /** Quota of the method, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. */
   readonly quota?: Quota;
-  /** Runs the method. The result is sent as it is. A client gets an `McpError`, and of other errors only an id. */
-  readonly run: (params: InferParams<P>, ctx: Context) => Result | Promise<Result>;
+  /**
+   * Runs the method. The result is sent as it is. A client gets an `McpError`, and of other errors only an id. `server` is
+   * what `start` has got; `undefined` if the extension has no `start`.
+   */
+  readonly run: (params: InferParams<P>, ctx: Context, server: ExtensionServer | undefined) => Result | Promise<Result>;
 }
 
 /** A notification of clients that an extension handles. */
@@ -70,7 +75,7 @@ export interface ExtensionNotification<P extends Schema = Schema> {
   /** Schema of the parameters, which must be an object. Notifications that do not fit are dropped. */
   readonly params?: P;
   /** Handles the notification. Unexpected errors are reported, because a notification gets no response. */
-  readonly run: (params: InferParams<P>, ctx: Context) => void | Promise<void>;
+  readonly run: (params: InferParams<P>, ctx: Context, server: ExtensionServer | undefined) => void | Promise<void>;
 }
 
 /** A key in the filter of `subscriptions/listen`. */
@@ -83,7 +88,7 @@ export interface ExtensionListen<F extends Schema = Schema> {
    *
    * A granted array of strings subscribes to these topics, and any other value to the topic `""`.
    */
-  readonly grant?: (value: Infer<F>, ctx: Context) => unknown;
+  readonly grant?: (value: Infer<F>, ctx: Context, server: ExtensionServer | undefined) => unknown;
   /**
    * Called when a topic gets its first subscriber at this server. Returns a function, which is called when the topic has
    * none any more. Use it to do work only while somebody listens.
@@ -109,6 +114,11 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
    * nor subscriptions is always named.
    */
   readonly sessions?: boolean;
+  /**
+   * Whether clients that did not declare the extension may call its methods too, because its specification asks only the
+   * server to declare it. Defaults to `false`.
+   */
+  readonly undeclared?: boolean;
   /** Starts the extension with its server, and returns the function that stops it. */
   readonly start?: StartExtension;
 }
@@ -139,12 +149,20 @@ const OPTIONS: KnownOptions<
     notifications: { each: NOTIFICATION },
     listen: { each: LISTEN },
     sessions: "boolean",
+    undeclared: "boolean",
     start: "function",
   },
 };
 
 const ATTRIBUTE: KnownOptions<keyof AttributeOptions> = {
-  names: { list: true, required: "boolean", wrap: "function", check: "function" },
+  names: {
+    list: true,
+    required: "boolean",
+    registers: "boolean",
+    wrap: "function",
+    check: "function",
+    warn: "function",
+  },
 };
 
 const EVENT: KnownOptions<keyof ExtensionEvent> = { names: { topic: true, method: true, params: true } };
@@ -209,15 +227,22 @@ export function extension<
     throw refuse("an id is a prefix and a name, such as com.example/audit: letters, digits, hyphens and dots");
   }
   const definition = define(options, refuse);
-  const lacksSessions = !options.sessions && definition.methods.size + definition.listen.size > 0;
+  const added = definition.methods.size + definition.listen.size;
+  const lacksSessions = !options.sessions && added > 0;
+  const hasMore = added + definition.notifications.size > 0 || options.start !== undefined;
   const life = toLife(options);
   return {
     id,
     name: id,
     attribute(options = {}) {
       checkOptions(`make an attribute of ${place}`, options, ATTRIBUTE);
-      toJson(options.list ?? {}, (state) => new TypeError(`Cannot make an attribute of ${place}: list: ${state}`));
-      return { extension: id, [INTERNALS]: { id, lacksSessions, options, combine } };
+      const refuse = (state: string) => new TypeError(`Cannot make an attribute of ${place}: ${state}`);
+      toJson(options.list ?? {}, (state) => refuse(`list: ${state}`));
+      if (options.registers && hasMore) {
+        throw refuse("registers: the extension has more than settings; add it to handlers");
+      }
+      const register = options.registers ? (place: string) => toRegistered(definition, place) : undefined;
+      return { extension: id, [INTERNALS]: { id, lacksSessions, options, register, combine } };
     },
     publish(key, event) {
       checkOptions(`publish for ${quote(key)} of ${id}`, event, EVENT);
@@ -243,6 +268,12 @@ export function extension<
       life: life.start || life.keys.size ? life : undefined,
     },
   };
+}
+
+/** An extension that comes and goes with a handler. Several handlers of a server may register the same one. */
+function toRegistered(definition: Definition, place: string): Handler {
+  const { id } = definition;
+  return { name: id, [INTERNALS]: { feature: extensions, key: `${id} of ${place}`, definition } };
 }
 
 // The rules of the keys of `_meta`, with a prefix and a name.
@@ -284,7 +315,7 @@ function toLife<M extends Schemas, N extends Schemas, L extends Schemas>(
 }
 
 function define<M extends Schemas, N extends Schemas, L extends Schemas>(
-  { id, settings = {}, methods, notifications, listen, sessions }: ExtensionOptions<M, N, L>,
+  { id, settings = {}, methods, notifications, listen, sessions, undeclared }: ExtensionOptions<M, N, L>,
   refuse: Refuse,
 ): Definition {
   const toMap = <T, R>(of: Readonly<Record<string, T>> | undefined, make: (name: string, item: T) => R) =>
@@ -295,7 +326,7 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
     methods: toMap<Form, Compiling>(methods, (name, method) => {
       if (!/^[\w.$-]+(\/[\w.$-]+)+$/.test(name)) throw refuse(`method ${quote(name)} is no name such as audit/get`);
       if (METHODS.test(name)) throw refuse(`the method ${name} belongs to the protocol; choose another name`);
-      return compile({ id, sessions }, name, method, refuse);
+      return compile({ id, sessions, undeclared }, name, method, refuse);
     }),
     notifications: toMap<Form, Compiling>(notifications, (name, notification) => {
       if (!/^notifications(\/[\w.$-]+)+$/.test(name)) {
@@ -322,13 +353,13 @@ interface Form {
   readonly subject?: string;
   readonly quota?: Quota;
   // Its parameters have the type of the schema, which validates them.
-  readonly run: (params: never, ctx: Context) => unknown;
+  readonly run: (params: never, ctx: Context, server: ExtensionServer | undefined) => unknown;
 }
 
 /** A key of subscriptions, without its type parameters. */
 interface FormListen {
   readonly filter: Schema;
-  readonly grant?: (value: never, ctx: Context) => unknown;
+  readonly grant?: (value: never, ctx: Context, server: ExtensionServer | undefined) => unknown;
   readonly watch?: WatchTopic;
 }
 
@@ -336,10 +367,11 @@ interface FormListen {
 interface Owner {
   readonly id: string;
   readonly sessions?: boolean;
+  readonly undeclared?: boolean;
 }
 
 function compile(
-  { id, sessions }: Owner,
+  { id, sessions, undeclared }: Owner,
   name: string,
   { params, subject, run, quota }: Form,
   refuse: Refuse,
@@ -363,7 +395,7 @@ function compile(
           // A cancelled call does not start its handler.
           if (call.ended) throw call.reason;
           // The schema has validated the value, so it has the type of the parameter.
-          const result = await run(checked.value as never, call);
+          const result = await run(checked.value as never, call, findServer(call, id));
           if (isObject(result)) return result;
           if (name.startsWith("notifications/")) return {};
           throw new TypeError(`Cannot send the result of ${name}: it is no object`);
@@ -371,7 +403,7 @@ function compile(
     };
     const runner = bound?.apply(unlimited, core) ?? unlimited;
     const find = (call: Call) => {
-      requireCapabilities(call.client.capabilities, needs, `run ${quote(name)}`);
+      if (!undeclared) requireCapabilities(call.client.capabilities, needs, `run ${quote(name)}`);
       return runner;
     };
     return { subject, extension: id, inSessions: sessions, find };
@@ -392,10 +424,15 @@ function toListenKey(id: string, key: string, { filter, grant }: FormListen): Li
         throw new McpError(INVALID_PARAMS, `Cannot open the subscription: ${key}: ${checked.problem}`);
       }
       // The schema has validated the value, so it has the type of the parameter.
-      const granted = grant ? await grant(checked.value as never, call) : checked.value;
+      const granted = grant ? await grant(checked.value as never, call, findServer(call, id)) : checked.value;
       return granted === undefined || granted === null || granted === false ? undefined : toGranted(granted, key);
     },
   };
+}
+
+function findServer(call: Call, id: string): ExtensionServer | undefined {
+  // The lives of this library have made it.
+  return call.host.lives?.find(id) as ExtensionServer | undefined;
 }
 
 function toGranted(granted: unknown, key: string): Granted {
@@ -467,7 +504,11 @@ async function takeNotification(
 /** What attributes that wrap calls need, and calls without a request. Most extensions have neither. */
 const callRoom = new Room(() => import("./extension_call.ts"));
 
-function combine(all: readonly Attribute[], { place, requires = [], _meta }: ExtensibleHandler): HandlerExtensions {
+function combine(
+  all: readonly Attribute[],
+  { place, requires = [], _meta }: ExtensibleHandler,
+  options: HandlerOptions,
+): HandlerExtensions {
   const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
   const attributes = all.map((attribute) => attribute?.[INTERNALS]);
   if (attributes.some((internals) => !internals?.combine)) throw refuse(NO_ATTRIBUTE);
@@ -481,13 +522,17 @@ function combine(all: readonly Attribute[], { place, requires = [], _meta }: Ext
       meta[key] = value;
     }
   }
+  const handler = toWrappedHandler(options, place);
   const wrapping = attributes.flatMap((attribute) => {
     const { wrap } = attribute.options;
-    return wrap ? [{ ...attribute, options: { ...attribute.options, wrap } }] : [];
+    return wrap ? [{ ...attribute, options: { ...attribute.options, wrap }, handler }] : [];
   });
+  const registered = new Map(attributes.flatMap(({ id, register }) => register ? [[id, register(place)]] : []));
   return {
+    also: [...registered.values()],
     _meta: owners.size ? { ...meta, ..._meta } : _meta,
     requires: [...requires, ...attributes.flatMap(({ id, options }) => options.required ? [`extensions.${id}`] : [])],
+    warnings: () => attributes.flatMap(({ options: { warn } }) => warn?.({ run: options.run ?? options.read }) ?? []),
     verify: (handlers, name) => verify(attributes, handlers, name),
     run: wrapping.length
       ? (call, runner, executor) =>
@@ -500,12 +545,39 @@ function combine(all: readonly Attribute[], { place, requires = [], _meta }: Ext
   };
 }
 
+/** The options of a handler that say what it is. */
+interface HandlerOptions {
+  readonly name?: string;
+  readonly uri?: string;
+  readonly input?: Schema;
+  readonly output?: Schema;
+  readonly run?: unknown;
+  readonly read?: unknown;
+}
+
+function toWrappedHandler({ name, uri, input, output }: HandlerOptions, place: string): WrappedHandler {
+  const toJsonSchema = (schema: Schema | undefined, use: "input" | "output") =>
+    schema === undefined ? undefined : compileSchema(schema, { use, place }).json();
+  return {
+    name: uri ?? name ?? place,
+    get inputSchema() {
+      return toJsonSchema(input, "input");
+    },
+    get outputSchema() {
+      return toJsonSchema(output, "output");
+    },
+  };
+}
+
 function verify(attributes: readonly AttributeInternals[], handlers: readonly Handler[], name: string): void {
   const refuse = (state: string) => new TypeError(`Cannot use ${name}: ${state}`);
+  const listOf = (feature: string) =>
+    handlers.filter(({ [INTERNALS]: internals }) => internals.feature.name === feature);
+  const ids = new Set(toDefinitions<Definition>(listOf("extensions")).map(({ id }) => id));
   const has = (feature: string, key: string) =>
-    handlers.some(({ [INTERNALS]: internals }) => internals.feature.name === feature && internals.key === key);
+    listOf(feature).some(({ [INTERNALS]: internals }) => internals.key === key);
   for (const { id, options: { check } } of attributes) {
-    if (!has("extensions", id)) throw refuse(`extension ${quote(id)} is not registered; add it to handlers`);
+    if (!ids.has(id)) throw refuse(`extension ${quote(id)} is not registered; add it to handlers`);
     const problem = check?.({ has: (kind, key) => has(`${kind}s`, key) });
     if (problem !== undefined) throw refuse(`${id}: ${problem}`);
   }

@@ -16,7 +16,15 @@ import {
   type OnHandle,
 } from "../core/call/call.ts";
 import type { ProgressOptions } from "../core/call/context.ts";
-import type { AttributeInternals, DetachOptions, Redirect, Wrap, WrappedCall } from "../core/extension.ts";
+import type {
+  AttributeInternals,
+  DetachOptions,
+  ExtensionServer,
+  Redirect,
+  Wrap,
+  WrappedCall,
+  WrappedHandler,
+} from "../core/extension.ts";
 import type { Executor } from "../core/visibility/feature.ts";
 import { CancelError } from "../core/call/cancel_error.ts";
 import { InFlight } from "../core/call/in_flight.ts";
@@ -31,10 +39,16 @@ export { callInternally } from "../core/internal_call.ts";
 /** Runs a call below an attribute. */
 export type RunCall = (call: Call) => Result | Promise<Result>;
 
+/** An attribute that wraps the calls of a handler. */
+export type WrappingAttribute = AttributeInternals & {
+  readonly options: { readonly wrap: Wrap };
+  readonly handler: WrappedHandler;
+};
+
 /** Runs a call within one attribute. */
 export async function runWrapped(
   outer: Call,
-  attribute: AttributeInternals & { readonly options: { readonly wrap: Wrap } },
+  attribute: WrappingAttribute,
   next: RunCall,
   executor: Executor,
 ): Promise<Result> {
@@ -110,7 +124,7 @@ class Layer {
   /** The call that arrived. Dropped when the handler goes on without it. */
   #outer?: Call;
   readonly #inner: Call;
-  readonly #attribute: AttributeInternals;
+  readonly #attribute: WrappingAttribute;
   readonly #next: RunCall;
   readonly #executor: Executor;
   readonly #declared?: Params;
@@ -126,7 +140,7 @@ class Layer {
   #isPending = false;
   #isDetached = false;
 
-  constructor(outer: Call, attribute: AttributeInternals, next: RunCall, executor: Executor) {
+  constructor(outer: Call, attribute: WrappingAttribute, next: RunCall, executor: Executor) {
     this.#made = new OnceValues(executor);
     this.#outer = outer;
     this.#attribute = attribute;
@@ -197,8 +211,13 @@ class Layer {
   #toFacade(): WrappedCall {
     const inner = this.#inner;
     const isAsking = () => this.#isAsking;
+    const { handler, id } = this.#attribute;
     return {
+      handler,
+      // The lives of this library have made it.
+      server: inner.host.lives?.find(id) as ExtensionServer | undefined,
       ctx: inner,
+      hasSession: !inner.home.hasResultTypes,
       get isAsking() {
         return isAsking();
       },
@@ -211,7 +230,22 @@ class Layer {
         return inner.why;
       },
       cancel: (message) => inner.cancel(new CancelError("extension", message)),
+      keep: (bytes) => this.#keepBytes(bytes),
       result: (resultType, fields) => this.#toResult(resultType, fields),
+    };
+  }
+
+  #keepBytes(bytes: number): (() => void) | undefined {
+    const { account } = this.#inner.link;
+    const pot = account.pot({ name: "extensions.bytes", total: KEPT_BYTES, share: KEPT_BYTES / 4, small: SMALL_BYTES });
+    if (!pot.take(account, bytes)) return;
+    if (!account.hold(bytes)) return void pot.give(account, bytes);
+    let isKept = true;
+    return () => {
+      if (!isKept) return;
+      isKept = false;
+      pot.give(account, bytes);
+      account.free(bytes);
     };
   }
 
@@ -323,13 +357,13 @@ class Layer {
   async #ask(key: string, question: Question, ask: NonNullable<Redirect["ask"]>): Promise<unknown> {
     const { method, params } = question;
     const check = async (answer: unknown) => (await question.read(answer)).problem;
-    let direct: { readonly value: unknown } | undefined;
     const askClient = async () => {
-      direct = { value: await this.#askClient(key, question) };
-      return direct.value;
+      let given: unknown;
+      const read = (answer: unknown) => question.read(given = answer);
+      await this.#askClient(key, { ...question, read });
+      return given;
     };
     const answer = await untilAborted(ask({ key, method, params, check }, askClient), this.#inner.signal);
-    if (direct && direct.value === answer) return answer;
     const checked = await question.read(answer);
     if (checked.problem === undefined) return checked.value;
     throw new McpError(INVALID_PARAMS, `Cannot use the answer to ${quote(key)}: ${checked.problem}`);
@@ -346,6 +380,15 @@ class Layer {
     return this.#made.get(key, () => this.#outer ? this.#outer.makeOnce(key, make) : make());
   }
 }
+
+/**
+ * Bytes that extensions keep for all clients of a server, such as tasks that have ended. One client has at most a quarter.
+ * Each is kept for hours, so a client can neither fill the memory nor the store, nor leave no room for others.
+ */
+const KEPT_BYTES = 134_217_728;
+
+/** Bytes with which a client may use the reserve: a few tasks. */
+const SMALL_BYTES = 65_536;
 
 const REDIRECT: KnownOptions<keyof Redirect> = {
   names: { progress: "function", log: "function", ask: "function", once: "function" },

@@ -62,6 +62,10 @@ export class ServerLives implements LivesSet {
     return this.#extensions.get(id)?.start();
   }
 
+  find(id: string): ExtensionServer | undefined {
+    return this.#extensions.get(id)?.server;
+  }
+
   subscribe(id: string, wanted: WantedTopics, deliver: Deliver): () => void {
     return this.#extensions.get(id)?.subscribe(wanted, deliver) ?? (() => {});
   }
@@ -96,6 +100,8 @@ export class ServerLives implements LivesSet {
 /** One extension of a server. */
 class LivingExtension {
   readonly life: Life;
+  /** What it got when it started. */
+  server?: ExtensionServer;
   readonly #engine: Engine;
   readonly #call: CallInternally;
   readonly #topics: Topics;
@@ -112,7 +118,10 @@ class LivingExtension {
     this.life = life;
     this.#engine = engine;
     this.#call = call;
-    this.#topics = new Topics({ core: engine.core, server: engine.host.server }, life.keys);
+    const watched = [...life.keys].map(([key, watch]) =>
+      [key, watch && ((topic: string) => watch(topic, this.server))] as const
+    );
+    this.#topics = new Topics({ core: engine.core, server: engine.host.server }, new Map(watched));
     this.#listen();
   }
 
@@ -161,14 +170,18 @@ class LivingExtension {
 
   async #start(): Promise<void> {
     const { id, start } = this.life;
-    const { core: { sealer }, store } = this.#engine;
+    const { core: { sealer, ticker }, host, store } = this.#engine;
+    const { resourceUpdated, listChanged } = host.server;
     const purpose = `extension ${id}`;
     if (this.#controller.signal.aborted) this.#controller = new AbortController();
-    const server: ExtensionServer = {
+    const server: ExtensionServer = this.server = {
       store: store && await openExtensionStore(store, sealer.realm, id),
       seal: (value) => sealer.seal(purpose, value),
       open: (text) => sealer.open(purpose, text),
       signal: this.#controller.signal,
+      clock: ticker.clock,
+      resourceUpdated,
+      listChanged,
       call: (request) => this.#call(this.#engine, request),
     };
     const stop: unknown = await start?.(server);

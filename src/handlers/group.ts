@@ -10,6 +10,7 @@ import type { Allow } from "../core/call/context.ts";
 import { INTERNALS, withInternals } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { Middleware } from "../core/call/middleware.ts";
+import { withAlso } from "../core/visibility/registry.ts";
 import { readVerdict } from "../core/call/verdict.ts";
 
 /** Options of a group. All are optional. */
@@ -89,7 +90,7 @@ function toGroup(name: string, members: readonly Handler[], options: GroupOption
     feature: groups,
     key: name,
     definition: undefined,
-    also: members.flatMap((member) => [member, ...member[INTERNALS].also ?? []]),
+    also: members.flatMap(withAlso),
     // The members have the options of this group already.
     remake(change: <O extends GroupedOptions>(options: O) => O): Handler {
       const outer = change<GroupedOptions>({ name, tags });

@@ -1,5 +1,5 @@
 /**
- * Idempotency keys of tools: reads the options, and leads to what runs a key once. That part loads with the first call.
+ * Idempotency keys of tools: reads the options, and loads the code that runs a key once with the first call.
  *
  * @module
  */

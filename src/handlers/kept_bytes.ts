@@ -1,5 +1,5 @@
 /**
- * Counts what clients make this process keep for their idempotency keys, until it expires.
+ * Counts the bytes that this process keeps for the idempotency keys of clients, until they expire.
  *
  * @module
  */

@@ -167,7 +167,7 @@ export interface ToolOptions<
   /**
    * Returns the idempotency key of a call, such as `({ orderId }) => orderId`, or `undefined` for a call without a key. A
    * repeated call of the same caller with the same key and the same input gets the result of the first one for ten
-   * minutes, also while the first one runs. With a store, this holds at all instances. Errors are not kept. Short for
+   * minutes, also while the first one runs. With a store, this holds on all instances. Errors are not kept. Short for
    * `idempotency: { key }`.
    */
   readonly idempotencyKey?: (

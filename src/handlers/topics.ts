@@ -6,7 +6,7 @@
 import type { Published, WantedTopics } from "../core/call/lives.ts";
 import type { ChangeNotifier } from "../core/call/context.ts";
 import type { Reporter } from "../core/call/observer.ts";
-import type { WatchTopic } from "../core/extension.ts";
+import type { Awaitable } from "../core/store.ts";
 import { Subscribers, type SubscriptionHooks } from "../core/visibility/subscribers.ts";
 
 /** The parts of a server that topics need. */
@@ -14,6 +14,9 @@ export interface TopicHost {
   readonly core: Reporter;
   readonly server: ChangeNotifier;
 }
+
+/** Called for the first subscriber of a topic. Returns a function for when it has none any more. */
+type Watch = (topic: string) => Awaitable<(() => unknown) | void>;
 
 /** Receives what is published for a topic. */
 export type Deliver = (published: Published) => void;
@@ -25,7 +28,7 @@ export class Topics {
   readonly #hooks: ReadonlyMap<string, SubscriptionHooks | undefined>;
 
   /** Creates an empty set. `watched` has the function of each key that is called for its first subscriber. */
-  constructor({ core, server }: TopicHost, watched: ReadonlyMap<string, WatchTopic | undefined>) {
+  constructor({ core, server }: TopicHost, watched: ReadonlyMap<string, Watch | undefined>) {
     this.#subscribers = new Subscribers(core, server);
     this.#hooks = new Map([...watched].map(([key, watch]) => [key, watch && toHooks(key, watch)]));
   }
@@ -66,7 +69,7 @@ function toName(key: string, topic: string): string {
 }
 
 // Hooks of their own for each key, because two keys may have the same topic.
-function toHooks(key: string, watch: WatchTopic): SubscriptionHooks {
+function toHooks(key: string, watch: Watch): SubscriptionHooks {
   const stops = new Map<string, (() => unknown) | undefined>();
   return {
     async subscribe(topic) {

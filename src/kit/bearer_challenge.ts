@@ -18,6 +18,12 @@ const MAX_WORDS = 100;
 
 /** Returns the challenge of the scheme `Bearer`, or the first challenge if there is none. */
 export function readChallenge(header: string | null): HeaderChallenge | undefined {
+  const challenges = readChallenges(header);
+  return challenges.find(({ scheme }) => scheme === "bearer") ?? challenges[0];
+}
+
+/** Returns all challenges in their order. */
+export function readChallenges(header: string | null): readonly HeaderChallenge[] {
   const challenges: { scheme: string; params: Map<string, string> }[] = [];
   let words = 0;
   for (const [, name, value] of (header ?? "").matchAll(WORD)) {
@@ -25,7 +31,7 @@ export function readChallenge(header: string | null): HeaderChallenge | undefine
     if (value === undefined) challenges.push({ scheme: name.toLowerCase(), params: new Map() });
     else challenges.at(-1)?.params.set(name.toLowerCase(), unquote(value));
   }
-  return challenges.find(({ scheme }) => scheme === "bearer") ?? challenges[0];
+  return challenges;
 }
 
 function unquote(value: string): string {

@@ -99,7 +99,7 @@ export class Keeper {
 
   /**
    * Keeps content blocks, and returns the result that links to them. Returns `undefined` if there is no room. With a store,
-   * the link works at all instances once the result is returned.
+   * the link works on all instances once the result is returned.
    */
   keep(
     blocks: readonly Content[],
@@ -136,7 +136,7 @@ export class Keeper {
       : result;
   }
 
-  // If the store fails, the link works at this instance only.
+  // If the store fails, the link works on this instance only.
   async #share(
     shared: SharedValues,
     id: string,

@@ -51,7 +51,7 @@ export interface QuotaOptions {
   /**
    * Whether `rate` holds for all instances together, if the server has a store. Calls are then counted in periods of
    * `perMs` from a time that all instances share, and each takes one operation of the store. If the store does not answer,
-   * the rate holds at each instance. Defaults to `false`.
+   * the rate holds on each instance. Defaults to `false`.
    */
   readonly shared?: boolean;
   /**

@@ -97,7 +97,7 @@ const OTHERS = {};
 /** All HTTP requests whose client is unknown. Each of them has a connection of its own. */
 const UNKNOWN = {};
 
-/** Returns the key under which the calls of a client are counted. A text means the same at all instances. */
+/** Returns the key under which the calls of a client are counted. A text means the same on all instances. */
 export function toClientKey({ link: { account, http } }: Call): ClientKey {
   // A connection has one account, also for the resources that its calls read.
   return account.key ?? (http ? UNKNOWN : account);

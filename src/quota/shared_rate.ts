@@ -1,5 +1,5 @@
 /**
- * Counts the calls of a client at all instances together.
+ * Counts the calls of a client on all instances together.
  *
  * Each call appends to a log of the present period. The id that the store returns is the number of the call, so that a
  * call takes one operation.
@@ -9,7 +9,7 @@
 import type { SharedLogs } from "../core/call/shared_values.ts";
 import type { Rate } from "./rate.ts";
 
-/** The calls of all clients in one rate, at all instances. */
+/** The calls of all clients in one rate, on all instances. */
 export class SharedRate {
   readonly #rate: Rate;
   /** Name of the rate, which all instances give it. */

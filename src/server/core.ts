@@ -4,7 +4,7 @@
  * @module
  */
 import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
-import type { Authentication } from "../core/auth.ts";
+import { type Authentication, SCHEME } from "../core/auth.ts";
 import { CallerWatch } from "../core/call/caller_watch.ts";
 import { readCapabilities } from "../core/call/capabilities.ts";
 import { admit } from "../core/admission.ts";
@@ -65,9 +65,15 @@ function readFilters({ guards, encoders }: Pick<ServerOptions, "guards" | "encod
 
 /** Reads the option `auth`. Throws if it cannot authenticate. The authenticator checks its other parts. */
 function readAuth({ auth }: CommonOptions): Authentication | undefined {
-  const read = typeof auth === "function" ? { authenticate: auth } : auth;
-  if (read === undefined || typeof read?.authenticate === "function") return read;
-  throw new TypeError("Cannot create a server: auth has no authenticate(); use a function, apiKey() or such");
+  if (auth === undefined) return;
+  const read = typeof auth === "function"
+    ? { authenticate: auth }
+    // The schemes of a list combine it, so that a server without any does not load the code.
+    : auth instanceof Array
+    ? auth[0]?.[SCHEME]?.combine(auth)
+    : auth;
+  if (typeof read?.authenticate === "function") return read;
+  throw new TypeError("Cannot create a server: auth has no authenticate(); use a function, apiKey() or [apiKey(), …]");
 }
 
 /** Reports an unexpected error, and returns the error for the client. */

@@ -3,51 +3,41 @@
  *
  * @module
  */
-import type { HandlerSet } from "../core/call/context.ts";
+import type { Allow, HandlerSelector, HandlerSet } from "../core/call/context.ts";
 import type { Engine } from "../core/era.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { toSelectionKey } from "../core/visibility/registry.ts";
-import { type Toggle, Visibility } from "../core/visibility/visibility.ts";
 
 /** The servers of concrete paths, which follow the changes of the server with the parameters. */
 export interface Followers {
-  list(): readonly { readonly handlers: HandlerSet<Handler> }[];
+  list(): readonly { readonly [INTERNALS]: { readonly engine: Engine } }[];
   add(handlers: readonly Handler[]): void;
   remove(handlers: readonly Handler[]): void;
 }
 
 /** Where the handlers of a server are used. */
 export interface HandlerPlace {
-  /** Whether the path has parameters, so that each concrete path gets a server of its own. */
-  readonly hasParams: boolean;
-  /** The calls of `enable` and `disable` that hold at all concrete paths. */
-  readonly toggles: Toggle[];
   /** The servers of the concrete paths, once they are loaded. */
   readonly router?: Followers;
 }
 
 /** Creates the handlers of a running server. Those of a path with parameters belong to all of its concrete paths. */
 export function createHandlerSet(
-  { registry, changes }: Omit<Engine, "host">,
+  { core, registry, visibility }: Omit<Engine, "host">,
   site: HandlerPlace,
   open: (added: readonly Handler[]) => void,
 ): HandlerSet<Handler> {
-  let visibility: Visibility | undefined;
-  function toggle(toggled: Toggle): void {
-    const { callers } = toggled;
+  function toggle(selected: Handler | HandlerSelector, isShown: boolean, callers?: Allow): void {
     // Anything else would mean all callers.
     if (callers !== undefined && typeof callers !== "function") {
       throw new TypeError("Cannot enable or disable handlers: callers is not a function; leave it out for all callers");
     }
-    toSelectionKey(toggled.selected, registry);
-    if (site.hasParams) {
-      const rest = site.toggles.filter((each) => !isReplaced(each, toggled));
-      site.toggles.splice(0, site.toggles.length, ...rest, toggled);
-      for (const { handlers } of site.router?.list() ?? []) applyToggle(handlers, toggled);
-    }
-    visibility ??= new Visibility(registry, changes);
-    visibility.toggle(toggled);
+    const rule = { key: toSelectionKey(selected, registry), isShown, callers };
+    const shared = callers ? undefined : core.shared?.rules;
+    if (shared) return shared.add(rule);
+    visibility.toggle(rule);
+    for (const { [INTERNALS]: { engine } } of site.router?.list() ?? []) engine.visibility.toggle(rule);
   }
   return {
     add(...added) {
@@ -67,19 +57,7 @@ export function createHandlerSet(
     },
     list: () => registry.handlers,
     get: (kind, name) => registry.find(kind, name),
-    enable: (selected, callers) => toggle({ selected, isShown: true, callers }),
-    disable: (selected, callers) => toggle({ selected, isShown: false, callers }),
+    enable: (selected, callers) => toggle(selected, true, callers),
+    disable: (selected, callers) => toggle(selected, false, callers),
   };
-}
-
-/** Enables or disables handlers. */
-export function applyToggle(handlers: HandlerSet<Handler>, { selected, isShown, callers }: Toggle): void {
-  handlers[isShown ? "enable" : "disable"](selected, callers);
-}
-
-// Each new path applies all toggles, so those without an effect must not pile up.
-function isReplaced({ selected, callers }: Toggle, by: Toggle): boolean {
-  if (by.callers && by.callers !== callers) return false;
-  if (INTERNALS in selected || INTERNALS in by.selected) return selected === by.selected;
-  return JSON.stringify(selected) === JSON.stringify(by.selected);
 }

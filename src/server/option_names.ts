@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Authentication } from "../core/auth.ts";
+import { AUTHENTICATION } from "../core/auth.ts";
 import { CAPABILITIES } from "../core/call/capabilities.ts";
 import { ICONS, WEB_PAGE } from "../core/icons.ts";
 import type { ListChangedOptions } from "../core/call/context.ts";
@@ -18,21 +18,6 @@ const CORS: KnownOptions<keyof CorsOptions> = {
   names: { origins: true, credentials: "boolean" },
   hints: { origin: "origins", allowOrigin: "origins" },
   hasOtherForms: true,
-};
-
-const AUTH: KnownOptions<Extract<keyof Authentication, string>> = {
-  names: {
-    authenticate: "function",
-    credentials: { names: { headers: "texts", cookies: "texts", query: "texts" } },
-    challenge: true,
-    routes: true,
-    satisfies: "function",
-    renew: "function",
-    close: "function",
-  },
-  hints: { verify: "authenticate" },
-  hasOtherForms: true,
-  isPlain: true,
 };
 
 // A clock may have methods of its own.
@@ -57,7 +42,7 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     handlers: true,
     params: true,
     use: "functions",
-    auth: AUTH,
+    auth: AUTHENTICATION,
     admit: "function",
     capabilities: CAPABILITIES,
     path: true,
@@ -69,6 +54,7 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     cors: CORS,
     secret: true,
     store: true,
+    sharedDisable: "boolean",
     lenientArguments: "boolean",
     session: "function",
     limits: true,

@@ -69,9 +69,10 @@ export interface ServerOptions {
   readonly use?: readonly Middleware[];
   /**
    * Authenticates the caller of every HTTP request before its body is read, such as `apiKey({ keys })` of
-   * `@x/mcp/auth`. Defaults to none: then every caller may use the server. Does not apply to stdio.
+   * `@x/mcp/auth`. In a list, the form of a credential picks the scheme, as in `[oauth(…), apiKey(…)]`. Defaults to none:
+   * then every caller may use the server. Does not apply to stdio.
    */
-  readonly auth?: Authentication | Authenticate;
+  readonly auth?: Authentication | Authenticate | readonly Authentication[];
   /**
    * Decides whether a request may enter, before its handler is looked up: `true`, or a refusal made by `refuseRequest()` of
    * `@x/mcp/auth`. It sees every request, also those that open a session. Defaults to `true`.
@@ -120,6 +121,14 @@ export interface ServerOptions {
    * one. Without it, each process keeps this in its memory.
    */
   readonly store?: Store;
+  /**
+   * Whether `server.handlers.disable` and `enable` without a function of callers hold at all instances that share the
+   * store, and after a restart. Defaults to `false`: they hold in the process that calls them. If the store does not answer
+   * a new instance, its requests for handlers fail with code -31503 until it does.
+   *
+   * Throws a `TypeError` at the start if the server has no `store`.
+   */
+  readonly sharedDisable?: boolean;
   /**
    * Whether arguments of tools may be JSON text where the input wants an object, an array, a number or a boolean. A tool
    * may say otherwise. Defaults to `false`.

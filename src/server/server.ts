@@ -18,7 +18,7 @@ import type { Typed } from "../core/visibility/typed.ts";
 import { CHECK_PATH, INTERNALS } from "../core/call/internals.ts";
 import { checkOptions } from "../core/call/known_options.ts";
 import { createServerLog, type ServerLog, toLoggable, toSafeFilter } from "../core/call/log.ts";
-import { Registry } from "../core/visibility/registry.ts";
+import { Registry, withAlso } from "../core/visibility/registry.ts";
 import { Scheduler } from "../core/scheduler.ts";
 import { Sealer } from "../core/call/sealer.ts";
 import { isGranted } from "../core/call/scopes.ts";
@@ -26,7 +26,7 @@ import { recheck } from "../core/recheck.ts";
 import { updateLives } from "../core/extension.ts";
 import { readInner } from "../core/inner_read.ts";
 import { RerunWatch, toWarning } from "../core/call/rerun_watch.ts";
-import type { Toggle } from "../core/visibility/visibility.ts";
+import { Visibility } from "../core/visibility/visibility.ts";
 import { systemClock, Ticker } from "../core/capacity/timers.ts";
 import type { OpenPipe, PipeServer, Served } from "../transports/channel.ts";
 import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "../transports/http/access_options.ts";
@@ -36,7 +36,7 @@ import type { Fetch } from "../transports/http/fetch.ts";
 import { type HttpEntry, LazyEndpoint, serveBy } from "../transports/http/lazy_endpoint.ts";
 import type { Branch, PathRouter, RouteParams } from "../transports/http/path_router.ts";
 import type { FindSpot } from "../transports/http/upgrades.ts";
-import { applyToggle, createHandlerSet } from "./handler_set.ts";
+import { createHandlerSet } from "./handler_set.ts";
 import { type CommonOptions, createCore, type Share } from "./core.ts";
 import type { RouteServerOptions } from "./options.ts";
 import { LIST_CHANGED, LOG, SERVER } from "./option_names.ts";
@@ -130,8 +130,6 @@ interface Site {
   readonly hasParams: boolean;
   /** Set for the server of one concrete path. */
   readonly branch?: Branch;
-  /** The calls of `enable` and `disable` that hold at all concrete paths. */
-  readonly toggles: Toggle[];
   /** The servers of the concrete paths, once they are loaded. */
   router?: PathRouter;
   /** Settles when the server has closed. Set when it begins to close. */
@@ -143,10 +141,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const { name, handlers = [], cors, path: ownPath = "/mcp" } = options;
   const { path = ownPath } = branch ?? {};
   const hasParams = !branch && /\/:/.test(path);
-  if (options.limits?.perTenant && !branch && !hasParams) {
-    throw new TypeError(`Cannot set limits.perTenant: ${path} has no parameters; use a path like /tenants/:tenant/mcp`);
-  }
-  const site: Site = { path, hasParams, branch, toggles: [] };
+  const site: Site = { path, hasParams, branch };
   const parts = createParts(options, site);
   const { core, changes, registry } = parts;
   const set = createHandlerSet(parts, site, (added) => openServices(added, host));
@@ -165,7 +160,6 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const allows = corsRule(cors, core.report);
   const endpoint = createEndpoint({ engine, era, allows }, options, site);
   const routers = createRouters({ engine, endpoint, createEra }, options, site);
-  branch?.toggles?.forEach((toggled) => applyToggle(set, toggled));
   const develop = () => {
     if (options.development === false || host.reruns) return;
     host.reruns ??= new RerunWatch(core.ticker.clock, (repeated) => console.warn(toWarning(repeated)));
@@ -226,11 +220,13 @@ function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engin
     ? { ...trunk.core, sealer, shared: share(trunk.core), route: branch?.route }
     : createCore(options, { ticker, sealer, share });
   const registry = new Registry(core, changes);
+  const visibility = new Visibility(registry, changes, trunk?.visibility);
+  if (options.sharedDisable) core.shared?.shareRules({ registry, visibility }, trunk?.core.shared?.rules);
   const accounts = trunk?.accounts ?? new Accounts(core);
   const scheduler = trunk?.scheduler ?? new Scheduler(core, accounts, options.use);
   const { running, bytes } = core.limits.perTenant;
   const tenant = branch && Math.min(running, bytes) < Infinity ? path : undefined;
-  return { core, registry, scheduler, changes, accounts, tenant };
+  return { core, registry, visibility, scheduler, changes, accounts, tenant };
 }
 
 /** Creates what the calls of a server share. */
@@ -271,7 +267,7 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
 /** Opens the container of a host for the services of handlers. */
 function openServices(handlers: readonly Handler[], host: CallHost): void {
   for (const handler of handlers) {
-    for (const { [INTERNALS]: { services } } of [handler, ...handler[INTERNALS].also ?? []]) services?.open(host);
+    for (const { [INTERNALS]: { services } } of withAlso(handler)) services?.open(host);
   }
 }
 
@@ -316,11 +312,11 @@ function createRouters<P extends Schema>(
   options: RouteServerOptions<P>,
   site: Site,
 ): Room<PathRouter> {
-  const { path, toggles } = site;
+  const { path } = site;
   const { params, handlers, secret } = options;
   const schema = params === undefined ? undefined : compileSchema(params, { use: "input", place: `path ${path}` });
   const makeHandlers = typeof handlers === "function" ? handlers : undefined;
-  const grow = (branch: Branch) => growServer(options, createEra, { ...branch, toggles });
+  const grow = (branch: Branch) => growServer(options, createEra, branch);
   return new Room(async () => {
     const { PathRouter } = await import("../transports/http/path_router.ts");
     const { proxies } = endpoint.options;
@@ -398,7 +394,7 @@ function withServices(host: CallHost, fetch: Fetch): Fetch {
 
 function checkServerOptions<P extends Schema>(options: RouteServerOptions<P>): void {
   checkOptions("create a server", options, SERVER);
-  const { name, version, ttlMs = 0, store, path = "/mcp", params, handlers } = options;
+  const { name, version, ttlMs = 0, store, sharedDisable, path = "/mcp", params, handlers, limits } = options;
   const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
   if (handlers !== undefined && typeof handlers !== "function" && !Array.isArray(handlers)) {
     throw refuse("handlers must be a list; write it in brackets");
@@ -407,8 +403,12 @@ function checkServerOptions<P extends Schema>(options: RouteServerOptions<P>): v
   if (store !== undefined && !(INTERNALS in Object(store))) {
     throw refuse("its store is not a store; make one with customStore()");
   }
-  if (!/\/:/.test(path) && (params !== undefined || typeof handlers === "function")) {
-    throw refuse(`its path ${path} has no parameters; write one like /tenants/:tenant/mcp`);
+  const sharing = sharedDisable ? "sharedDisable" : limits?.perTenant?.shared && "limits.perTenant.shared";
+  if (sharing && !store) throw refuse(`${sharing} has no store; set store too`);
+  if (!/\/:/.test(path) && (params !== undefined || typeof handlers === "function" || limits?.perTenant)) {
+    throw refuse(
+      `its path ${path} has no parameters for params, limits.perTenant or handlers(); write one like /tenants/:tenant/mcp`,
+    );
   }
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {
     throw refuse(`ttlMs is ${ttlMs}; it must be a whole number of milliseconds, 0 or more`);

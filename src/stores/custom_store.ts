@@ -30,6 +30,7 @@ import { readSyncVerdict } from "../core/call/verdict.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 import { isWithin } from "../protocol/weight.ts";
 import { InstanceState } from "./instance_state.ts";
+import { RuleRecord } from "./rule_record.ts";
 import { SessionRecord } from "./session_record.ts";
 import { type Connect, EngineConnection } from "./engine_connection.ts";
 import { ProcessLease } from "./process_lease.ts";
@@ -341,9 +342,14 @@ export class CustomStore implements Store {
           "in all of them",
       );
     }
+    const { running, bytes, shared } = host.limits.perTenant;
+    if (shared && Math.min(running, bytes) === Infinity) {
+      throw new TypeError("Cannot set limits.perTenant.shared: no limit is set; set running or bytes too");
+    }
     const state: InstanceState = new InstanceState(host, {
       store: this,
       createSession: (state, facts) => new SessionRecord(state, facts),
+      createRules: (state, ruled, trunk) => new RuleRecord(state, ruled, trunk),
       closeStore: async () => {
         this.#users.delete(state);
         if (!this.#users.size) await this.close();

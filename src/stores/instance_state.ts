@@ -5,7 +5,7 @@
  */
 import { toBase64Url } from "../kit/base64.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import type { Account, Accounts, Pot } from "../core/capacity/account.ts";
+import type { Account, Accounts, Limit, Pot } from "../core/capacity/account.ts";
 import type { Change, ExtensionNews } from "../core/visibility/changes.ts";
 import type { Bounds } from "../core/capacity/limits.ts";
 import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
@@ -14,6 +14,7 @@ import type {
   AppendOptions,
   Lease,
   ReadOptions,
+  Ruled,
   SetOptions,
   SharedChange,
   SharedSession,
@@ -22,9 +23,11 @@ import type {
   SharingHost,
   Store,
 } from "../core/store.ts";
-import { openVersioned, sealVersioned } from "../core/call/versioned_seal.ts";
+import type { SharedRules } from "../core/visibility/visibility.ts";
+import { openVersioned, sealVersioned, VERSION } from "../core/call/versioned_seal.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 import { PendingEnds } from "./pending_ends.ts";
+import { TenantSums } from "./tenant_sums.ts";
 import { WrittenBytes } from "./written_bytes.ts";
 
 /** A JSON value with its version. */
@@ -50,7 +53,9 @@ type News =
     readonly isEnded?: boolean;
     readonly claim?: string | null;
     readonly relay?: number;
-  };
+  }
+  /** The rules of `enable` and `disable` have changed. */
+  | { readonly rules: true };
 
 /** What clients make the instance do with the store. */
 interface Pots {
@@ -104,11 +109,21 @@ export interface InformedSession extends SharedSession {
   receiveLocal(id: number): Promise<void>;
 }
 
+/** Rules of `enable` and `disable` that other instances may change. */
+export interface InformedRules extends SharedRules {
+  /** Reads the rules, because another instance may have changed them. */
+  refresh(): void;
+  /** Tries once more to write what this process has changed. Returns the number of rules that are lost. */
+  close(): Promise<number>;
+}
+
 /** The parts of a store that the state of a server needs. */
 export interface StateParts {
   readonly store: Store;
   /** Creates the record of a session. */
   readonly createSession: (state: InstanceState, facts: SessionFacts) => InformedSession;
+  /** Creates the record of the rules of `enable` and `disable`. */
+  readonly createRules: (state: InstanceState, ruled: Ruled, trunk?: SharedRules) => InformedRules;
   /** Closes the store, unless another server of this process uses it. */
   readonly closeStore: () => Promise<void>;
 }
@@ -126,6 +141,8 @@ export class InstanceState implements SharedState {
   readonly ends: PendingEnds = new PendingEnds();
   /** Set with the first session. */
   #pots?: Pots;
+  /** What the tenants hold, if instances share their limits. */
+  #tenants?: TenantSums;
   /** Messages that were passed on, oldest first. */
   readonly #relayed: { readonly account: Account; readonly until: number }[] = [];
   /** Changes to tell, each once. */
@@ -138,13 +155,26 @@ export class InstanceState implements SharedState {
   #stop?: () => void;
   #isListening = false;
   #telling?: Promise<void>;
+  #rules?: InformedRules;
 
   constructor(host: SharingHost, parts: StateParts) {
     this.#store = parts.store;
     this.#host = host;
     this.#parts = parts;
     host.changes.publish = (change) => this.#tell(change);
-    host.changes.connect = () => this.#isListening ? undefined : this.#listen().then(() => {});
+    host.changes.connect = () => {
+      const loading = this.#rules?.load();
+      const listening = this.#isListening ? undefined : this.listen();
+      return loading || listening && listening.then(() => {});
+    };
+  }
+
+  get rules(): SharedRules | undefined {
+    return this.#rules;
+  }
+
+  shareRules(ruled: Ruled, trunk?: SharedRules): void {
+    this.#rules = this.#parts.createRules(this, ruled, trunk);
   }
 
   /** Id of this instance. */
@@ -169,11 +199,17 @@ export class InstanceState implements SharedState {
     return await this.share(account, async () => {
       await this.#pending.get(id);
       // News must arrive before the state is read, so that no change falls between the two.
-      const [key] = await Promise.all([this.hash("session", id), this.#listen()]);
+      const [key] = await Promise.all([this.hash("session", id), this.listen(), this.#rules?.load()]);
       const record = this.#parts.createSession(this, { key, id, ms, mark, account });
       await record.refresh();
       return record;
     });
+  }
+
+  limitTenants(accounts: Accounts): Limit | undefined {
+    if (!this.limits.perTenant.shared) return;
+    this.#tenants = new TenantSums(this, accounts);
+    return this.#tenants.limit;
   }
 
   async findEnd(id: string): Promise<"written" | "waiting" | undefined> {
@@ -193,8 +229,14 @@ export class InstanceState implements SharedState {
     return this.#toPlace("ended", mark, toMarkTtl(this.limits.sessions.lifeMs));
   }
 
+  // Who cannot read a list begins a new one, so each version of the format has lists of its own.
   async #toPlace(kind: string, mark: Mark, ttlMs: number): Promise<MarkPlace> {
-    return { store: this, key: await this.hash(kind, toSetName(mark)), ttlMs, date: systemClock.date() };
+    return {
+      store: this,
+      key: await this.hash(`${kind} ${VERSION}`, toSetName(mark)),
+      ttlMs,
+      date: systemClock.date(),
+    };
   }
 
   /** Runs an operation for a client. Resolves to `undefined` if it has too many in progress. */
@@ -241,11 +283,11 @@ export class InstanceState implements SharedState {
     while (this.#isTelling || this.#pending.size) {
       await Promise.all([this.#telling, ...this.#pending.values()]);
     }
+    await this.#tenants?.close();
     const lost = await this.ends.close();
-    if (lost) {
-      const error = new Error(`Cannot write the ends of ${lost} sessions: the store does not answer`);
-      this.#host.observer.store?.({ state: "degraded", operation: "set", error });
-    }
+    if (lost) this.#reportLost(`the ends of ${lost} sessions`);
+    const rules = await this.#rules?.close();
+    if (rules) this.#reportLost(`${rules} rules of enable and disable`);
     this.#isClosed = true;
     this.#stop?.();
     await this.#parts.closeStore();
@@ -362,6 +404,11 @@ export class InstanceState implements SharedState {
     this.#host.observer.store?.({ state: state === "lost" ? "degraded" : "recovered", ...event });
   }
 
+  #reportLost(things: string): void {
+    const error = new Error(`Cannot write ${things}: the store does not answer`);
+    this.#host.observer.store?.({ state: "degraded", operation: "set", error });
+  }
+
   // Once for each operation, because clients choose the values.
   #reportRefused(operation: string, error: RangeError): undefined {
     if (this.#refused.has(operation)) return;
@@ -399,8 +446,11 @@ export class InstanceState implements SharedState {
     return this.#topic ??= this.hash("topic", "news");
   }
 
-  // Starts once. After a failure it is tried again, also without a further caller.
-  #listen(): Promise<boolean> {
+  /**
+   * Listens to other instances. Resolves to `false` if the store fails. Then it is tried again, also without a further
+   * caller.
+   */
+  listen(): Promise<boolean> {
     return this.#listening ??= this.#startListening();
   }
 
@@ -418,7 +468,7 @@ export class InstanceState implements SharedState {
     systemClock.start(
       () => {
         this.#listening = undefined;
-        if (!this.#isClosed) this.#listen().then((isListening) => isListening && this.#refreshAll());
+        if (!this.#isClosed) this.listen().then((isListening) => isListening && this.#refreshAll());
       },
       RETRY_MS,
       { background: true },
@@ -427,6 +477,7 @@ export class InstanceState implements SharedState {
   }
 
   #refreshAll(): void {
+    this.#rules?.refresh();
     for (const record of this.#sessions.values()) this.#refresh(record);
   }
 
@@ -435,7 +486,7 @@ export class InstanceState implements SharedState {
     this.#refreshes.add(done);
   }
 
-  /** What sessions are reading after changes at other instances. */
+  /** What sessions are reading after changes on other instances. */
   readonly #refreshes = new Set<Promise<void>>();
 
   #take(news: unknown): void | Promise<void> {
@@ -446,6 +497,7 @@ export class InstanceState implements SharedState {
       // Who subscribed before a change must learn of it.
       return this.#refreshes.size ? Promise.all(this.#refreshes).then(announce) : announce();
     }
+    if (news.rules === true) return this.#rules?.refresh();
     const record = typeof news.session === "string" ? this.#sessions.get(news.session) : undefined;
     if (!record) return;
     if (news.isEnded === true) record.endLocal();

@@ -8,7 +8,7 @@ import type { Awaitable, Lease, Store } from "../core/store.ts";
 import { toBase64Url } from "../kit/base64.ts";
 
 /** How often a lease is renewed while it would last once. */
-const RENEWALS = 3;
+export const RENEWALS = 3;
 
 /** The lease of this process in one store. */
 export class ProcessLease implements Lease {

@@ -1,6 +1,6 @@
 /**
- * Notices that the file of a database was replaced or removed. Whoever has it open goes on with the old file, and would
- * share nothing any more with processes that open the new one.
+ * Detects that the file of a database was replaced or removed. A process that has it open would continue with the old file,
+ * and share nothing with processes that open the new file.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * A session as all instances know it: whether it has ended, its state, and the logs of its streams.
+ * The state of a session that all instances share: whether it has ended, its state, and the logs of its streams.
  *
  * @module
  */

@@ -127,7 +127,7 @@ export class Rounds {
   }
 
   /** Throws to end this run if the question is answered in the next one. */
-  ask(_key: string, _question: Question): void {}
+  ask(_key: string, _question: Question): void | Promise<void> {}
 }
 
 /** Makes a context for one of several runs. */
@@ -191,7 +191,7 @@ class FakeCall extends Call {
   async askClient(key: string, question: Question): Promise<unknown> {
     const { records, rounds, options: { answers = {} } } = this.#parts;
     records.asked.push({ key, method: question.method, params: question.params });
-    rounds.ask(key, question);
+    await rounds.ask(key, question);
     if (!Object.hasOwn(answers, key)) {
       throw new TypeError(`Cannot answer ${JSON.stringify(key)}: there is no such answer; add it to answers`);
     }

@@ -106,12 +106,15 @@ export function openTransport(server: TestServer | string | URL, options: Transp
     const url = `http://localhost${path}`;
     const answer = toAnswer(server, principal);
     return {
-      channel: httpChannel({ url, send: createSender((request) => answer(request)), ...strict }),
+      channel: httpChannel({ url, sender: createSender(url, (request) => answer(request)), ...strict }),
       facts: { url },
     };
   }
   const url = host.origin + path;
-  return { channel: httpChannel({ url, send: createSender(fetch), stop: host.stop, ...strict }), facts: { url } };
+  return {
+    channel: httpChannel({ url, sender: createSender(url, fetch), stop: host.stop, ...strict }),
+    facts: { url },
+  };
 }
 
 function openChild(

@@ -22,6 +22,9 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/transports": [...below, "src/runtime.ts"],
   "src/server": [...below, "src/handlers", "src/eras", "src/transports"],
   "src/mount.ts": [...core, "src/transports", "src/server"],
+  "src/skills": ["src/core/call", "src/runtime.ts", "src/library.ts", "src/extension.ts"],
+  "src/tasks": ["src/core/call", "src/library.ts", "src/extension.ts", "src/stores"],
+  "src/apps": [...below, "src/runtime.ts", "src/library.ts", "src/extension.ts", "src/types.ts"],
   "src/auth": below,
   "src/auth/oauth": [...below, "src/auth"],
   "src/quota": [...below, "src/handlers"],
@@ -32,6 +35,8 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/extensions": below,
   "src/testing": [...outer, "src/stores", "src/client"],
   "src/client": outer,
+  "src/client/oauth": [...outer, "src/client"],
+  "src/client/skills": [...outer, "src/client", "src/skills"],
   "src/host.ts": [...core, "src/schema", "src/transports", "src/server"],
   "src/cli": [],
   "src/library.ts": [
@@ -52,11 +57,11 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 
 /**
  * What the command line may import besides itself: published entries, and what is made for it. `src/library.ts` is the
- * entry `.` without the start of a program.
+ * entry `.` without the start of a program, and `src/client/bridge.ts` passes messages on below the public client.
  */
 export const OPEN: readonly string[] = [
   ...Object.values(config.exports).map((path) => path.slice("./".length)),
-  ...["src/library.ts", "src/host.ts", "src/kit/"],
+  ...["src/library.ts", "src/host.ts", "src/client/bridge.ts", "src/kit/"],
 ];
 
 /** The modules of the inspector's page, which run in a browser, and what they may import besides each other. */
@@ -72,11 +77,14 @@ const PACKAGES_OF_PAGE = ["marked"];
 
 /** The packages a folder may import; every other folder imports none. */
 const packages: Readonly<Record<string, readonly string[]>> = {
-  "src/auth/oauth": ["jose"],
+  "src/auth/oauth": ["jose", "oauth4webapi"],
+  "src/client/oauth": ["jose", "oauth4webapi"],
+  "src/skills": ["yaml"],
   "src/cli": ["zod", "acorn", "yaml", "jsonc-parser", "smol-toml"],
 };
 
-const eraRooms = ["src/eras/", "src/testing/", "src/client/", "src/cli/", "src/library.ts"];
+// Apps have revisions of their own.
+const eraRooms = ["src/apps/", "src/eras/", "src/testing/", "src/client/", "src/cli/", "src/library.ts"];
 const eraWord = /legacy|modern|\b20\d\d-\d\d-\d\d\b/gi;
 const specPage = /\bspecification\/20\d\d-\d\d-\d\d\b/g;
 const runtimeWords = ["process", "Buffer"];

@@ -52,9 +52,9 @@ Deno.test("MUST refuse an opaque token that is not for this server, or is no acc
     [{ iss: 5 }, "the token has another issuer"],
     [{ exp: 1000 }, "the token has expired"],
     [{ nbf: 4102444800 }, "the token is not yet valid"],
-    [{ token_type: "DPoP" }, "the token is no access token"],
+    [{ token_type: "DPoP" }, "the token is bound to a key in a way that is not supported"],
     [{ token_use: "refresh_token" }, "the token is no access token"],
-    [{ cnf: { jkt: "x" } }, "the token is bound to a key, which is not supported"],
+    [{ cnf: { jkt: "x" } }, "the token is bound to a key in a way that is not supported"],
     [{ sub: undefined, client_id: undefined }, "the token names no subject"],
   ];
   know(issuer, new Map(cases.map(([found], index) => [`t${index}`, found])));

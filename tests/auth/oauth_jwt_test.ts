@@ -40,6 +40,8 @@ Deno.test("every algorithm with a public key verifies tokens", async () => {
   }
 });
 
+const UNKNOWN_BINDING = "the token is bound to a key in a way that is not supported";
+
 const refusals: readonly (readonly [name: string, parts: TokenParts, reason: string])[] = [
   [
     "for another server",
@@ -71,7 +73,13 @@ const refusals: readonly (readonly [name: string, parts: TokenParts, reason: str
   ["that is a grant", { header: { typ: "oauth-id-jag+jwt" } }, "the token is no access token"],
   ["without subject", { claims: { sub: undefined, client_id: undefined } }, "the token names no subject"],
   ["with a subject of another type", { claims: { sub: 5 } }, "the token names no subject"],
-  ["bound to a key", { claims: { cnf: { jkt: "x" } } }, "the token is bound to a key, which is not supported"],
+  ["bound by a short hash", { claims: { cnf: { jkt: "x" } } }, UNKNOWN_BINDING],
+  ["bound to a certificate", { claims: { cnf: { "x5t#S256": "x".repeat(43) } } }, UNKNOWN_BINDING],
+  [
+    "bound to a key and to a certificate",
+    { claims: { cnf: { jkt: "x".repeat(43), "x5t#S256": "x".repeat(43) } } },
+    UNKNOWN_BINDING,
+  ],
   ["with a critical extension", { header: { crit: ["x"], x: 1 } }, "the token has no valid signature"],
 ];
 
@@ -374,7 +382,7 @@ Deno.test("a request without a token has a challenge without error", async () =>
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const open = `Bearer resource_metadata="${METADATA}"`;
-  for (const authorization of ["Basic YTpi", "Bearer", "bearer  ", "DPoP x", "Bearerx"]) {
+  for (const authorization of ["Basic YTpi", "Bearer", "bearer  ", "DPoPx", "Bearerx"]) {
     const { status, challenge } = await callWith(server, undefined, { headers: { authorization } });
     assertEquals([status, challenge], [401, open], authorization);
   }

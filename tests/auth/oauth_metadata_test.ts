@@ -29,6 +29,7 @@ Deno.test("MUST serve metadata at the well-known URI of the path, with its issue
       authorization_servers: issuers,
       scopes_supported: ["notes:read", "notes:list"],
       bearer_methods_supported: ["header"],
+      dpop_signing_alg_values_supported: ["ES256", "ES384", "ES512", "Ed25519", "EdDSA"],
     });
   }
   assertEquals((await server.fetch(new Request(`http://localhost${WELL_KNOWN}`))).status, 404);

@@ -183,6 +183,7 @@ Deno.test("MUST serve the metadata of each tenant at its own well-known URI, wit
       authorization_servers: issuers,
       scopes_supported: ["read"],
       bearer_methods_supported: ["header"],
+      dpop_signing_alg_values_supported: ["ES256", "ES384", "ES512", "Ed25519", "EdDSA"],
     });
   }
   const unknown = await server.fetch(new Request("http://localhost/unknown"));

@@ -80,6 +80,7 @@ function toProvider(issuer: string, { format, algorithm, takesDocuments }: Issue
       introspection: { enabled: true },
       revocation: { enabled: true },
       clientCredentials: { enabled: true },
+      dPoP: { enabled: true },
       ...takesDocuments && { clientIdMetadataDocument: { enabled: true, ack: "draft-02" } },
       resourceIndicators: {
         enabled: true,

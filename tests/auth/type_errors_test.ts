@@ -10,11 +10,11 @@ const config = new URL("../../deno.json", import.meta.url).pathname;
 const MISTAKES: readonly (readonly [code: string, ...message: readonly string[]])[] = [
   [
     `createServer({ name: "x", version: "1", auth: "secret" })`,
-    "Type 'string' is not assignable to type 'Authentication | Authenticate | undefined'.",
+    "Type 'string' is not assignable to type 'Authenticate | Authentication<Principal> | readonly Authentication<Principal>[] | undefined'.",
   ],
   [
     `createServer({ name: "x", version: "1", auth: () => ({ name: "ada" }) })`,
-    "Type '() => { name: string; }' is not assignable to type 'Authentication | Authenticate | undefined'.",
+    "Type '() => { name: string; }' is not assignable to type 'Authenticate | Authentication<Principal> | readonly Authentication<Principal>[] | undefined'.",
     "  Type '() => { name: string; }' is not assignable to type 'Authenticate'.",
     "    Type '{ name: string; }' is not assignable to type 'Principal | AuthRefusal | Promise<Principal | AuthRefusal | " +
     "undefined> | undefined'.",

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertObjectMatch, assertRejects } from "@std/assert";
 import { prompt, resource, tool } from "../../mod.ts";
 import { McpError } from "../../src/testing/testing.ts";
-import { behaviour, LEGACY_VERSIONS } from "../support/behaviour.ts";
+import { behaviour, LEGACY_VERSIONS, until } from "../support/behaviour.ts";
 
 const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
 const noop = tool({ name: "noop", run: () => "" });
@@ -100,7 +100,12 @@ behaviour("handlers see the same facts about the client in every era", async (co
     principal: { id: "ada", scopes: ["read"] },
     logLevel: "error",
   });
-  await client.callTool("look", {}, { meta: { "example.com/tag": "blue" } });
+  // Another instance may learn of the level a moment later.
+  await until(async () => {
+    seen.length = 0;
+    await client.callTool("look", {}, { meta: { "example.com/tag": "blue" } });
+    return JSON.stringify(seen).includes('"logLevel":"error"');
+  }, "the level is known");
   // A session id carries the name and version only.
   const info = era === "modern" || transport === "pipe"
     ? { name: "looker", version: "9", title: "Looker" }

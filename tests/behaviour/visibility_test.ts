@@ -257,7 +257,7 @@ behaviour("a wrong selection throws, and disables nothing", async (connect) => {
       assertThrows(
         () => toggle({ resource: "note://7" }),
         TypeError,
-        'Cannot enable or disable "note://7": it is one of resource "note://{id}"; select that, or hide single',
+        'Cannot enable or disable "note://7": it is one of resource "note://{id}"; select that, or hide resources',
       );
       assertThrows(() => toggle({ resource: "file://a" }), TypeError, "it is one of resource");
     }

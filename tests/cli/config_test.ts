@@ -90,7 +90,19 @@ for (const { target, flags, asks, ...more } of examples) {
 testProcesses("every example is tested, and examples without an installation need no permissions", async () => {
   const own = ["stdio.ts", "tsconfig.json"];
   // These have tests of their own in tests/examples.
-  own.push("cluster", "desk", "files.ts", "http_api.ts", "team_notes.ts", "tenants.ts", "validators.ts");
+  own.push(
+    "clock",
+    "cluster",
+    "desk",
+    "files.ts",
+    "http_api.ts",
+    "press.ts",
+    "roles.ts",
+    "skills",
+    "team_notes.ts",
+    "tenants.ts",
+    "validators.ts",
+  );
   const named = [...own, ...examples.map(({ target }) => target.split("/")[1])];
   assertEquals([...new Set(named)].sort(), listNames(`${root}examples`));
   const input = toRequest("tools/call", { name: "add", arguments: { a: 2, b: 3 } });
@@ -321,6 +333,29 @@ for (const { name, program } of runtimes) {
       assert(!printed.includes("API key"), printed);
       const metadata = await fetch(new URL("/.well-known/oauth-protected-resource/mcp", url));
       assertEquals((await metadata.json()).authorization_servers, ["http://127.0.0.1:9"]);
+    });
+  });
+
+  testProcesses(`${name}: new --app creates a server with an app, and a passing test`, async () => {
+    await withFiles({}, async (cwd) => {
+      const { code, stderr } = await run([...program, "new", "dice", "--app"], { cwd });
+      assertEquals(code, 0, stderr);
+      assertEquals(listNames(`${cwd}/dice`), ["app.html", "server.ts", "server_test.ts"]);
+      const [, tests] = /Run the test:\n\n {2}cd dice\n {2}(.+)\n/.exec(stderr) ?? [];
+      const tested = await run(tests.split(" "), { cwd: `${cwd}/dice` });
+      assertEquals(tested.code, 0, tested.stdout + tested.stderr);
+      assertMatch(tested.stdout + tested.stderr, /2 pass/);
+      assertEquals((await run([...program, "check", "--strict", "server.ts"], { cwd: `${cwd}/dice` })).code, 0);
+      const input = toRequest("resources/read", { uri: "ui://dice" });
+      const { "resources/read": read } = toResults(await run([...program, "server.ts"], { cwd: `${cwd}/dice`, input }));
+      assertMatch(JSON.stringify(read), /text\/html;profile=mcp-app.*Roll again/);
+
+      const again = await run([...program, "new", "dice", "--app"], { cwd });
+      assertEquals(again.code, 2);
+      assertStringIncludes(again.stderr, "Cannot write dice: it already exists; choose another name");
+      const both = await run([...program, "new", "both", "--app", "--auth"], { cwd });
+      assertEquals([both.code, listNames(cwd)], [2, ["dice"]]);
+      assertStringIncludes(both.stderr, "Cannot create both with --auth and --app");
     });
   });
 

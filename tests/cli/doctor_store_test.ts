@@ -63,7 +63,7 @@ Deno.test("doctor finds nothing wrong with a store, and removes its keys", async
     "ok: expiry",
     "ok: eviction",
   ]);
-  assertStringIncludes(found[0], "in the memory of one process");
+  assertStringIncludes(found[0], "only this process can reach it");
 });
 
 Deno.test("doctor removes its keys and no others", async () => {
@@ -85,7 +85,7 @@ Deno.test("doctor names an engine that compares and writes in two steps", async 
     return await engine.set(String(key), String(value), rest);
   });
   assertEquals(found.length, 1, found.join("\n"));
-  assertMatch(found[0], /^problem: atomic values: of 8 writes at once that need the same version, \d succeeded/);
+  assertMatch(found[0], /^problem: atomic values: of 8 concurrent writes that need the same version, \d succeeded/);
 });
 
 Deno.test("doctor names an engine that appends repetitions again", async () => {
@@ -98,7 +98,7 @@ Deno.test("doctor names an engine that appends repetitions again", async () => {
 
 Deno.test("doctor names an engine that never rings", async () => {
   const found = await examineEngine(({ run }) => run(), () => ({ listen: () => () => {} }));
-  assertEquals(found, ["problem: rings: an entry was not heard by another connection within 3000 ms"]);
+  assertEquals(found, ["problem: rings: an entry did not reach another connection within 3000 ms"]);
 });
 
 Deno.test("doctor names an engine that only polls", async () => {

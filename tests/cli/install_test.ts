@@ -220,7 +220,7 @@ for (const { name: runtime, program } of runtimes) {
             assertEquals(connected.code, 2);
             assertStringIncludes(
               connected.stderr,
-              `Cannot install ${url}: Claude Desktop takes no URL from its file; add`,
+              `Cannot install ${url}: Claude Desktop gets a command, and everybody on this machine may read a header`,
             );
             return;
           }

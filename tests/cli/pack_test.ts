@@ -169,7 +169,7 @@ for (const { name, program } of runtimes) {
         await withFiles({ "server.ts": toServer(imports, code), "helper.ts": helper }, async (cwd) => {
           const { code, stderr } = await pack(cwd, "server.ts", "--author", "Ada");
           assertEquals(code, 2, stderr);
-          assertMatch(stderr, /Cannot pack \S+server\.ts: it uses what Node does not have; /);
+          assertMatch(stderr, /Cannot pack \S+server\.ts: it uses APIs that Node does not have; /);
           assertMatch(stderr, place);
           assertEquals(listNames(cwd), ["helper.ts", "server.ts"]);
         });
@@ -280,7 +280,7 @@ for (const { name, program } of runtimes) {
       [["server.ts", ...author, "--include", "x"], /^Cannot include \S+\/x: there is no such file; check the path/m],
       [
         ["server.ts", ...author, "--icon", "mcp.jsonc"],
-        /^Cannot use mcp\.jsonc as the icon: it is not a picture in PNG; /m,
+        /^Cannot use mcp\.jsonc as the icon: it is not a PNG image; /m,
       ],
       [["server.ts", ...author, "--ask", "1X"], /^Cannot read --ask 1X: it is not a setting; write --ask NAME/m],
       [["server.ts", ...author, "--ask", "X:text"], /^Cannot ask for X: text is not a type; write one of string, /m],

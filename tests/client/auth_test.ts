@@ -42,16 +42,18 @@ for (const era of ["modern", "legacy"] as const) {
     state.valid = "token-2";
     const results = await Promise.all(Array.from({ length: 5 }, () => client.callTool("hello")));
     assertEquals(results.map(textOf), Array(5).fill("Hello!"));
-    assertEquals(challenges, [{ status: 401, header: state.challenge, params: { scope: "a b" } }]);
+    assertEquals(challenges, [
+      { url, status: 401, header: state.challenge, params: { scope: "a b" }, token: "token-1" },
+    ]);
     await client.close();
     await close();
   });
 
-  Deno.test(`a token that stays refused is an error, after one attempt (${era})`, async () => {
+  Deno.test(`a token that stays refused is an error, after four attempts (${era})`, async () => {
     const { state, fetch, close } = createProtected();
     const auth: ClientAuth = { token: () => "wrong", refresh: () => true };
     const error = await assertRejects(() => connect(url, { era, fetch, auth }), McpError);
-    assertEquals([error.status, state.seen.length], [401, 2]);
+    assertEquals([error.status, state.seen.length], [401, 4]);
     await close();
   });
 }
@@ -98,4 +100,74 @@ Deno.test("auth is refused where it would be ignored", async () => {
   const headers = { Authorization: "Bearer x" };
   await assertRejects(() => connect(url, { auth, headers }), TypeError, "auth and headers both set authorization");
   await server.close();
+});
+
+Deno.test("a bound token goes with its proof, and a nonce is told", async () => {
+  const seen: (string | null)[][] = [];
+  const challenges: AuthChallenge[] = [];
+  const fetch = (request: Request) => {
+    seen.push(["authorization", "dpop"].map((name) => request.headers.get(name)));
+    const headers = { "www-authenticate": 'DPoP error="use_dpop_nonce"', "dpop-nonce": "n1" };
+    return Promise.resolve(new Response(null, { status: 401, headers }));
+  };
+  let proof = "proof-1";
+  const auth: ClientAuth = {
+    token: ({ method }) => ({ token: "t", proof: `${proof}-${method}` }),
+    refresh(challenge) {
+      challenges.push(challenge);
+      proof = "proof-2";
+      return challenges.length === 1;
+    },
+  };
+  await assertRejects(() => connect(url, { fetch, auth, era: "modern" }), McpError);
+  assertEquals(seen, [["DPoP t", "proof-1-POST"], ["DPoP t", "proof-2-POST"]]);
+  const { nonce, params } = challenges[0];
+  assertEquals([nonce, params], ["n1", { error: "use_dpop_nonce" }]);
+});
+
+Deno.test("the time of a user who signs in does not count for the timeouts of requests", async () => {
+  const { state, fetch, close } = createProtected();
+  const signedIn = Promise.withResolvers<boolean>();
+  const held: { token?: string } = {};
+  let isAsked = false;
+  const auth: ClientAuth = {
+    token: () => held.token,
+    refreshMs: 60_000,
+    refresh: () => {
+      isAsked = true;
+      return signedIn.promise;
+    },
+  };
+  const connecting = connect(url, { fetch, auth, timeoutMs: 40 });
+  // A request without a user has its timeout while the user signs in.
+  const late: ClientAuth = { token: () => undefined, refresh: () => signedIn.promise };
+  await assertRejects(() => connect(url, { fetch, auth: late, timeoutMs: 80 }), DOMException, "no response in 80 ms");
+  assertEquals(isAsked, true);
+  held.token = state.valid;
+  signedIn.resolve(true);
+  const client = await connecting;
+  assertEquals(textOf(await client.callTool("hello", {}, { timeoutMs: 10_000 })), "Hello!");
+  await client.close();
+  await close();
+});
+
+Deno.test("a sign-in is aborted when the last request that waits for it is", async () => {
+  const { fetch, close } = createProtected();
+  const asked = Promise.withResolvers<AbortSignal>();
+  const auth: ClientAuth = {
+    token: () => undefined,
+    refreshMs: 60_000,
+    refresh: (_, { signal }) => {
+      asked.resolve(signal);
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    },
+  };
+  const stop = new AbortController();
+  const connecting = assertRejects(() => connect(url, { fetch, auth, signal: stop.signal }));
+  const signal = await asked.promise;
+  assertEquals(signal.aborted, false);
+  stop.abort(new Error("enough"));
+  await connecting;
+  assertEquals(signal.aborted, true);
+  await close();
 });

@@ -1,6 +1,8 @@
 // The program that the official suite starts for each of its client scenarios: it acts as the scenario's name requires,
 // with this library's client and only the options that a user would set. The URL is the last argument.
 import { type Client, connect, type ConnectOptions } from "../../src/client/client.ts";
+import { createAuth, REFUSED } from "./sign_in.ts";
+import { SkillError, skillsOf } from "../../src/client/skills/skills.ts";
 
 interface BunHost {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -47,7 +49,24 @@ const acts: Readonly<Record<string, (client: Client) => Promise<unknown>>> = {
     const schema = tools.find(({ name }) => name === "json_schema_2020_12_tool")?.inputSchema;
     await client.callTool("json_schema_echo", { schema });
   },
+  "sep-2640-client-no-prefetch": (client) => skillsOf(client).list(),
+  "sep-2640-client-verify-digest": loadSkills,
+  "sep-2640-client-verify-size": loadSkills,
+  "sep-2640-client-verify-frontmatter": loadSkills,
 };
+
+/** Loads each skill and all of its files, until one is not what its entry says. */
+async function loadSkills(client: Client): Promise<void> {
+  const skills = skillsOf(client);
+  for (const skill of await skills.list()) {
+    try {
+      await skills.read(skill);
+      for (const { uri } of skill.files === "dynamic" ? [] : skill.files) await skills.read(skill, uri);
+    } catch (error) {
+      if (!(error instanceof SkillError)) throw error;
+    }
+  }
+}
 
 interface PlannedCall {
   readonly name: string;
@@ -67,7 +86,20 @@ const options: ConnectOptions = {
   roots: [],
 };
 
-const act = acts[scenario];
-if (!act) throw new Error(`Cannot run the scenario "${scenario}": it is unknown`);
-await using client = await connect(url, options);
-await act(client);
+async function run(): Promise<void> {
+  const isProtected = scenario.startsWith("auth/");
+  const act = isProtected ? callAll : acts[scenario];
+  if (!act) throw new Error(`Cannot run the scenario "${scenario}": it is unknown`);
+  const auth = isProtected ? await createAuth(scenario, Object(context)) : undefined;
+  await using client = await connect(url, { ...options, auth });
+  await act(client);
+}
+
+async function callAll(client: Client): Promise<void> {
+  for (const { name } of await client.listTools()) await client.callTool(name);
+}
+
+if (REFUSED.has(scenario)) {
+  const isRefused = await run().then(() => false, () => true);
+  if (!isRefused) throw new Error(`The scenario "${scenario}" ended without an error`);
+} else await run();

@@ -3,11 +3,12 @@
 // are named with their reason, and count as skipped. The suite's own totals are not used, because some of its
 // checks succeed against a server that does not respond.
 //
-//   deno task conformance [--runtime deno|bun|node] [--spec V] [--scenario S] [--cap V] [--old] [--tasks] [--server FILE]
+//   deno task conformance [--runtime deno|bun|node] [--spec V] [--scenario S] [--cap V] [--old] [--tasks] [--skills]
+//                         [--server FILE]
 //
 // --cap V sends `?cap=V` so that the server negotiates at most V; the suite's client always proposes its newest
 // handshake version, so this is the only way to test older revisions. --old uses the last suite of the handshake versions.
-// --tasks runs the scenarios of the tasks extension against tests/extensions/tasks_server.ts.
+// --tasks and --skills run the scenarios of one extension, in which no check may be skipped.
 import { install } from "../release/npm_install.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { readOptions } from "../support/options.ts";
@@ -61,10 +62,13 @@ const TASKS = [
   "tasks-mrtr-composition",
 ];
 
+/** The scenarios of the skills extension. */
+const SKILLS = ["sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory"];
+
 function toOptions(args: readonly string[]): Options {
   const values = readOptions(args, {
     values: ["--runtime", "--spec", "--scenario", "--cap", "--server"],
-    flags: ["--old", "--tasks"],
+    flags: ["--old", "--tasks", "--skills"],
   });
   const runtime = values.get("--runtime");
   if (runtime !== undefined && runtime !== "deno" && runtime !== "bun" && runtime !== "node") {
@@ -75,16 +79,15 @@ function toOptions(args: readonly string[]): Options {
   if (spec !== undefined && !suite.specs.includes(spec)) {
     throw new Error(`Cannot test version "${spec}": suite ${suite.version} knows ${suite.specs.join(", ")}`);
   }
-  const isTasks = values.has("--tasks");
-  const file = isTasks ? "../extensions/tasks_server.ts" : "../../examples/everything.ts";
+  const extension = values.has("--tasks") ? TASKS : values.has("--skills") ? SKILLS : undefined;
   return {
     runtimes: runtime ? [runtime] : ["deno", "bun"],
-    specs: isTasks ? ["2026-07-28"] : spec ? [spec] : suite.specs,
-    extension: isTasks ? TASKS : undefined,
+    specs: extension ? ["2026-07-28"] : spec ? [spec] : suite.specs,
+    extension,
     scenario: values.get("--scenario"),
     cap: values.get("--cap"),
     suite: suite.version,
-    server: values.get("--server") ?? new URL(file, import.meta.url).pathname,
+    server: values.get("--server") ?? new URL("../../examples/everything.ts", import.meta.url).pathname,
   };
 }
 
@@ -158,7 +161,7 @@ async function testVersion(server: Served, spec: string, options: Options): Prom
     const args = ["server", "--url", url, "--spec-version", spec, "-o", output];
     if (options.extension) {
       for (const name of options.extension) await runSuite(options.suite, [...args, "--scenario", name, "--force"]);
-      return await readScenarios(output, "server", options.extension);
+      return await readScenarios(output, "server", options.extension, true);
     }
     const text = await runSuite(options.suite, [...args, ...choice]);
     const names = options.scenario ? [options.scenario] : await listScenarios(options.suite, "server", spec);

@@ -41,16 +41,25 @@ export async function readScenarios(
   directory: string,
   side: "server" | "client",
   names: readonly string[],
+  isStrict = false,
 ): Promise<Scenario[]> {
-  const folders = (await Array.fromAsync(Deno.readDir(directory))).map((entry) => entry.name);
+  const folders = await listFolders(directory);
   const prefix = side === "server" ? "server-" : "";
   return await Promise.all(names.map(async (name) => {
     const folder = folders.find((folder) => folder.replace(/-\d{4}-\d\d-\d\dT.*$/, "") === prefix + name);
     if (!folder) return toScenario(name, [{ id: "run", status: "FAILURE", errorMessage: "the suite left no result" }]);
     const checks: unknown = JSON.parse(await Deno.readTextFile(`${directory}/${folder}/checks.json`));
     if (!Array.isArray(checks) || !checks.every(isCheck)) throw new Error(`Cannot read the checks of ${name}`);
-    return toScenario(name, checks);
+    return toScenario(name, isStrict ? checks.map(toStrict) : checks);
   }));
+}
+
+/** The folders of the results. A scenario with a slash in its name has a folder in a folder. */
+async function listFolders(directory: string): Promise<string[]> {
+  const names = (await Array.fromAsync(Deno.readDir(directory))).map((entry) => entry.name);
+  if (!names.includes("auth")) return names;
+  const inner = await Array.fromAsync(Deno.readDir(`${directory}/auth`));
+  return [...names, ...inner.map((entry) => `auth/${entry.name}`)];
 }
 
 /** A scenario passes if none of its checks failed, and at least one of them fails against a silent peer. */
@@ -61,6 +70,12 @@ function toScenario(name: string, checks: readonly Check[]): Scenario {
   const tested = checks.some((check) => check.status === "SUCCESS" && check.id !== "wire-schema-valid");
   const status = failures.length > 0 ? "failed" : tested || warnings.length > 0 ? "passed" : "skipped";
   return { name, status, failures, warnings };
+}
+
+/** A fixture that lacks something would pass without being tested. */
+function toStrict(check: Check): Check {
+  if (check.status !== "SKIPPED") return check;
+  return { ...check, status: "FAILURE", errorMessage: `skipped: ${check.errorMessage ?? ""}` };
 }
 
 function isCheck(value: unknown): value is Check {

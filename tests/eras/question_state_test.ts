@@ -3,10 +3,10 @@ import { assert, assertEquals } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { testLimits } from "../support/limits.ts";
+import { type Round, sendRound } from "../support/rounds.ts";
 
 type Json = { readonly [key: string]: unknown };
 
-const META = "io.modelcontextprotocol/";
 const accept = (content: Json = {}) => ({ action: "accept", content });
 const yes = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] } as const;
 
@@ -56,45 +56,10 @@ function start(options: Partial<ServerOptions> = {}): Held {
   return { server, faults, path: options.path ?? "/mcp" };
 }
 
-interface Answer {
-  readonly status: number;
-  readonly code?: number;
-  readonly says: string;
-  /** The text of a result. */
-  readonly text?: string;
-  readonly asked: readonly string[];
-  readonly state?: string;
-}
-
-async function call({ server, path }: Held, name: string, more: Json = {}, principal?: string): Promise<Answer> {
-  const _meta = {
-    [META + "protocolVersion"]: "2026-07-28",
-    [META + "clientCapabilities"]: { elicitation: {} },
-  };
-  const request = new Request(`http://localhost${path}`, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      // No stream, however slow the machine is.
-      accept: "application/json",
-      "mcp-protocol-version": "2026-07-28",
-      "mcp-method": "tools/call",
-      "mcp-name": name,
-    },
-    // A text such as "raw 1e400" stands for a number that JSON.stringify cannot write.
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, ...more, _meta } })
-      .replaceAll(/"raw ([^"]*)"/g, "$1"),
-  });
-  const response = await server.fetch(request, principal === undefined ? undefined : { principal: { id: principal } });
-  const { result, error } = await response.json();
-  return {
-    status: response.status,
-    code: error?.code,
-    says: error?.message ?? "",
-    text: result?.content?.[0].text,
-    asked: Object.values(result?.inputRequests ?? {}).map((each) => Object(each).params.message),
-    state: result?.requestState,
-  };
+/** Calls a tool. `asked` are the messages of its questions. */
+async function call(held: Held, name: string, more: Json = {}, principal?: string): Promise<Round> {
+  const round = await sendRound(held, name, more, principal);
+  return { ...round, asked: round.messages };
 }
 
 /** The error message of a call that is refused. */

@@ -9,11 +9,11 @@ import { fakeClock, fakeContext } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
+import { type Round, sendRound as call } from "../support/rounds.ts";
 
 type Json = { readonly [key: string]: unknown };
 
 const SECRET = "a secret of at least thirty-two characters";
-const META = "io.modelcontextprotocol/";
 const yes = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] } as const;
 const accepted = { action: "accept", content: { ok: true } };
 
@@ -57,54 +57,12 @@ function open(options: Partial<ServerOptions> = {}, path = "/mcp"): Shop {
   return { server, path, paid };
 }
 
-interface Answer {
-  readonly status: number;
-  readonly retryAfter: string | null;
-  readonly code?: number;
-  readonly says: string;
-  readonly text?: string;
-  readonly asked: readonly string[];
-  readonly state?: string;
-}
-
-async function call(shop: Shop, name: string, more: Json = {}, principal?: string): Promise<Answer> {
-  const _meta = {
-    [META + "protocolVersion"]: "2026-07-28",
-    [META + "clientCapabilities"]: { elicitation: { form: {}, url: {} } },
-  };
-  const request = new Request(`http://localhost${shop.path}`, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      accept: "application/json",
-      "mcp-protocol-version": "2026-07-28",
-      "mcp-method": "tools/call",
-      "mcp-name": name,
-    },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, ...more, _meta } }),
-  });
-  const response = await shop.server.fetch(
-    request,
-    principal === undefined ? undefined : { principal: { id: principal } },
-  );
-  const { result, error } = await response.json();
-  return {
-    status: response.status,
-    retryAfter: response.headers.get("retry-after"),
-    code: error?.code,
-    says: error?.message ?? "",
-    text: result?.content?.[0]?.text,
-    asked: Object.keys(result?.inputRequests ?? {}),
-    state: result?.requestState,
-  };
-}
-
 const answer = (state: string | undefined, key = "sure"): Json => ({
   requestState: state,
   inputResponses: { [key]: key === "page" ? { action: "accept" } : accepted },
 });
 
-function assertUsed({ status, code, says }: Answer): void {
+function assertUsed({ status, code, says }: Round): void {
   assertEquals([status, code], [400, -32602], says);
   assertStringIncludes(says, "this answer was used already");
 }

@@ -82,6 +82,36 @@ Deno.test("a handler with an attribute of an extension that is not registered is
   assertEquals(server.handlers.list(), []);
 });
 
+Deno.test("an attribute can register its extension, if that has nothing but settings", () => {
+  const ui = extension({ id: ID, settings: { a: 1 } });
+  const register = ui.attribute({ registers: true });
+  const one = tool({ name: "same", extensions: [register, ui.attribute({ registers: true })], run: () => {} });
+  const two = resource({ uri: "same://a", name: "same", extensions: [register], read: () => "" });
+  const three = prompt({ name: "same", extensions: [register], run: () => "" });
+  const other = tool({ name: "other", extensions: [ui.attribute()], run: () => {} });
+  const server = serve(one, other, two, three, ui);
+  assertEquals(server.handlers.list(), [one, other, two, three, ui]);
+  server.handlers.remove(ui, one, three);
+  assertEquals(server.handlers.list(), [other, two]);
+  assertThrows(
+    () => server.handlers.remove(two),
+    TypeError,
+    `Cannot use tool "other": extension "${ID}" is not registered`,
+  );
+  server.handlers.remove(two, other);
+  assertEquals(server.handlers.list(), []);
+  const rest: readonly Omit<Parameters<typeof extension>[0], "id">[] = [
+    { methods: { "audit/get": { run } } },
+    { notifications: { "notifications/audit": { run: () => {} } } },
+    { listen: { ids: { filter: z.any() } } },
+    { start: () => {} },
+  ];
+  for (const more of rest) {
+    const message = "registers: the extension has more than settings; add it to handlers";
+    assertThrows(() => extension({ ...more, id: ID }).attribute({ registers: true }), TypeError, message);
+  }
+});
+
 Deno.test("an attribute can check the other handlers", () => {
   const ui = extension({ id: "com.example/ui" });
   const shows = (uri: string) =>
@@ -98,7 +128,7 @@ Deno.test("something else in extensions, and wrong options of an attribute, are 
   for (const wrong of [[audit], [{}], [undefined], [audit.attribute({}), {}]]) {
     assertThrows(make(wrong), TypeError, message);
   }
-  const wrongs = [{ wrap: 1 }, { check: 1 }, { list: { a: run } }, { required: 1 }];
+  const wrongs = [{ wrap: 1 }, { check: 1 }, { list: { a: run } }, { required: 1 }, { registers: 1 }];
   for (const wrong of wrongs) {
     assertThrows(() => audit.attribute(wrong as never), TypeError, "Cannot make an attribute"); // Wrong on purpose.
   }

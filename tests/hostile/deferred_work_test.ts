@@ -69,5 +69,5 @@ Deno.test("deferred work that fails gives back what it held", async () => {
   }
   await server.close();
   const { accounts } = server[INTERNALS].engine;
-  assertEquals([faults.length, accounts.memory.used, accounts.running.used, accounts.size], [20, 0, 0, 0]);
+  assertEquals([faults.length, accounts.memory.used, accounts.running.used, accounts.known.size], [20, 0, 0, 0]);
 });

@@ -702,6 +702,8 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals((await send(held, "ping", {}, { session })).status, 404);
     assertEquals((await send(held, "ping", {}, { session: unused })).status, 404);
   },
+  // Several instances have their own tests: stores/shared_tenant_limits_test.ts.
+  "perTenant.shared": undefined,
   // Replay has its own tests.
   "replay.events": undefined,
   "replay.bytes": undefined,

@@ -41,6 +41,12 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: `a quarter of the total; ${RESERVE}`,
     full: "503",
   },
+  "extensions.bytes": {
+    counts: "bytes that extensions keep, such as tasks that have ended",
+    payer: CLIENT,
+    share: `a quarter of the total; ${RESERVE}`,
+    full: "the extension refuses: a tool that would begin a task gets 503",
+  },
   "calls.detached": {
     counts: "calls that go on after their response, such as tasks",
     payer: CLIENT,
@@ -161,6 +167,12 @@ export const MARKS: { readonly [name: string]: PotRow } = {
     payer: "the client that was asked, by the hash in the sealed state",
     share: "256 ids of one client; 512 clients and ids in each of 512 sets, of which half are for principals",
     full: "answers of the client to questions as old as its oldest used one are refused with -32602",
+  },
+  "used proofs of DPoP (MarkedIds)": {
+    counts: "ids of proofs that came with tokens that are bound to a key",
+    payer: "the principal of the token",
+    share: "256 ids of one principal; 512 principals and ids in each of 256 sets",
+    full: "proofs of the principal as old as its oldest used one are refused with 429",
   },
   "recent sessions (RecentIds)": {
     counts: "ids of sessions that were used within a minute, and are not in memory",

@@ -9,6 +9,7 @@ const root = new URL("../../", import.meta.url).pathname;
 
 /** Test files and folders. */
 const TESTED = [
+  "tests/apps/",
   "tests/behaviour/",
   "tests/discovery/discovery_test.ts",
   "tests/kit/base64_test.ts",

@@ -59,6 +59,12 @@ export function listCommands(file: URL): readonly (Command & { readonly runtime:
   });
 }
 
+/** The arguments that bridge a client over stdio to a URL. `words` run the command line. */
+export function toBridge(words: readonly string[], url: string): string[] {
+  const permissions = words[0] === "run" ? ["-A"] : [];
+  return [...words.slice(0, -1), ...permissions, words.at(-1) ?? "", "bridge", url];
+}
+
 function find(name: string): string | undefined {
   if (bun) return bun.which(name) ?? undefined;
   try {

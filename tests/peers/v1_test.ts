@@ -25,7 +25,7 @@ import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 import { answerForm, behaviours, CAPABILITIES, MODEL_ANSWER, type Peer, readPages, ROOTS } from "./peer.ts";
 import { until } from "../support/behaviour.ts";
-import { createWire, listCommands, serve, type Service, type Wire } from "./runtime.ts";
+import { createWire, listCommands, serve, type Service, toBridge, type Wire } from "./runtime.ts";
 import { createPeerServer } from "./server.ts";
 
 type Transport = Parameters<Client["connect"]>[0];
@@ -141,6 +141,14 @@ const ways: readonly Way[] = [
     name: `stdio of ${runtime}`,
     connect: async (stack: AsyncDisposableStack) =>
       stack.use(await connect(new StdioClientTransport({ command, args, stderr: "inherit" }))),
+  })),
+  ...listCommands(new URL("../../mod.ts", import.meta.url)).map(({ runtime, command, args: [...words] }) => ({
+    name: `the bridge on ${runtime}`,
+    async connect(stack: AsyncDisposableStack) {
+      const { host } = start(stack);
+      const args = toBridge(words, `http://${host}/mcp`);
+      return stack.use(await connect(new StdioClientTransport({ command, args, stderr: "inherit" })));
+    },
   })),
   {
     name: "HTTP with SSE",

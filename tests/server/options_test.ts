@@ -13,6 +13,7 @@ import {
   service,
   tool,
 } from "../../mod.ts";
+import { app, ui } from "../../src/apps/apps.ts";
 import { apiKey, basicAuth, customAuth, elicitationLinks, refuseRequest } from "../../src/auth/auth.ts";
 import { clientCredentials, exchangeToken, oauth } from "../../src/auth/oauth/oauth.ts";
 import { clientExtension, connect as connectClient } from "../../src/client/client.ts";
@@ -23,11 +24,24 @@ import { denoKvStore } from "../../src/stores/deno_kv.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
-import { connectTest, fakeContext, replay } from "../../src/testing/testing.ts";
+import { connectTest, fakeContext, replay, testTask } from "../../src/testing/testing.ts";
 import { testStore } from "../../src/testing/stores.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
+import {
+  clientCredentials as programTokens,
+  enterpriseSignIn,
+  loopback,
+  memoryTokens,
+  signIn,
+  workloadIdentity,
+} from "../../src/client/oauth/oauth.ts";
+import { skillsOf } from "../../src/client/skills/skills.ts";
+import { taskClient } from "../../src/client/tasks/tasks.ts";
+import { systemClock } from "../../src/core/capacity/timers.ts";
+import { skills } from "../../src/skills/skills.ts";
+import { task } from "../../src/tasks/tasks.ts";
 import { worker } from "../../src/worker/worker.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
@@ -56,6 +70,7 @@ const client = { clientId: "x", clientSecret: "y", secretIn: "body" };
 const issuer = "https://login.example";
 const server = createServer(about);
 const audit = extension({ id: "com.example/audit", listen: { ids: { filter: { type: "object" } } } });
+const plain = extension({ id: "com.example/plain" });
 const serverOptions = {
   ...about,
   title: "S",
@@ -91,6 +106,7 @@ const serverOptions = {
 /** A factory with options that it accepts. */
 type Sample = readonly [make: (options: Untyped) => unknown, options: Readonly<Record<string, unknown>>];
 
+const TOKENS = { scopes: ["a"], store: memoryTokens(), dpop: true, fetch: text };
 const STORE = {
   timeoutMs: 5,
   pollMs: 5,
@@ -137,11 +153,12 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     [extension, {
       id: "com.example/all",
       settings: {},
+      undeclared: true,
       methods: { "a/b": { params: { type: "object" }, subject: "id", run: () => ({}) } },
       notifications: { "notifications/a": { params: { type: "object" }, run: text } },
       listen: { ids: { filter: { type: "object" }, grant: text } },
     }],
-    [(options) => audit.attribute(options), { list: {}, required: true, wrap: text, check: text }],
+    [(options) => plain.attribute(options), { list: {}, required: true, registers: true, wrap: text, check: text }],
     [(options) => audit.publish("ids", options), { topic: "a", method: "notifications/a", params: {} }],
   ],
   ". service": [
@@ -150,6 +167,24 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   ],
   ". media": [[(options) => media(new Uint8Array(), "image/png", options), { uri: "x://a", annotations: {} }]],
   ". resourceLink": [[(options) => resourceLink("x://a", options), { name: "a", ...description, mimeType: "a/b" }]],
+  "./apps app": [[app, {
+    uri: "ui://a",
+    html: "<p>",
+    csp: { connectDomains: [], resourceDomains: [], frameDomains: [], baseUriDomains: [] },
+    permissions: { camera: {}, microphone: {}, geolocation: {}, clipboardWrite: {} },
+    domain: "a.example",
+    prefersBorder: true,
+    name: "a",
+    title: "A",
+    description: "d",
+    icons: [],
+    tags: ["a"],
+    allow: () => true,
+    scopes: ["a"],
+    ttlMs: 5,
+    cacheScope: "public",
+  }]],
+  "./apps ui": [[(options) => ui(app({ uri: "ui://a", html: "<p>" }), options), { visibility: ["app"] }]],
   "./auth apiKey": [[apiKey, {
     keys: { ada: "ada-2f6c1e0b9d4a7853" },
     header: "x-key",
@@ -258,11 +293,46 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   "./stores/sqlite sqliteStore": [[(options) => sqliteStore(() => text() as Untyped, options), STORE]],
   "./stores/deno-kv denoKvStore": [[(options) => denoKvStore(() => text() as Untyped, options), STORE]],
   "./stores memoryStore": [[memoryStore, { bytes: 5000, leaseMs: 5 }]],
+  "./skills skills": [[skills, { dir: "skills", ttlMs: 5, cacheScope: "public" }]],
+  "./client/oauth signIn": [[signIn, {
+    ...TOKENS,
+    userAgent: text,
+    signInMs: 5,
+    client: { id: "a", secret: "b", issuer: "https://a.example" },
+    clientName: "a",
+    clientMetadataUrl: "https://a.example/client.json",
+  }]],
+  "./client/oauth loopback": [[loopback, { open: text, port: 8001 }]],
+  "./client/oauth clientCredentials": [[programTokens, { ...TOKENS, client: { id: "a", secret: "b" } }]],
+  "./client/oauth workloadIdentity": [[workloadIdentity, { ...TOKENS, assertion: text, client: { id: "a" } }]],
+  "./client/oauth enterpriseSignIn": [[enterpriseSignIn, {
+    ...TOKENS,
+    idToken: text,
+    client: { id: "a" },
+    identityProvider: { tokenEndpoint: "https://a.example/token", client: { id: "b" } },
+  }]],
+  "./client/skills skillsOf": [[(options) => skillsOf({} as Untyped, options), { server: "a", onInvalid: text }]],
+  "./client/tasks taskClient": [[taskClient, { giveUpMs: 5, clock: systemClock }]],
+  "./tasks task": [[task, {
+    after: 5,
+    ttlMs: 5,
+    pollIntervalMs: 5,
+    resume: { from: ["1"], afterExpiry: true },
+    version: "2",
+    required: true,
+  }]],
   "./worker worker": [[(options) => worker(new URL("x.ts", import.meta.url), options), {
     size: 1,
     idleMs: 5,
     startMs: 5,
     stopMs: 5,
+  }]],
+  "./testing testTask": [[async (options) => await testTask({ run: text }, {}, options), {
+    answers: {},
+    services: {},
+    principal: { id: "ada" },
+    client: {},
+    mayRepeat: ["a.b"],
   }]],
   "./testing connectTest": [
     [async (options) => await (await connectTest(server, options)).close(), {
@@ -296,10 +366,17 @@ const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   ". isQuestion": "any value",
   ". onlyMethods": "methods and a middleware",
   "./auth hasScopes": "a context and scopes",
-  "./auth requirePrincipal": "a context",
+  "./apps canShow": "a context and an app",
+  "./apps/page getPage": "nothing",
+  "./auth findPrincipal": "a context and an authentication",
+  "./auth requirePrincipal": "a context, and an authentication",
   "./oauth toPrincipalId": "an issuer and a subject",
   "./schema toStandardSchema": "a schema",
   "./websocket attachSocket": "a server, a socket and a principal",
+  "./client/oauth memoryTokens": "nothing",
+  "./client/tasks resumeTask": "a client, an id, and options of requests, which each request checks",
+  "./client/tasks startTool": "as callTool, which checks its options",
+  "./tasks tasks": "nothing",
   "./worker exposeWorker": "a handler",
   "./testing fakeClock": "a date",
   "./testing/stores listStoreCases": "a function that makes stores",
@@ -411,6 +488,8 @@ function listPlaces(options: Readonly<Record<string, unknown>>, path = ""): read
       "rate",
       "introspection",
       "exchange",
+      "csp",
+      "permissions",
     ]
       .includes(name);
     return [[path, name] as const, ...isNested ? listPlaces(value as Sample[1], `${path}${name}.`) : []];

@@ -1,37 +1,184 @@
-// What another version of the library has written to the store is refused, and not overwritten.
-import { assertEquals } from "@std/assert";
-import { createServer, type Server } from "../../mod.ts";
-import { Sealer } from "../../src/core/call/sealer.ts";
+// A later version of the library, with another format of sealed values, beside this one: neither changes what the other has
+// written, each serves the sessions that it has opened, and what one has begun the other refuses with words.
+import { readFile, writeFile } from "node:fs/promises";
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { customStore, memoryStore } from "../../src/stores/stores.ts";
+import { Sealer } from "../../src/core/call/sealer.ts";
+import { quota } from "../../src/quota/quota.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { until } from "../support/behaviour.ts";
+import { makeFolder, removeFolder } from "../support/copies.ts";
+import { wrapEngine } from "../support/engines.ts";
 
 const secret = "a secret of at least thirty-two characters";
+/** A server of one version of the library. */
+interface Version {
+  readonly server: Server;
+  /** The keys of the values that it has written. */
+  readonly written: Set<string>;
+}
 
-async function send(server: Server, message: object, session?: string): Promise<Response> {
-  const response = await server.fetch(
+interface Library {
+  readonly createServer: typeof createServer;
+  readonly quota: typeof quota;
+  readonly resource: typeof resource;
+  readonly tool: typeof tool;
+  readonly customStore: typeof customStore;
+}
+
+let runs = 0;
+
+function start({ createServer, quota, resource, tool, customStore }: Library, shared: Store): Version {
+  const written = new Set<string>();
+  const store = customStore(
+    async () =>
+      wrapEngine(await shared[INTERNALS].connect(), async ({ name, args: [key], run }) => {
+        const result = await run();
+        if (name === "set" && result) written.add(String(key));
+        return result;
+      }),
+    { pollMs: 50 },
+  );
+  const server = createServer({
+    name: "notes",
+    version: "1.0.0",
+    secret,
+    store,
+    auth: (request: Request) => ({ id: request.headers.get("x-user") ?? "nobody" }),
+    handlers: [
+      tool({ name: "pay", idempotency: { key: () => "key", rerun: true }, run: () => `paid ${++runs}` }),
+      tool({ name: "all", quota: quota({ resultBytes: 2000, onLarge: "link" }), run: () => "line\n".repeat(2000) }),
+      resource({ uri: "note://1", name: "note", read: () => "text" }),
+    ],
+  });
+  return { server, written };
+}
+
+interface Sent {
+  readonly method?: string;
+  readonly message?: object;
+  readonly session?: string;
+  readonly user?: string;
+}
+
+async function send({ server }: Version, { method = "POST", message, session, user = "ada" }: Sent): Promise<Response> {
+  return await server.fetch(
     new Request("http://localhost/mcp", {
-      method: "POST",
+      method,
       headers: {
         "content-type": "application/json",
-        accept: "application/json, text/event-stream",
+        accept: message ? "application/json, text/event-stream" : "text/event-stream",
+        "x-user": user,
         ...session && { "mcp-session-id": session },
       },
-      body: JSON.stringify({ jsonrpc: "2.0", id: 1, ...message }),
+      body: message && JSON.stringify({ jsonrpc: "2.0", id: 1, ...message }),
     }),
   );
-  await response.text();
-  return response;
 }
+
+const hello = {
+  method: "initialize",
+  params: {
+    protocolVersion: "2025-11-25",
+    capabilities: { elicitation: {} },
+    clientInfo: { name: "c", version: "1" },
+  },
+};
+const ping = { method: "ping" };
+const call = (name: string) => ({ method: "tools/call", params: { name } });
+
+async function open(version: Version): Promise<string> {
+  const response = await send(version, { message: hello });
+  await response.text();
+  return response.headers.get("mcp-session-id") ?? "";
+}
+
+async function status(version: Version, sent: Sent): Promise<number> {
+  const response = await send(version, sent);
+  await response.body?.cancel();
+  return response.status;
+}
+
+async function text(version: Version, message: object, session: string): Promise<string> {
+  const response = await send(version, { message, session });
+  assertEquals(response.status, 200);
+  return await response.text();
+}
+
+Deno.test("two versions of the format beside each other change nothing of the other", async () => {
+  const folder = await makeFolder();
+  try {
+    const file = new URL("src/core/call/versioned_seal.ts", folder);
+    const source = await readFile(file, "utf8");
+    const later = source.replace("VERSION = 1;", "VERSION = 2;");
+    assert(later !== source);
+    await writeFile(file, later);
+    const load = async (path: string) => await import(new URL(path, folder).href);
+    const library = {
+      ...await load("mod.ts"),
+      ...await load("src/quota/quota.ts"),
+      ...await load("src/stores/stores.ts"),
+    };
+    runs = 0;
+    const shared = memoryStore();
+    const now = start({ createServer, quota, resource, tool, customStore }, shared);
+    const next = start(library, shared);
+    const pairs = [[now, next], [next, now]] as const;
+    for (const [one, other] of pairs) {
+      const [session, ended] = [await open(one), await open(one)];
+      assertEquals(await status(one, { method: "DELETE", session: ended }), 204);
+      // An end at one version ends no session of the other.
+      for (const [version, expected] of [[one, 200], [other, 404]] as const) {
+        assertEquals(await status(version, { message: ping, session }), expected);
+        assertEquals(await status(version, { message: ping, session: ended }), 404);
+      }
+    }
+    const [mine, theirs] = [await open(now), await open(next)];
+    const first = await text(now, call("pay"), mine);
+    assertMatch(first, /paid 1/);
+    // Even with `rerun`, nobody runs what another version may be running.
+    assertMatch(await text(next, call("pay"), theirs), /another version/);
+    assertEquals(await text(now, call("pay"), mine), first);
+    const link = /result:[/\w-]+/.exec(await text(now, call("all"), mine))?.[0];
+    const read = { method: "resources/read", params: { uri: link } };
+    assertMatch(await text(now, read, mine), /line/);
+    assertMatch(await text(next, read, theirs), /not found/);
+    // A change that one announces is heard by its own clients.
+    for (const [one, session] of [[now, mine], [next, theirs]] as const) {
+      await text(one, { method: "resources/subscribe", params: { uri: "note://1" } }, session);
+      const reader = (await send(one, { method: "GET", session })).body?.pipeThrough(new TextDecoderStream())
+        .getReader();
+      let heard = "";
+      const reading = (async () => {
+        for (;;) {
+          const { value, done } = await reader?.read() ?? { done: true };
+          if (done) return;
+          heard += value;
+        }
+      })();
+      one.server.resourceUpdated("note://1");
+      await until(() => heard.includes("resources/updated"), "the change");
+      await reader?.cancel();
+      await reading;
+    }
+    assertEquals(runs, 1);
+    await Promise.all([now.server.close(), next.server.close()]);
+    const both = [...now.written].filter((key) => next.written.has(key));
+    assertEquals(both, [], "both have written the same value");
+  } finally {
+    await removeFolder(folder);
+  }
+});
 
 Deno.test("the state of a session in the format of a later version is refused, and stays", async () => {
   const shared = memoryStore();
-  const { connect } = shared[INTERNALS];
-  const start = () => createServer({ name: "a", version: "1.0.0", handlers: [], secret, store: customStore(connect) });
-  const a = start();
-  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
-  const session = (await send(a, { method: "initialize", params })).headers.get("mcp-session-id") ?? "";
-  assertEquals((await send(a, { method: "logging/setLevel", params: { level: "debug" } }, session)).status, 200);
-  const sealer = new Sealer({ secret, realm: JSON.stringify(["a", "/mcp"]) });
+  const library = { createServer, quota, resource, tool, customStore };
+  const a = start(library, shared);
+  const session = await open(a);
+  const setLevel = (level: string) => ({ message: { method: "logging/setLevel", params: { level } }, session });
+  assertEquals(await status(a, setLevel("debug")), 200);
+  const sealer = new Sealer({ secret, realm: JSON.stringify(["notes", "/mcp"]) });
   const later: [key: string, text: string][] = [];
   for (const { key, value } of await shared.list("", { limit: 100 })) {
     const opened = await sealer.open(`store ${key}`, value);
@@ -42,8 +189,8 @@ Deno.test("the state of a session in the format of a later version is refused, a
     later.push([key, text]);
   }
   assertEquals(later.length, 1);
-  const b = start();
-  assertEquals((await send(b, { method: "logging/setLevel", params: { level: "error" } }, session)).status, 404);
+  const b = start(library, shared);
+  assertEquals(await status(b, setLevel("error")), 404);
   for (const [key, text] of later) assertEquals((await shared.get(key))?.value, text);
-  await Promise.all([a.close(), b.close()]);
+  await Promise.all([a.server.close(), b.server.close()]);
 });

@@ -8,6 +8,7 @@ import { connectTest } from "../../src/testing/testing.ts";
 import { createTaskClient, createTasks, ID } from "../extensions/task_extension.ts";
 import { gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
+import { readAnswer, toRequest } from "../support/requests.ts";
 
 const SECRET = "a secret of at least thirty-two characters";
 const LEASE_MS = 300;
@@ -445,30 +446,10 @@ Deno.test("a repeated call gets the handle of the first one while its handler go
   };
   const [{ tasks, instance: a }, { tasks: others, instance: b }] = [make(), make()];
   const call = async ({ server }: typeof a, isTasking = true) => {
-    const _meta = {
-      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-      "io.modelcontextprotocol/clientCapabilities": isTasking ? { extensions: { [ID]: {} } } : {},
-    };
-    const response = await server.fetch(
-      new Request("http://localhost/mcp", {
-        method: "POST",
-        headers: {
-          "content-type": "application/json",
-          accept: "application/json",
-          "mcp-protocol-version": "2026-07-28",
-          "mcp-method": "tools/call",
-          "mcp-name": "work",
-        },
-        body: JSON.stringify({
-          jsonrpc: "2.0",
-          id: 1,
-          method: "tools/call",
-          params: { name: "work", arguments: { key: "a" }, _meta },
-        }),
-      }),
-      { principal: ada },
-    );
-    return await response.json();
+    const capabilities = isTasking ? { extensions: { [ID]: {} } } : {};
+    const _meta = { "io.modelcontextprotocol/clientCapabilities": capabilities };
+    const request = toRequest("tools/call", { name: "work", arguments: { key: "a" }, _meta });
+    return await readAnswer(await server.fetch(request, { principal: ada }));
   };
   const { result } = await call(a);
   assertEquals([result.resultType, result.status], ["task", "working"]);
@@ -481,8 +462,8 @@ Deno.test("a repeated call gets the handle of the first one while its handler go
     }
   }
   const { error } = await call(b, false);
-  assertEquals(error.code, -32602);
-  assertStringIncludes(error.message, "declare the extension, or use another key");
+  assertEquals(error?.code, -32602);
+  assertStringIncludes(error?.message ?? "", "declare the extension, or use another key");
   open();
   await until(async () => {
     const { result: again } = await call(b);

@@ -2,45 +2,37 @@
 // act as one again.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { memoryStore, type Store } from "../../src/stores/stores.ts";
 import { connectTest, McpError } from "../../src/testing/testing.ts";
 import { textOf, until } from "../support/behaviour.ts";
-import { wrapEngine } from "../support/engines.ts";
+import { createLosable, type Losable } from "../support/engines.ts";
 
 interface Side extends AsyncDisposable {
   readonly server: Server;
-  /** Whether the instance cannot reach the store. */
-  isCut: boolean;
+  /** The connection of the instance to the store. */
+  readonly link: Losable;
   /** What the observer heard of the store. */
-  readonly states: string[];
+  readonly states: readonly string[];
 }
 
 let runs = 0;
 
 function start(shared: Store): Side {
-  const side = { isCut: false, states: [] as string[] };
-  const store = customStore(async () => {
-    if (side.isCut) throw new Error("no route to the store");
-    const engine = await shared[INTERNALS].connect();
-    return wrapEngine(engine, ({ run }) => {
-      if (side.isCut) throw new Error("no route to the store");
-      return run();
-    });
-  }, { timeoutMs: 200, pollMs: 50 });
+  const link = createLosable({ pollMs: 50 }, shared);
+  const states: string[] = [];
   const server = createServer({
     name: "notes",
     version: "1.0.0",
     secret: "a secret of at least thirty-two characters",
-    store,
+    store: link.open(),
     handlers: [
       tool({ name: "quick", run: () => "quick" }),
       tool({ name: "pay", idempotencyKey: () => "key", run: () => `paid ${++runs}` }),
       resource({ uri: "note://1", name: "note", read: () => "text" }),
     ],
-    observer: { store: ({ state }) => void side.states.push(state) },
+    observer: { store: ({ state }) => void states.push(state) },
   });
-  return Object.assign(side, { server, [Symbol.asyncDispose]: () => server.close() });
+  return { server, link, states, [Symbol.asyncDispose]: () => server.close() };
 }
 
 for (const era of ["modern", "legacy"] as const) {
@@ -55,7 +47,7 @@ for (const era of ["modern", "legacy"] as const) {
     await using near = await here.subscribe({ resourceSubscriptions: ["note://1"] });
     await using far = await there.subscribe({ resourceSubscriptions: ["note://1"] });
     assertEquals(textOf(await here.callTool("pay")), "paid 1");
-    b.isCut = true;
+    b.link.isLost = true;
     // What needs no store goes on at both.
     for (const client of [here, there]) {
       assertEquals(textOf(await client.callTool("quick")), "quick");
@@ -72,7 +64,7 @@ for (const era of ["modern", "legacy"] as const) {
     await far.take(1);
     await until(() => b.states.includes("degraded"), "the observer to hear of it");
     assertEquals(a.states, []);
-    b.isCut = false;
+    b.link.isLost = false;
     await until(async () => {
       try {
         return textOf(await there.callTool("pay")) === "paid 1";

@@ -2,12 +2,15 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
+import { quota } from "../../src/quota/quota.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
+import { call } from "../support/requests.ts";
 
 const OLD = "the old secret of at least thirty-two characters";
 const NEW = "the new secret of at least thirty-two characters";
+const TEXT = "line\n".repeat(2000);
 const yes = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] } as const;
 
 /** Instances that share a store, each of which can be restarted with another secret. */
@@ -26,11 +29,12 @@ class Fleet {
       name: "ask",
       run: async (_input, ctx) => (await ctx.elicit("sure", { message: "Sure?", schema: yes })).action,
     });
+    const all = tool({ name: "all", quota: quota({ resultBytes: 2000, onLarge: "link" }), run: () => TEXT });
     const note = resource({ uri: "note://1", name: "note", read: () => "text" });
     return createServer({
       name: "shop",
       version: "1.0.0",
-      handlers: [pay, ask, note],
+      handlers: [pay, ask, all, note],
       secret,
       store: customStore(this.#shared[INTERNALS].connect, { pollMs: 50 }),
       limits: testLimits({ calls: { pageItems: 1 } }),
@@ -57,7 +61,8 @@ class Fleet {
   }
 
   async open(index: number): Promise<string> {
-    const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
+    const capabilities = { elicitation: {} };
+    const params = { protocolVersion: "2025-11-25", capabilities, clientInfo: { name: "c", version: "1" } };
     const response = await this.send(index, { method: "initialize", params });
     await response.text();
     return response.headers.get("mcp-session-id") ?? "";
@@ -71,6 +76,40 @@ class Fleet {
 
   async close(): Promise<void> {
     await Promise.all(this.servers.map((server) => server.close()));
+  }
+}
+
+const asking = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
+
+/** Begins a call of 2026-07-28 that asks. Returns the state that the answer must bring. */
+async function asks(fleet: Fleet, index: number): Promise<string> {
+  const { resultType, requestState } = await call(fleet.servers[index], "tools/call", { name: "ask", _meta: asking });
+  assertEquals(resultType, "input_required");
+  return requestState;
+}
+
+/** Answers a question of 2026-07-28 at an instance. */
+async function answers(fleet: Fleet, index: number, requestState: string): Promise<string> {
+  const inputResponses = { sure: { action: "accept", content: { ok: true } } };
+  const params = { name: "ask", _meta: asking, requestState, inputResponses };
+  return JSON.stringify(await call(fleet.servers[index], "tools/call", params));
+}
+
+/** Asks in a session at one instance, and answers at another one. Returns the end of the call's stream. */
+async function asksInSession(fleet: Fleet, index: number, other: number, session: string): Promise<string> {
+  const message = { method: "tools/call", params: { name: "ask" } };
+  const { body } = await fleet.send(index, message, session);
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  while (true) {
+    const { value, done } = await reader?.read() ?? { done: true };
+    if (done) return text;
+    text += value;
+    const id = /"id":"(ask-[^"]+)"/.exec(text)?.[1];
+    if (!id) continue;
+    text = "";
+    const answer = { id, result: { action: "accept", content: { ok: true } } };
+    assertEquals((await fleet.send(other, answer, session)).status, 202);
   }
 }
 
@@ -101,6 +140,8 @@ Deno.test("a secret is rotated in three rolling restarts, and everything goes on
   const cursor = /"nextCursor":"([^"]+)"/.exec(await fleet.text(0, "tools/list", {}, session))?.[1];
   assert(cursor);
   assertEquals((await fleet.send(0, undefined, ended, "DELETE")).status, 204);
+  const link = /result:[/\w-]+/.exec(await fleet.text(0, "tools/call", { name: "all" }, session))?.[0];
+  const question = await asks(fleet, 0);
   for (const secret of [[OLD, NEW], [NEW, OLD]]) {
     for (const restarted of [0, 1, 2]) {
       await fleet.restart(restarted, secret);
@@ -112,6 +153,11 @@ Deno.test("a secret is rotated in three rolling restarts, and everything goes on
         assertEquals(await fleet.status(index, ended), 404, at);
         assertMatch(await fleet.text(index, "tools/call", { name: "pay" }, session), /"run":1/, at);
         assertMatch(await fleet.text(index, "tools/list", { cursor }, session), /"name":"ask"/, at);
+        assertMatch(await fleet.text(index, "resources/read", { uri: link }, session), /"text":"line/, at);
+        assertMatch(await answers(fleet, index, question), /"accept"/, at);
+        assertMatch(await answers(fleet, index, await asks(fleet, restarted)), /"accept"/, at);
+        assertMatch(await asksInSession(fleet, index, restarted, session), /"text":"accept"/, at);
+        assertMatch(await asksInSession(fleet, restarted, index, session), /"text":"accept"/, at);
         await hears(fleet, index, session);
       }
       // A change of the state is sealed with the first secret of this instance.

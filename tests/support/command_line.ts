@@ -1,5 +1,5 @@
 // Helpers of tests that run processes, on Deno and Bun.
-import { root } from "./processes.ts";
+import { targets } from "./import_map.ts";
 
 /** Whether this is not Deno, which starts the processes of both runtimes. */
 export const isNotDeno: boolean = typeof Deno === "undefined";
@@ -25,8 +25,8 @@ export function testProcesses(
 }
 
 /**
- * Runs `use` in a temporary folder outside of the project. Values other than text are written as JSON, and `"@x/mcp"`
- * becomes the path of this project. The folder's path has no links.
+ * Runs `use` in a temporary folder outside of the project. Values other than text are written as JSON, and the names of
+ * entries, such as `"@x/mcp"`, become paths of this project. The folder's path has no links.
  */
 export async function withFiles(
   files: Readonly<Record<string, unknown>>,
@@ -37,7 +37,8 @@ export async function withFiles(
     for (const [name, content] of Object.entries(files)) {
       await Deno.mkdir(`${folder}/${name}`.replace(/\/[^/]*$/, ""), { recursive: true });
       const text = typeof content === "string" ? content : JSON.stringify(content);
-      await Deno.writeTextFile(`${folder}/${name}`, text.replaceAll('"@x/mcp"', JSON.stringify(`${root}mod.ts`)));
+      const toFile = (written: string, entry: string) => JSON.stringify(targets.get(entry)) ?? written;
+      await Deno.writeTextFile(`${folder}/${name}`, text.replace(/"(@x\/mcp(?:\/[\w/-]+)?)"/g, toFile));
     }
     await use(folder);
   } finally {

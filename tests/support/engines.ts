@@ -1,6 +1,8 @@
 // Wraps engines of stores, to delay, count or spoil their commands.
+import { assertEquals } from "@std/assert";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store, type StoreEngine, type StoreOptions } from "../../src/stores/stores.ts";
+import { until } from "./behaviour.ts";
 
 /** A command of an engine. */
 export interface Command {
@@ -36,17 +38,32 @@ export interface Losable {
   open(): Store;
 }
 
-/** Creates an engine in memory that can be lost. */
-export function createLosable(options: StoreOptions = {}): Losable {
-  const { connect } = memoryStore()[INTERNALS];
+/** Creates an engine that can be lost: one in memory, or that of `shared`. */
+export function createLosable(options: StoreOptions = {}, shared: Store = memoryStore()): Losable {
+  const { connect } = shared[INTERNALS];
+  const check = () => {
+    if (losable.isLost) throw new Error("the network is gone");
+  };
   const losable: Losable = {
     isLost: false,
     open: () =>
-      customStore(async () =>
-        wrapEngine(await connect(), ({ run }) => {
-          if (losable.isLost) throw new Error("the network is gone");
+      customStore(async () => {
+        check();
+        return wrapEngine(await connect(), ({ run }) => {
+          check();
           return run();
-        }), { timeoutMs: 200, ...options }),
+        });
+      }, { timeoutMs: 200, ...options }),
   };
   return losable;
+}
+
+/** Uses a store while it looks twice for another file, and tests that it still has its value. */
+export async function assertKeptByLooks(store: Store): Promise<void> {
+  await store.set("key", "kept", { ttlMs: 60_000 });
+  const began = performance.now();
+  await until(async () => {
+    assertEquals((await store.get("key"))?.value, "kept");
+    return performance.now() - began > 1200;
+  }, "two looks");
 }

@@ -49,14 +49,15 @@ function toHandlers(all: readonly Server[]): Server["handlers"] {
 
 /** Why a behaviour holds within one instance only. docs/instances.md says the same. */
 export const PER_INSTANCE = {
-  limits: "Limits, and queues of calls that wait, hold for each instance.",
-  observer: "Each instance has its own observer, and warns on its own of what happens more than once.",
-  services: "Each instance makes its own services.",
-  hooks: "`subscribe` of a resource is called at each instance that has a subscriber.",
-  handlers: "`handlers.add` and `handlers.remove` change the instance where they are called.",
-  functions: "A function does not travel: `listChanged` with `to` reaches the clients of one instance.",
+  limits: "Limits and queues of waiting calls belong to each instance.",
+  observer: "Each instance has its own observer, and issues its own warnings.",
+  services: "Each instance creates its own services.",
+  hooks: "`subscribe` of a resource is called on each instance that has a subscriber.",
+  handlers: "`handlers.add` and `handlers.remove` change only the instance on which they are called.",
+  functions:
+    "A function cannot be sent to another instance, so `listChanged` with `to` reaches the clients of one instance.",
   log: "`server.log` reaches the clients that are connected to the same instance.",
-  later: "A change reaches other instances some milliseconds later, as a burst of its own.",
+  later: "A change reaches other instances some milliseconds later, as a separate burst.",
 } as const;
 
 /** A reason why a behaviour holds within one instance only. */

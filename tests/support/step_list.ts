@@ -22,6 +22,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "docs:limits": "writes a page; a test compares it",
   "docs:events": "writes a page; a test compares it",
   "inspector:page": "bundles the page; a test compares it",
+  "apps:bridge": "bundles a script; a test compares it",
   "publish:prepare": "changes a folder that is about to be published; tests/release/registry_test.ts runs its code",
   "publish:npm": "writes a folder that is about to be published; tests/release/npm_package_test.ts runs its code",
   "load:worst": "takes most of an hour, and its figures need a machine without other load",
@@ -61,6 +62,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     count("conformance", ["--runtime", "node", "--spec", "2026-07-28"]),
     count("conformance", ["--old"]),
     count("conformance", ["--tasks"]),
+    count("conformance", ["--skills"]),
     ...["2025-06-18", "2025-03-26", "2024-11-05"].map((cap) =>
       count("conformance", ["--spec", "2025-11-25", "--cap", cap])
     ),
@@ -70,6 +72,8 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     count("load:kills", ["--kills", `${KILLS}`]),
     count("load:kills", ["--rolling", "--engine", "redis", "--kills", "3"]),
     count("load:kills", ["--skew", "30000", "--engine", "redis", "--kills", "3"]),
+    count("load:tasks", ["--tasks", "10"]),
+    count("load:task-memory", ["--tasks", "5000"]),
     count("load:outages", ["--seconds", "3"]),
     count("load:changes", ["--seconds", "5", "--subscriptions", "2000"]),
     count("test:workerd", []),

@@ -7,10 +7,12 @@ export type Tier = "fast" | "slow";
 
 /** Test files, and folders of them, that take too long for the fast tier, each with the reason. */
 export const SLOW: Readonly<Record<string, string>> = {
+  "tests/apps/bridge_test.ts": "opens a browser",
   "tests/architecture/shape_test.ts": "checks the types of a copy of the whole project",
   "tests/architecture/wall_test.ts": "checks the types of two copies of the project",
   "tests/auth/fixture_test.ts": "starts an authorization server, and servers on both runtimes",
   "tests/auth/type_errors_test.ts": "starts the compiler",
+  "tests/client/oauth/oidc_test.ts": "starts authorization servers",
   "tests/cli/": "starts hundreds of processes, and opens the inspector in a browser",
   "tests/examples/cluster_test.ts": "starts Redis, and three servers behind a proxy",
   "tests/extensions/type_errors_test.ts": "starts the compiler",

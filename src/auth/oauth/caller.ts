@@ -10,8 +10,8 @@ import { isAllScopes } from "../../core/call/scopes.ts";
 /** Claims about a token: the payload of a JWT, or what its issuer says about it. */
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** The caller that a token stands for. */
-export interface OAuthPrincipal extends Principal {
+/** The caller that a token stands for. `C` is the type of its claims, from the schema of `oauth({ claims })`. */
+export interface OAuthPrincipal<C = Claims> extends Principal {
   /** The issuer of the token. */
   readonly issuer: string;
   /** Id of the user at the issuer. `undefined` if the token stands for a client and no person. */
@@ -20,8 +20,8 @@ export interface OAuthPrincipal extends Principal {
   readonly clientId?: string;
   /** Scopes that the token grants. `undefined` if `readScopes` returned none, which grants none. */
   readonly scopes?: readonly string[];
-  /** The claims of the token. */
-  readonly claims: Claims;
+  /** The claims of the token, as the schema of `oauth({ claims })` outputs them. */
+  readonly claims: C;
 }
 
 /**
@@ -39,6 +39,17 @@ export function toPrincipalId(issuer: string, subject: string): string {
   return `oauth:${JSON.stringify([issuer, subject])}`;
 }
 
+/** Returns the issuer in the id of a principal, or `undefined` if the id is not one of `oauth()`. */
+export function readIssuer(id: string): string | undefined {
+  if (!id.startsWith("oauth:")) return;
+  try {
+    const [issuer]: readonly unknown[] = JSON.parse(id.slice("oauth:".length));
+    return isName(issuer) ? issuer : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Returns the principal of a token, or `undefined` if its claims name nobody.
  *
@@ -47,8 +58,10 @@ export function toPrincipalId(issuer: string, subject: string): string {
 export function toOAuthPrincipal(
   issuer: string,
   claims: Claims,
-  { expiresAt, readScopes }: {
+  { expiresAt, readScopes, checked }: {
     readonly expiresAt?: number;
+    /** The claims for handlers. */
+    readonly checked: Claims;
     readonly readScopes: (claims: Claims) => readonly string[] | undefined;
   },
 ): OAuthPrincipal | undefined {
@@ -62,7 +75,7 @@ export function toOAuthPrincipal(
   if (id === undefined) return;
   const subject = isName(sub) && !isClient(claims, clientId) ? sub : undefined;
   // Without scopes, the first call that needs some is reported.
-  const facts = { id, issuer, subject, clientId, scopes: readScopes(claims), expiresAt, claims };
+  const facts = { id, issuer, subject, clientId, scopes: readScopes(claims), expiresAt, claims: checked };
   const principal = readPrincipal(facts, "oauth({ readScopes })");
   if (!isAllScopes(principal.scopes ?? [])) return principal as OAuthPrincipal; // It has the fields above.
   throw new TypeError("Cannot use what readScopes returned: a token cannot grant allScopes; name its scopes");

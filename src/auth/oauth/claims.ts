@@ -4,11 +4,21 @@
  * @see specification/2026-07-28/basic/authorization (Token Handling)
  * @module
  */
+import { isObject } from "../../protocol/jsonrpc.ts";
 import { isScope } from "../../core/call/scopes.ts";
 import type { Claims } from "./caller.ts";
 
 /** A token that is refused. The message is fixed text for the client and has no part of the token. */
-export class InvalidToken extends Error {}
+export class InvalidToken extends Error {
+  /** What only the observer learns. */
+  readonly detail?: string;
+
+  /** Creates the error. */
+  constructor(message: string, detail?: string) {
+    super(message);
+    this.detail = detail;
+  }
+}
 
 /** Rules for the claims of a token. */
 export interface ClaimRules {
@@ -20,7 +30,7 @@ export interface ClaimRules {
 
 /** Checks the claims of a token, except for its issuer. Returns the time at which it expires, if it says so. */
 export function checkClaims(claims: Claims, { audiences, skewMs }: ClaimRules, now: number): number | undefined {
-  const { aud, exp, nbf, cnf } = claims;
+  const { aud, exp, nbf } = claims;
   if (exp !== undefined && !isTime(exp) || nbf !== undefined && !isTime(nbf)) {
     throw new InvalidToken("the token has an invalid time");
   }
@@ -30,9 +40,21 @@ export function checkClaims(claims: Claims, { audiences, skewMs }: ClaimRules, n
   if (!list.some((each) => typeof each === "string" && audiences.has(toAudience(each)))) {
     throw new InvalidToken("the token was not issued for this server");
   }
-  // Such a token is of no use to a thief only as long as servers demand the proof.
-  if (cnf !== undefined) throw new InvalidToken("the token is bound to a key, which is not supported");
   return exp === undefined ? undefined : exp * 1000;
+}
+
+/**
+ * Returns the thumbprint of the key that a token is bound to, if it is.
+ *
+ * @throws {InvalidToken} if it is bound in another way. Such a token is of no use to a thief only as long as servers
+ * demand the proof.
+ */
+export function readThumbprint({ cnf, token_type: type }: Claims): string | undefined {
+  const isBound = typeof type === "string" && /^dpop$/i.test(type);
+  if (cnf === undefined && !isBound) return;
+  const { jkt, ...others } = isObject(cnf) ? cnf : {};
+  if (typeof jkt === "string" && /^[\w-]{43}$/.test(jkt) && !Object.keys(others).length) return jkt;
+  throw new InvalidToken("the token is bound to a key in a way that is not supported");
 }
 
 /**

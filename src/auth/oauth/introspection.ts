@@ -48,10 +48,10 @@ function toUnavailable(message: string, cause: unknown = message): Unavailable {
   return new Unavailable(message, { cause });
 }
 
-/** Checks that what an issuer says is about an access token that nobody has to prove to own. */
+/** Checks that what an issuer says is about an access token. */
 export function checkKind(claims: Claims): void {
   const { token_type: type, token_use: use } = claims;
-  const isAccess = (kind: unknown) => kind === undefined || /^(bearer|access_token|access)$/i.test(String(kind));
+  const isAccess = (kind: unknown) => kind === undefined || /^(bearer|dpop|access_token|access)$/i.test(String(kind));
   if (!isAccess(type) || !isAccess(use)) throw new InvalidToken("the token is no access token");
   if (isIdToken(claims)) throw new InvalidToken("the token is an ID token");
 }

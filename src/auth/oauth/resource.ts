@@ -7,6 +7,7 @@
 import { isStrayPromise } from "../../protocol/promises.ts";
 import type { AuthRoute, Challenge, PathFacts } from "../../core/auth.ts";
 import { toAudience } from "./claims.ts";
+import { PROOF_ALGORITHMS } from "./dpop.ts";
 import { readSecureUrl } from "./http.ts";
 import { fixedRoutes, pathRoutes, toMetadataUrl } from "./metadata.ts";
 
@@ -24,6 +25,7 @@ export interface ResourceOptions {
   readonly scopes?: readonly string[];
   readonly metadata?: Readonly<Record<string, unknown>>;
   readonly rootMetadata?: boolean;
+  readonly dpop?: "required";
 }
 
 /** A protected resource: the URL that tokens are issued for. */
@@ -35,7 +37,7 @@ export class Resource {
   readonly #options: ResourceOptions;
   #url?: URL;
   #audiences?: ReadonlySet<string>;
-  #challenge?: Challenge;
+  #challenges?: readonly [Challenge, ...Challenge[]];
 
   constructor(text: string, audience: readonly string[], options: ResourceOptions) {
     this.key = typeof options.resource === "function" ? `${JSON.stringify([text, audience])} ` : "";
@@ -78,23 +80,33 @@ export class Resource {
 
   /** The challenge that leads to its metadata. */
   get challenge(): Challenge {
-    return this.#challenge ??= this.#toChallenge();
+    return this.challenges[0];
   }
 
-  #toChallenge(): Challenge {
-    const scope = this.#options.scopes?.join(" ");
-    return { scheme: "Bearer", params: { resource_metadata: toMetadataUrl(this.url), ...scope && { scope } } };
+  /** The challenges of all schemes that it accepts. */
+  get challenges(): readonly [Challenge, ...Challenge[]] {
+    return this.#challenges ??= this.#toChallenges();
+  }
+
+  #toChallenges(): readonly [Challenge, ...Challenge[]] {
+    const { scopes, dpop } = this.#options;
+    const scope = scopes?.join(" ");
+    const params = { resource_metadata: toMetadataUrl(this.url), ...scope && { scope } };
+    const proof = { scheme: "DPoP", params: { algs: PROOF_ALGORITHMS.join(" "), ...params } };
+    return dpop === "required" ? [proof] : [{ scheme: "Bearer", params }, proof];
   }
 
   /** Its metadata, as JSON. */
   get metadata(): string {
-    const { metadata, issuers, scopes } = this.#options;
+    const { metadata, issuers, scopes, dpop } = this.#options;
     return JSON.stringify({
       ...metadata,
       resource: this.name,
       authorization_servers: issuers,
       ...scopes?.length && { scopes_supported: scopes },
       bearer_methods_supported: ["header"],
+      ...dpop === "required" && { dpop_bound_access_tokens_required: true },
+      dpop_signing_alg_values_supported: PROOF_ALGORITHMS,
     });
   }
 }

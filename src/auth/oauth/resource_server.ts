@@ -12,18 +12,23 @@ import {
   type Challenge,
   FIND_PLACE,
   isRefusal,
+  READ_PRINCIPAL,
   RECHECKS,
   refuseRequest,
+  SCHEME,
 } from "../../core/auth.ts";
+import { USED } from "../../core/used_ids.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
+import type { Infer, Schema, StandardSchema } from "../../schema/schema.ts";
 import type { Principal } from "../../core/call/context.ts";
 import { withExpiry } from "../../core/call/principal.ts";
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import { readScopes as checkScopes } from "../../core/call/scopes.ts";
 import { CHECK_PATH } from "../../core/call/internals.ts";
-import { type Bearer, PREFIX, QUERY, readBearer } from "./bearer.ts";
+import { toScheme } from "../scheme_list.ts";
 import { type Claims, type OAuthPrincipal, toOAuthPrincipal } from "./caller.ts";
-import { checkClaims, InvalidToken, readGranted } from "./claims.ts";
+import { checkClaims, InvalidToken, readGranted, readThumbprint } from "./claims.ts";
+import { InvalidProof, PROOF, Proofs } from "./dpop.ts";
 import { checkKind, createIntrospection, type IntrospectionOptions, withoutToken } from "./introspection.ts";
 import { FailureBudget } from "./failure_budget.ts";
 import type { Send } from "./http.ts";
@@ -34,10 +39,12 @@ import type { MetadataRoute } from "./metadata.ts";
 import { CLIENT } from "./oauth_client.ts";
 import { type ByPath, checkPath, readResources, type Resource, type Resources } from "./resource.ts";
 import { TokenCache } from "./token_cache.ts";
+import { PREFIX, QUERY, readToken, type TokenProblem, type TokenScheme } from "./token_header.ts";
 import { type ExchangeOptions, shareExchange, TokenExchange } from "./token_exchange.ts";
+import { TypedClaims } from "./typed_claims.ts";
 
-/** Options of {@linkcode oauth}. Only `resource` and `issuers` are required. */
-export interface OAuthOptions {
+/** Options of {@linkcode oauth}. Only `resource` and `issuers` are required. `S` is the schema of the claims. */
+export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
   /**
    * URL of the server's endpoint as clients write it, such as `https://mcp.example.com/mcp`. Behind a proxy this is the
    * public URL. Tokens must be issued for it. Plain http is for loopback only.
@@ -72,6 +79,12 @@ export interface OAuthOptions {
    */
   readonly readScopes?: (claims: Claims) => readonly string[] | undefined;
   /**
+   * Schema of the claims that handlers read, such as `z.object({ roles: z.array(z.string()) })`. A token whose claims do
+   * not fit gets HTTP 401, and `observer.auth` the reason. `requirePrincipal(ctx, auth).claims` is what the schema
+   * outputs. Defaults to all claims, unchecked.
+   */
+  readonly claims?: S;
+  /**
    * Signature algorithms of JWTs that are accepted. Defaults to all with a public key: RS256, RS384, RS512, PS256,
    * PS384, PS512, ES256, ES384, ES512, EdDSA and Ed25519.
    */
@@ -81,6 +94,11 @@ export interface OAuthOptions {
    * it if all issuers mark their access tokens, so that no other token of theirs is mistaken for one.
    */
   readonly type?: "at+jwt";
+  /**
+   * Whether each token must be bound to a key of its client (DPoP), so that a stolen one is of no use. By default, tokens
+   * that are bound are accepted with a proof, and others without.
+   */
+  readonly dpop?: "required";
   /** Difference between the clocks of this server and an issuer that is tolerated, in milliseconds. Defaults to 5000. */
   readonly skewMs?: number;
   /** Further fields of the metadata, such as `resource_name` and `resource_documentation`. */
@@ -127,8 +145,10 @@ const OPTIONS: KnownOptions<keyof OAuthOptions> = {
     scopes: true,
     satisfies: "function",
     readScopes: "function",
+    claims: true,
     algorithms: "texts",
     type: ["at+jwt"],
+    dpop: ["required"],
     skewMs: true,
     metadata: true,
     rootMetadata: "boolean",
@@ -142,14 +162,18 @@ const OPTIONS: KnownOptions<keyof OAuthOptions> = {
     audiences: "audience",
     algs: "algorithms",
     scopesSupported: "scopes",
+    claimsSchema: "claims",
     clockSkew: "skewMs",
     clockTolerance: "skewMs",
   },
   elsewhere: { requiredScopes: DEMANDED, requireScopes: DEMANDED },
 };
 
-/** The authentication of a server with a single resource, for `auth` of `createServer`. */
-export interface OAuthAuthentication extends Authentication {
+/**
+ * The authentication of a server with a single resource, for `auth` of `createServer`. `C` is the type of the claims of
+ * its callers.
+ */
+export interface OAuthAuthentication<C = Claims> extends Authentication<OAuthPrincipal<C>> {
   /** The challenge for callers without a token. */
   readonly challenge: Challenge;
   /** Endpoints of the metadata. The server answers them. They can also be mounted by hand under a router. */
@@ -177,7 +201,9 @@ export interface OAuthAuthentication extends Authentication {
  * @throws {TypeError} if an option cannot be used.
  * @see specification/2026-07-28/basic/authorization
  */
-export function oauth(options: OAuthOptions & { readonly resource: string }): OAuthAuthentication;
+export function oauth<const S extends Schema = StandardSchema<Claims>>(
+  options: OAuthOptions<S> & { readonly resource: string },
+): OAuthAuthentication<Infer<S>>;
 /**
  * Authenticates callers of a server whose path has parameters. Each concrete path is a protected resource of its own: a
  * token for one is refused at the others.
@@ -197,8 +223,10 @@ export function oauth(options: OAuthOptions & { readonly resource: string }): OA
  * @throws {TypeError} if an option cannot be used.
  * @see specification/2026-07-28/basic/authorization
  */
-export function oauth(options: OAuthOptions): Authentication;
-export function oauth(options: OAuthOptions): Authentication {
+export function oauth<const S extends Schema = StandardSchema<Claims>>(
+  options: OAuthOptions<S>,
+): Authentication<OAuthPrincipal<Infer<S>>>;
+export function oauth(options: OAuthOptions<Schema>): Authentication {
   return new ResourceServer(options);
 }
 
@@ -217,22 +245,26 @@ interface Verdict {
   readonly issuer: Issuer;
   /** The keys that verified it. An opaque token has none. */
   readonly keys?: IssuerKeys;
+  /** Thumbprint of the key that the token is bound to. Each of its requests needs a proof. */
+  readonly thumbprint?: string;
 }
 
 /** A token, and the resource it was presented to. */
 interface Presented {
+  readonly scheme: TokenScheme;
   readonly token: string;
   readonly resource: Resource;
 }
 
-class ResourceServer implements Authentication {
-  readonly credentials = { headers: ["authorization"], query: [QUERY] };
+class ResourceServer implements Authentication<OAuthPrincipal> {
+  readonly credentials = { headers: ["authorization", PROOF], query: [QUERY] };
   readonly challenge: Resources["challenge"];
   readonly routes: Resources["routes"];
   readonly satisfies: Authentication["satisfies"];
   readonly #toResource: Resources["at"];
   readonly #rules: Omit<JwtRules, "audiences">;
   readonly #readScopes: (claims: Claims) => readonly string[] | undefined;
+  readonly #claims: TypedClaims;
   readonly #introspect?: (token: string, facts: AuthFacts) => Promise<Introspected>;
   readonly #exchange?: TokenExchange;
   /** By resource and `Authorization` header, as most clients write it. */
@@ -240,9 +272,11 @@ class ResourceServer implements Authentication {
   /** Why opaque tokens are refused. */
   readonly #refused = new TokenCache<InvalidToken>(REFUSED_LIMITS);
   readonly #budget = new FailureBudget();
-  readonly #running = new Map<string, Promise<Principal | AuthRefusal>>();
+  readonly #running = new Map<string, Promise<Verdict | AuthRefusal>>();
+  readonly #proofs = new Proofs();
+  readonly #mustBeBound: boolean;
 
-  constructor(options: OAuthOptions) {
+  constructor(options: OAuthOptions<Schema>) {
     checkOptions("use oauth()", options, OPTIONS);
     const { scopes = [], skewMs = 5000, algorithms = ALGORITHMS, type } = options;
     const send: Send = options.fetch ?? ((url, init) => fetch(url, init));
@@ -270,7 +304,9 @@ class ResourceServer implements Authentication {
     this.#exchange = exchange &&
       new TokenExchange(exchange, { issuer: findIssuer(issuers, exchange.issuer, "exchange"), send });
     this.#readScopes = options.readScopes ?? readGranted;
+    this.#claims = new TypedClaims(options.claims, issuers);
     this.satisfies = options.satisfies;
+    this.#mustBeBound = options.dpop !== undefined;
     const { at, challenge, routes } = readResources(options);
     this[CHECK_PATH] = (path) => checkPath(options, path);
     this.#toResource = at;
@@ -278,8 +314,10 @@ class ResourceServer implements Authentication {
     this.routes = routes;
   }
 
-  readonly [RECHECKS] = true;
+  readonly [RECHECKS] = () => true;
+  readonly [SCHEME] = toScheme({ name: "oauth()", schemes: ["bearer", "dpop"], prefix: "oauth" });
   readonly [CHECK_PATH]: (path: string) => void;
+  readonly [READ_PRINCIPAL] = (principal: Principal): OAuthPrincipal | undefined => this.#claims.read(principal);
   // An own property, because it is called without its object.
   readonly authenticate: Authentication["authenticate"] = (request, facts) => {
     const { now } = facts;
@@ -288,24 +326,49 @@ class ResourceServer implements Authentication {
     const resource = this.#toResource(facts);
     const { key } = resource;
     const known = this.#find(key + header, now);
-    if (known && !request.url.includes("?")) return toCurrent(known, now);
-    const bearer = readBearer(header, request.url);
-    if (!("token" in bearer)) return refuseBearer(bearer, resource);
-    const { token } = bearer;
+    if (known && known.thumbprint === undefined && !request.url.includes("?")) return toCurrent(known, now);
+    const read = readToken(header, request.url);
+    if (!("token" in read)) return refuseToken(read, resource);
+    const presented = { ...read, resource };
+    const { token } = presented;
     const found = known ?? this.#find(key + PREFIX + token, now);
-    if (found) return toCurrent(found, now);
+    if (found && found.thumbprint === undefined) return admitUnbound(found, presented, now);
     const running = this.#running.get(key + token);
     // Before anything starts for a token that may be wrong.
     const full = facts[FIND_PLACE]?.();
     if (full) return full;
-    if (running) return running.then(withoutCause);
+    const admit = (found: Verdict | AuthRefusal) =>
+      isRefusal(found) ? found : this.#admit(found, presented, { request, facts });
+    if (found) return this.#admit(found, presented, { request, facts });
+    if (running) return running.then(withoutCause).then(admit);
     const forget = () => void (this.#running.get(key + token) === verifying && this.#running.delete(key + token));
-    const verifying = this.#verify({ token, resource }, facts).finally(forget);
+    const verifying = this.#verify(presented, facts).finally(forget);
     this.#running.set(key + token, verifying);
     // A check that ignores the signal may never end. Later requests must not wait for it too.
     facts.signal.addEventListener("abort", forget, { once: true });
-    return verifying;
+    return verifying.then(admit);
   };
+
+  /** Returns the caller of a request whose token is valid, if the request has the proof that the token needs. */
+  async #admit(
+    verdict: Verdict,
+    presented: Presented,
+    { request, facts }: { readonly request: Request; readonly facts: AuthFacts },
+  ): Promise<Principal | AuthRefusal> {
+    const { thumbprint, principal: { id: principal } } = verdict;
+    const { scheme, token, resource } = presented;
+    if (thumbprint === undefined) return admitUnbound(verdict, presented, facts.now);
+    if (scheme !== "DPoP") return refuseToken({ scheme, error: "invalid_token", reason: UNPROVEN }, resource);
+    // The proof of an open stream was used when it opened.
+    if (facts[USED] === null) return toCurrent(verdict, facts.now);
+    try {
+      const proven = { request, token, thumbprint, principal, resource: resource.url };
+      return await this.#proofs.check(proven, facts) ?? toCurrent(verdict, facts.now);
+    } catch (error) {
+      if (!(error instanceof InvalidProof)) throw error;
+      return refuseToken({ scheme, error: "invalid_dpop_proof", reason: error.message }, resource);
+    }
+  }
 
   #find(key: string, now: number): Verdict | undefined {
     const known = this.#accepted.get(key, now);
@@ -313,28 +376,30 @@ class ResourceServer implements Authentication {
     return known && (!known.keys || known.issuer.latestKeys === known.keys) ? known : undefined;
   }
 
-  async #verify(presented: Presented, facts: AuthFacts): Promise<Principal | AuthRefusal> {
+  async #verify(presented: Presented, facts: AuthFacts): Promise<Verdict | AuthRefusal> {
     try {
       const header = readJwtHeader(presented.token);
       return await (header ? this.#verifyJwt(presented, header, facts.now) : this.#verifyOpaque(presented, facts));
     } catch (error) {
       if (error instanceof InvalidToken) {
-        return refuseBearer({ error: "invalid_token", reason: error.message }, presented.resource);
+        const { message: reason, detail } = error;
+        return refuseToken({ scheme: presented.scheme, error: "invalid_token", reason, detail }, presented.resource);
       }
       if (!(error instanceof Unavailable)) throw error;
       return refuseRequest(503, { reason: "its token cannot be checked now", cause: error.takeCause() });
     }
   }
 
-  async #verifyJwt(presented: Presented, header: JWTHeaderParameters, now: number): Promise<Principal> {
+  async #verifyJwt(presented: Presented, header: JWTHeaderParameters, now: number): Promise<Verdict> {
     const rules = { ...this.#rules, audiences: presented.resource.audiences };
     const { issuer, claims, expiresAt, keys } = await verifyJwt(presented.token, { header, rules, now });
+    const thumbprint = this.#readThumbprint(claims);
     const until = expiresAt + rules.skewMs;
-    const principal = this.#toPrincipal(issuer, claims, expiresAt);
-    return this.#accept(presented, { principal, until, issuer, keys }, now);
+    const principal = await this.#toPrincipal(issuer, claims, expiresAt);
+    return this.#accept(presented, { principal, until, issuer, keys, thumbprint }, now);
   }
 
-  async #verifyOpaque(presented: Presented, facts: AuthFacts): Promise<Principal | AuthRefusal> {
+  async #verifyOpaque(presented: Presented, facts: AuthFacts): Promise<Verdict | AuthRefusal> {
     const { now } = facts;
     const { token, resource } = presented;
     if (!this.#introspect) throw new InvalidToken("the token is malformed");
@@ -346,9 +411,10 @@ class ResourceServer implements Authentication {
       const { issuer, claims } = await this.#introspect(token, facts);
       const rules = { ...this.#rules, audiences: resource.audiences };
       const expiresAt = checkClaims(claims, rules, now);
+      const thumbprint = this.#readThumbprint(claims);
       const until = Math.min(now + INTROSPECTED_MS, (expiresAt ?? Infinity) + rules.skewMs);
-      const principal = this.#toPrincipal(issuer, withoutToken(claims, token), expiresAt);
-      return this.#accept(presented, { principal, until, issuer }, now);
+      const principal = await this.#toPrincipal(issuer, withoutToken(claims, token), expiresAt);
+      return this.#accept(presented, { principal, until, issuer, thumbprint }, now);
     } catch (error) {
       if (error instanceof InvalidToken) {
         this.#budget.fail(facts.peer, now);
@@ -358,18 +424,26 @@ class ResourceServer implements Authentication {
     }
   }
 
-  #toPrincipal(issuer: Issuer, claims: Claims, expiresAt: number | undefined): OAuthPrincipal {
-    const principal = toOAuthPrincipal(issuer.name, claims, { expiresAt, readScopes: this.#readScopes });
-    if (principal) return principal;
-    throw new InvalidToken("the token names no subject");
+  #readThumbprint(claims: Claims): string | undefined {
+    const thumbprint = readThumbprint(claims);
+    if (thumbprint !== undefined || !this.#mustBeBound) return thumbprint;
+    throw new InvalidToken("the token is not bound to a key; get one with DPoP");
   }
 
-  #accept({ token, resource }: Presented, verdict: Verdict, now: number): Principal {
+  async #toPrincipal(issuer: Issuer, claims: Claims, expiresAt: number | undefined): Promise<OAuthPrincipal> {
+    const checked = await this.#claims.check(claims);
+    const principal = toOAuthPrincipal(issuer.name, claims, { expiresAt, readScopes: this.#readScopes, checked });
+    if (!principal) throw new InvalidToken("the token names no subject");
+    this.#claims.add(principal);
+    return principal;
+  }
+
+  #accept({ token, resource }: Presented, verdict: Verdict, now: number): Verdict {
     this.#exchange?.bind(verdict.principal, token, verdict.issuer);
     const key = resource.key + PREFIX + token;
     const characters = key.length + JSON.stringify(verdict.principal.claims).length;
     this.#accepted.set(key, { value: verdict, until: verdict.until, characters }, now);
-    return toCurrent(verdict, now);
+    return verdict;
   }
 
   /** Forgets all tokens. */
@@ -392,12 +466,22 @@ function toCurrent(verdict: Verdict, now: number): Principal {
   return verdict.late;
 }
 
-function refuseBearer({ error, reason }: Exclude<Bearer, { readonly token: string }>, resource: Resource): AuthRefusal {
-  const { challenge } = resource;
-  if (!error) return refuseRequest(401, { challenge, reason });
-  const { scheme, params } = challenge;
-  const described = { scheme, params: { error, error_description: reason, ...params } };
-  return refuseRequest(error === "invalid_request" ? 400 : 401, { challenge: described, reason });
+/** Reason of the refusal of a token that anybody could have stolen. */
+const UNPROVEN = "the token is bound to a key; send it in the scheme DPoP, with a proof";
+
+function admitUnbound(verdict: Verdict, { scheme, resource }: Presented, now: number): Principal | AuthRefusal {
+  if (scheme === "Bearer") return toCurrent(verdict, now);
+  return refuseToken({ scheme, error: "invalid_token", reason: "the token is not bound to a key" }, resource);
+}
+
+function refuseToken({ scheme, error, reason, detail }: TokenProblem, resource: Resource): AuthRefusal {
+  // A caller that has the scheme DPoP learns about it. Others may know no challenge but the first.
+  const all = scheme === "DPoP" || reason === UNPROVEN ? resource.challenges : [resource.challenge];
+  const isProblem = (each: Challenge) => all.length === 1 || each.scheme === (scheme ?? "Bearer");
+  const challenge = all.map((each) =>
+    error && isProblem(each) ? { ...each, params: { error, error_description: reason, ...each.params } } : each
+  );
+  return refuseRequest(error === "invalid_request" ? 400 : 401, { challenge, reason, detail });
 }
 
 /** Facts about an opaque token. */
@@ -449,7 +533,7 @@ function findIssuer(issuers: ReadonlyMap<string, Issuer>, name: string | undefin
 }
 
 // The request that started the check reports its error.
-function withoutCause(found: Principal | AuthRefusal): Principal | AuthRefusal {
+function withoutCause(found: Verdict | AuthRefusal): Verdict | AuthRefusal {
   return isRefusal(found) && found.cause !== undefined ? refuseRequest(found.status, { reason: found.reason }) : found;
 }
 

@@ -9,9 +9,9 @@ import { UsageError } from "../cli_error.ts";
 import { type FieldValue, type FormField, toFields } from "./form_field.ts";
 import { suggestName } from "./name_lookup.ts";
 import { fillFields, type PresetAnswers } from "./preset_answers.ts";
-import { canPrompt, createStyle, report, reportLine, type Style } from "./terminal_output.ts";
+import { promptLine } from "./terminal_input.ts";
+import { canPrompt, createStyle, reportLine, type Style } from "./terminal_output.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
-import { platform } from "../platform.ts";
 
 /** Answers elicitation requests. */
 export interface Elicitor {
@@ -180,40 +180,4 @@ async function promptConsent(signal: AbortSignal): Promise<Record<string, never>
     if (/^(y|yes)$/i.test(line ?? "")) return {};
     if (/^(n|no)$/i.test(line ?? "")) return "decline";
   }
-}
-
-const MAX_LENGTH = 100_000;
-
-let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
-let pendingRead: ReturnType<ReadableStreamDefaultReader<Uint8Array>["read"]> | undefined;
-let buffer = "";
-const decoder = new TextDecoder();
-
-/**
- * Prints a prompt and reads a line. Returns `undefined` at the end of the input. Throws when `signal` aborts; what the
- * user types then goes to the next call.
- */
-async function promptLine(prompt: string, signal: AbortSignal): Promise<string | undefined> {
-  report(prompt);
-  reader ??= platform.terminal.input().getReader();
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const stop = () => reject(signal.reason);
-  signal.throwIfAborted();
-  signal.addEventListener("abort", stop);
-  try {
-    while (!buffer.includes("\n") && buffer.length < MAX_LENGTH) {
-      const { done, value } = await Promise.race([pendingRead ??= reader.read(), aborted]);
-      pendingRead = undefined;
-      if (done) {
-        report("\n");
-        return;
-      }
-      buffer += decoder.decode(value, { stream: true });
-    }
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
-  const [line] = buffer.split("\n", 1);
-  buffer = buffer.slice(line.length + 1);
-  return toPlain(line).trim();
 }

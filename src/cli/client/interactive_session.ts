@@ -3,7 +3,8 @@
  *
  * @module
  */
-import type { LogLevel, Progress, RequestOptions } from "../../client/client.ts";
+import type { ClientMiddleware, LogLevel, Progress, RequestOptions } from "../../client/client.ts";
+import { taskClient } from "../../client/tasks/tasks.ts";
 import type { Args } from "../args.ts";
 import { ServerError } from "../cli_error.ts";
 import { checkOutput } from "./content_blocks.ts";
@@ -34,14 +35,17 @@ export async function withInteractiveSession(
   const answers = await readPresetAnswers(args);
   if ("output" in args.flags) await checkOutput(args.flags.output);
   const monitor = new RequestMonitor(logLevel);
-  const elicitor = createElicitor(answers, (work) => monitor.pauseWhile(work));
+  const pauseWhile = <T>(work: () => Promise<T>) => monitor.pauseWhile(work);
+  const elicitor = createElicitor(answers, pauseWhile);
   const toOptions = (name: string) => ({
     ...elicitor.toOptions(name),
     logLevel,
     onNotification: monitor.onNotification,
+    extensions: [taskClient()],
+    use: [monitor.onRequest],
   });
   try {
-    const code = await withServerSession(args, { verb, toOptions }, (session) => {
+    const code = await withServerSession(args, { verb, toOptions, pauseWhile }, (session) => {
       return use({ ...session, request: (send) => monitor.run(session, send) });
     });
     // After Ctrl-C, the server has not asked all of its questions.
@@ -75,6 +79,12 @@ class RequestMonitor {
   readonly onNotification = (notification: Parameters<typeof printLogMessage>[0]): void => {
     this.#timeout?.restart();
     printLogMessage(notification, this.#logLevel);
+  };
+
+  // A task is polled, and between two polls the server owes nothing. Its changes may come at any time.
+  readonly onRequest: ClientMiddleware = async ({ method }, next) => {
+    const isOpen = method === "subscriptions/listen";
+    return await (this.#timeout && !isOpen ? this.#timeout.countWhile(next) : next());
   };
 
   /** Hides the progress and stops the timeout while the user answers a question. */
@@ -112,22 +122,36 @@ interface SilenceTimeout {
   readonly signal: AbortSignal;
   /** Starts the time again, because the server has sent something. */
   restart(): void;
+  /** Counts the time while a request runs. */
+  countWhile<T>(request: () => Promise<T>): Promise<T>;
   /** Stops the time while `work` runs, such as while the user answers a question. */
   pauseWhile<T>(work: () => Promise<T>): Promise<T>;
   /** Ends the timeout. */
   stop(): void;
 }
 
-/** Starts a timeout of `ms` milliseconds. */
+/** Makes a timeout of `ms` milliseconds, which counts while requests run. */
 function startSilenceTimeout(ms: number): SilenceTimeout {
   const controller = new AbortController();
   const reason = new DOMException(`it has sent nothing for ${ms / 1000} s`, "TimeoutError");
   let pauses = 0;
+  let requests = 0;
   let stopTimer = () => {};
 
   function restart(): void {
     stopTimer();
-    if (!pauses) stopTimer = startTimer(ms, () => controller.abort(reason));
+    if (requests && !pauses) stopTimer = startTimer(ms, () => controller.abort(reason));
+  }
+
+  async function countWhile<T>(request: () => Promise<T>): Promise<T> {
+    requests++;
+    restart();
+    try {
+      return await request();
+    } finally {
+      requests--;
+      restart();
+    }
   }
 
   async function pauseWhile<T>(work: () => Promise<T>): Promise<T> {
@@ -141,8 +165,7 @@ function startSilenceTimeout(ms: number): SilenceTimeout {
     }
   }
 
-  restart();
-  return { signal: controller.signal, restart, pauseWhile, stop: () => stopTimer() };
+  return { signal: controller.signal, restart, countWhile, pauseWhile, stop: () => stopTimer() };
 }
 
 /** A line that shows progress. */

@@ -19,6 +19,7 @@ export function toServerError(error: unknown, name: string): unknown {
     const code = error.code ? ` (${error.code})` : "";
     return new ServerError(`Cannot use ${name}: ${message}${code}${toRemedy(error, name)}${toErrorIdHint(error)}`);
   }
+  if (error.name === "SignInError") return new ServerError(message);
   const problem = findConnectionProblem(error);
   if (problem) return new CliError(toPlain(`Cannot reach ${problem.url}: ${problem.state}; ${problem.remedy}`));
   const [, start, state] = /^(Cannot start .*?: )([^]*)$/.exec(message) ?? [];

@@ -1,5 +1,5 @@
 /**
- * The options and the help that all commands with a client share: `inspect`, `call`, `read` and `prompt`.
+ * The options and the help that all commands with a client share: `inspect`, `call`, `task`, `read` and `prompt`.
  *
  * @module
  */
@@ -7,6 +7,7 @@ import { REVISIONS } from "../protocol.ts";
 import { LOG_LEVELS } from "./log_messages.ts";
 import type { Options } from "../command.ts";
 import { ENDPOINT_OPTIONS } from "../endpoint_options.ts";
+import { SIGN_IN_OPTIONS } from "../sign_in/sign_in_options.ts";
 
 /** Help about the SERVER operand. */
 export const SERVER_DESCRIPTION =
@@ -38,6 +39,7 @@ export const SERVER_OPTIONS: Options = {
       "Environment variables to pass to the command, separated by commas, in addition to PATH, HOME and the like; " +
       "NAME=VALUE sets one; may be repeated",
   },
+  ...SIGN_IN_OPTIONS,
   ...ENDPOINT_OPTIONS,
   timeout: { value: "SECONDS", text: "Time the server may take to respond; 0 waits forever (default: 30)" },
   revision: {
@@ -48,7 +50,7 @@ export const SERVER_OPTIONS: Options = {
   json: { text: "Print one JSON document" },
 };
 
-/** The options of commands whose server may log messages and ask questions: `call`, `read` and `prompt`. */
+/** The options of commands whose server may log messages and ask questions: `call`, `task`, `read` and `prompt`. */
 export const INTERACTIVE_OPTIONS: Options = {
   ...SERVER_OPTIONS,
   output: {

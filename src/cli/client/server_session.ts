@@ -7,6 +7,7 @@ import { type Client, connect, type ConnectOptions, type Target } from "../../cl
 import { REVISIONS } from "../protocol.ts";
 import type { Args } from "../args.ts";
 import { readHeaders } from "../header_flags.ts";
+import { type CommandAuthOptions, createAuth } from "../sign_in/sign_in_options.ts";
 import { platform } from "../platform.ts";
 import { CliError, ServerError, UsageError } from "../cli_error.ts";
 import { toServerError } from "./server_errors.ts";
@@ -37,10 +38,17 @@ export interface SessionOptions {
   readonly verb: string;
   /** Whether the target in the working directory, or else the demo, is the default server. */
   readonly isOptional?: boolean;
+  /** Runs what waits for the user, without counting the time. */
+  readonly pauseWhile?: CommandAuthOptions["pauseWhile"];
+  /** Whether to sign in without a terminal too. */
+  readonly isForced?: boolean;
   /** Further options of the client, for a server that the user called `name`. */
   readonly toOptions?: (
     name: string,
-  ) => Pick<ConnectOptions, "onElicit" | "onElicitUrl" | "roots" | "logLevel" | "onNotification">;
+  ) => Pick<
+    ConnectOptions,
+    "onElicit" | "onElicitUrl" | "roots" | "logLevel" | "onNotification" | "extensions" | "use"
+  >;
 }
 
 /** The time to close the connection, in milliseconds. A server that takes longer is abandoned. */
@@ -95,14 +103,15 @@ export async function withServerSession(
 function toConnectOptions(
   args: Args,
   { target, name }: ServerTarget,
-  { toOptions, timeoutMs }: SessionOptions & { readonly timeoutMs: number },
+  { toOptions, timeoutMs, pauseWhile, isForced }: SessionOptions & { readonly timeoutMs: number },
 ): ConnectOptions {
   const headers = readHeaders(args.all.header);
   if (Object.keys(headers).length && typeof target !== "string") {
     throw new UsageError(`Cannot send headers to ${name}: it is not a URL; remove --header`);
   }
   const revisions = readRevisions(args.flags.revision);
-  return { ...toOptions?.(name), headers, timeoutMs, probeMs: Math.min(PROBE_MS, timeoutMs), revisions };
+  const auth = typeof target === "string" ? createAuth(args, headers, { pauseWhile, isForced }) : undefined;
+  return { auth, ...toOptions?.(name), headers, timeoutMs, probeMs: Math.min(PROBE_MS, timeoutMs), revisions };
 }
 
 /** Aborts at the first Ctrl-C or SIGTERM, and exits at the second. */

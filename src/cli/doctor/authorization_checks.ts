@@ -28,7 +28,7 @@ export async function checkChallenge(
   if (!hasToken(endpoint)) {
     check.note(
       "the server requires a token (401)",
-      "pass one with --header 'authorization=Bearer ...' to run all checks",
+      "sign in with mcp login, or pass one with --header 'authorization=Bearer ...', to run all checks",
     );
     return await checkRefusals(endpoint, response, { ...options, writer: modernWriter() });
   }

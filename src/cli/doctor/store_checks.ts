@@ -1,5 +1,5 @@
 /**
- * Checks the store of a server with operations on keys of its own: whether it answers, is atomic, rings, expires values
+ * Checks the store of a server with operations on keys of its own: whether it answers, is atomic, notifies, expires values
  * on time, and returns what was written.
  *
  * @module
@@ -45,7 +45,7 @@ export async function examineStore(used: UsedStore, signal?: AbortSignal): Promi
   const report = createReport(signal);
   if (!used.isShared) {
     report.at("shared").note(
-      "the store is in the memory of one process, so other processes of the server cannot reach it",
+      "the store is in memory, so only this process can reach it",
       "use redisStore, sqliteStore or denoKvStore if several processes serve",
     );
   }
@@ -80,7 +80,7 @@ const CHECKS: readonly (readonly [name: string, run: Run])[] = [
   ["eviction", checkEviction],
 ];
 
-// Writes also the values whose eviction is looked for at the end.
+// Also writes the values that the check of eviction reads at the end.
 async function checkReachable({ stores: [a, b], key }: Bench, check: Check): Promise<boolean> {
   try {
     await connect(a, key("reachable"));
@@ -92,7 +92,7 @@ async function checkReachable({ stores: [a, b], key }: Bench, check: Check): Pro
     }
     check.problem(
       "a value that one connection wrote is not found by another",
-      "let each process connect to the same data: the same host, database, file and prefix, and no replica that lags",
+      "connect all processes to the same data: the same host, database, file and prefix, and not a replica that lags behind",
     );
   } catch (error) {
     check.problem(
@@ -113,7 +113,7 @@ async function connect(store: Store, key: string): Promise<void> {
       errors.push(error);
     }
   }
-  // Later errors only tell that the store has failed before.
+  // Later errors only say that the store failed before.
   throw errors[0];
 }
 
@@ -154,13 +154,13 @@ async function checkValues({ stores, key }: Bench, check: Check): Promise<void> 
       const found = await stores[1].get(name);
       if (winners.length === 1 && winners[0].version === found?.version && winners[0].value === found.value) continue;
       return check.problem(
-        `of ${WRITERS} writes at once that need the same version, ${winners.length} succeeded` +
+        `of ${WRITERS} concurrent writes that need the same version, ${winners.length} succeeded` +
           (winners.length === 1 ? ", and another value is found afterwards" : ""),
         "let set() of the engine compare the version and write in one atomic step, such as a script or a transaction",
       );
     }
   }
-  check.ok(`of ${WRITERS} writes at once that need the same version, one succeeds (${2 * ROUNDS} times)`);
+  check.ok(`of ${WRITERS} concurrent writes that need the same version, one succeeds (${2 * ROUNDS} times)`);
 }
 
 async function checkLogs({ stores, key }: Bench, check: Check): Promise<void> {
@@ -178,7 +178,7 @@ async function checkLogs({ stores, key }: Bench, check: Check): Promise<void> {
       "let append() of the engine look for the token, count and write in one atomic step",
     );
   }
-  check.ok(`an entry with a token is appended once, also by writers at once (${ROUNDS} times)`);
+  check.ok(`an entry with a token is appended once, even by concurrent writers (${ROUNDS} times)`);
 }
 
 async function checkRings({ used, stores: [writer], key }: Bench, check: Check): Promise<void> {
@@ -200,7 +200,7 @@ async function checkRings({ used, stores: [writer], key }: Bench, check: Check):
       cancel();
       if (!isHeard) {
         return check.problem(
-          `an entry was not heard by another connection within ${DEAF_MS} ms`,
+          `an entry did not reach another connection within ${DEAF_MS} ms`,
           canListen
             ? "check that the client may subscribe, that its subscriber connects again, and that both connections reach " +
               "the same server"
@@ -210,7 +210,7 @@ async function checkRings({ used, stores: [writer], key }: Bench, check: Check):
       slowest = Math.max(slowest, performance.now() - since);
     }
     stop();
-    const message = `another connection hears ${RINGS} entries, the slowest after ${toMs(slowest)}`;
+    const message = `another connection received ${RINGS} entries, the slowest after ${toMs(slowest)}`;
     if (slowest > RING_MS) {
       check.note(`${message}; it should take less than ${RING_MS} ms`, "run the engine closer to the server");
     } else if (canListen) check.ok(message);
@@ -236,7 +236,7 @@ async function checkSize({ used: { valueBytes }, stores: [a, b], key }: Bench, c
   if (isWhole) return check.ok(`a value of ${valueBytes} bytes is read as it was written`);
   check.problem(
     `a value of ${valueBytes} bytes is not read as it was written`,
-    "make valueBytes of the store smaller, and use a text encoding of UTF-8 in the engine",
+    "make valueBytes of the store smaller, and use UTF-8 as the text encoding of the engine",
   );
 }
 
@@ -263,7 +263,7 @@ async function checkExpiry({ stores: [a, b], key }: Bench, check: Check): Promis
   }
   const kept = present - written;
   if (kept > SHORT_MS + LATE_MS) {
-    const state = kept > KEPT_MS ? `was there after ${toMs(kept)}` : `was gone only after ${toMs(kept)}`;
+    const state = kept > KEPT_MS ? `still existed after ${toMs(kept)}` : `was gone only after ${toMs(kept)}`;
     return check.problem(
       `a value that lives for ${SHORT_MS} ms ${state}`,
       "set the clocks of the engine and of this machine, and let get() of the engine compare the deadline itself",
@@ -282,7 +282,7 @@ async function checkEviction({ stores: [, store], key }: Bench, check: Check): P
     );
   }
   check.ok(
-    `${VALUES} values were all there at the end; the policy for a full engine cannot be read (Redis: it must be noeviction)`,
+    `all ${VALUES} values still existed at the end; the policy for a full engine cannot be read (Redis: it must be noeviction)`,
   );
 }
 

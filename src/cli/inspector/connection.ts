@@ -7,6 +7,9 @@ import {
   type AnswerContext,
   type AnswerOptions,
   type Client,
+  type ClientAuth,
+  type ClientExtension,
+  clientExtension,
   connect,
   type ElicitResult,
   McpError,
@@ -21,6 +24,9 @@ import {
 import { isObject } from "../../kit/json.ts";
 import { LOG_LEVELS } from "../client/log_messages.ts";
 import { INTERNAL_ERROR, INVALID_REQUEST } from "../protocol.ts";
+import type { SignInPage } from "../../client/oauth/oauth.ts";
+import type { Args } from "../args.ts";
+import { createAuth, findFacts } from "../sign_in/sign_in_options.ts";
 import type { EventStream } from "./event_stream.ts";
 
 /** Options of a connection. */
@@ -28,6 +34,8 @@ export interface ConnectionOptions {
   readonly target: Target;
   /** The headers of every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** The arguments of the command line, for the sign-in. */
+  readonly args?: Args;
   /** The only protocol revision to use. Defaults to the newest that the server supports. */
   readonly revision?: string;
   /** The capabilities of the page. */
@@ -36,6 +44,9 @@ export interface ConnectionOptions {
   readonly events: EventStream;
 }
 
+/** The question of this process, which no server can send. */
+const SIGN_IN = "inspector/signIn";
+const NO_ARGS: Args = { operands: [], flags: {}, all: {} };
 const META = "io.modelcontextprotocol/";
 /** How long to wait for a server to close the connection, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 2500;
@@ -47,6 +58,8 @@ export class Connection {
   #client: Client | undefined;
   #level: unknown;
   #count = 0;
+  /** Whether the user was asked to sign in, and has not been told what came of it. */
+  #hasAsked = false;
 
   /** Creates a connection. `open` opens it. */
   constructor(options: ConnectionOptions) {
@@ -59,7 +72,9 @@ export class Connection {
     try {
       const client = await connect(target, {
         ...this.#toAnswers(),
+        extensions: this.#toExtensions(),
         headers,
+        auth: this.#createAuth(),
         revisions: revision === undefined ? undefined : [revision],
         signal: events.signal,
         timeoutMs: 30_000,
@@ -67,7 +82,10 @@ export class Connection {
       });
       this.#client = client;
       if (events.signal.aborted) await this.close();
-      else events.send({ kind: "open" });
+      else {
+        events.send({ kind: "open" });
+        await this.#tellSignIn();
+      }
     } catch (error) {
       events.send({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
       events.close();
@@ -84,6 +102,7 @@ export class Connection {
       stream.send({ ...message, error: this.#toError(error) });
     }
     stream.close();
+    if (this.#hasAsked) await this.#tellSignIn().catch(() => {});
   }
 
   /** Responds to a request of the server. `undefined` rejects the request. */
@@ -125,6 +144,41 @@ export class Connection {
     await client.setLogLevel(level);
   }
 
+  /** The source of tokens of a URL. The tokens stay in this process. */
+  #createAuth(): ClientAuth | undefined {
+    const { target, headers = {}, args = NO_ARGS } = this.#options;
+    if (typeof target !== "string") return;
+    return createAuth(args, headers, { askPage: (page, signal) => this.#askToSignIn(page, signal) });
+  }
+
+  /** Tells the page who has issued the token, for what, and for how long. */
+  async #tellSignIn(): Promise<void> {
+    const { target, headers = {}, args = NO_ARGS, events } = this.#options;
+    this.#hasAsked = false;
+    if (typeof target !== "string" || !createAuth(args, headers)) return;
+    const facts = await findFacts(args, target);
+    if (!facts) return;
+    const { issuer, scopes, expiresAt, canRefresh } = facts;
+    const end = expiresAt === undefined ? "" : ` until ${new Date(expiresAt).toISOString()}`;
+    const renewal = canRefresh ? ", and is renewed without you" : "";
+    const text = `Signed in at ${issuer} for ${scopes.join(", ") || "all scopes"}. The token is valid${end}${renewal}.`;
+    events.send({ kind: "warning", text: text.slice(0, 2000) });
+  }
+
+  async #askToSignIn({ url, server, issuer, scopes }: SignInPage, signal: AbortSignal): Promise<boolean> {
+    this.#hasAsked = true;
+    const question = { server, issuer, scopes, url };
+    return (await this.#ask<ElicitResult>(SIGN_IN, question, { signal })).action === "accept";
+  }
+
+  /** The extensions that the page declares. */
+  #toExtensions(): readonly ClientExtension[] {
+    const { extensions } = this.#options.capabilities;
+    return Object.entries(isObject(extensions) ? extensions : {}).map(([id, settings]) =>
+      clientExtension({ id, settings: isObject(settings) ? settings : {} })
+    );
+  }
+
   /** The functions that pass requests of the server to the page. */
   #toAnswers(): AnswerOptions {
     const { elicitation, sampling, roots } = this.#options.capabilities;
@@ -144,7 +198,7 @@ export class Connection {
   }
 
   /** Passes a request of the server to the page. */
-  async #ask<Answer>(method: string, params: Params, { signal }: AnswerContext): Promise<Answer> {
+  async #ask<Answer>(method: string, params: Params, { signal }: Pick<AnswerContext, "signal">): Promise<Answer> {
     const { events } = this.#options;
     const key = `${++this.#count}`;
     const question = Promise.withResolvers<unknown>();

@@ -9,6 +9,9 @@ import { VERSION } from "../version.ts";
 import { SAFE } from "./event_stream.ts";
 import { buildPage, type Page } from "./page.ts";
 import { type NamedServer, Relay } from "./relay.ts";
+import type { Sandbox } from "./sandbox.ts";
+
+export { startSandbox } from "./sandbox.ts";
 
 /** The server that the page shows first. */
 export interface InspectorOptions {
@@ -16,6 +19,8 @@ export interface InspectorOptions {
   readonly endpoint?: string;
   /** Another server, or a command that starts one. */
   readonly server?: NamedServer;
+  /** Where the page shows apps. The inspector stops it. Without it, the page shows none. */
+  readonly sandbox?: Sandbox;
 }
 
 /** The path of the page. */
@@ -25,9 +30,14 @@ export const PAGE_PATH = "/";
 const RELAY_PATH = "/-/inspector/";
 
 /** Creates the inspector. */
-export async function createInspector({ endpoint, server }: InspectorOptions): Promise<Inspector> {
-  const page = await buildPage({ endpoint, protocol: "2026-07-28", version: VERSION });
-  return new Inspector(page, endpoint, new Relay(server));
+export async function createInspector({ endpoint, server, sandbox }: InspectorOptions): Promise<Inspector> {
+  const page = await buildPage({ endpoint, protocol: "2026-07-28", sandbox: sandbox?.origin, version: VERSION });
+  return new Inspector(page, endpoint, { relay: new Relay(server), sandbox });
+}
+
+interface InspectorParts {
+  readonly relay: Relay;
+  readonly sandbox: Sandbox | undefined;
 }
 
 /** The inspector. */
@@ -35,11 +45,13 @@ export class Inspector {
   readonly #page: Page;
   readonly #endpoint: string | undefined;
   readonly #relay: Relay;
+  readonly #sandbox: Sandbox | undefined;
 
-  constructor(page: Page, endpoint: string | undefined, relay: Relay) {
+  constructor(page: Page, endpoint: string | undefined, { relay, sandbox }: InspectorParts) {
     this.#page = page;
     this.#endpoint = endpoint;
     this.#relay = relay;
+    this.#sandbox = sandbox;
   }
 
   /** The fragment of the page's URL. Only a page with the key can connect to other servers. */
@@ -62,9 +74,9 @@ export class Inspector {
     return isRelayed ? this.#relay.respond(request, path.slice(RELAY_PATH.length)) : this.#respondPage(request.method);
   }
 
-  /** Closes all connections of the page to other servers. */
+  /** Closes all connections of the page to other servers, and the port of its apps. */
   async close(): Promise<void> {
-    await this.#relay.close();
+    await Promise.all([this.#relay.close(), this.#sandbox?.stop()]);
   }
 
   #respondPage(method: string): Response {

@@ -12,6 +12,8 @@ export interface PageConfig {
   readonly endpoint?: string;
   /** The protocol revision in which the page talks to that server. */
   readonly protocol: string;
+  /** The origin of the frames in which the page shows apps. */
+  readonly sandbox?: string;
   /** The version of this package. */
   readonly version: string;
 }
@@ -32,6 +34,7 @@ export async function buildPage(config: PageConfig): Promise<Page> {
     "connect-src 'self'",
     "img-src data:",
     "media-src data:",
+    `frame-src ${config.sandbox ?? "'none'"}`,
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",

@@ -6,6 +6,7 @@
  */
 import type { Params, Target } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
+import type { Args } from "../args.ts";
 import { Connection } from "./connection.ts";
 import { EventStream, SAFE } from "./event_stream.ts";
 
@@ -16,6 +17,8 @@ export interface NamedServer {
   readonly target: Target;
   /** The headers that the user gave. The page never sees them. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** The arguments of the command line, for the sign-in. */
+  readonly args?: Args;
 }
 
 /** Headers of HTTP and of the protocol, which users cannot set. */
@@ -135,7 +138,7 @@ function readTarget({ url, headers: given }: Params, server: NamedServer | undef
   const headers = readHeaders(given);
   if (url === undefined) {
     if (!server) throw new RelayError(400, "the command line names no server");
-    return { target: server.target, headers: { ...server.headers, ...headers } };
+    return { target: server.target, headers: { ...server.headers, ...headers }, args: server.args };
   }
   if (typeof url !== "string" || !URL.canParse(url)) throw new RelayError(400, "this is not a URL");
   const { protocol, username, password } = new URL(url);

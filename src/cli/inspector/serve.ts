@@ -9,7 +9,7 @@ import { readHeaders } from "../header_flags.ts";
 import { platform } from "../platform.ts";
 import { CliError } from "../cli_error.ts";
 import { readHttpAddress } from "../serve_http.ts";
-import { createInspector, PAGE_PATH } from "./inspector.ts";
+import { createInspector, PAGE_PATH, startSandbox } from "./inspector.ts";
 import type { NamedServer } from "./relay.ts";
 
 /**
@@ -17,18 +17,20 @@ import type { NamedServer } from "./relay.ts";
  *
  * @throws {CliError} if no server is named or the port cannot be used.
  */
-export async function servePage({ operands, flags, all, rest }: Args): Promise<void> {
+export async function servePage(args: Args): Promise<void> {
+  const { operands, flags, all, rest } = args;
   const extra = ["stdio", "watch", "path", "json", "timeout", "revision"].find((name) => name in flags);
   if (extra) throw new CliError(`Cannot use --${extra} with the page of another server: leave it out`);
-  const server = readServer(operands, rest, readHeaders(all.header));
+  const server = { ...readServer(operands, rest, readHeaders(all.header)), args };
   const { hostname, port } = readHttpAddress({ ...flags, port: flags.port ?? "0", inspect: "" });
-  const inspector = await createInspector({ server });
+  const inspector = await createInspector({ server, sandbox: await startSandbox() });
   const fetch = async (request: Request, info: object) =>
     await inspector.respond(request, info) ?? new Response("Not found\n", { status: 404 });
   let served;
   try {
     served = await platform.serve({ hostname, port, fetch });
   } catch (error) {
+    await inspector.close();
     const state = error instanceof Error ? error.message : String(error);
     throw new CliError(`Cannot serve the inspector on port ${port}: ${state}; choose another one with --port`);
   }

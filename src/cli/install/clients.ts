@@ -36,10 +36,8 @@ export interface InstallClient {
   readonly toReference?: (variable: string) => string;
   /** The entry of a server that the client starts. */
   readonly toStdioEntry: (server: StdioServer, name: string) => object;
-  /** The entry of a server at a URL. `undefined` if the file cannot hold one. */
+  /** The entry of a server at a URL. Without it, the entry starts a bridge. */
   readonly toHttpEntry?: (server: HttpServer, name: string) => object;
-  /** How to add a URL, if the file cannot hold one. */
-  readonly httpInstructions?: string;
   /** The step after the installation. */
   readonly nextStep: string;
 }
@@ -72,7 +70,6 @@ export const clients: readonly InstallClient[] = [
     name: "claude-desktop",
     title: "Claude Desktop",
     toPath: () => `${toDesktopSettings()}/Claude/claude_desktop_config.json`,
-    httpInstructions: "add the URL in its settings, under Connectors",
     nextStep: "Restart Claude Desktop.",
   },
   {

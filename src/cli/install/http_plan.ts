@@ -8,7 +8,9 @@ import { readHeaders } from "../header_flags.ts";
 import { KINDS } from "../permissions.ts";
 import { platform } from "../platform.ts";
 import { CliError, UsageError } from "../cli_error.ts";
+import { toShell } from "../command.ts";
 import type { Destination, InstallPlan } from "./plan.ts";
+import { toCommand } from "./stdio_plan.ts";
 
 const VARIABLE = /\$\{([A-Za-z_]\w*)\}/g;
 const SECRET_HEADER = /auth|cookie|key|secret|token|password/i;
@@ -27,11 +29,7 @@ export function planHttp(target: string, destination: Destination, { flags, all 
   if (unusable) {
     throw new UsageError(`Cannot use --${unusable}: it is for a server that the client starts; remove the option`);
   }
-  if (!toHttpEntry) {
-    throw new CliError(
-      `Cannot install ${target}: ${client.title} takes no URL from its file; ${client.httpInstructions}`,
-    );
-  }
+  if (!toHttpEntry || "bridge" in flags) return planBridge(target, url, destination, all.header);
   const typed = Object.entries(readHeaders(all.header));
   const headers = Object.fromEntries(typed.map(([name, text]) => [name, toHeaderValue(name, text, destination)]));
   const expanded = Object.fromEntries(typed.map(([name, text]) => [name, expandVariables(text)]));
@@ -41,6 +39,26 @@ export function planHttp(target: string, destination: Destination, { flags, all 
     defaultName: url.hostname,
     target: { url: target, headers: expanded },
     notes: [],
+  };
+}
+
+/** Plans an entry that starts the bridge, for a client that takes no URL from its file, or cannot sign in. */
+function planBridge(target: string, url: URL, destination: Destination, headers?: readonly string[]): InstallPlan {
+  const { client } = destination;
+  if (headers) {
+    throw new CliError(
+      `Cannot install ${target}: ${client.title} gets a command, and everybody on this machine may read a header in it; ` +
+        "remove --header, so that the server asks for a sign-in",
+    );
+  }
+  const permissions = platform.runtime === "deno" ? ["-A"] : [];
+  const [command, ...args] = toCommand(destination, permissions, ["bridge", target]);
+  return {
+    toEntry: (name) => client.toStdioEntry({ command, args }, name),
+    summary: toShell([command, ...args]),
+    defaultName: url.hostname,
+    target: { url: target, headers: {} },
+    notes: [`${client.title} starts the command bridge, which passes everything on to ${target}.`],
   };
 }
 

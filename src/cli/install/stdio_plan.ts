@@ -41,7 +41,7 @@ export async function planStdio(target: string, destination: Destination, { flag
     permissions: joinPermissions(requirements.permissions, { read: imports.flat() }),
   });
   const endpoint = ["server", "param"].flatMap((name) => (all[name] ?? []).flatMap((value) => [`--${name}`, value]));
-  const [command, ...args] = [...toCommand(destination, [...config, ...permissions], path), ...endpoint];
+  const [command, ...args] = [...toCommand(destination, [...config, ...permissions], [path]), ...endpoint];
   const variables = toList(all.env);
   const values = readVariables(variables, destination);
   const env = toEnv(variables, values, destination);
@@ -131,11 +131,16 @@ function toList(values: readonly string[] = []): readonly string[] {
   return [...new Set(values.flatMap((value) => value.split(",")).filter(Boolean))];
 }
 
-function toCommand({ isShared }: Destination, flags: readonly string[], path: string): readonly string[] {
+/** The command that runs the command line with these words, in the environment of a desktop client. */
+export function toCommand(
+  { isShared }: Destination,
+  flags: readonly string[],
+  words: readonly string[],
+): readonly string[] {
   const [program, ...rest] = platform.toRunner("none");
   // Desktop clients are not started by a shell and have a shorter PATH, so the command needs its full path.
   const command = isShared || rest.includes("-y") ? program : platform.execPath();
-  return [command, ...rest, ...flags, toEntry(), path];
+  return [command, ...rest, ...flags, toEntry(), ...words];
 }
 
 /** The values of environment variables. A variable that the file only references may be unset. */

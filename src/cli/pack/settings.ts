@@ -28,7 +28,7 @@ const FORM = /^(\w+)(?::(\w+))?(?:=(.*?))?(?:\s+#\s*(.+?))?\s*$/;
 export function readSettings(words: readonly string[]): readonly Setting[] {
   const settings = words.map(readSetting);
   const twice = settings.find(({ name }, i) => settings.findIndex((other) => other.name === name) !== i);
-  if (twice) throw new UsageError(`Cannot ask for ${twice.name} twice: a setting has one form; remove one --ask`);
+  if (twice) throw new UsageError(`Cannot ask for ${twice.name} twice: remove one --ask`);
   return settings;
 }
 

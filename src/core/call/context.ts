@@ -265,7 +265,7 @@ export interface Context<S = NoServices> {
    */
   readonly http?: Request;
   /**
-   * A text that is the same for each run of the tool with the same idempotency key of the same caller, at any instance. It
+   * A text that is the same for each run of the tool with the same idempotency key of the same caller, on any instance. It
    * is a valid `token` for `set` and `append` of a store. `undefined` for a call without a key.
    */
   readonly idempotencyToken?: string;

@@ -15,6 +15,8 @@ export interface Lives {
   ready(): Promise<void>;
   /** Waits until an extension has started. Starts it if necessary, again after a failure, and rejects if that fails. */
   until(id: string): Promise<void> | undefined;
+  /** Returns what an extension that has started got. */
+  find(id: string): object | undefined;
   /** Calls `deliver` for each notification of these topics. Returns a function that stops it. */
   subscribe(id: string, wanted: WantedTopics, deliver: (published: Published) => void): () => void;
   /** Stops all extensions, unless a request has started them. A later request starts them again. */

@@ -276,6 +276,8 @@ export interface AuthEvent extends EventSource {
   readonly state: "accepted" | "refused";
   /** Why the caller was refused, such as `invalid_token`. Never contains a token. */
   readonly reason?: string;
+  /** What the client does not learn, such as the claim of a token that does not fit. */
+  readonly detail?: string;
   /** HTTP status of the refusal, if there is one. */
   readonly status?: number;
 }

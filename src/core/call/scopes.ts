@@ -30,7 +30,7 @@ export interface ScopeRules {
 
 /** Compares scopes in another way than by their names, as an authentication may. */
 export interface ScopeComparison {
-  satisfies?(granted: readonly string[], needed: readonly string[]): boolean;
+  satisfies?(granted: readonly string[], needed: readonly string[], principal?: Principal): boolean;
 }
 
 /** Tests for the value of {@linkcode allScopes}. */
@@ -67,12 +67,13 @@ export function isGranted(
 /** Tests whether a principal has all needed scopes. A principal without `scopes` has none. */
 export function covers(
   auth: ScopeComparison | undefined,
-  { scopes = [] }: Principal,
+  principal: Principal,
   needed: readonly string[],
 ): boolean {
+  const { scopes = [] } = principal;
   if (isAllScopes(scopes)) return true;
   if (auth?.satisfies === undefined) return needed.every((scope) => scopes.includes(scope));
-  return readSyncVerdict(auth.satisfies(scopes, needed), "satisfies");
+  return readSyncVerdict(auth.satisfies(scopes, needed, principal), "satisfies");
 }
 
 /**

@@ -6,7 +6,7 @@
 import type { Sealer } from "./sealer.ts";
 
 /** The current version. It is sealed in front of the value, so that a later version can be told apart when it is opened. */
-const VERSION = 1;
+export const VERSION = 1;
 
 /** Seals a JSON value in the current version. */
 export async function sealVersioned(sealer: Sealer, purpose: string, value: unknown): Promise<string> {

@@ -43,6 +43,7 @@ export type PotName =
   | "handler.keepBytes"
   | "handler.waiting"
   | "idempotency.bytes"
+  | "extensions.bytes"
   | "connections.sessions"
   | "sessions.ending"
   | "store.bytes"
@@ -164,8 +165,7 @@ export class Pot {
       if (this.#isCache && isFirst) this.reach(account, exceeded && this.#shareName);
       if (exceeded ? this.#isCache && this.#dropOf(account.root, exceeded) : this.#dropFor(account, amount)) continue;
       if (this.#isCache) return false;
-      const limit = !exceeded ? this.#limitName : exceeded.isTenant ? this.#tenantName : this.#shareName;
-      this.#accounts.server.observing?.reach(limit, (exceeded ?? account).key);
+      this.reach(exceeded ?? account, exceeded && (exceeded.isTenant ? this.#tenantName : this.#shareName));
       return false;
     }
   }
@@ -334,7 +334,7 @@ export class Account {
 
   /** Whether this is the account of a tenant. */
   get isTenant(): boolean {
-    return this.#limit === ofTenant;
+    return this.#limit === this.#all.tenantLimit;
   }
 
   /** The account that is compared with others: that of the network, of the client, or of all unknown clients. */
@@ -440,7 +440,9 @@ export class Account {
 
   /** Returns the account whose share would be exceeded: this one, or one of which it is a part. */
   findExceeded(pot: Pot, amount: number): Account | undefined {
-    for (const node of this.#listNodes()) if (node.amount(pot) + amount > node.#limit(pot)) return node;
+    for (const node of this.#listNodes()) {
+      if (node.amount(pot) + amount > node.#limit(pot, node, amount)) return node;
+    }
   }
 
   /** Tests whether the client, with its network, holds so little that it may use the reserve of a pot. */
@@ -489,12 +491,12 @@ export class Account {
 
   // Several accounts of a client that held nothing may exist: the one that is stored counts for all of them.
   #counting(): Account {
-    return this.key === undefined ? this : this.#all.findStored(this);
+    return this.key === undefined ? this : this.#all.known.get(toId(this.key, this.tenant)) ?? this;
   }
 }
 
-/** The most that an account may hold of a pot. */
-type Limit = (pot: Pot) => number;
+/** Returns the most that an account may hold of a pot, if it takes an amount. */
+export type Limit = (pot: Pot, account: Account, amount: number) => number;
 
 const ofClient: Limit = (pot) => pot.share;
 const ofNetwork: Limit = (pot) => 2 * pot.share;
@@ -511,6 +513,11 @@ export interface AccountHost {
   readonly limits: Bounds;
   /** Reports that a client has reached a limit. */
   readonly observing?: { reach(limit: string, client?: string): void };
+  /** State that all instances share, if the server has a store. */
+  readonly shared?: {
+    /** Returns the limit of each tenant. `undefined` unless tenants have limits that all instances share. */
+    limitTenants(accounts: Accounts): Limit | undefined;
+  };
 }
 
 /** All accounts and pots of a server. */
@@ -526,13 +533,17 @@ export class Accounts {
   readonly running: Pot;
   /** Calls that run or wait, counted for tenants only. */
   readonly ofTenants: Pot;
+  /** The accounts that hold something, by id. */
+  readonly known: Map<string, Account> = new Map();
+  /** The most that the clients of a tenant hold together. */
+  readonly tenantLimit: Limit;
   readonly #unknown: Account;
-  readonly #known = new Map<string, Account>();
 
   /** Creates an empty set of accounts. */
   constructor(server: AccountHost) {
     const { memory, connections, calls, perTenant } = server.limits;
     this.server = server;
+    this.tenantLimit = server.shared?.limitTenants(this) ?? ofTenant;
     this.#unknown = new Account(this, undefined, { limit: unlimited });
     this.memory = this.pot({
       name: "memory.bytes",
@@ -560,11 +571,6 @@ export class Accounts {
     this.ofTenants = this.pot({ name: "perTenant.running", total: Infinity, perTenant: perTenant.running });
   }
 
-  /** Number of accounts that hold something, for tests. */
-  get size(): number {
-    return this.#known.size;
-  }
-
   /** Returns the pot with this name. Creates it first if necessary. */
   pot(options: PotOptions): Pot {
     const { name, of } = options;
@@ -581,13 +587,8 @@ export class Accounts {
    * connection without a key. An account that holds nothing is not stored.
    */
   find(key?: string, tenant?: string): Account {
-    const known = key === undefined ? undefined : this.#known.get(toId(key, tenant));
+    const known = key === undefined ? undefined : this.known.get(toId(key, tenant));
     return known ?? new Account(this, key, { tenant, limit: tenant === undefined ? ofClient : unlimited });
-  }
-
-  /** Returns the stored account for one that may be another object for the same client. */
-  findStored(account: Account): Account {
-    return this.#known.get(toId(account.key ?? "", account.tenant)) ?? account;
   }
 
   /** Lists an account and those of which it is a part. The last but the tenant is its root. */
@@ -600,7 +601,7 @@ export class Accounts {
       const network = toNetwork(key);
       if (network !== undefined) nodes.push(this.#findGroup(network, ofNetwork));
     }
-    if (tenant !== undefined) nodes.push(this.#findGroup(`tenant ${tenant}`, ofTenant));
+    if (tenant !== undefined) nodes.push(this.#findGroup(`tenant ${tenant}`, this.tenantLimit));
     return nodes;
   }
 
@@ -611,16 +612,16 @@ export class Accounts {
 
   /** Stores an account that holds something. */
   remember(account: Account): void {
-    if (account.key !== undefined) this.#known.set(toId(account.key, account.tenant), account);
+    if (account.key !== undefined) this.known.set(toId(account.key, account.tenant), account);
   }
 
   /** Removes an account that holds nothing. */
   forget({ key, tenant }: Account): void {
-    if (key !== undefined) this.#known.delete(toId(key, tenant));
+    if (key !== undefined) this.known.delete(toId(key, tenant));
   }
 
   #findGroup(key: string, limit: Limit): Account {
-    return this.#known.get(key) ?? new Account(this, key, { limit });
+    return this.known.get(key) ?? new Account(this, key, { limit });
   }
 }
 

@@ -109,6 +109,10 @@ export interface HandlerExtensions {
   readonly requires: readonly string[];
   /** Metadata for the entry of the handler in its list, with that of the handler itself. */
   readonly _meta?: Meta;
+  /** Extensions that the handler registers. */
+  readonly also?: readonly Handler[];
+  /** Returns what its author should be warned of. */
+  warnings(): readonly string[];
   /** Checks the attributes against all handlers of the server. Throws a `TypeError` with the name of the handler. */
   verify(handlers: readonly Handler[], name: string): void;
   /** Runs a call within the attributes. Set only if an attribute wraps calls. */

@@ -51,7 +51,7 @@ export class Registry {
 
   /** Handlers that were added, without those that came along with another handler. */
   get handlers(): readonly Handler[] {
-    const also = new Set(this.#handlers.flatMap((handler) => handler[INTERNALS].also ?? []));
+    const also = new Set(this.#handlers.flatMap((handler) => withAlso(handler).slice(1)));
     return this.#handlers.filter((handler) => !also.has(handler));
   }
 
@@ -80,9 +80,8 @@ export class Registry {
       const name = toName(handler);
       if (known.has(name)) throw new TypeError(`Cannot add ${name}: it is registered already`);
       known.add(name);
+      this.#core.auth?.[CHECK_HANDLER]?.(name, handler[INTERNALS].scopes);
     }
-    const { auth } = this.#core;
-    for (const handler of added) auth?.[CHECK_HANDLER]?.(toName(handler), handler[INTERNALS].scopes);
     this.#swap([...this.#handlers, ...added], added);
     if (isReported) this.#core.observer.handlers?.({ added: added.map(toName), removed: [] });
   }
@@ -167,7 +166,10 @@ export function toUnknownMethod(name: string): McpError {
 /** Returns a handler with those that come along with it. */
 export function withAlso(handler: Handler): readonly Handler[] {
   // A handler that inherits from another one would be served as that one is.
-  if (handler && Object.hasOwn(handler, INTERNALS)) return [handler, ...handler[INTERNALS].also ?? []];
+  if (handler && Object.hasOwn(handler, INTERNALS)) {
+    const { also = [], extensions } = handler[INTERNALS];
+    return [handler, ...also, ...extensions?.also ?? []];
+  }
   throw new TypeError(
     "Cannot add a handler: it was not made by tool(), resource(), prompt() or extension(), or it is a copy; " +
       "give all options to the function that makes it",
@@ -213,6 +215,5 @@ export function toSelectionKey(selected: Handler | HandlerSelector, registry: Re
   const isUri = kind === "resource" && !registry.find(kind, name) && !/[{}]/.test(name);
   const pattern = isUri && registry.findPattern(name);
   if (!pattern) return `${kind} ${JSON.stringify(name)}`;
-  const remedy = "select that, or hide single resources with its allow";
-  throw refuse(`${quote(name)}: it is one of ${toName(pattern)}; ${remedy}`);
+  throw refuse(`${quote(name)}: it is one of ${toName(pattern)}; select that, or hide resources with its allow`);
 }

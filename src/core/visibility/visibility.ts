@@ -1,68 +1,96 @@
 /**
- * Rules that enable and disable handlers while a server runs. Loaded with the first of them.
+ * Rules that enable and disable handlers while a server runs.
  *
  * @module
  */
 import type { Changes, Toggled } from "./changes.ts";
-import type { Allow, Context, HandlerSelector } from "../call/context.ts";
+import type { Allow, Context } from "../call/context.ts";
 import type { BoundAllow, Handler } from "./feature.ts";
 import { INTERNALS } from "../call/internals.ts";
-import { type Registry, toName, toSelectionKey, withAlso } from "./registry.ts";
+import { type Registry, toName, withAlso } from "./registry.ts";
 import { readVerdict } from "../call/verdict.ts";
 
-/** Enables or disables handlers. */
-interface Rule {
+/** Enables or disables handlers for all callers. */
+export interface SharedRule {
   /** Kind and name of the handler, or the tag of several. */
   readonly key: string;
   readonly isShown: boolean;
+}
+
+/** Enables or disables handlers. */
+interface Rule extends SharedRule {
   /** The callers for which the rule holds. Defaults to all. */
   readonly callers?: Allow;
 }
 
-/** One call of `enable` or `disable`. */
-export interface Toggle {
-  readonly selected: Handler | HandlerSelector;
-  readonly isShown: boolean;
-  readonly callers?: Allow;
+/** A shared rule with its place among all of them. */
+export interface PlacedRule extends SharedRule {
+  /** The milliseconds since 1970 at which it was made. Later rules have greater numbers. */
+  readonly at: number;
+}
+
+/** Rules that hold at all instances of a server. */
+export interface SharedRules {
+  /** The rules, the oldest first. `undefined` until they are known. */
+  readonly list: readonly PlacedRule[] | undefined;
+  /** Calls `onChange` after the rules have changed. Returns a function that ends it. */
+  watch(onChange: () => void): () => void;
+  /** Tells the rules that apply to all paths of those at one path, so that a later rule for all paths replaces them. */
+  noticed(rules: readonly PlacedRule[]): void;
+  /**
+   * Adds a rule at all instances. It holds at this one at once.
+   *
+   * @throws {RangeError} if the rules weigh too much. Nothing has changed then.
+   */
+  add(rule: SharedRule): void;
+  /**
+   * Waits before a request of this method until the rules are known. Returns `undefined` if they are, or the method
+   * concerns no handler. Rejects with the error for the client if the store does not answer.
+   */
+  open(method: string): Promise<void> | undefined;
+  /** Reads the rules until they are known. Returns `undefined` if they are. Never rejects. */
+  load(): Promise<void> | undefined;
 }
 
 /** The rules of a server, the oldest first. */
 export class Visibility {
   readonly #registry: Registry;
   readonly #changes: Changes;
-  #rules: readonly Rule[] = [];
+  #rules: readonly Rule[];
 
-  /** Adds rules to a registry. */
-  constructor(registry: Registry, changes: Changes) {
+  /** Creates the rules for a registry without handlers. Those of `trunk`, the server of all paths, come first. */
+  constructor(registry: Registry, changes: Changes, trunk?: Visibility) {
     this.#registry = registry;
     this.#changes = changes;
-    registry.rule = (handlers) => this.#apply(handlers);
+    this.#rules = trunk ? trunk.#rules : [];
+    registry.rule = (handlers) => this.#rule(handlers);
   }
 
-  /**
-   * Enables or disables handlers, and notifies the clients of which a list has changed.
-   *
-   * @throws {TypeError} if the selection is wrong. Nothing has changed then.
-   */
-  toggle({ selected, isShown, callers }: Toggle): void {
-    const registry = this.#registry;
-    const key = toSelectionKey(selected, registry);
-    let changed: readonly Handler[] = [];
-    const before = new Map<Handler, Allow | undefined>();
+  /** Enables or disables handlers, and notifies the clients of which a list has changed. */
+  toggle(rule: Rule): void {
+    const { key, callers } = rule;
     // A new rule of the same handlers and callers replaces the older one.
     const rules = this.#rules;
     const rest = rules.filter((rule) => rule.key !== key || callers && rule.callers !== callers);
-    this.#rules = [...rest, { key, isShown, callers }];
+    this.#rules = [...rest, rule];
     try {
-      registry.toggle((handlers) => {
-        changed = select(handlers, key);
-        for (const handler of changed) before.set(handler, registry.toRuled(handler).allow);
-        return changed;
-      });
+      this.apply((handlers) => select(handlers, key));
     } catch (error) {
       this.#rules = rules;
       throw error;
     }
+  }
+
+  /** Compiles changed handlers again, and notifies the clients of which a list has changed. */
+  apply(find: Find): void {
+    const registry = this.#registry;
+    let changed: readonly Handler[] = [];
+    const before = new Map<Handler, Allow | undefined>();
+    registry.toggle((handlers) => {
+      changed = find(handlers);
+      for (const handler of changed) before.set(handler, registry.toRuled(handler).allow);
+      return changed;
+    });
     for (const feature of new Set(changed.map((handler) => handler[INTERNALS].feature.name))) {
       if (!registry.compiled(feature)?.capabilities[feature]?.listChanged) continue;
       const ofList = changed.filter((handler) => handler[INTERNALS].feature.name === feature);
@@ -74,7 +102,7 @@ export class Visibility {
     }
   }
 
-  #apply(handlers: readonly Handler[]): ReadonlyMap<Handler, Handler> {
+  #rule(handlers: readonly Handler[]): ReadonlyMap<Handler, Handler> {
     const rules = new Map<Handler, Rule[]>();
     for (const rule of this.#rules) {
       for (const handler of select(handlers, rule.key)) rules.set(handler, [...rules.get(handler) ?? [], rule]);
@@ -82,6 +110,9 @@ export class Visibility {
     return new Map([...rules].map(([handler, rules]) => [handler, applyRules(handler, rules)]));
   }
 }
+
+/** Finds handlers. */
+export type Find = (handlers: readonly Handler[]) => readonly Handler[];
 
 /** Returns the selected handlers, and those that come along with them. */
 function select(handlers: readonly Handler[], key: string): readonly Handler[] {
@@ -92,7 +123,7 @@ function select(handlers: readonly Handler[], key: string): readonly Handler[] {
 }
 
 /** Returns the handler as its rules leave it. The newest rule is the last. */
-function applyRules(handler: Handler, rules: readonly Rule[]): Handler {
+export function applyRules(handler: Handler, rules: readonly Rule[]): Handler {
   const newest = rules.at(-1);
   if (newest?.isShown && !newest.callers) return handler;
   const { [INTERNALS]: internals } = handler;

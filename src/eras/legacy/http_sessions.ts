@@ -114,7 +114,7 @@ export class HttpSessions {
         case "ended":
           return { status: 204 };
         case "waiting":
-          throw toBusy("end the session at all instances: the store does not answer, and the end waits for it");
+          throw toBusy("end the session on all instances: the store does not answer, and the end waits for it");
         case "full":
           throw toBusy("end the session: too many ends wait for the store, so it goes on");
         case "unknown":

@@ -262,7 +262,7 @@ export class Sessions {
     return link instanceof ReplayLink;
   }
 
-  /** Ends the session of an id for its client, at all instances. */
+  /** Ends the session of an id for its client, on all instances. */
   async close(id: string, link: Link): Promise<End> {
     let session;
     try {

@@ -62,7 +62,7 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
 
 const EMPTY: Result = {};
 
-/** Changes the session here and at other instances. */
+/** Changes the session here and on other instances. */
 function share(
   { shared }: Session,
   changeHere: () => void,

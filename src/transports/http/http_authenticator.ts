@@ -21,7 +21,7 @@ import {
   isToken,
   NO_ROUTE,
   type PathFacts,
-  readChallenge,
+  readChallenges,
   RECHECKS,
   refuseRequest,
   toChallengeHeaders,
@@ -29,6 +29,7 @@ import {
 import type { CallerChecks } from "../../core/call/caller_watch.ts";
 import type { Principal, ReadRoute } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
+import { USED } from "../../core/used_ids.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../core/call/link.ts";
 import type { TransportName } from "../../core/call/observer.ts";
 import { readPrincipal } from "../../core/call/principal.ts";
@@ -157,7 +158,7 @@ export class HttpAuthenticator implements Authenticator {
     if (found === undefined || found === null) return this.#refuse(entry, NO_CALLER);
     if (isRefusal(found)) return this.#refuse(entry, found);
     const principal = readPrincipal(found, origin);
-    if (principal.expiresAt !== undefined && principal.expiresAt <= entry.now) return this.#refuse(entry, LATE);
+    if ((principal.expiresAt ?? Infinity) <= entry.now) return this.#refuse(entry, LATE);
     const { request, info, transport, place } = entry;
     this.#core.observer.auth?.({ state: "accepted", transport, principal: principal.id });
     // The principal of code in front is not this server's to check.
@@ -169,7 +170,7 @@ export class HttpAuthenticator implements Authenticator {
   /** Returns the checks of the caller of a request. They keep a copy, because a runtime may drop the request. */
   readonly #toChecks = (entry: Entry, principal: Principal): CallerChecks => {
     const renew = this.#auth.renew ? (principal: Principal) => this.#renew(principal) : undefined;
-    if (principal.expiresAt !== undefined && !this.#auth[RECHECKS]) return { renew };
+    if (principal.expiresAt !== undefined && !this.#auth[RECHECKS]?.(principal)) return { renew };
     const { request: { url, method, headers }, transport, route, peer } = entry;
     const copy = new Request(url, { method, headers: new Headers(headers) });
     return { renew, recheck: () => this.#check(copy, { transport, route, peer }, principal) };
@@ -203,7 +204,7 @@ export class HttpAuthenticator implements Authenticator {
     });
     try {
       const now = ticker.clock.date();
-      const facts: AuthFacts = { ...known, now, signal: controller.signal };
+      const facts: AuthFacts = { ...known, now, signal: controller.signal, [USED]: null };
       const found: unknown = await Promise.race([this.#auth.authenticate(request, facts), late]);
       if (isRefusal(found)) return found.status === 503 || found.status === 429 ? undefined : false;
       if (found === undefined || found === null) return false;
@@ -219,12 +220,14 @@ export class HttpAuthenticator implements Authenticator {
 
   #refuse(entry: Entry, refusal: AuthRefusal): Response {
     const { transport } = entry;
-    const { status, reason = status === 401 ? "it needs valid credentials" : "the caller is not allowed" } = refusal;
-    this.#core.observer.auth?.({ state: "refused", transport, status, reason });
+    const { status, detail, reason = status === 401 ? "it needs valid credentials" : "the caller is not allowed" } =
+      refusal;
+    const refusedFor = detail === undefined ? { reason } : { reason, detail };
+    this.#core.observer.auth?.({ state: "refused", transport, status, ...refusedFor });
     if (refusal.cause !== undefined) this.#core.report(refusal.cause);
     let challenges;
     try {
-      challenges = refusal.challenges ?? (status === 401 ? [this.#toChallenge(entry, refusal)] : []);
+      challenges = refusal.challenges ?? (status === 401 ? this.#toChallenges(entry, refusal) : []);
     } catch (error) {
       return toFault(this.#core, error);
     }
@@ -239,10 +242,10 @@ export class HttpAuthenticator implements Authenticator {
     return refuse(this.#core, refused, { transport });
   }
 
-  #toChallenge(entry: Entry, refusal: AuthRefusal): Challenge {
-    const challenge = readChallenge(this.#auth, entry);
-    const { scheme, params } = challenge;
-    return refusal === LATE ? { scheme, params: { ...params, error: "invalid_token" } } : challenge;
+  #toChallenges(entry: Entry, refusal: AuthRefusal): readonly Challenge[] {
+    const challenges = readChallenges(this.#auth, entry);
+    if (refusal !== LATE) return challenges;
+    return challenges.map(({ scheme, params }) => ({ scheme, params: { ...params, error: "invalid_token" } }));
   }
 }
 
@@ -292,6 +295,10 @@ class Entry<P extends Place = Place> implements AuthFacts {
     return this.#limits.isFull(this) ? TOO_MANY : undefined;
   }
 
+  get [USED](): AuthFacts[typeof USED] {
+    return this.#core.shared;
+  }
+
   get request(): Request {
     return this.#request;
   }
@@ -319,7 +326,8 @@ class Entry<P extends Place = Place> implements AuthFacts {
 
 function findProblem({ challenge, credentials = {} }: Authentication): string | undefined {
   const { headers = [], cookies = [], query = [] } = credentials;
-  if (challenge !== undefined && typeof challenge !== "function" && !isChallenge(challenge)) return CHALLENGE;
+  const isFixed = challenge !== undefined && typeof challenge !== "function";
+  if (isFixed && ![challenge].flat().every(isChallenge)) return CHALLENGE;
   const isNames = [headers, cookies, query].every((names) => Array.isArray(names) && names.every(isToken));
   if (!isNames) return 'credentials are not lists of names such as { headers: ["x-user"] }';
 }

@@ -8,7 +8,6 @@ import { toBusy } from "../../protocol/errors.ts";
 import type { Checked, CompiledSchema, Schema } from "../../schema/schema.ts";
 import { readTextValues } from "../../schema/text_values.ts";
 import type { Change } from "../../core/visibility/changes.ts";
-import type { Toggle } from "../../core/visibility/visibility.ts";
 import type { HandlerSet, ReadRoute } from "../../core/call/context.ts";
 import { type ContainerHost, findRoot } from "../../core/call/container.ts";
 import type { Account, Holding, Pot, PotOptions } from "../../core/capacity/account.ts";
@@ -40,8 +39,6 @@ export interface Branch {
   readonly secret: string | readonly string[];
   readonly handlers: readonly Handler[];
   readonly route: ReadRoute;
-  /** The calls of `enable` and `disable` that hold at all paths. */
-  readonly toggles?: readonly Toggle[];
   /** Returns the handlers of the path for its own handlers, which may change them. */
   readonly watch: (handlers: HandlerSet<Handler>) => HandlerSet<Handler>;
 }

@@ -109,7 +109,7 @@ export class Turns {
 
   #rest(ms: number): ReturnType<typeof setTimeout> {
     this.#hasRested = true;
-    return setTimeout(this.#tick, ms);
+    return setTimeout(this.#tick, Math.max(0, ms));
   }
 
   // The first timer was set before the step, so it may be due as soon as the step ends. A small request needs several

@@ -1,16 +1,11 @@
 // Opens the inspector page of a real server in a real Chromium, and notes whatever goes wrong there.
 import { assertEquals } from "@std/assert";
 import type { Locator, Page } from "playwright-core";
+import { launchBrowser, missing } from "../../support/chromium.ts";
 import { root, type Running, start } from "../../support/processes.ts";
 import { needs, requireAll } from "../../support/required.ts";
 
-const CHROMIUM = "/usr/bin/chromium";
 const isDeno = typeof Deno !== "undefined"; // Deno starts the processes
-
-/** Why there is no browser to test with; nothing if there is one. */
-export const missing: string | undefined = !isDeno
-  ? "Deno starts the browser"
-  : await Deno.stat(CHROMIUM).then(() => undefined, () => `there is no ${CHROMIUM}; install the package chromium`);
 
 /** How each runtime starts the command line. */
 export const programs = {
@@ -39,6 +34,8 @@ export interface Opened extends AsyncDisposable {
   readonly url: string;
   /** Errors of scripts, messages of errors on the console, and breaches of the page's policy, so far. */
   readonly problems: readonly string[];
+  /** Takes these problems, which makes them expected. */
+  takeProblems(): readonly string[];
   /** The visible panel. */
   readonly panel: Locator;
   /** Chooses an item of the list. */
@@ -68,26 +65,9 @@ export async function startServer(
 
 /** Opens the page of a server, in a browser of its own. */
 export async function open(options: OpenOptions = {}): Promise<Opened> {
-  const { chromium } = await import("playwright-core");
   let { running, url } = await startServer(options);
-  const profile = await Deno.makeTempDir({ prefix: "mcp-browser-" });
-  const context = await chromium.launchPersistentContext(profile, {
-    executablePath: CHROMIUM,
-    headless: true,
-    viewport: { width: options.width ?? 1320, height: 820 },
-    args: [
-      "--headless",
-      "--no-sandbox",
-      "--disable-gpu",
-      "--disable-quic",
-      "--no-first-run",
-      "--disable-background-networking",
-      "--disable-component-update",
-      "--disable-sync",
-    ],
-  });
-  context.setDefaultTimeout(10_000);
-  const page = context.pages()[0] ?? await context.newPage();
+  const browser = await launchBrowser(options.width);
+  const { page } = browser;
   const problems: string[] = [];
   let isGone = false;
   page.on("pageerror", (error) => problems.push(`error: ${error.stack ?? error.message}`));
@@ -108,6 +88,7 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
     page,
     url,
     problems,
+    takeProblems: () => problems.splice(0),
     panel,
     choose: (name) => panel.locator(".item").filter({ has: page.getByText(name, { exact: true }) }).click(),
     async press(name) {
@@ -134,9 +115,8 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
       isGone = false;
     },
     async [Symbol.asyncDispose]() {
-      await context.close();
+      await browser[Symbol.asyncDispose]();
       await running[Symbol.asyncDispose]();
-      await Deno.remove(profile, { recursive: true });
     },
   };
 }

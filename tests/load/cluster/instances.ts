@@ -52,6 +52,8 @@ export interface ClusterOptions {
   readonly count?: number;
   /** File of the server, in this folder. Defaults to `server.ts`. */
   readonly file?: string;
+  /** Further variables. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Milliseconds by which the clock of each instance is ahead of that of the one before. Defaults to 0. */
   readonly skewMs?: number;
 }
@@ -120,11 +122,11 @@ function createInstance(runtime: Runtime, file: string, env: Record<string, stri
 
 /** Starts instances and their engine. */
 export async function startCluster(
-  { engine, runtimes, count = 3, file = "server.ts", skewMs = 0 }: ClusterOptions,
+  { engine, runtimes, count = 3, file = "server.ts", skewMs = 0, env: more }: ClusterOptions,
 ): Promise<Cluster> {
   const place = await openPlace(engine);
   const instances = Array.from({ length: count }, (_, i) => {
-    const env = { MCP_STORE: place.url, MCP_SECRET: SECRET, SKEW_MS: `${(i - 1) * skewMs}` };
+    const env = { MCP_STORE: place.url, MCP_SECRET: SECRET, SKEW_MS: `${(i - 1) * skewMs}`, ...more };
     return createInstance(runtimes[i % runtimes.length], file, env);
   });
   await Promise.all(instances.map((each) => each.start()));

@@ -11,6 +11,7 @@ import type { Outcome } from "./exchange.ts";
 import { formatMs, formatSize, type Json, toCompact, toObject, toText } from "./json.ts";
 import { askUser } from "./question_dialogs.ts";
 import { send, type SendOptions } from "./rpc_client.ts";
+import { TaskFollower } from "./task_follower.ts";
 
 /** A request, and how to show its result. */
 export interface CallRequest {
@@ -107,7 +108,9 @@ async function finish(
   let rest: Json = {};
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const outcome = await send(method, { ...params, ...rest, _meta }, { signal, paramHeaders, onNotification });
-    if (outcome.kind !== "result" || outcome.result.resultType !== "input_required") return outcome;
+    if (outcome.kind !== "result") return outcome;
+    if (outcome.result.resultType === "task") return await news.follow(outcome.result, signal);
+    if (outcome.result.resultType !== "input_required") return outcome;
     const { inputRequests, requestState } = outcome.result;
     const inputResponses: [string, Json][] = [];
     for (const [key, asked] of Object.entries(toObject(inputRequests))) {
@@ -132,6 +135,13 @@ class News {
   readonly #words = h("span");
   readonly #row = h("div.progress", this.#bar, this.#words);
   readonly #messages = h("ul.messages", { "aria-label": "Log messages" });
+
+  /** Follows the task that the call became. */
+  async follow(handle: Json, signal: AbortSignal): Promise<Outcome> {
+    const follower = new TaskFollower(handle, signal);
+    this.element.prepend(follower.element);
+    return await follower.follow(handle);
+  }
 
   show(method: string, params: Json): void {
     if (method === "notifications/progress" && params.progressToken === this.token) this.#showProgress(params);

@@ -22,6 +22,9 @@ export const protocol: string = toText(given.protocol) ?? "";
 /** The version of this package. */
 export const version: string = toText(given.version) ?? "";
 
+/** The origin of the frames in which apps are shown, if there is one. */
+export const sandbox: string | undefined = toText(given.sandbox);
+
 /** The server named on the command line. */
 export interface NamedServer {
   readonly name: string;

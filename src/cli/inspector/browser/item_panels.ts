@@ -5,6 +5,7 @@
  */
 import { isObject } from "../../../kit/json.ts";
 import { parseTemplate, type UriTemplate } from "../../../protocol/uri_template.ts";
+import { type AppView, makeAppView } from "./app_view.ts";
 import { makeArgumentFields } from "./argument_fields.ts";
 import { Runner } from "./call_runner.ts";
 import { makeFold, showContents, showJson, showMarks, showNothing, showResource } from "./content_view.ts";
@@ -82,14 +83,20 @@ export function makeToolPanel(tool: Json): HTMLElement {
   };
   const marks = Object.entries(hints).filter(([hint]) => annotations[hint] === true).map(([, words]) => words);
 
-  function send(): void {
+  let app: AppView | undefined;
+
+  async function send(): Promise<void> {
     const given = fields.read();
     if (!given) return;
-    void runner.run({
+    await app?.close();
+    await runner.run({
       method: "tools/call",
       params: { name, arguments: given },
       paramHeaders: toParamHeaders(schema, given),
-      present: presentToolResult,
+      present(result) {
+        app = makeAppView({ tool, given, result });
+        return [...app ? [app.element] : [], ...presentToolResult(result)];
+      },
       call: { list: "Tools", key: name, given },
     });
   }
@@ -101,7 +108,7 @@ export function makeToolPanel(tool: Json): HTMLElement {
     form: [fields.element],
     runner,
     fill: fields.fill,
-    send,
+    send: () => void send(),
     folds: {
       "Input schema": schema,
       ...tool.outputSchema === undefined ? {} : { "Output schema": tool.outputSchema },

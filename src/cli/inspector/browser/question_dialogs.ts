@@ -38,6 +38,7 @@ const makers: ReadonlyMap<string, (params: Json) => Question> = new Map([
   ["elicitation/create", (params) => params.mode === "url" ? makeUrlQuestion(params) : makeFormQuestion(params)],
   ["sampling/createMessage", makeSamplingQuestion],
   ["roots/list", makeRootsQuestion],
+  ["inspector/signIn", makeSignInQuestion],
 ]);
 
 let last: Promise<unknown> = Promise.resolve();
@@ -116,6 +117,23 @@ function makeUrlQuestion({ message, url }: Json): Question {
     title: "The server asks you to open a web page",
     body: [h("p.message", serverText(message)), ...shown],
     answers: [["Accept", () => ({ action: "accept" })], ...DECLINE_OR_CANCEL],
+    dismissed: CANCELLED,
+  };
+}
+
+/** The sign-in of the tool's process, which goes on when the user comes back to it. */
+function makeSignInQuestion({ server, issuer, scopes, url }: Json): Question {
+  const words = Array.isArray(scopes) && scopes.length ? scopes.map(String).join(", ") : "those that it chooses";
+  return {
+    title: "Sign in",
+    body: [
+      h("p.message", serverText(`${server} asks you to sign in at ${issuer}.`)),
+      h("p.muted", "Scopes: ", serverText(words)),
+      h("p.address", makeLink(String(url), "Open the page to sign in")),
+      h("p.muted", "Host: ", h("strong", serverText(new URL(String(url)).host))),
+      h("p.muted", "This dialog closes when you have signed in. The page does not get the token."),
+    ],
+    answers: [["Cancel", () => ({ action: "cancel" })]],
     dismissed: CANCELLED,
   };
 }

@@ -27,7 +27,7 @@ let lastId = 0;
 /** Sends a request. Never throws. */
 export async function send(method: string, params: Json = {}, options: SendOptions = {}): Promise<Outcome> {
   const { signal, paramHeaders = {} } = options;
-  const name = method === "resources/read" ? params.uri : params.name;
+  const name = method === "resources/read" ? params.uri : method.startsWith("tasks/") ? params.taskId : params.name;
   const exchange = new Exchange(method, typeof name === "string" ? name : undefined, options);
   const headers = {
     ...Object.fromEntries(

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { sandbox } from "./config.ts";
 import { showPlainJson } from "./content_view.ts";
 import {
   type Child,
@@ -23,6 +24,10 @@ const ABILITIES = [
   ["URL elicitation", "elicitation", { url: {} }],
   ["Sampling", "sampling", {}],
   ["Roots", "roots", {}],
+  ["Tasks", "extensions", { "io.modelcontextprotocol/tasks": {} }],
+  ...sandbox === undefined
+    ? []
+    : [["Apps", "extensions", { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html;profile=mcp-app"] } }] as const],
 ] as const;
 
 const facts = h("div");

@@ -1,0 +1,31 @@
+// A tool with an app: hosts that can show apps show a clock, and all others get a text.
+import { createServer, tool } from "@x/mcp";
+import { app, canShow, ui } from "@x/mcp/apps";
+import { z } from "zod";
+
+const clock = app({ uri: "ui://clock", title: "Clock", file: new URL("./clock.html", import.meta.url) });
+
+const showTime = tool({
+  name: "show_time",
+  description: "Shows the time in a time zone",
+  input: z.object({ zone: z.string().default("UTC").describe("Time zone, such as Europe/Berlin") }),
+  annotations: { readOnlyHint: true },
+  extensions: [ui(clock)],
+  run({ zone }, ctx) {
+    const now = new Date();
+    const text = `It is ${now.toLocaleTimeString("en-GB", { timeZone: zone })} (${zone}).`;
+    if (!canShow(ctx, clock)) return text;
+    return { content: [{ type: "text", text }], structuredContent: { now: now.toISOString(), zone } };
+  },
+});
+
+/** For the app only: hosts hide it from their model. */
+const readClock = tool({
+  name: "read_clock",
+  description: "Returns the time of the server",
+  annotations: { readOnlyHint: true },
+  extensions: [ui(clock, { visibility: ["app"] })],
+  run: () => ({ now: new Date().toISOString() }),
+});
+
+export default createServer({ name: "clock", version: "1.0.0", handlers: [clock, showTime, readClock] });

@@ -1,0 +1,137 @@
+/**
+ * The side of the page of an app: how its scripts reach the host.
+ *
+ * ```ts
+ * import { getPage } from "@x/mcp/apps/page";
+ *
+ * export async function refresh(): Promise<unknown> {
+ *   const page = getPage();
+ *   const { structuredContent } = await page.callTool("time");
+ *   return structuredContent;
+ * }
+ * ```
+ *
+ * Scripts that are not bundled use the global `mcpApp`, which is the same object.
+ *
+ * @module
+ */
+
+/** How a host shows an app. */
+export type AppDisplayMode = "inline" | "fullscreen" | "pip";
+
+/** What a host tells an app about itself. All of it is optional, and a host may send more. */
+export interface AppHostContext {
+  /** Color theme. The page gets it as its `color-scheme` and as `data-theme` of its `html` element. */
+  readonly theme?: "light" | "dark";
+  /** Styles. The page gets the variables and the fonts. */
+  readonly styles?: {
+    /** CSS variables, such as `--color-text-primary`. */
+    readonly variables?: Readonly<Record<string, string | undefined>>;
+    /** Blocks of CSS. */
+    readonly css?: { readonly fonts?: string };
+  };
+  /** How the app is shown. */
+  readonly displayMode?: AppDisplayMode;
+  /** How the host can show the app. */
+  readonly availableDisplayModes?: readonly string[];
+  /** Size of the frame in pixels. */
+  readonly containerDimensions?: Readonly<Record<string, number | undefined>>;
+  /** Language of the user, such as `en-US`. */
+  readonly locale?: string;
+  /** Time zone of the user, such as `Europe/Berlin`. */
+  readonly timeZone?: string;
+  /** Further facts, such as `toolInfo` and `platform`. */
+  readonly [name: string]: unknown;
+}
+
+/** A host, as it introduces itself. */
+export interface AppHost {
+  /** Version of the protocol between app and host. */
+  readonly protocolVersion: string;
+  /** Name and version of the host. */
+  readonly hostInfo?: { readonly name: string; readonly version: string };
+  /** What the host can do, such as `openLinks` and `serverTools`. */
+  readonly hostCapabilities?: Readonly<Record<string, unknown>>;
+  /** Facts for the display. */
+  readonly hostContext?: AppHostContext;
+}
+
+/** The result of a tool, as a page gets it. */
+export interface AppToolResult {
+  /** Content for the model. */
+  readonly content?: readonly { readonly type: string; readonly text?: string; readonly [name: string]: unknown }[];
+  /** Data for the page. */
+  readonly structuredContent?: Readonly<Record<string, unknown>>;
+  /** Whether the tool failed. */
+  readonly isError?: boolean;
+  /** Metadata, which the model does not see. */
+  readonly _meta?: Readonly<Record<string, unknown>>;
+}
+
+/** What a page can listen to, and what its functions get. */
+export interface AppEvents {
+  /** The arguments of the call for which the app is shown. */
+  readonly input: Readonly<Record<string, unknown>>;
+  /** Arguments that the model has not finished. */
+  readonly partial: Readonly<Record<string, unknown>>;
+  /** The result of the call for which the app is shown. */
+  readonly result: AppToolResult;
+  /** Why the call was cancelled. */
+  readonly cancelled: string | undefined;
+  /** The whole context, after a change. */
+  readonly context: AppHostContext;
+  /** Why the app is about to be removed. The host waits for the promise of the function. */
+  readonly teardown: string | undefined;
+}
+
+/** The connection of a page to its host. Errors of the host are rejections with its `code` and `data`. */
+export interface AppPage {
+  /** Resolves when the host has answered. Rejects if the page is not shown by a host. */
+  readonly ready: Promise<AppHost>;
+  /** The newest facts of the host. Empty before `ready`. */
+  readonly context: AppHostContext;
+  /** The display modes that the page supports. Set it in a script of the page, which runs before it connects. */
+  displayModes: readonly AppDisplayMode[];
+  /**
+   * Calls a function with each event. It also gets the newest event of the past, so that it may be added late. Returns a
+   * function that ends it.
+   */
+  on<K extends keyof AppEvents>(event: K, listener: (value: AppEvents[K]) => unknown): () => void;
+  /** Calls a tool of the server. */
+  callTool(name: string, args?: Readonly<Record<string, unknown>>): Promise<AppToolResult>;
+  /** Reads a resource of the server. */
+  readResource(uri: string): Promise<{
+    readonly contents: readonly { readonly uri: string; readonly text?: string; readonly blob?: string }[];
+  }>;
+  /** Asks the host to open a link, because the page cannot. */
+  openLink(url: string): Promise<void>;
+  /** Sends a message to the conversation, in the name of the user. */
+  sendMessage(text: string): Promise<void>;
+  /** Replaces what the model knows of the page. */
+  updateContext(
+    context: {
+      readonly content?: AppToolResult["content"];
+      readonly structuredContent?: Readonly<Record<string, unknown>>;
+    },
+  ): Promise<void>;
+  /** Asks for another display mode. Resolves with the mode that the host has set. */
+  setDisplayMode(mode: AppDisplayMode): Promise<AppDisplayMode>;
+  /** Sends a log message to the host. */
+  log(level: string, data: unknown, logger?: string): void;
+  /** Sends any request to the host, after `ready`. */
+  request(method: string, params?: Readonly<Record<string, unknown>>): Promise<unknown>;
+}
+
+/** Name of the global that the script of `app()` sets. */
+const GLOBAL = "mcpApp";
+
+/**
+ * Returns the connection to the host, which the script that `app()` adds to the page has made.
+ *
+ * @throws {Error} if the page does not have the script.
+ */
+export function getPage(): AppPage {
+  const page: AppPage | undefined = Reflect.get(globalThis, GLOBAL);
+  if (page) return page;
+  throw new Error("Cannot reach the host: the page has no bridge; serve it with app() of @x/mcp/apps");
+}

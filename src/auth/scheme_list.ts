@@ -1,0 +1,266 @@
+/**
+ * Combines several authentications into one. The form of a credential picks the authentication that checks it: a
+ * credential that is refused is never tried with another one.
+ *
+ * @module
+ */
+import { quote } from "../protocol/errors.ts";
+import { isObject } from "../protocol/jsonrpc.ts";
+import { isPromiseLike } from "../protocol/promises.ts";
+import {
+  AUTHENTICATION,
+  type Authentication,
+  type AuthFacts,
+  type AuthRefusal,
+  type AuthRoute,
+  type Challenge,
+  EXPIRED,
+  isRefusal,
+  type ListedScheme,
+  type PathFacts,
+  readChallenges,
+  RECHECKS,
+  refuseRequest,
+  SCHEME,
+} from "../core/auth.ts";
+import type { Principal } from "../core/call/context.ts";
+import { CHECK_HANDLER, CHECK_PATH } from "../core/call/internals.ts";
+import { checkOptions } from "../core/call/known_options.ts";
+import { readPrincipal } from "../core/call/principal.ts";
+import { covers } from "../core/call/scopes.ts";
+import { readCookies } from "./credentials.ts";
+
+/**
+ * Combines authentications.
+ *
+ * @throws {TypeError} if one of them cannot stand in a list, or two take the same credentials or make the same ids.
+ */
+export function combine(list: readonly unknown[]): Authentication {
+  return new SchemeList(list.map(readScheme));
+}
+
+/** Creates what an authentication states about itself. */
+export function toScheme(scheme: Omit<ListedScheme, "combine">): ListedScheme {
+  return { ...scheme, combine };
+}
+
+/** An authentication of a list, and what it takes. */
+interface Listed {
+  readonly auth: Authentication;
+  /** Name for errors, such as `apiKey() (auth[1])`. */
+  readonly label: string;
+  readonly prefix?: string;
+  /** Schemes of the `Authorization` header, in lower case. */
+  readonly schemes: readonly string[];
+  /** Names of other headers, in lower case. */
+  readonly headers: readonly string[];
+  readonly cookies: readonly string[];
+  readonly query: readonly string[];
+}
+
+function readScheme(given: unknown, at: number): Listed {
+  const place = `auth[${at}]`;
+  checkOptions("create a server", { [place]: given }, { names: { [place]: AUTHENTICATION } });
+  const auth: Authentication | undefined = isObject(given) && typeof given.authenticate === "function"
+    ? given as unknown as Authentication // The authenticator checks its other fields.
+    : undefined;
+  const { [SCHEME]: scheme, credentials: { headers = [], cookies = [], query = [] } = {} } = auth ?? {};
+  const { name = "a function or an object of your own", schemes, prefix } = scheme ?? {};
+  const label = `${name} (${place})`;
+  if (!auth || !schemes) {
+    const remedy = 'use customAuth(verify, { form: "bearer" }), or another factory';
+    throw new TypeError(`Cannot create a server: ${label} does not state the form of its credentials; ${remedy}`);
+  }
+  const names = headers.map((name) => name.toLowerCase()).filter((name) => name !== "authorization");
+  return { auth, label, prefix, schemes, headers: names, cookies, query };
+}
+
+/** The credentials that an authentication takes, in words. A cookie is a part of the header `cookie`. */
+function listForms({ schemes, headers, cookies, query }: Listed): readonly string[] {
+  return [
+    ...schemes.map((scheme) => `the scheme ${scheme} of the header authorization`),
+    ...headers.map((name) => `the header ${name}`),
+    ...cookies.map((name) => `the cookie ${quote(name)}`),
+    ...cookies.length ? ["the header cookie"] : [],
+    ...query.map((name) => `the query parameter ${quote(name)}`),
+  ];
+}
+
+const OTHER_FORM = 'give one of them another form, such as apiKey({ keys, header: "x-api-key" }) or ' +
+  'customAuth(verify, { form: { header: "x-token" } })';
+
+function checkForms(one: Listed, other: Listed): void {
+  const forms = listForms(other);
+  const shared = listForms(one).find((form) => forms.includes(form) && !isOfBoth(form, one, other));
+  if (shared === undefined) return;
+  throw new TypeError(`Cannot create a server: ${one.label} and ${other.label} both take ${shared}; ${OTHER_FORM}`);
+}
+
+// Two authentications may take different cookies.
+function isOfBoth(form: string, ...both: readonly Listed[]): boolean {
+  return form === "the header cookie" && both.every(({ headers }) => !headers.includes("cookie"));
+}
+
+function checkPrefixes(one: Listed, other: Listed): void {
+  if (one.prefix !== other.prefix) return;
+  const both = `${one.label} and ${other.label}`;
+  const state = one.prefix === undefined
+    ? `${both} both return ids of any form`
+    : `${both} both make ids that begin with ${quote(`${one.prefix}:`)}`;
+  throw new TypeError(
+    `Cannot create a server: ${state}, so that two callers could share one; give one of them another prefix, as in ` +
+      `{ prefix: "site" }`,
+  );
+}
+
+class SchemeList implements Authentication {
+  readonly credentials: NonNullable<Authentication["credentials"]>;
+  readonly #list: readonly Listed[];
+  readonly #takesAuthorization: boolean;
+
+  constructor(list: readonly Listed[]) {
+    for (const [at, one] of list.entries()) {
+      for (const other of list.slice(at + 1)) {
+        checkForms(one, other);
+        checkPrefixes(one, other);
+      }
+    }
+    this.#list = list;
+    this.#takesAuthorization = list.some(({ schemes }) => schemes.length);
+    this.credentials = {
+      headers: list.flatMap(({ headers }) => headers),
+      cookies: list.flatMap(({ cookies }) => cookies),
+      query: list.flatMap(({ query }) => query),
+    };
+    // A handler that only callers of another authentication can use is not a mistake.
+    if (list.every(({ auth }) => auth[CHECK_HANDLER])) this[CHECK_HANDLER] = this.#checkHandler;
+    if (list.some(({ auth }) => auth.renew)) {
+      this.renew = (principal) => this.#ownerOf(principal)?.auth.renew?.(principal);
+    }
+  }
+
+  readonly renew: Authentication["renew"];
+  [CHECK_HANDLER]: Authentication[typeof CHECK_HANDLER];
+
+  readonly authenticate: Authentication["authenticate"] = (request, facts) => {
+    const authorization = this.#takesAuthorization ? request.headers.get("authorization") : null;
+    const found = this.#list.filter((each) => isFor(each, request, authorization));
+    const isUnknown = authorization !== null && !found.some(({ schemes }) => takes(schemes, authorization));
+    // A runtime joins equal headers by a comma, which no credential of these schemes contains.
+    if (found.length + Number(isUnknown) > 1 || authorization?.includes(",")) return this.#refuseTwo(facts);
+    const [one] = found;
+    if (!one) return refuseRequest(401, { challenge: this.challenge(facts), reason: NOTHING });
+    const answer = one.auth.authenticate(request, facts);
+    return isPromiseLike(answer)
+      ? Promise.resolve(answer).then((answer) => this.#judge(one, answer, facts))
+      : this.#judge(one, answer, facts);
+  };
+
+  #refuseTwo(facts: AuthFacts): AuthRefusal {
+    const challenge = this.challenge(facts).map((challenge) => withError(challenge, "invalid_request"));
+    return refuseRequest(400, { challenge, reason: "it has more than one credential" });
+  }
+
+  #judge(one: Listed, answer: unknown, facts: AuthFacts): Principal | AuthRefusal {
+    if (answer === undefined || answer === null) return this.#refuse(one, refuseRequest(401), facts);
+    if (isRefusal(answer)) return answer.status === 401 ? this.#refuse(one, answer, facts) : answer;
+    const principal = readPrincipal(answer, `authenticate() of ${one.label}`);
+    const owner = this.#ownerOf(principal);
+    if (owner !== one) throw toForeignId(principal, one, owner);
+    if (principal.expiresAt === undefined || principal.expiresAt > facts.now) return principal;
+    const challenge = readChallenges(one.auth, facts).map((challenge) => withError(challenge, "invalid_token"));
+    return this.#refuse(one, refuseRequest(401, { challenge, reason: EXPIRED }), facts);
+  }
+
+  /** Adds the challenges of the other authentications. */
+  #refuse(one: Listed, refusal: AuthRefusal, facts: AuthFacts): AuthRefusal {
+    const own = refusal.challenges ?? readChallenges(one.auth, facts);
+    const challenges = this.#list.flatMap((each) => each === one ? own : readChallenges(each.auth, facts));
+    return { ...refusal, challenges: sort(challenges) };
+  }
+
+  /** Returns one challenge for each authentication. For a caller with too few scopes, only that of its own. */
+  readonly challenge = (facts: PathFacts & { readonly principal?: Principal }): readonly Challenge[] => {
+    const owner = facts.principal && this.#ownerOf(facts.principal);
+    const list = owner ? [owner] : this.#list;
+    return sort(list.flatMap(({ auth }) => readChallenges(auth, facts)));
+  };
+
+  readonly routes = (path: string): readonly AuthRoute[] => {
+    return this.#list.flatMap(({ auth: { routes = [] } }) => typeof routes === "function" ? routes(path) : routes);
+  };
+
+  satisfies(scopes: readonly string[], needed: readonly string[], principal?: Principal): boolean {
+    const owner = principal && this.#ownerOf(principal);
+    return covers(owner?.auth, { id: "", ...principal, scopes }, needed);
+  }
+
+  async close(): Promise<void> {
+    const closing = await Promise.allSettled(this.#list.map(async ({ auth }) => await auth.close?.()));
+    const errors = closing.flatMap((each) => each.status === "rejected" ? [each.reason] : []);
+    if (errors.length) throw errors.length === 1 ? errors[0] : new AggregateError(errors, "Cannot close auth");
+  }
+
+  [RECHECKS](principal: Principal): boolean {
+    return this.#ownerOf(principal)?.auth[RECHECKS]?.(principal) ?? false;
+  }
+
+  [CHECK_PATH](path: string): void {
+    for (const { auth } of this.#list) auth[CHECK_PATH]?.(path);
+  }
+
+  /** Throws if no authentication has a caller for a handler. */
+  #checkHandler(name: string, scopes: readonly string[] | undefined): void {
+    const errors = this.#list.flatMap(({ auth }) => {
+      try {
+        auth[CHECK_HANDLER]?.(name, scopes);
+        return [];
+      } catch (error) {
+        return [error];
+      }
+    });
+    if (errors.length === this.#list.length) throw errors[0];
+  }
+
+  // By the id, because a principal may have been stored, or come from a worker thread.
+  #ownerOf({ id }: Principal): Listed | undefined {
+    return this.#list.find(({ prefix }) => prefix !== undefined && id.startsWith(`${prefix}:`)) ??
+      this.#list.find(({ prefix }) => prefix === undefined);
+  }
+}
+
+const NOTHING = "it has no credentials that the server takes";
+
+/** Tests whether a request has a credential for an authentication, even if the credential is empty. */
+function isFor({ schemes, headers, cookies, query }: Listed, request: Request, authorization: string | null): boolean {
+  const { headers: given, url } = request;
+  if (authorization !== null && takes(schemes, authorization)) return true;
+  if (headers.some((name) => given.has(name))) return true;
+  if (cookies.length && given.has("cookie")) {
+    const cookie = given.get("cookie") ?? "";
+    if (cookies.some((name) => readCookies(cookie, name).length)) return true;
+  }
+  return query.length > 0 && url.includes("?") && query.some((name) => new URL(url).searchParams.has(name));
+}
+
+/** Tests whether a scheme is that of an `Authorization` header. */
+function takes(schemes: readonly string[], authorization: string): boolean {
+  return schemes.includes(authorization.split(" ", 1)[0].toLowerCase());
+}
+
+function toForeignId({ id }: Principal, { label, prefix }: Listed, owner: Listed | undefined): TypeError {
+  const state = owner?.prefix === undefined
+    ? `${label} returned the id ${quote(id)}; return ids that begin with ${quote(`${prefix}:`)}`
+    : `${label} returned the id ${quote(id)}, which could be that of ${owner.label}; return other ids`;
+  return new TypeError(`Cannot authenticate a caller: ${state}`);
+}
+
+function withError({ scheme, params }: Challenge, error: string): Challenge {
+  return { scheme, params: { ...params, error } };
+}
+
+// Some clients read only the first challenge, and can follow only one for a token.
+function sort(challenges: readonly Challenge[]): readonly Challenge[] {
+  const isBearer = ({ scheme }: Challenge) => scheme.toLowerCase() === "bearer";
+  return [...challenges.filter(isBearer), ...challenges.filter((each) => !isBearer(each))];
+}

@@ -1,0 +1,54 @@
+/**
+ * `mcp bridge`: lets a client that only knows stdio use a server over HTTP.
+ *
+ * @module
+ */
+import { bridgeLines } from "../client/bridge.ts";
+import { guardConsole } from "../host.ts";
+import { type Args, rejectRest } from "./args.ts";
+import { UsageError } from "./cli_error.ts";
+import { SERVER_OPTIONS } from "./client/server_options.ts";
+import { reportLine } from "./client/terminal_output.ts";
+import { toLine } from "./client/terminal_text.ts";
+import type { Command } from "./command.ts";
+import { readHeaders } from "./header_flags.ts";
+import { platform } from "./platform.ts";
+import { readServerUrl } from "./sign_in/sign_in_facts.ts";
+import { createAuth, SIGN_IN_OPTIONS } from "./sign_in/sign_in_options.ts";
+
+/** The command `bridge`. */
+export const bridge: Command = {
+  name: "bridge",
+  summary: "Let a client that only knows stdio use a server over HTTP",
+  usage: ["bridge [OPTIONS] URL"],
+  description: [
+    "The command passes all messages on unchanged, in both directions and in every protocol revision. A client starts it " +
+    "as a server over stdio; install writes it into the configuration of such a client.",
+    "If the server asks for a sign-in, the command opens the browser. Without one, sign in with mcp login before.",
+  ],
+  options: { header: SERVER_OPTIONS.header, ...SIGN_IN_OPTIONS },
+  examples: ["bridge https://mcp.example.com/mcp"],
+  exitCodes: { 130: "Stopped with Ctrl-C" },
+  run: runBridge,
+};
+
+async function runBridge(args: Args): Promise<number> {
+  rejectRest(args, "bridge");
+  const url = readServerUrl(args.operands, "bridge");
+  if (platform.terminal.isAt("input")) {
+    throw new UsageError(`Cannot bridge ${url}: standard input is a terminal; a client has to start this command`);
+  }
+  guardConsole();
+  const headers = readHeaders(args.all.header);
+  const stop = new AbortController();
+  let exitCode = 0;
+  platform.onSignal((code) => {
+    exitCode = code;
+    stop.abort();
+  });
+  const lines = { input: platform.terminal.input(), output: platform.terminal.write, signal: stop.signal };
+  // The client is a program: nobody sees a question in a terminal, but a browser opens.
+  const auth = createAuth(args, headers, { isForced: true });
+  await bridgeLines(lines, { url, headers, auth, onWarning: (text) => reportLine(toLine(text, 2000)) });
+  return exitCode;
+}

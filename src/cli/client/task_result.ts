@@ -1,0 +1,47 @@
+/**
+ * Waits for tasks in the terminal.
+ *
+ * @module
+ */
+import type { ToolTask } from "../../client/tasks/tasks.ts";
+import type { Args } from "../args.ts";
+import { toProgram, toShell } from "../command.ts";
+import { platform } from "../platform.ts";
+import type { InteractiveSession } from "./interactive_session.ts";
+import { reportLine } from "./terminal_output.ts";
+import { printToolResult } from "./tool_result.ts";
+
+/** Milliseconds to cancel a task after Ctrl-C. */
+const CANCEL_MS = 1500;
+
+/** Waits for a task and prints its result. `cancels` makes Ctrl-C cancel it. Returns the exit code. */
+export async function waitForTask(
+  task: ToolTask,
+  { request, signal, name }: InteractiveSession,
+  { args, cancels }: { readonly args: Args; readonly cancels: boolean },
+): Promise<number> {
+  try {
+    return await printToolResult(await request((options) => task.wait(options)), args);
+  } catch (error) {
+    const isLate = error instanceof DOMException && error.name === "TimeoutError";
+    if (signal.aborted && cancels) await task.cancel({ timeoutMs: CANCEL_MS }).catch(() => {});
+    else if (signal.aborted || isLate) {
+      reportLine(`The task goes on. To wait for it: ${toWaitCommand(task, name, args)}`);
+    }
+    throw error;
+  }
+}
+
+/** Reports that the call has become a task. */
+export function reportTask(task: ToolTask, name: string, args: Args): void {
+  if (platform.terminal.isAt("errors")) {
+    reportLine(`The call is a task now. To wait for it: ${toWaitCommand(task, name, args)}`);
+  }
+}
+
+/** The command line that waits for a task. */
+function toWaitCommand({ id = "" }: ToolTask, name: string, { rest, all }: Args): string {
+  const headers = (all.header ?? []).map((header) => `--header=${header.replace(/=.*/s, "=…")}`);
+  const words = rest ? [id, "--", ...rest] : [name, id];
+  return toShell([...toProgram(), "task", "wait", ...headers, ...words]);
+}

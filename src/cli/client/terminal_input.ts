@@ -1,0 +1,44 @@
+/**
+ * Reads lines that the user types in the terminal.
+ *
+ * @module
+ */
+import { platform } from "../platform.ts";
+import { report } from "./terminal_output.ts";
+import { toPlain } from "./terminal_text.ts";
+
+const MAX_LENGTH = 100_000;
+
+let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+let pendingRead: ReturnType<ReadableStreamDefaultReader<Uint8Array>["read"]> | undefined;
+let buffer = "";
+const decoder = new TextDecoder();
+
+/**
+ * Prints a prompt and reads a line. Returns `undefined` at the end of the input. Throws when `signal` aborts; what the
+ * user types then goes to the next call.
+ */
+export async function promptLine(prompt: string, signal: AbortSignal): Promise<string | undefined> {
+  report(prompt);
+  reader ??= platform.terminal.input().getReader();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const stop = () => reject(signal.reason);
+  signal.throwIfAborted();
+  signal.addEventListener("abort", stop);
+  try {
+    while (!buffer.includes("\n") && buffer.length < MAX_LENGTH) {
+      const { done, value } = await Promise.race([pendingRead ??= reader.read(), aborted]);
+      pendingRead = undefined;
+      if (done) {
+        report("\n");
+        return;
+      }
+      buffer += decoder.decode(value, { stream: true });
+    }
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+  const [line] = buffer.split("\n", 1);
+  buffer = buffer.slice(line.length + 1);
+  return toPlain(line).trim();
+}

@@ -1,0 +1,280 @@
+/**
+ * Speaks with an app in its frame: answers its requests, and passes its calls on to the server.
+ *
+ * @see modelcontextprotocol/ext-apps, specification/2026-01-26/apps
+ * @module
+ */
+import { isObject } from "../../../kit/json.ts";
+import { isOriginSource } from "../../../kit/origin_source.ts";
+import { sandbox, version } from "./config.ts";
+import { h } from "./dom.ts";
+import type { Outcome } from "./exchange.ts";
+import { type Json, toCompact, toObject, toObjects, toText } from "./json.ts";
+import { send } from "./rpc_client.ts";
+import { toParamHeaders } from "./schema_reader.ts";
+
+/** The call for which an app is shown. */
+export interface ShownCall {
+  readonly tool: Json;
+  readonly given: Json;
+  readonly result: Json;
+}
+
+/** What happens in a frame. */
+export interface AppEvents {
+  /** Called with each message. */
+  onMessage(way: "sent" | "received", message: Json, text: string): void;
+  /** Called with a link that the app wants to open. */
+  onLink(url: string): void;
+  /** Called when the app is ended because it floods the page. */
+  onFlood(): void;
+}
+
+const RESERVED = "ui/notifications/sandbox-";
+const MAX_HEIGHT = 640;
+/** Requests of an app that may wait for the server at a time. */
+const MAX_CALLS = 8;
+/** Messages of an app within a second. More would keep the page busy. */
+const MAX_MESSAGES = 200;
+/** Time in milliseconds for an app to save what it has. */
+const TEARDOWN_MS = 500;
+/** Characters of one message of an app. */
+const MAX_CHARACTERS = 4_000_000;
+const ORIGINS = ["connectDomains", "resourceDomains", "frameDomains", "baseUriDomains"];
+
+const REFUSED = -32000;
+const INVALID_PARAMS = -32602;
+const METHOD_NOT_FOUND = -32601;
+
+/** A request of an app that is refused. */
+class Refusal extends Error {
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** Returns the URI of the app that belongs to a tool. */
+export function findAppUri({ _meta }: Json): string | undefined {
+  const meta = toObject(_meta);
+  const uri = toText(toObject(meta.ui).resourceUri) ?? toText(meta["ui/resourceUri"]);
+  return uri?.startsWith("ui://") ? uri : undefined;
+}
+
+/** Returns the valid origins that the contents of an app declare. */
+export function readCsp(contents: Json): Json {
+  const csp = toObject(toObject(toObject(contents._meta).ui).csp);
+  const lists = ORIGINS.map((name) =>
+    [name, Array.isArray(csp[name]) ? csp[name].filter(isOriginSource) : []] as const
+  );
+  return Object.fromEntries(lists.filter(([, origins]) => origins.length));
+}
+
+const hosts = new WeakMap<Element, AppHost>();
+
+// A window tells the app that sent a message: its name and its content could be those of another one.
+addEventListener("message", ({ source, origin, data }: MessageEvent<unknown>) => {
+  if (!source || origin !== sandbox) return;
+  for (const frame of document.querySelectorAll<HTMLIFrameElement>("iframe.app")) {
+    if (frame.contentWindow === source) hosts.get(frame)?.receive(data);
+  }
+});
+
+/** The page's side of one app. */
+export class AppHost {
+  readonly frame: HTMLIFrameElement;
+  readonly #html: string;
+  readonly #csp: Json;
+  readonly #call: ShownCall;
+  readonly #events: AppEvents;
+  readonly #end = new AbortController();
+  readonly #tornDown = Promise.withResolvers<void>();
+  #calls = 0;
+  #second = 0;
+  #messages = 0;
+  #isReady = false;
+
+  /** Makes the frame. The app loads when the frame is in the document. */
+  constructor(html: string, csp: Json, call: ShownCall, events: AppEvents) {
+    this.#html = html;
+    this.#csp = csp;
+    this.#call = call;
+    this.#events = events;
+    this.frame = h("iframe.app", {
+      // The outer frame. The app is in a frame inside of it, which has less. No form can be sent, but scripts can use it.
+      sandbox: "allow-scripts allow-same-origin allow-forms",
+      src: `${sandbox}/?csp=${encodeURIComponent(JSON.stringify(csp))}`,
+      title: "App",
+      height: 150,
+    });
+    hosts.set(this.frame, this);
+  }
+
+  /** Tells the app that it ends, waits for it for a moment, and removes it. */
+  async close(): Promise<void> {
+    if (this.#isReady && this.frame.isConnected && !this.#end.signal.aborted) {
+      this.#post({ id: "teardown", method: "ui/resource-teardown", params: { reason: "The call is over" } });
+      const late = new Promise((resolve) => setTimeout(resolve, TEARDOWN_MS));
+      await Promise.race([this.#tornDown.promise, late]);
+    }
+    this.#end.abort();
+    this.frame.remove();
+  }
+
+  #post(message: Json): void {
+    const full = { jsonrpc: "2.0", ...message };
+    if (!String(message.method).startsWith(RESERVED)) this.#events.onMessage("sent", full, toCompact(full));
+    // Only a page of the sandbox gets it, whatever the frame shows.
+    this.frame.contentWindow?.postMessage(full, sandbox ?? location.origin);
+  }
+
+  /** Handles a message of the frame. */
+  receive(data: unknown): void {
+    if (this.#end.signal.aborted || !isObject(data) || data.jsonrpc !== "2.0") return;
+    const second = Math.floor(performance.now() / 1000);
+    this.#messages = second === this.#second ? this.#messages + 1 : 1;
+    this.#second = second;
+    const text = toCompact(data);
+    if (this.#messages > MAX_MESSAGES || text.length > MAX_CHARACTERS) {
+      this.#end.abort();
+      this.frame.remove();
+      return this.#events.onFlood();
+    }
+    const { id, method } = data;
+    if (method === `${RESERVED}proxy-ready`) {
+      // The frame loads again when its panel is shown again.
+      this.#isReady = false;
+      return this.#post({ method: `${RESERVED}resource-ready`, params: { html: this.#html, csp: this.#csp } });
+    }
+    this.#events.onMessage("received", data, text);
+    if (typeof method !== "string") {
+      if (id === "teardown") this.#tornDown.resolve();
+    } else if (typeof id === "string" || typeof id === "number") {
+      void this.#respond(id, method, toObject(data.params));
+    } else this.#notice(method, toObject(data.params));
+  }
+
+  #notice(method: string, params: Json): void {
+    if (method === "ui/notifications/initialized" && !this.#isReady) {
+      this.#isReady = true;
+      const { given, result: { resultType: _type, ...result } } = this.#call;
+      this.#post({ method: "ui/notifications/tool-input", params: { arguments: given } });
+      this.#post({ method: "ui/notifications/tool-result", params: result });
+    }
+    if (method === "ui/notifications/size-changed" && typeof params.height === "number") {
+      this.frame.height = String(Math.max(0, Math.min(params.height, MAX_HEIGHT)) || 0);
+    }
+  }
+
+  async #respond(id: string | number, method: string, params: Json): Promise<void> {
+    try {
+      const result = await this.#run(method, params);
+      if (!this.#end.signal.aborted) this.#post({ id, result });
+    } catch (error) {
+      const { code = REFUSED, message, data = undefined } = error instanceof Refusal ? error : { message: `${error}` };
+      const body = data === undefined ? { code, message } : { code, message, data };
+      if (!this.#end.signal.aborted) this.#post({ id, error: body });
+    }
+  }
+
+  async #run(method: string, params: Json): Promise<Json> {
+    switch (method) {
+      case "ui/initialize":
+        return this.#introduce();
+      case "ping":
+      case "ui/message":
+      case "ui/update-model-context":
+        return {};
+      case "ui/request-display-mode":
+        return { mode: "inline" };
+      case "ui/open-link":
+        return this.#openLink(params);
+      case "tools/call":
+        return await this.#pass(() => this.#callTool(params));
+      case "resources/read":
+        if (typeof params.uri !== "string") throw new Refusal(INVALID_PARAMS, "The uri is missing");
+        return await this.#pass(() => send(method, { uri: params.uri }, { signal: this.#end.signal }));
+    }
+    throw new Refusal(METHOD_NOT_FOUND, `The inspector has no method ${method.slice(0, 100)}`);
+  }
+
+  #introduce(): Json {
+    return {
+      protocolVersion: "2026-01-26",
+      hostInfo: { name: "inspector", version },
+      hostCapabilities: {
+        openLinks: {},
+        serverTools: {},
+        serverResources: {},
+        logging: {},
+        sandbox: { permissions: {}, csp: this.#csp },
+      },
+      hostContext: {
+        toolInfo: { tool: this.#call.tool },
+        theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
+        displayMode: "inline",
+        availableDisplayModes: ["inline"],
+        containerDimensions: { width: this.frame.clientWidth, maxHeight: MAX_HEIGHT },
+        locale: navigator.language,
+        timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+        userAgent: `inspector/${version}`,
+        platform: "web",
+      },
+    };
+  }
+
+  #openLink({ url }: Json): Json {
+    if (typeof url !== "string" || !/^https?:\/\//i.test(url) || !URL.canParse(url)) {
+      throw new Refusal(REFUSED, "Only links to web pages can be opened");
+    }
+    this.#events.onLink(url);
+    return {};
+  }
+
+  /** Passes a request on to the server. */
+  async #pass(request: () => Promise<Outcome>): Promise<Json> {
+    if (this.#calls >= MAX_CALLS) throw new Refusal(REFUSED, `${MAX_CALLS} requests are waiting; send fewer at a time`);
+    this.#calls++;
+    try {
+      const outcome = await request();
+      if (outcome.kind === "stopped") throw new Refusal(REFUSED, "The app was closed");
+      if (outcome.kind === "error") throw new Refusal(outcome.code ?? REFUSED, outcome.message, outcome.data);
+      if (outcome.result.resultType === "input_required") {
+        throw new Refusal(REFUSED, "The server asks the user; call the tool in the inspector instead");
+      }
+      return outcome.result;
+    } finally {
+      this.#calls--;
+    }
+  }
+
+  async #callTool({ name, arguments: given }: Json): Promise<Outcome> {
+    if (typeof name !== "string") throw new Refusal(INVALID_PARAMS, "The name of the tool is missing");
+    const { _meta, inputSchema } = await this.#findTool(name);
+    const visibility = toObject(toObject(_meta).ui).visibility ?? ["model", "app"];
+    if (!Array.isArray(visibility) || !visibility.includes("app")) {
+      throw new Refusal(REFUSED, "Apps cannot call this tool: its visibility lacks app");
+    }
+    const args = toObject(given);
+    const paramHeaders = toParamHeaders(toObject(inputSchema), args);
+    return await send("tools/call", { name, arguments: args }, { signal: this.#end.signal, paramHeaders });
+  }
+
+  /** Finds a tool of the server. Throws if it has none of this name. */
+  async #findTool(name: string): Promise<Json> {
+    let cursor: unknown;
+    for (let page = 0; page < 100; page++) {
+      const outcome = await send("tools/list", cursor === undefined ? {} : { cursor }, { signal: this.#end.signal });
+      if (outcome.kind !== "result") break;
+      const found = toObjects(outcome.result.tools).find((tool) => tool.name === name);
+      if (found) return found;
+      cursor = outcome.result.nextCursor;
+      if (cursor === undefined) break;
+    }
+    throw new Refusal(INVALID_PARAMS, `The server has no tool ${name.slice(0, 100)}`);
+  }
+}

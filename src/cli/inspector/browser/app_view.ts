@@ -1,0 +1,114 @@
+/**
+ * Shows the app of a tool with the messages between app and page.
+ *
+ * @module
+ */
+import { AppHost, findAppUri, readCsp, type ShownCall } from "./app_host.ts";
+import { sandbox } from "./config.ts";
+import { showError, showNothing, showPlainJson, showText } from "./content_view.ts";
+import { h, makeButton, makeLink, serverText } from "./dom.ts";
+import { type Json, parseObject, toCompact, toObject, toObjects } from "./json.ts";
+import { send } from "./rpc_client.ts";
+
+const HTML = "text/html;profile=mcp-app";
+const MAX_ROWS = 200;
+/** The characters of a message to show. */
+const MAX_CHARACTERS = 20_000;
+
+/** The app of one call. */
+export class AppView {
+  readonly element: HTMLElement;
+  readonly #call: ShownCall;
+  readonly #links = h("div.links", { role: "status" });
+  readonly #rows = h("ol.frames", { "aria-label": "Messages of the app" });
+  readonly #count = h("span.count", "0");
+  readonly #place = h("div");
+  #host: AppHost | undefined;
+  #isClosed = false;
+  #messages = 0;
+
+  constructor(uri: string, call: ShownCall) {
+    this.#call = call;
+    const close = makeButton("button.quiet.small", "Close app", () => void this.close());
+    this.element = h(
+      "div.block",
+      h("div.head", h("h3", "App"), h("code.grow", serverText(uri)), close),
+      this.#place,
+      this.#links,
+      h("details.fold", h("summary", "Messages of the app ", this.#count), this.#rows),
+    );
+    void this.#load(uri);
+  }
+
+  /** Ends the app. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#host?.close();
+    this.#place.replaceChildren(showNothing("The app is closed."));
+  }
+
+  async #load(uri: string): Promise<void> {
+    if (sandbox === undefined) return this.#say("The inspector has no second port, so that it cannot show apps.");
+    const outcome = await send("resources/read", { uri });
+    if (this.#isClosed || outcome.kind === "stopped") return;
+    if (outcome.kind === "error") return this.#place.replaceChildren(showError(outcome));
+    const contents = toObjects(outcome.result.contents).find((each) => each.uri === uri) ?? {};
+    const html = readHtml(contents);
+    if (contents.mimeType !== HTML) return this.#say(`The resource is not an app: its media type is not ${HTML}.`);
+    if (html === undefined) return this.#say("The resource has no HTML document.");
+    const csp = readCsp(contents);
+    this.#host = new AppHost(html, csp, this.#call, {
+      onMessage: (way, message, text) => this.#showMessage(way, message, text),
+      onLink: (url) => this.#links.replaceChildren("The app opens ", makeLink(url, serverText(url))),
+      onFlood: () => this.#say("The app was ended, because it sent too many or too large messages."),
+    });
+    this.#place.replaceChildren(this.#host.frame);
+    const permissions = Object.keys(toObject(toObject(toObject(contents._meta).ui).permissions));
+    const facts = [
+      ...Object.entries(csp).map(([name, origins]) => `${name}: ${[origins].flat().join(" ")}`),
+      ...permissions.length ? [`permissions that are not given: ${permissions.join(" ")}`] : [],
+    ];
+    if (facts.length) this.#place.append(h("p.muted", serverText(facts.join(" · "))));
+  }
+
+  #say(words: string): void {
+    this.#place.replaceChildren(showNothing(words));
+  }
+
+  #showMessage(way: "sent" | "received", { method, params, result, error }: Json, text: string): void {
+    this.#count.textContent = String(++this.#messages);
+    const title = typeof method === "string" ? method : error === undefined ? "result" : "error";
+    const summary = h(
+      "summary",
+      h("span.way", { role: "img", "aria-label": way }, way === "sent" ? "→" : "←"),
+      h("span.method", serverText(title.slice(0, 200))),
+      h("span.note", serverText(toCompact(params ?? result ?? error).slice(0, 200))),
+    );
+    const row = h("details", summary);
+    // Kept as text, because a message of an app may hold anything.
+    const isCut = text.length > MAX_CHARACTERS;
+    const shown = isCut ? text.slice(0, MAX_CHARACTERS) : text;
+    row.addEventListener("toggle", () => {
+      if (!row.open || row.childElementCount > 1) return;
+      row.append(isCut ? showText(`${shown} …`) : showPlainJson(parseObject(shown)));
+    });
+    this.#rows.append(h(error === undefined ? "li" : "li.error", row));
+    if (this.#rows.childElementCount > MAX_ROWS) this.#rows.firstElementChild?.remove();
+  }
+}
+
+/** Makes the view of the app that belongs to a tool. Returns `undefined` if there is none. */
+export function makeAppView(call: ShownCall): AppView | undefined {
+  const uri = findAppUri(call.tool);
+  return uri === undefined ? undefined : new AppView(uri, call);
+}
+
+function readHtml({ text, blob }: Json): string | undefined {
+  if (typeof text === "string") return text;
+  if (typeof blob !== "string") return;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(atob(blob), (c) => c.charCodeAt(0)));
+  } catch {
+    return;
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Follows a call that became a task: polls its status, answers its questions, and returns its result.
+ *
+ * @see ext-tasks/specification/draft/tasks
+ * @module
+ */
+import { isObject } from "../../../kit/json.ts";
+import { h, serverText } from "./dom.ts";
+import type { Failure, Outcome } from "./exchange.ts";
+import { type Json, toObject, toText } from "./json.ts";
+import { askUser } from "./question_dialogs.ts";
+import { send } from "./rpc_client.ts";
+
+const MIN_POLL_MS = 100;
+const MAX_POLL_MS = 60_000;
+const DEFAULT_POLL_MS = 1000;
+/** How often in a row a poll may fail, such as while the server restarts. */
+const MAX_FAILURES = 10;
+
+/** Follows one task. */
+export class TaskFollower {
+  /** The id, the status and the status message. */
+  readonly element: HTMLElement = h("p.task", { "aria-label": "Task" });
+  readonly #taskId: string;
+  readonly #signal: AbortSignal;
+  /** The questions that were asked, each with what closes its dialog. */
+  readonly #questions = new Map<string, AbortController>();
+  #isDismissed = false;
+  #wake: () => void = () => {};
+
+  /** Follows the task of a handle until it has ended, or `signal` aborts. */
+  constructor(handle: Json, signal: AbortSignal) {
+    this.#taskId = String(handle.taskId);
+    this.#signal = signal;
+    this.#show(handle);
+    signal.addEventListener("abort", () => this.#wake(), { once: true });
+  }
+
+  /** Returns the result or the error of the task. If the user stops the call, the task is cancelled. */
+  async follow(handle: Json): Promise<Outcome> {
+    try {
+      return await this.#poll(handle);
+    } finally {
+      for (const question of this.#questions.values()) question.abort();
+    }
+  }
+
+  async #poll(handle: Json): Promise<Outcome> {
+    let task = handle;
+    for (let failures = 0;;) {
+      await this.#pause(task.pollIntervalMs);
+      if (this.#signal.aborted || this.#isDismissed) {
+        const { ms } = await send("tasks/cancel", { taskId: this.#taskId });
+        return { kind: "stopped", ms };
+      }
+      const outcome = await send("tasks/get", { taskId: this.#taskId });
+      if (outcome.kind === "stopped") return outcome;
+      if (outcome.kind === "error") {
+        if (!isTransient(outcome) || ++failures > MAX_FAILURES) return outcome;
+        continue;
+      }
+      failures = 0;
+      task = outcome.result;
+      const { ms, size } = outcome;
+      if (task.taskId !== this.#taskId) return { kind: "error", message: "The server sent another task", ms };
+      this.#show(task);
+      if (task.status === "completed") return { kind: "result", result: toObject(task.result), ms, size };
+      if (task.status === "failed" || task.status === "cancelled") return toFailure(task, ms);
+      this.#ask(toObject(task.inputRequests));
+    }
+  }
+
+  #show({ status, statusMessage }: Json): void {
+    const message = toText(statusMessage);
+    this.element.replaceChildren(
+      "Task ",
+      h("code", serverText(this.#taskId)),
+      " · ",
+      serverText(String(status)),
+      ...message === undefined ? [] : [" · ", serverText(message)],
+    );
+  }
+
+  /** Asks the questions that are new, and closes the dialogs of those that the server has closed. */
+  #ask(requests: Json): void {
+    for (const [key, asked] of Object.entries(requests)) {
+      if (this.#questions.has(key)) continue;
+      const stop = new AbortController();
+      this.#questions.set(key, stop);
+      void this.#answer(key, toObject(asked), AbortSignal.any([stop.signal, this.#signal]));
+    }
+    for (const [key, stop] of this.#questions) if (!Object.hasOwn(requests, key)) stop.abort();
+  }
+
+  async #answer(key: string, { method, params }: Json, signal: AbortSignal): Promise<void> {
+    const response = await askUser(String(method), toObject(params), signal);
+    if (signal.aborted) return;
+    if (response) await send("tasks/update", { taskId: this.#taskId, inputResponses: { [key]: response } });
+    else this.#isDismissed = true;
+    this.#wake();
+  }
+
+  /** Waits as long as the server wishes, within bounds, or until there is something to do. */
+  async #pause(wanted: unknown): Promise<void> {
+    if (this.#signal.aborted || this.#isDismissed) return;
+    const ms = typeof wanted === "number" && wanted > 0 ? wanted : DEFAULT_POLL_MS;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const timer = setTimeout(resolve, Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, ms)));
+    await promise;
+    clearTimeout(timer);
+  }
+}
+
+function toFailure({ status, statusMessage, error }: Json, ms: number): Failure {
+  const { code, message, data } = toObject(error);
+  return {
+    kind: "error",
+    ...typeof code === "number" && { code },
+    message: toText(message) ?? toText(statusMessage) ??
+      (status === "failed" ? "The task failed" : "The task was cancelled"),
+    ...isObject(error) && { data },
+    ms,
+  };
+}
+
+/** Whether the server may answer the next poll. */
+function isTransient({ code, status = 0 }: Failure): boolean {
+  return code === undefined || status >= 500 || status === 429;
+}

@@ -1,0 +1,34 @@
+/**
+ * Opens pages in the browser of the system.
+ *
+ * @module
+ */
+import { platform } from "../platform.ts";
+
+/** The programs that open a page, by system. The page is their last argument, and no shell reads it. */
+const OPENERS: Readonly<Record<string, readonly string[]>> = {
+  windows: ["rundll32", "url.dll,FileProtocolHandler"],
+  darwin: ["open"],
+};
+
+/** Returns the command that opens a page, or `undefined` if this session has no browser. */
+function findOpener(): readonly string[] | undefined {
+  const chosen = platform.env("BROWSER");
+  if (chosen) return [chosen];
+  const opener = OPENERS[platform.os];
+  if (opener) return opener;
+  return platform.env("DISPLAY") || platform.env("WAYLAND_DISPLAY") ? ["xdg-open"] : undefined;
+}
+
+/** Opens a page. Returns whether a program for it was started. */
+export async function openBrowser(url: string): Promise<boolean> {
+  const [program, ...args] = findOpener() ?? [];
+  if (program === undefined || !/^https?:/.test(url)) return false;
+  const { spawn } = process.getBuiltinModule("child_process");
+  const child = spawn(program, [...args, url], { stdio: "ignore", detached: true });
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  child.on("error", () => resolve(false));
+  child.on("spawn", () => resolve(true));
+  child.unref();
+  return await promise;
+}

@@ -1,0 +1,27 @@
+/**
+ * The source of tokens of a command: signs in in the terminal, and keeps the tokens in the user's folder.
+ *
+ * @module
+ */
+import { type SignIn, signIn } from "../../client/oauth/oauth.ts";
+import { type AskPage, pageUserAgent } from "./page_user_agent.ts";
+import { terminalUserAgent } from "./terminal_user_agent.ts";
+import { tokenFolder, toTokenPath } from "./token_folder.ts";
+import { CLIENT_NAME, type SignInSettings } from "./sign_in_settings.ts";
+
+/** Returns the source of tokens. */
+export function createSignIn(
+  settings: SignInSettings,
+  { isForced, askPage }: { readonly isForced: boolean; readonly askPage?: AskPage },
+): SignIn {
+  const { clientId, clientSecret, clientMetadataUrl, scopes, port, opens, signInMs } = settings;
+  return signIn({
+    userAgent: askPage ? pageUserAgent(askPage, port) : terminalUserAgent({ port, opens, isForced }),
+    clientName: CLIENT_NAME,
+    clientMetadataUrl,
+    client: clientId === undefined ? undefined : { id: clientId, secret: clientSecret },
+    scopes,
+    store: tokenFolder(toTokenPath()),
+    signInMs,
+  });
+}

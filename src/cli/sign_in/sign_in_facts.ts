@@ -1,0 +1,41 @@
+/**
+ * What commands say of a sign-in, and the URL that they take.
+ *
+ * @module
+ */
+import type { SignInFacts } from "../../client/oauth/oauth.ts";
+import { UsageError } from "../cli_error.ts";
+import { terminalWidth } from "../client/terminal_output.ts";
+import { toLine, toTable } from "../client/terminal_text.ts";
+
+/** Reads the one operand. @throws {UsageError} if it is not a URL. */
+export function readServerUrl([url, extra]: readonly string[], verb: string): string {
+  if (url === undefined) {
+    throw new UsageError(`Cannot ${verb} a server: none is named; write its URL, such as https://mcp.example.com/mcp`);
+  }
+  if (extra !== undefined) throw new UsageError(`Cannot ${verb} ${url} and ${extra}: name one URL`);
+  if (/^https?:/i.test(url) && URL.canParse(url)) return url;
+  throw new UsageError(`Cannot ${verb} ${url}: it is not a URL; only servers over HTTP have tokens`);
+}
+
+/** Describes a sign-in. No token is in it. */
+export function toFactLines(
+  { server, issuer, clientId, scopes, expiresAt, canRefresh }: SignInFacts,
+): readonly string[] {
+  const lines = [
+    ["Server", server],
+    ["Authorization server", issuer],
+    ["Client", clientId],
+    ["Scopes", scopes.join(" ") || "those that the authorization server chose"],
+    ["Expires", expiresAt === undefined ? "unknown" : toTime(expiresAt)],
+    ["Renewed without you", canRefresh ? "yes" : "no"],
+  ];
+  const rows = lines.map((line) => line.map((text) => toLine(text, 500)));
+  return toTable(rows, { indent: 0, width: terminalWidth() });
+}
+
+function toTime(at: number): string {
+  const seconds = Math.round((at - Date.now()) / 1000);
+  const [count, unit] = Math.abs(seconds) < 120 ? [seconds, "s"] : [Math.round(seconds / 60), "min"];
+  return `${new Date(at).toISOString()} (${count < 0 ? `${-count} ${unit} ago` : `in ${count} ${unit}`})`;
+}

@@ -1,0 +1,94 @@
+/**
+ * The options of commands that sign in, and what makes their source of tokens.
+ *
+ * @module
+ */
+import type { ClientAuth } from "../../client/client.ts";
+import type { SignIn, SignInFacts } from "../../client/oauth/oauth.ts";
+import type { Args } from "../args.ts";
+import type { Options } from "../command.ts";
+import type { AskPage } from "./page_user_agent.ts";
+import { importModule } from "../lazy_modules.ts";
+import { readSettings, SIGN_IN_MS, type SignInSettings } from "./sign_in_settings.ts";
+
+/** Help about signing in. */
+export const SIGN_IN_DESCRIPTION =
+  "If the server asks for it, the command signs you in: it opens the browser or prints a link. The tokens are kept for " +
+  "later commands; see login, logout and token.";
+
+/** The options of commands that sign in. */
+export const SIGN_IN_OPTIONS: Options = {
+  "client-id": { value: "ID", text: "Client that you have registered at the authorization server by hand" },
+  "client-env": { value: "NAME", text: "Environment variable with the secret of that client" },
+  "client-metadata": { value: "URL", text: "Your client's metadata document, where the authorization server reads it" },
+  "redirect-port": {
+    value: "PORT",
+    text: "Port of this machine for the return from the browser (default: a free one)",
+  },
+  "no-browser": { text: "Print the link to sign in, and open no browser" },
+};
+
+/** What a command knows besides its arguments. */
+export interface CommandAuthOptions {
+  /** Runs what waits for the user, without counting the time. */
+  readonly pauseWhile?: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Whether to sign in without a terminal too. */
+  readonly isForced?: boolean;
+  /** Asks the user of a page instead of the user of the terminal. */
+  readonly askPage?: AskPage;
+}
+
+/**
+ * Returns the source of tokens of a command, or `undefined` with `--header authorization=…`. Its modules are loaded when
+ * a server asks for a token, or when there are tokens from before.
+ */
+export function createAuth(
+  args: Args,
+  headers: Readonly<Record<string, string>>,
+  options: CommandAuthOptions = {},
+): ClientAuth | undefined {
+  if (Object.keys(headers).some((name) => name.toLowerCase() === "authorization")) return;
+  const settings = readSettings(args);
+  let loading: Promise<ClientAuth> | undefined;
+  const load = () => loading ??= loadSignIn(settings, options);
+  const { pauseWhile = (work) => work() } = options;
+  return {
+    async token(request) {
+      const isNeeded = loading !== undefined || await hasTokens();
+      return isNeeded ? await (await load()).token(request) : undefined;
+    },
+    refresh: async (challenge, context) => {
+      const auth = await load();
+      return await pauseWhile(async () => await auth.refresh?.(challenge, context) ?? false);
+    },
+    refreshMs: SIGN_IN_MS,
+  };
+}
+
+/** Returns what is known of the sign-in to a server, or `undefined`. */
+export async function findFacts(args: Args, server: string): Promise<SignInFacts | undefined> {
+  return await hasTokens() ? await (await loadSignIn(readSettings(args), {})).facts(server) : undefined;
+}
+
+async function hasTokens(): Promise<boolean> {
+  const { tokenFolder, toTokenPath } = await loadFolder();
+  try {
+    return !await tokenFolder(toTokenPath()).isEmpty();
+  } catch {
+    // Without a home there are no tokens. A permission that is missing is reported when a server asks for a token.
+    return false;
+  }
+}
+
+function loadFolder(): Promise<typeof import("./token_folder.ts")> {
+  return importModule<typeof import("./token_folder.ts")>("./sign_in/token_folder.ts");
+}
+
+/** Loads what signs in, and the packages that it needs. */
+export async function loadSignIn(
+  settings: SignInSettings,
+  { isForced = false, askPage }: CommandAuthOptions,
+): Promise<SignIn> {
+  const { createSignIn } = await importModule<typeof import("./command_sign_in.ts")>("./sign_in/command_sign_in.ts");
+  return createSignIn(settings, { isForced, askPage });
+}

@@ -1,0 +1,58 @@
+/**
+ * Reads the options of a command that signs in.
+ *
+ * @module
+ */
+import type { Args } from "../args.ts";
+import { UsageError } from "../cli_error.ts";
+import { platform } from "../platform.ts";
+
+/** The options of `signIn` as a command gets them. */
+export interface SignInSettings {
+  readonly clientId?: string;
+  readonly clientSecret?: string;
+  readonly clientMetadataUrl?: string;
+  /** Scopes to request besides those that the server asks for. */
+  readonly scopes?: readonly string[];
+  readonly port?: number;
+  readonly opens: boolean;
+  readonly signInMs: number;
+}
+
+/** The name that users see at the authorization server. */
+export const CLIENT_NAME = "@x/mcp command line";
+
+/** Milliseconds that a user may take to sign in. */
+export const SIGN_IN_MS = 300_000;
+
+/** Reads the options. @throws {UsageError} if one is not valid. */
+export function readSettings({ flags, all }: Args): SignInSettings {
+  const { "client-id": clientId, "client-metadata": clientMetadataUrl, "client-env": variable } = flags;
+  if (variable !== undefined && clientId === undefined) {
+    throw new UsageError("Cannot use --client-env: no client is named; add --client-id ID");
+  }
+  if (clientMetadataUrl !== undefined && URL.parse(clientMetadataUrl)?.protocol !== "https:") {
+    throw new UsageError(`Cannot use --client-metadata ${clientMetadataUrl}: it is not an https URL`);
+  }
+  const clientSecret = variable === undefined ? undefined : platform.env(variable);
+  if (variable !== undefined && !clientSecret) {
+    throw new UsageError(`Cannot use --client-env ${variable}: the environment has no such variable; set it`);
+  }
+  const port = readPort(flags["redirect-port"]);
+  return {
+    clientId,
+    clientSecret,
+    clientMetadataUrl,
+    scopes: all.scope,
+    port,
+    opens: !("no-browser" in flags),
+    signInMs: SIGN_IN_MS,
+  };
+}
+
+function readPort(text: string | undefined): number | undefined {
+  if (text === undefined) return;
+  const port = Number(text);
+  if (/^\d+$/.test(text) && port > 0 && port <= 65_535) return port;
+  throw new UsageError(`Cannot use --redirect-port ${text}: it is not a port; write a number between 1 and 65535`);
+}

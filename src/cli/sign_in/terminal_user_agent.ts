@@ -1,0 +1,81 @@
+/**
+ * Takes the user of a terminal to an authorization server and back: in the browser, or by a link and a pasted address.
+ *
+ * @module
+ */
+import { loopback, type SignInPage, type UserAgent } from "../../client/oauth/oauth.ts";
+import { toLine, toPlain } from "../client/terminal_text.ts";
+import { canPrompt, reportLine } from "../client/terminal_output.ts";
+import { promptLine } from "../client/terminal_input.ts";
+import { CliError } from "../cli_error.ts";
+import { toShell } from "../command.ts";
+import { platform } from "../platform.ts";
+import { openBrowser } from "./browser.ts";
+
+/** How the user signs in. */
+export interface TerminalUserAgentOptions {
+  /** The port of this machine to which the user comes back. */
+  readonly port?: number;
+  /** Whether to open a browser. */
+  readonly opens: boolean;
+  /** Whether to sign in without a terminal too. */
+  readonly isForced: boolean;
+}
+
+/** Returns the user agent of a command. */
+export function terminalUserAgent({ port, opens, isForced }: TerminalUserAgentOptions): UserAgent {
+  return async () => {
+    const shown = Promise.withResolvers<void>();
+    const open = async (page: SignInPage) => {
+      await showPage(page, opens);
+      shown.resolve();
+    };
+    const trip = await loopback({ port, open })();
+    return {
+      redirectUri: trip.redirectUri,
+      async visit(page, { signal }) {
+        if (!isForced && !platform.terminal.isAt("errors")) {
+          throw refuse(page);
+        }
+        const stop = new AbortController();
+        const either = AbortSignal.any([signal, stop.signal]);
+        const pasted = canPrompt() ? [shown.promise.then(() => readPasted(trip.redirectUri, either))] : [];
+        try {
+          return await Promise.race([trip.visit(page, { signal }), ...pasted]);
+        } finally {
+          stop.abort();
+          if (pasted.length) reportLine("");
+        }
+      },
+      async end(error) {
+        if (error === undefined) reportLine("You are signed in.");
+        await trip.end(error);
+      },
+    };
+  };
+}
+
+function refuse({ server, scopes }: SignInPage): CliError {
+  const words = scopes.filter((scope) => scope !== "offline_access").flatMap((scope) => ["--scope", scope]);
+  const command = toShell(["mcp", "login", server, ...words]);
+  return new CliError(`Cannot sign in to ${server}: there is no terminal; run ${command} in a terminal first`);
+}
+
+async function showPage({ url, server, issuer, scopes }: SignInPage, opens: boolean): Promise<void> {
+  const asked = scopes.length ? ` (${toLine(scopes.join(", "), 500)})` : "";
+  reportLine(`${toLine(server, 500)} asks you to sign in at ${toLine(issuer, 500)}${asked}.`);
+  const isOpen = opens && await openBrowser(url);
+  reportLine(`${isOpen ? "If no browser opens, open" : "Open"} this page:\n  ${toPlain(url)}`);
+}
+
+/** Reads the address that the user has come back to, for a browser on another machine. */
+async function readPasted(redirectUri: string, signal: AbortSignal): Promise<string> {
+  for (;;) {
+    const prompt = "Waiting for the browser. If it cannot load the last page, paste its address here: ";
+    const line = await promptLine(prompt, signal).catch((error) => signal.aborted ? undefined : Promise.reject(error));
+    // Without input, only the browser can bring the answer.
+    if (line === undefined) return await new Promise(() => {});
+    if (line.startsWith(`${redirectUri}?`)) return line;
+    if (line) reportLine(`This is not the address: it begins with ${redirectUri}?`);
+  }
+}

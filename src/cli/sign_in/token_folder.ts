@@ -1,0 +1,175 @@
+/**
+ * Keeps tokens in files of the user's configuration folder, which several processes may use at once.
+ *
+ * @module
+ */
+import type { TokenStore } from "../../client/oauth/oauth.ts";
+import { CliError } from "../cli_error.ts";
+import { isObject } from "../../kit/json.ts";
+import { platform } from "../platform.ts";
+import { hasErrorCode } from "../platform_files.ts";
+import { reportLine } from "../client/terminal_output.ts";
+
+const { files } = platform;
+
+const MAX_BYTES = 1024 * 1024;
+/** Signs of life of a process that holds a lock, in the time after which it counts as dead. */
+const BEATS = 5;
+/** Milliseconds without a sign of life after which a lock belongs to nobody. */
+const DEAD_MS = 10_000;
+/** Milliseconds between two attempts to get a lock. */
+const RETRY_MS = 50;
+/** Milliseconds to wait for a lock. The holder may be waiting for an authorization server. */
+const WAIT_MS = 180_000;
+/** The permission bits of everybody but the owner. */
+const OTHERS = 0o077;
+
+/** A store of tokens in a folder. */
+export interface TokenFolder extends TokenStore {
+  /** Whether there are no files, and so no tokens. */
+  readonly isEmpty: () => Promise<boolean>;
+  /** Returns the keys of all values. */
+  readonly keys: () => Promise<readonly string[]>;
+}
+
+/** The folder of the user's tokens. @throws {CliError} if the environment does not name the user's home. */
+export function toTokenPath(): string {
+  const { os, env } = platform;
+  const home = () => env("HOME") || fail("HOME");
+  if (os === "windows") return platform.toPath(`${env("APPDATA") || fail("APPDATA")}/mcp/tokens`);
+  if (os === "darwin") return platform.toPath(`${home()}/Library/Application Support/mcp/tokens`);
+  return platform.toPath(`${env("XDG_CONFIG_HOME") || `${home()}/.config`}/mcp/tokens`);
+}
+
+function fail(variable: string): never {
+  throw new CliError(`Cannot find the folder of the tokens: the environment has no ${variable}; set it`);
+}
+
+/** Opens the folder of tokens. It is created with the first value, and only its owner may read it. */
+export function tokenFolder(path: string, { deadMs = DEAD_MS } = {}): TokenFolder {
+  const toFile = async (key: string) => `${path}/${await toName(key)}.json`;
+  return {
+    get: async (key) => await readValue(await toFile(key), key),
+    async update(key, change) {
+      await makeFolder(path);
+      const file = await toFile(key);
+      const unlock = await lock(`${file}.lock`, deadMs);
+      try {
+        const current = await readValue(file, key);
+        const next = await change(current);
+        if (next === undefined) await removeFile(file);
+        else if (next !== current) await files.replace(file, JSON.stringify({ key, value: next }));
+        return next;
+      } finally {
+        await unlock();
+      }
+    },
+    isEmpty: async () => (await listFiles(path)).length === 0,
+    async keys() {
+      const found = await Promise.all((await listFiles(path)).map((name) => readFile(`${path}/${name}`)));
+      return found.flatMap((entry) => entry?.key ?? []);
+    },
+  };
+}
+
+/** The name of a file tells nothing of the server, and cannot lead out of the folder. */
+async function toName(key: string): Promise<string> {
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key)));
+  return [...hash.subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+async function makeFolder(path: string): Promise<void> {
+  const facts = await files.stat(path);
+  if (facts && facts.kind !== "folder") {
+    throw new CliError(`Cannot keep tokens in ${path}: it is not a folder; move it away`);
+  }
+  await files.makeFolder(path, 0o700);
+}
+
+async function listFiles(path: string): Promise<readonly string[]> {
+  if (!await files.stat(path)) return [];
+  return (await files.list(path)).map(({ name }) => name).filter((name) => /^[0-9a-f]{32}\.json$/.test(name));
+}
+
+interface Entry {
+  readonly key: string;
+  readonly value: string;
+}
+
+async function readValue(file: string, key: string): Promise<string | undefined> {
+  const entry = await readFile(file);
+  return entry?.key === key ? entry.value : undefined;
+}
+
+/** Returns `undefined` if there is no file, or no value in it: the user signs in again. */
+async function readFile(file: string): Promise<Entry | undefined> {
+  const facts = await files.lstat(file);
+  if (!facts) return;
+  if (facts.kind !== "file") throw new CliError(`Cannot read tokens: ${file} is not a file; remove it`);
+  if (platform.os !== "windows" && facts.mode & OTHERS) {
+    throw new CliError(`Cannot use the tokens in ${file}: other users may read them; run chmod 600 for the file`);
+  }
+  try {
+    const json: unknown = JSON.parse(new TextDecoder().decode(await files.read(file, MAX_BYTES)));
+    if (isObject(json) && typeof json.key === "string" && typeof json.value === "string") {
+      return { key: json.key, value: json.value };
+    }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  reportLine(`The file ${file} holds no tokens, so you have to sign in again.`);
+}
+
+async function removeFile(file: string): Promise<void> {
+  if (await files.lstat(file)) await files.remove(file);
+}
+
+/** Takes a lock that only a living process keeps. Returns the function that gives it back. */
+async function lock(file: string, deadMs: number): Promise<() => Promise<void>> {
+  const end = Date.now() + WAIT_MS;
+  const owner = crypto.randomUUID();
+  while (!await create(file, owner)) {
+    await removeDead(file, deadMs);
+    if (Date.now() > end) {
+      throw new CliError(`Cannot use the tokens: another process holds ${file}; end it, or remove the file`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+  const stop = startBeat(file, deadMs / BEATS);
+  return async () => {
+    stop();
+    await files.remove(file).catch(() => {});
+  };
+}
+
+async function create(file: string, owner: string): Promise<boolean> {
+  try {
+    await files.create(file, owner);
+    return true;
+  } catch (error) {
+    if (hasErrorCode(error) && error.code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+function startBeat(file: string, ms: number): () => void {
+  let stop = () => {};
+  const beat = () => {
+    files.touch(file).catch(() => {});
+    stop = platform.startBackgroundTimer(beat, ms);
+  };
+  stop = platform.startBackgroundTimer(beat, ms);
+  return () => stop();
+}
+
+/** Removes the lock of a process that has ended without giving it back. */
+async function removeDead(file: string, deadMs: number): Promise<void> {
+  const facts = await files.lstat(file);
+  if (!facts || Date.now() - facts.modified < deadMs) return;
+  // Only one process can rename it, and a lock that was taken meanwhile goes back.
+  const grave = `${file}.${crypto.randomUUID()}`;
+  if (!await files.rename(file, grave)) return;
+  const taken = await files.lstat(grave);
+  if (taken && taken.identity !== facts.identity) await files.rename(grave, file);
+  else await files.remove(grave).catch(() => {});
+}

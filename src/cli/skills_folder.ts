@@ -1,0 +1,44 @@
+/**
+ * Loads a server of the skills in a folder.
+ *
+ * @module
+ */
+import { createServer } from "../library.ts";
+import { skills } from "../skills/skills.ts";
+import { CliError } from "./cli_error.ts";
+import type { Loaded } from "./loaded.ts";
+import { toBaseName } from "./path.ts";
+import { platform } from "./platform.ts";
+
+/** Folders that are looked at for a first skill. A folder with more is served without this check. */
+const MAX_FOLDERS = 2000;
+
+/** Serves the skills of a folder, and nothing else of it. @throws {CliError} if there is no skill in it. */
+export async function loadSkills(target: string): Promise<Loaded> {
+  const path = platform.toPath(target);
+  const kind = await platform.findKind(path);
+  if (kind !== "folder") {
+    const state = kind ? "it is not a folder" : `there is no folder ${path}`;
+    throw new CliError(`Cannot serve the skills of ${target}: ${state}; name a folder with skills`);
+  }
+  if (!await hasSkill(path)) {
+    const remedy = "a skill is a folder in it with a file SKILL.md";
+    throw new CliError(`Cannot serve the skills of ${target}: it has no skill; ${remedy}`);
+  }
+  const name = toBaseName(path) || "skills";
+  const handlers = [skills({ dir: platform.toFileUrl(target) })];
+  return { server: createServer({ name, version: "0.0.0", handlers }), files: [] };
+}
+
+/** Looks for a `SKILL.md` at any depth, where `skills()` looks for one. */
+async function hasSkill(root: string): Promise<boolean> {
+  const folders = [root];
+  for (let at = 0; at < folders.length && at < MAX_FOLDERS; at++) {
+    const entries = await platform.files.list(folders[at]);
+    if (entries.some(({ name, kind }) => name === "SKILL.md" && kind === "file")) return true;
+    for (const { name, kind } of entries) {
+      if (kind === "folder" && !name.startsWith(".") && name !== "node_modules") folders.push(`${folders[at]}/${name}`);
+    }
+  }
+  return folders.length > MAX_FOLDERS;
+}

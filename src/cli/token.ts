@@ -1,0 +1,43 @@
+/**
+ * `mcp token`: shows what is kept of a sign-in.
+ *
+ * @module
+ */
+import { type Args, rejectRest } from "./args.ts";
+import { CliError } from "./cli_error.ts";
+import { writeJson, writeLine } from "./client/terminal_output.ts";
+import type { Command } from "./command.ts";
+import { readServerUrl, toFactLines } from "./sign_in/sign_in_facts.ts";
+import { loadSignIn } from "./sign_in/sign_in_options.ts";
+import { readSettings } from "./sign_in/sign_in_settings.ts";
+
+/** The command `token`. */
+export const token: Command = {
+  name: "token",
+  summary: "Show the issuer, the scopes and the expiry of your token for a server",
+  usage: ["token [OPTIONS] URL"],
+  description: ["The token itself is printed with --show only. It is renewed before, if it is about to expire."],
+  options: {
+    show: { text: "Print the token and nothing else" },
+    json: { text: "Print one JSON document" },
+  },
+  examples: ["token https://mcp.example.com/mcp", "token https://mcp.example.com/mcp --show"],
+  exitCodes: { 1: "The authorization server refused to renew the token" },
+  run: showToken,
+};
+
+async function showToken(args: Args): Promise<number> {
+  rejectRest(args, "token");
+  const url = readServerUrl(args.operands, "show the token of");
+  const auth = await loadSignIn(readSettings(args), {});
+  const facts = await auth.facts(url);
+  if (!facts) throw new CliError(`Cannot show the token of ${url}: there is none; sign in with mcp login ${url}`);
+  if ("show" in args.flags) {
+    const held = await auth.token({ url, method: "POST" });
+    await writeLine(typeof held === "object" ? held.token : held ?? "");
+    return 0;
+  }
+  if ("json" in args.flags) await writeJson(facts);
+  else for (const line of toFactLines(facts)) await writeLine(line);
+  return 0;
+}

@@ -1,0 +1,161 @@
+/**
+ * Signs users in: the authorization code grant with PKCE.
+ *
+ * @see specification/2026-07-28/basic/authorization (Authorization Flow Steps)
+ * @module
+ */
+import {
+  authorizationCodeGrantRequest,
+  AuthorizationResponseError,
+  calculatePKCECodeChallenge,
+  generateRandomCodeVerifier,
+  generateRandomState,
+  processAuthorizationCodeResponse,
+  validateAuthResponse,
+} from "oauth4webapi";
+import { untilAborted } from "../../core/call/until_aborted.ts";
+import { startTimer } from "../../kit/timer.ts";
+import { SignInError, toReason, toShown } from "./errors.ts";
+import type { Grant, GrantContext, Granted } from "./grant.ts";
+import { requestToken } from "./grant.ts";
+import type { RegisteredClient } from "./held_tokens.ts";
+import { type ClientIdentityOptions, findClient, toAuthentication } from "./registration.ts";
+import { isThisMachine } from "./requests.ts";
+import type { SignInTrip, UserAgent } from "./user_agent.ts";
+
+/** The options of {@linkcode codeGrant}. */
+export interface CodeGrantOptions extends ClientIdentityOptions {
+  readonly userAgent: UserAgent;
+  /** Milliseconds that a user may take. */
+  readonly signInMs: number;
+}
+
+/** Returns the grant by which users sign in. */
+export function codeGrant(options: CodeGrantOptions): Grant {
+  return {
+    issuer: options.client?.issuer,
+    clientId: options.client?.id,
+    async obtain(context) {
+      const late = new AbortController();
+      const seconds = Math.round(options.signInMs / 1000);
+      const stopTimer = startTimer(
+        options.signInMs,
+        () => late.abort(new SignInError(`Cannot sign in to ${context.server}: nobody did in ${seconds} s; try again`)),
+      );
+      try {
+        const signal = AbortSignal.any([context.signal, late.signal]);
+        return await signInUser(options, { ...context, signal });
+      } finally {
+        stopTimer();
+      }
+    },
+  };
+}
+
+async function signInUser(options: CodeGrantOptions, context: GrantContext): Promise<Granted> {
+  checkProofOfCode(context);
+  const trip = await untilAborted(Promise.resolve(options.userAgent()), context.signal);
+  try {
+    const granted = await travel(trip, options, context);
+    await trip.end();
+    return granted;
+  } catch (error) {
+    await trip.end(error);
+    throw error;
+  }
+}
+
+/** Without PKCE, a stolen code could be used. */
+function checkProofOfCode({ server, authorizationServer }: GrantContext): void {
+  const { code_challenge_methods_supported: methods, issuer, authorization_endpoint: endpoint } = authorizationServer;
+  const state = methods?.includes("S256")
+    ? endpoint ? undefined : "has no page to sign in"
+    : "does not support PKCE with S256";
+  if (state) throw new SignInError(`Cannot sign in to ${server}: the authorization server ${issuer} ${state}`);
+}
+
+async function travel(trip: SignInTrip, options: CodeGrantOptions, context: GrantContext): Promise<Granted> {
+  const { authorizationServer, resource, scopes, requests, signal, server } = context;
+  const { redirectUri } = trip;
+  checkRedirectUri(redirectUri, server);
+  const client = await findClient({
+    ...options,
+    authorizationServer,
+    redirectUri,
+    requests,
+    store: context.store,
+    signal,
+  });
+  const [verifier, state] = [generateRandomCodeVerifier(), generateRandomState()];
+  const url = requests.readUrl(authorizationServer.authorization_endpoint, "the page to sign in");
+  const params = {
+    response_type: "code",
+    client_id: client.id,
+    redirect_uri: redirectUri,
+    code_challenge: await calculatePKCECodeChallenge(verifier),
+    code_challenge_method: "S256",
+    state,
+    resource,
+    ...scopes.length ? { scope: scopes.join(" ") } : {},
+    ...scopes.includes("offline_access") ? { prompt: "consent" } : {},
+    ...context.key ? { dpop_jkt: await context.key.handle.calculateThumbprint() } : {},
+  };
+  for (const [name, value] of Object.entries(params)) url.searchParams.set(name, value);
+  const { issuer } = authorizationServer;
+  // A user agent that ignores its signal would block everything that waits for a token.
+  const address = await untilAborted(trip.visit({ url: url.href, server, issuer, scopes }, { signal }), signal);
+  signal.throwIfAborted();
+  return await exchangeCode({ address, redirectUri, client, state, verifier }, context);
+}
+
+/** A code must not travel over http, except within this machine. */
+function checkRedirectUri(redirectUri: string, server: string): void {
+  const url = URL.parse(redirectUri);
+  if (url && (url.protocol !== "http:" || isThisMachine(url))) return;
+  const state = `the redirectUri of the user agent is ${toShown(redirectUri)}, not an https URL or one of this machine`;
+  throw new SignInError(`Cannot sign in to ${server}: ${state}`);
+}
+
+interface Returned {
+  readonly address: string;
+  readonly redirectUri: string;
+  readonly client: RegisteredClient;
+  readonly state: string;
+  readonly verifier: string;
+}
+
+async function exchangeCode(returned: Returned, context: GrantContext): Promise<Granted> {
+  const { redirectUri, client, verifier } = returned;
+  const { authorizationServer } = context;
+  const info = { client_id: client.id };
+  const params = readReturn(returned, context);
+  const response = await requestToken(context, (options) =>
+    authorizationCodeGrantRequest(
+      authorizationServer,
+      info,
+      toAuthentication(client),
+      params,
+      redirectUri,
+      verifier,
+      options,
+    ).then((response) => processAuthorizationCodeResponse(authorizationServer, info, response)));
+  return { client, response };
+}
+
+/** Checks the address to which the user came back. The error of an answer that is not checked must not be shown. */
+function readReturn({ address, redirectUri, client, state }: Returned, context: GrantContext): URLSearchParams {
+  const url = URL.parse(address);
+  const expected = new URL(redirectUri);
+  if (!url || url.origin !== expected.origin || url.pathname !== expected.pathname) {
+    throw new SignInError(
+      `Cannot sign in to ${context.server}: the user came back to another address than ${redirectUri}; try again`,
+    );
+  }
+  try {
+    return validateAuthResponse(context.authorizationServer, { client_id: client.id }, url, state);
+  } catch (error) {
+    const { issuer } = context.authorizationServer;
+    const state = error instanceof AuthorizationResponseError ? `${issuer} refused it` : "the answer is not valid";
+    throw new SignInError(`Cannot sign in to ${context.server}: ${state}: ${toReason(error)}`);
+  }
+}

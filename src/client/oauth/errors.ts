@@ -1,0 +1,37 @@
+/**
+ * Errors of signing in. Their texts name cause and remedy, and hold no secrets.
+ *
+ * @module
+ */
+import { AuthorizationResponseError, ResponseBodyError } from "oauth4webapi";
+import { toPrintableLine } from "../../kit/printable.ts";
+
+/** A sign-in that failed. */
+export class SignInError extends Error {
+  override readonly name = "SignInError";
+}
+
+const MAX_CHARACTERS = 200;
+
+/** Shows a text of a server: on one line, and cut. */
+export function toShown(text: unknown): string {
+  const line = toPrintableLine(text);
+  return line.length > MAX_CHARACTERS ? `${line.slice(0, MAX_CHARACTERS)}…` : line;
+}
+
+/** The error code of an authorization server, such as `invalid_grant`, if it refused a request. */
+export function toErrorCode(error: unknown): string | undefined {
+  return error instanceof ResponseBodyError || error instanceof AuthorizationResponseError ? error.error : undefined;
+}
+
+/**
+ * Describes why a request to an authorization server failed. The causes of the library's errors are left out, because
+ * they hold whole responses and so tokens.
+ */
+export function toReason(error: unknown): string {
+  if (error instanceof ResponseBodyError || error instanceof AuthorizationResponseError) {
+    const { error_description: description } = error;
+    return toShown(description ? `${error.error} (${description})` : error.error);
+  }
+  return toShown(error instanceof Error ? error.message : error);
+}

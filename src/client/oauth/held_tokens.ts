@@ -1,0 +1,88 @@
+/**
+ * What the store holds of a sign-in.
+ *
+ * @module
+ */
+import type { JWK } from "jose";
+import { isObject } from "../../kit/json.ts";
+
+/** A client as an authorization server knows it. */
+export interface RegisteredClient {
+  readonly id: string;
+  readonly secret?: string;
+  /** How it authenticates: `none`, `client_secret_basic` or `client_secret_post`. */
+  readonly method: ClientMethod;
+}
+
+/** How a client authenticates with its secret, if it has one. */
+export type ClientMethod = "none" | "client_secret_basic" | "client_secret_post";
+
+/** The tokens for one resource, and whom they belong to. They are used with nothing else. */
+export interface HeldTokens {
+  readonly issuer: string;
+  readonly resource: string;
+  readonly client: RegisteredClient;
+  /** The scopes that were requested so far. */
+  readonly requested: readonly string[];
+  /** The scopes that were granted. */
+  readonly scopes: readonly string[];
+  readonly token: string;
+  readonly refreshToken?: string;
+  /** When the token was issued and expires, in milliseconds since 1970. */
+  readonly issuedAt: number;
+  readonly expiresAt?: number;
+  /** Whether a refresh token brought the token. */
+  readonly isRenewed?: boolean;
+  /** The private key that the token is bound to. */
+  readonly key?: JWK;
+}
+
+/** The version of the format. Values of another version are not read. */
+const VERSION = 1;
+
+/** Converts tokens to a value of the store. */
+export function writeTokens(tokens: HeldTokens): string {
+  return JSON.stringify({ v: VERSION, ...tokens });
+}
+
+/** Reads a value of the store. Returns `undefined` for one of another format: the user signs in again. */
+export function readTokens(text: string | undefined): HeldTokens | undefined {
+  const value = parse(text);
+  if (!isObject(value) || value.v !== VERSION || !isHeld(value)) return;
+  const { v: _, ...tokens } = value;
+  return tokens;
+}
+
+function isHeld(value: object): value is HeldTokens & { v: number } {
+  const { issuer, resource, client, requested, scopes, token, issuedAt } = value as Partial<HeldTokens>; // Checked below.
+  const texts = [issuer, resource, token, isObject(client) ? client.id : undefined];
+  return texts.every((each) => typeof each === "string") && Array.isArray(requested) && Array.isArray(scopes) &&
+    typeof issuedAt === "number";
+}
+
+/** Converts a registration to a value of the store. */
+export function writeRegistration(client: RegisteredClient, redirectUri: string): string {
+  return JSON.stringify({ v: VERSION, ...client, redirectUri });
+}
+
+/** Reads a registration for this address. Returns `undefined` if there is none. */
+export function readRegistration(text: string | undefined, redirectUri: string): RegisteredClient | undefined {
+  const value = parse(text);
+  if (!isObject(value) || value.v !== VERSION || value.redirectUri !== redirectUri) return;
+  const { id, secret, method } = value;
+  if (typeof id !== "string" || !isMethod(method)) return;
+  return typeof secret === "string" ? { id, secret, method } : { id, method };
+}
+
+/** Tests for a method by which this client can authenticate. */
+export function isMethod(value: unknown): value is ClientMethod {
+  return value === "none" || value === "client_secret_basic" || value === "client_secret_post";
+}
+
+function parse(text: string | undefined): unknown {
+  try {
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * Receives users who come back from an authorization server, on a port of this machine.
+ *
+ * @see RFC 8252, section 7.3 (Loopback Interface Redirection)
+ * @module
+ */
+import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import { startTimer } from "../../kit/timer.ts";
+import { bun, deno } from "../../runtime.ts";
+import { SignInError } from "./errors.ts";
+import type { SignInPage, SignInTrip, UserAgent } from "./user_agent.ts";
+
+/** The options of {@linkcode loopback}. */
+export interface LoopbackOptions {
+  /** Shows the page of the authorization server to the user, for example in the browser of the system. */
+  readonly open: (page: SignInPage) => void | Promise<void>;
+  /**
+   * The port to listen on, for authorization servers that compare the whole redirect address. Defaults to a free one for
+   * each sign-in.
+   */
+  readonly port?: number;
+}
+
+const OPTIONS: KnownOptions<keyof LoopbackOptions> = { names: { open: "function", port: true } };
+
+const HOST = "127.0.0.1";
+const PATH = "/callback";
+/** Milliseconds in which the last page must reach the browser. */
+const CLOSE_MS = 2000;
+
+/**
+ * Returns a user agent that waits for the user at `http://127.0.0.1:PORT/callback`. It listens only during a sign-in.
+ *
+ * @throws {TypeError} if an option is unknown, or the program runs neither on Deno nor on Bun.
+ */
+export function loopback(options: LoopbackOptions): UserAgent {
+  checkOptions("use loopback()", options, OPTIONS);
+  const { open, port = 0 } = options;
+  if (typeof open !== "function") throw new TypeError("Cannot use loopback(): it has no open; pass a function");
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new TypeError(`Cannot use loopback(): port ${port} is not a port; pass one between 1 and 65535, or none`);
+  }
+  if (!deno && !bun) {
+    throw new TypeError("Cannot use loopback(): it needs Deno or Bun; pass signIn a userAgent of your own");
+  }
+  return () => new LoopbackTrip(open, port);
+}
+
+/** A server that takes one return. */
+class LoopbackTrip implements SignInTrip {
+  readonly redirectUri: string;
+  readonly #open: LoopbackOptions["open"];
+  readonly #host: string;
+  readonly #close: () => Promise<void>;
+  readonly #returned = Promise.withResolvers<string>();
+  /** The last page for the user. */
+  readonly #outcome = Promise.withResolvers<Response>();
+  /** The `state` that the user must bring back. `undefined` until the user is sent away. */
+  #state: string | undefined;
+  #hasReturned = false;
+
+  constructor(open: LoopbackOptions["open"], port: number) {
+    this.#open = open;
+    const server = listen(port, (request) => this.#respond(request));
+    this.#host = `${HOST}:${server.port}`;
+    this.#close = server.close;
+    this.redirectUri = `http://${this.#host}${PATH}`;
+    this.#returned.promise.catch(() => {});
+  }
+
+  async visit(page: SignInPage, { signal }: { readonly signal: AbortSignal }): Promise<string> {
+    const onAbort = () => this.#returned.reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    try {
+      this.#state = new URL(page.url).searchParams.get("state") ?? undefined;
+      await this.#open(page);
+      return await this.#returned.promise;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  async end(error?: unknown): Promise<void> {
+    this.#outcome.resolve(error === undefined ? toPage(200, "You are signed in.") : toPage(400, toText(error)));
+    await this.#close();
+  }
+
+  async #respond(request: Request): Promise<Response> {
+    const url = new URL(request.url);
+    // Another name that resolves to this machine would be that of a page on the web.
+    if (request.headers.get("host") !== this.#host) return toPage(403, "This address is not the one of the program.");
+    if (url.pathname !== PATH) return toPage(404, "There is nothing at this address.");
+    if (request.method !== "GET") return toPage(405, "This address only takes GET.");
+    if (this.#state === undefined || url.searchParams.get("state") !== this.#state) {
+      return toPage(400, "This is not the sign-in that the program waits for. Nothing has changed.");
+    }
+    if (this.#hasReturned) return toPage(409, "This sign-in has already come back. Nothing has changed.");
+    this.#hasReturned = true;
+    this.#returned.resolve(`${this.redirectUri}${url.search}`);
+    return (await this.#outcome.promise).clone();
+  }
+}
+
+interface Listening {
+  readonly port: number;
+  /** Closes the server when its responses are sent, or after some time. */
+  readonly close: () => Promise<void>;
+}
+
+function listen(port: number, respond: (request: Request) => Promise<Response>): Listening {
+  try {
+    if (deno) {
+      const stop = new AbortController();
+      const server = deno.serve({ hostname: HOST, port, signal: stop.signal, onListen: () => {} }, respond);
+      return { port: server.addr.port, close: () => closeSoon(server.shutdown(), () => stop.abort()) };
+    }
+    const server = bun!.serve({ hostname: HOST, port, fetch: respond, idleTimeout: 255 }); // Checked by loopback().
+    return { port: server.port, close: () => closeSoon(server.stop(), () => void server.stop(true)) };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const remedy = port ? "choose another port, or none" : "allow the program to listen on this machine";
+    throw new SignInError(`Cannot listen on ${HOST}:${port}: ${reason}; ${remedy}`);
+  }
+}
+
+async function closeSoon(closed: Promise<unknown>, force: () => void): Promise<void> {
+  const stopTimer = startTimer(CLOSE_MS, force);
+  await closed;
+  stopTimer();
+}
+
+function toText(error: unknown): string {
+  return error instanceof SignInError ? error.message : "The sign-in failed. The program tells why.";
+}
+
+const HEADERS = {
+  "content-type": "text/html; charset=utf-8",
+  "cache-control": "no-store",
+  "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  connection: "close",
+};
+
+function toPage(status: number, text: string): Response {
+  const escaped = text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+  const title = status === 200 ? "Signed in" : "Not signed in";
+  const style = "font: 1.1em system-ui; max-width: 36em; margin: 4em auto; padding: 0 1em; color-scheme: light dark";
+  const page = `<!doctype html><html lang="en"><title>${title}</title><body style="${style}"><h1>${title}</h1>` +
+    `<p>${escaped}<p>You can close this window.`;
+  return new Response(page, { status, headers: HEADERS });
+}

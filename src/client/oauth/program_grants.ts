@@ -1,0 +1,255 @@
+/**
+ * Gets tokens without a user at a browser: for programs, for users of a company's identity provider, and for workloads of
+ * a platform.
+ *
+ * @module
+ */
+import { importJWK } from "jose";
+import {
+  type AuthorizationServer,
+  clientCredentialsGrantRequest,
+  genericTokenEndpointRequest,
+  PrivateKeyJwt,
+  processClientCredentialsResponse,
+  processGenericTokenEndpointResponse,
+  type TokenEndpointResponse,
+} from "oauth4webapi";
+import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import { SignInError } from "./errors.ts";
+import { type Grant, type GrantContext, requestToken } from "./grant.ts";
+import type { RegisteredClient } from "./held_tokens.ts";
+import { type ClientAuthentication, toAuthentication, toKnown } from "./registration.ts";
+import type { TokenRequestOptions } from "./registration.ts";
+import { type SignIn, TOKEN_OPTIONS, type TokenOptions } from "./token_options.ts";
+import { TokenSources } from "./token_sources.ts";
+
+/** A client that was registered by hand, with a secret or a private key. */
+export interface ProgramClient {
+  /** Its id there. */
+  readonly id: string;
+  /** Its secret there. */
+  readonly secret?: string;
+  /**
+   * Its private key, instead of a secret: a JSON Web Key with `alg`, such as `ES256`, and with `kid` if the authorization
+   * server needs it.
+   */
+  readonly key?: ClientKey;
+  /** The authorization server that knows it. Without it, the one that the server names. */
+  readonly issuer?: string;
+}
+
+/** A private JSON Web Key (RFC 7517). */
+export interface ClientKey {
+  /** The algorithm of its signatures. */
+  readonly alg: string;
+  /** Its other members. */
+  readonly [member: string]: unknown;
+}
+
+/** The options of {@linkcode clientCredentials}. */
+export interface ClientCredentialsOptions extends TokenOptions {
+  /** The program, as the authorization server knows it. */
+  readonly client: ProgramClient;
+}
+
+/** The options of {@linkcode workloadIdentity}. */
+export interface WorkloadIdentityOptions extends TokenOptions {
+  /** Returns the token of the platform, such as that of a Kubernetes service account. Called for each new token. */
+  readonly assertion: () => string | Promise<string>;
+  /** The client, if the authorization server knows one. */
+  readonly client?: ProgramClient;
+}
+
+/** The options of {@linkcode enterpriseSignIn}. */
+export interface EnterpriseSignInOptions extends TokenOptions {
+  /** The company's identity provider, and the client as it knows it. */
+  readonly identityProvider: {
+    /** Where id tokens are exchanged: an https URL. */
+    readonly tokenEndpoint: string;
+    /** The client. */
+    readonly client: ProgramClient;
+  };
+  /** Returns the id token of the user who has signed in there. Called for each new token. */
+  readonly idToken: () => string | Promise<string>;
+  /** The client, as the authorization server of the MCP server knows it. */
+  readonly client: ProgramClient;
+}
+
+const CLIENT: KnownOptions<keyof ProgramClient> = { names: { id: true, secret: true, key: true, issuer: true } };
+
+const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
+const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
+const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
+
+/**
+ * Tokens of a program that acts for itself (OAuth client credentials).
+ *
+ * ```ts
+ * import { connect } from "@x/mcp/client";
+ * import { clientCredentials } from "@x/mcp/client/oauth";
+ *
+ * const auth = clientCredentials({ client: { id: "nightly-report", secret: "…" } });
+ *
+ * export const open = (url: string) => connect(url, { auth });
+ * ```
+ *
+ * @see the extension io.modelcontextprotocol/oauth-client-credentials
+ */
+export function clientCredentials(options: ClientCredentialsOptions): SignIn {
+  checkOptions("use clientCredentials()", options, { names: { ...TOKEN_OPTIONS.names, client: CLIENT } });
+  const client = readClient("use clientCredentials()", options.client);
+  return new TokenSources(
+    toGrant(client, async (context, { as, info, authentication }) =>
+      await requestToken(context, async (options) => {
+        const params = toScope(context, options.additionalParameters);
+        const response = await clientCredentialsGrantRequest(as, info, authentication, params, options);
+        return await processClientCredentialsResponse(as, info, response);
+      })),
+    options,
+  );
+}
+
+/**
+ * Tokens for a workload that its platform vouches for (JWT bearer grant, RFC 7523). After a refusal, the same assertion
+ * is not sent again.
+ */
+export function workloadIdentity(options: WorkloadIdentityOptions): SignIn {
+  const names = { ...TOKEN_OPTIONS.names, assertion: "function", client: CLIENT } as const;
+  checkOptions("use workloadIdentity()", options, { names });
+  const { assertion } = options;
+  checkFunction("use workloadIdentity()", assertion, "assertion");
+  const client = options.client ? readClient("use workloadIdentity()", options.client) : { id: "" };
+  let refused: { readonly assertion: string; readonly error: unknown } | undefined;
+  return new TokenSources(
+    toGrant(client, async (context, party) => {
+      const text = await assertion();
+      if (refused?.assertion === text) throw refused.error;
+      try {
+        return await exchangeAssertion(context, party, text);
+      } catch (error) {
+        if (!context.signal.aborted) refused = { assertion: text, error };
+        throw error;
+      }
+    }),
+    options,
+  );
+}
+
+/**
+ * Tokens for users of a company's identity provider, which decides who may use which server: their id token is exchanged
+ * there for an assertion, and that for a token of the server's authorization server.
+ *
+ * @see the extension io.modelcontextprotocol/enterprise-managed-authorization
+ */
+export function enterpriseSignIn(options: EnterpriseSignInOptions): SignIn {
+  const provider = { names: { tokenEndpoint: true, client: CLIENT } } as const;
+  const names = { ...TOKEN_OPTIONS.names, identityProvider: provider, idToken: "function", client: CLIENT } as const;
+  checkOptions("use enterpriseSignIn()", options, { names });
+  const action = "use enterpriseSignIn()";
+  const client = readClient(action, options.client);
+  const { identityProvider, idToken } = options;
+  readClient(action, identityProvider?.client);
+  if (!URL.canParse(identityProvider.tokenEndpoint)) {
+    throw new TypeError(`Cannot ${action}: identityProvider.tokenEndpoint is not a URL`);
+  }
+  checkFunction(action, idToken, "idToken");
+  return new TokenSources(
+    toGrant(client, async (context, party) => {
+      const assertion = await exchangeIdToken(context, identityProvider, await idToken());
+      return await exchangeAssertion(context, party, assertion);
+    }),
+    options,
+  );
+}
+
+function readClient(action: string, client: ProgramClient | undefined): ProgramClient {
+  if (typeof client?.id !== "string") throw new TypeError(`Cannot ${action}: client.id is not a text`);
+  if (client.secret === undefined || client.key === undefined) return client;
+  throw new TypeError(`Cannot ${action}: the client has a secret and a key; remove one of them`);
+}
+
+function checkFunction(action: string, value: unknown, name: string): void {
+  if (typeof value !== "function") throw new TypeError(`Cannot ${action}: ${name} is not a function`);
+}
+
+/** The two sides of a request for a token. */
+interface Party {
+  readonly as: AuthorizationServer;
+  readonly info: { readonly client_id: string };
+  readonly authentication: ClientAuthentication;
+}
+
+function toGrant(
+  client: ProgramClient,
+  request: (context: GrantContext, party: Party) => Promise<TokenEndpointResponse>,
+): Grant {
+  return {
+    issuer: client.issuer,
+    clientId: client.id,
+    async obtain(context) {
+      const { party, known } = await toParty(client, context.authorizationServer);
+      return { client: known, response: await request(context, party) };
+    },
+  };
+}
+
+async function toParty(client: ProgramClient, as: AuthorizationServer) {
+  const known: RegisteredClient = toKnown(client, as);
+  // A workload may have no client: then the assertion alone says who it is.
+  if (!client.id) return { known, party: { as, info: { client_id: "none" }, authentication: () => {} } };
+  const authentication = client.key ? await toKeyAuthentication(client.key) : toAuthentication(known);
+  return { known, party: { as, info: { client_id: client.id }, authentication } };
+}
+
+async function toKeyAuthentication(jwk: ClientKey): Promise<ClientAuthentication> {
+  const key = await importJWK(jwk);
+  if (!(key instanceof CryptoKey)) throw new TypeError("Cannot use client.key: it is not a private key with alg");
+  return PrivateKeyJwt(typeof jwk.kid === "string" ? { key, kid: jwk.kid } : key);
+}
+
+async function exchangeAssertion(context: GrantContext, party: Party, assertion: string) {
+  return await exchange(context, party, JWT_BEARER, { assertion });
+}
+
+async function exchangeIdToken(
+  context: GrantContext,
+  { tokenEndpoint, client }: EnterpriseSignInOptions["identityProvider"],
+  idToken: string,
+): Promise<string> {
+  const { party } = await toParty(client, { issuer: new URL(tokenEndpoint).origin, token_endpoint: tokenEndpoint });
+  const params = {
+    requested_token_type: ID_JAG,
+    audience: context.authorizationServer.issuer,
+    subject_token: idToken,
+    subject_token_type: ID_TOKEN,
+  };
+  // The assertion is not a token for requests, so it is not bound to the key.
+  const exchanging = { ...context, requests: context.requests.toChosen(tokenEndpoint), key: undefined };
+  const response = await exchange(exchanging, party, TOKEN_EXCHANGE, params, ["n_a"]);
+  if (response.issued_token_type === ID_JAG) return response.access_token;
+  throw new SignInError(`Cannot sign in to ${context.server}: the identity provider ${tokenEndpoint} gave no ID-JAG`);
+}
+
+async function exchange(
+  context: GrantContext,
+  { as, info, authentication }: Party,
+  grantType: string,
+  params: Readonly<Record<string, string>>,
+  otherTypes: readonly string[] = [],
+): Promise<TokenEndpointResponse> {
+  const recognizedTokenTypes = Object.fromEntries(otherTypes.map((type) => [type, () => {}]));
+  return await requestToken({ ...context, authorizationServer: as }, async (
+    options: TokenRequestOptions & {
+      readonly additionalParameters: Record<string, string>;
+    },
+  ) => {
+    const all = toScope(context, { ...options.additionalParameters, ...params });
+    const response = await genericTokenEndpointRequest(as, info, authentication, grantType, all, options);
+    return await processGenericTokenEndpointResponse(as, info, response, { recognizedTokenTypes });
+  });
+}
+
+function toScope({ scopes }: GrantContext, params: Record<string, string>): Record<string, string> {
+  return scopes.length ? { ...params, scope: scopes.join(" ") } : params;
+}

@@ -1,0 +1,68 @@
+/**
+ * A key to which tokens are bound, and its proofs for requests.
+ *
+ * @see RFC 9449, sections 4, 8 and 9
+ * @module
+ */
+import { type CryptoKeyPair, DPoP, type DPoPHandle } from "oauth4webapi";
+import { exportJWK, type JWK, SignJWT } from "jose";
+import { toBase64Url } from "../../kit/base64.ts";
+
+const ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
+
+/** Proves the possession of a key. */
+export class ProofKey {
+  /** The private key, to be kept with the tokens that are bound to it. */
+  readonly jwk: JWK;
+  readonly #pair: CryptoKeyPair;
+  readonly #publicJwk: JWK;
+  /** Proves requests to authorization servers, and remembers their nonces. */
+  readonly handle: DPoPHandle;
+  /** The nonce that the server asked for. */
+  #nonce: string | undefined;
+
+  private constructor(pair: CryptoKeyPair, jwk: JWK) {
+    this.#pair = pair;
+    this.jwk = jwk;
+    this.#publicJwk = toPublic(jwk);
+    this.handle = DPoP({}, pair);
+  }
+
+  /** Makes a key. */
+  static async create(): Promise<ProofKey> {
+    const pair = await crypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
+    return new ProofKey(pair, await exportJWK(pair.privateKey));
+  }
+
+  /** Reads a key that was kept. */
+  static async read(jwk: JWK): Promise<ProofKey> {
+    const [privateKey, publicKey] = await Promise.all([
+      crypto.subtle.importKey("jwk", jwk, ALGORITHM, true, ["sign"]),
+      crypto.subtle.importKey("jwk", toPublic(jwk), ALGORITHM, true, ["verify"]),
+    ]);
+    return new ProofKey({ privateKey, publicKey }, jwk);
+  }
+
+  /** Uses a nonce from now on. Returns whether it is a new one. */
+  useNonce(nonce: string): boolean {
+    if (nonce === this.#nonce) return false;
+    this.#nonce = nonce;
+    return true;
+  }
+
+  /** Returns the header `DPoP` of one request to the server. */
+  async prove(method: string, url: string, token: string): Promise<string> {
+    const { origin, pathname } = new URL(url);
+    const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token));
+    const claims = { htm: method, htu: origin + pathname, ath: toBase64Url(new Uint8Array(hash)) };
+    return await new SignJWT({ ...claims, ...this.#nonce === undefined ? {} : { nonce: this.#nonce } })
+      .setProtectedHeader({ typ: "dpop+jwt", alg: "ES256", jwk: this.#publicJwk })
+      .setJti(crypto.randomUUID())
+      .setIssuedAt()
+      .sign(this.#pair.privateKey);
+  }
+}
+
+function toPublic({ kty, crv, x, y }: JWK): JWK {
+  return { kty, crv, x, y };
+}

@@ -1,0 +1,160 @@
+/**
+ * Which client an authorization server knows: one registered by hand, one with a metadata document, or one that
+ * registers itself.
+ *
+ * @see specification/2026-07-28/basic/authorization/client-registration
+ * @module
+ */
+import {
+  allowInsecureRequests,
+  type AuthorizationServer,
+  ClientSecretPost,
+  customFetch,
+  dynamicClientRegistrationRequest,
+  None,
+} from "oauth4webapi";
+import { toBase64 } from "../../kit/base64.ts";
+import { isObject } from "../../kit/json.ts";
+import { SignInError, toReason } from "./errors.ts";
+import {
+  type ClientMethod,
+  isMethod,
+  readRegistration,
+  type RegisteredClient,
+  writeRegistration,
+} from "./held_tokens.ts";
+import type { Requests } from "./requests.ts";
+import type { TokenStore } from "./token_store.ts";
+
+/** A client that was registered by hand. */
+export interface KnownClient {
+  /** Its id there. */
+  readonly id: string;
+  /** Its secret there, if it has one. */
+  readonly secret?: string;
+  /** The authorization server that knows it. Without it, the one that the server names. */
+  readonly issuer?: string;
+}
+
+/** What a client says of itself. */
+export interface ClientIdentityOptions {
+  /** A client that was registered by hand. Without it, the client registers itself where it can. */
+  readonly client?: KnownClient;
+  /** The https URL of the client's own metadata document, which is then its id. */
+  readonly clientMetadataUrl?: string;
+  /** The name that users see when the client registers itself. Defaults to `MCP client`. */
+  readonly clientName?: string;
+}
+
+/** How requests for a token authenticate. */
+export type ClientAuthentication = ReturnType<typeof None>;
+
+interface RegistrationOptions extends ClientIdentityOptions {
+  readonly authorizationServer: AuthorizationServer;
+  readonly redirectUri: string;
+  readonly requests: Requests;
+  readonly store: TokenStore;
+  readonly signal: AbortSignal;
+}
+
+/** A client that could not register itself. */
+export class RegistrationError extends SignInError {}
+
+/** Returns the client to use. @throws {RegistrationError} if the authorization server takes no new client. */
+export async function findClient(options: RegistrationOptions): Promise<RegisteredClient> {
+  const { client, clientMetadataUrl, authorizationServer, store, redirectUri } = options;
+  const { issuer } = authorizationServer;
+  if (client) return toKnown(client, authorizationServer);
+  if (clientMetadataUrl !== undefined && authorizationServer.client_id_metadata_document_supported === true) {
+    return { id: clientMetadataUrl, method: "none" };
+  }
+  if (!authorizationServer.registration_endpoint) {
+    const remedy = "register one there by hand, and pass its id";
+    throw new RegistrationError(`Cannot sign in at ${issuer}: it lets no client register itself; ${remedy}`);
+  }
+  const key = `client ${issuer}`;
+  const known = readRegistration(await store.get(key), redirectUri);
+  if (known) return known;
+  const registered = await register(options);
+  await store.update(key, () => Promise.resolve(writeRegistration(registered, redirectUri)));
+  return registered;
+}
+
+/** Returns a client that was registered by hand. */
+export function toKnown({ id, secret }: KnownClient, server: AuthorizationServer): RegisteredClient {
+  return secret === undefined ? { id, method: "none" } : { id, secret, method: chooseMethod(server) };
+}
+
+async function register(options: RegistrationOptions): Promise<RegisteredClient> {
+  const { authorizationServer, clientName = "MCP client", redirectUri, requests, signal } = options;
+  const methods = authorizationServer.token_endpoint_auth_methods_supported;
+  const metadata = {
+    client_name: clientName,
+    redirect_uris: [redirectUri],
+    grant_types: ["authorization_code", "refresh_token"],
+    response_types: ["code"],
+    token_endpoint_auth_method: !methods || methods.includes("none") ? "none" : chooseMethod(authorizationServer),
+    application_type: /^https?:\/\/(?:127\.|localhost|\[::1\])|^(?!https?:)/.test(redirectUri) ? "native" : "web",
+  };
+  try {
+    const response = await dynamicClientRegistrationRequest(authorizationServer, metadata, {
+      ...toRequestOptions(requests, signal),
+    });
+    return await readRegistered(response, authorizationServer);
+  } catch (error) {
+    signal.throwIfAborted();
+    const remedy = "register a client there by hand, and pass its id";
+    throw new RegistrationError(
+      `Cannot register a client at ${authorizationServer.issuer}: ${toReason(error)}; ${remedy}`,
+    );
+  }
+}
+
+/** Reads the response. That of the library refuses a secret without a time of expiry, which servers leave out. */
+async function readRegistered(response: Response, server: AuthorizationServer): Promise<RegisteredClient> {
+  const json: unknown = await response.json().catch(() => undefined);
+  const { client_id: id, client_secret: secret, token_endpoint_auth_method: method, ...rest } = isObject(json)
+    ? json
+    : {};
+  if (!response.ok) {
+    throw new SignInError([response.status, rest.error, rest.error_description].filter(Boolean).join(" "));
+  }
+  if (typeof id !== "string" || !id) throw new SignInError("the response has no client_id");
+  if (typeof secret !== "string" || method === "none") return { id, method: "none" };
+  return { id, secret, method: isMethod(method) ? method : chooseMethod(server) };
+}
+
+/** The first method that the authorization server lists, of those with a secret. */
+function chooseMethod({ token_endpoint_auth_methods_supported: methods = [] }: AuthorizationServer): ClientMethod {
+  return methods.filter(isMethod).find((method) => method !== "none") ?? "client_secret_basic";
+}
+
+/** Returns how requests for a token authenticate. */
+export function toAuthentication({ secret, method }: RegisteredClient): ClientAuthentication {
+  if (secret === undefined || method === "none") return None();
+  return method === "client_secret_post" ? ClientSecretPost(secret) : secretInHeader(secret);
+}
+
+/** The library's own escapes more than forms do, such as `-`, and some servers do not undo that. */
+function secretInHeader(secret: string): ClientAuthentication {
+  return (_, { client_id: id }, __, headers) => {
+    const words = new TextEncoder().encode(`${toFormText(id)}:${toFormText(secret)}`);
+    headers.set("authorization", `Basic ${toBase64(words)}`);
+  };
+}
+
+function toFormText(text: string): string {
+  return new URLSearchParams({ "": text }).toString().slice(1);
+}
+
+/** The options of each request to an authorization server. */
+export interface TokenRequestOptions {
+  readonly signal: AbortSignal;
+  readonly [customFetch]: (url: string, init: RequestInit) => Promise<Response>;
+  readonly [allowInsecureRequests]: true;
+}
+
+/** Returns the options of a request. Its address is checked by `requests`, which allows http on this machine. */
+export function toRequestOptions(requests: Requests, signal: AbortSignal): TokenRequestOptions {
+  return { signal, [customFetch]: requests.toFetch(signal), [allowInsecureRequests]: true };
+}

@@ -1,0 +1,132 @@
+/**
+ * Requests to authorization servers, whose addresses come from the server that asks for the sign-in: limited in where
+ * they go, in time and in bytes.
+ *
+ * @module
+ */
+import { startTimer } from "../../kit/timer.ts";
+import { isObject } from "../../kit/json.ts";
+import { untilAborted } from "../../core/call/until_aborted.ts";
+import { fetchSameOrigin, RedirectError } from "../redirects.ts";
+import { SignInError, toShown } from "./errors.ts";
+import { isPrivateHost } from "./private_hosts.ts";
+import { hideSecrets, listSecrets } from "./sent_secrets.ts";
+
+/** Sends a request, like the global `fetch`. */
+export type Fetch = (request: Request) => Promise<Response>;
+
+const TIMEOUT_MS = 30_000;
+const MAX_BYTES = 1024 * 1024;
+
+/** Sends requests on behalf of one server. */
+export class Requests {
+  readonly #server: URL;
+  readonly #fetch: Fetch;
+
+  constructor(server: URL, fetch: Fetch) {
+    this.#server = server;
+    this.#fetch = fetch;
+  }
+
+  /** Returns what sends requests to an address that the user chose, which may be in a private network. */
+  toChosen(address: string): Requests {
+    return new Requests(new URL(address), this.#fetch);
+  }
+
+  /**
+   * Reads an address that the server or its authorization server named.
+   *
+   * @throws {SignInError} if it is no https URL (http on this machine is one), or leads from the public internet into a
+   * private network.
+   */
+  readUrl(text: unknown, name: string): URL {
+    const url = typeof text === "string" ? URL.parse(text) : null;
+    const refuse = (state: string) =>
+      new SignInError(`Cannot sign in to ${this.#server.href}: ${name} ${toShown(text)} ${state}`);
+    if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password) throw refuse("is not an https URL");
+    if (url.protocol === "http:" && !isThisMachine(url)) throw refuse("is not https; tokens must not travel over http");
+    if (isPrivateHost(url.hostname) && !isPrivateHost(this.#server.hostname)) {
+      throw refuse("leads into a private network, which a public server must not do");
+    }
+    return url;
+  }
+
+  /**
+   * Reads a JSON document. Redirects within its origin are followed.
+   *
+   * @returns the object, or `undefined` if there is none. Many servers answer every path with a page of HTML.
+   * @throws {SignInError} if the document cannot be read now.
+   */
+  async readDocument(url: URL, signal: AbortSignal): Promise<Readonly<Record<string, unknown>> | undefined> {
+    const sending = { url, headers: { accept: "application/json" } };
+    const { status, text } = await this.#exchange(
+      url,
+      (signal) => fetchSameOrigin(this.#fetch, { ...sending, signal }),
+      signal,
+    );
+    if (status >= 500) throw new SignInError(`Cannot read ${url.href}: it has status ${status}; try again later`);
+    const json = status === 200 ? parse(text) : undefined;
+    return isObject(json) && !Array.isArray(json) ? json : undefined;
+  }
+
+  /** Returns a `fetch` for requests that carry secrets. They are never sent on to the target of a redirect. */
+  toFetch(signal: AbortSignal): (url: string, init: RequestInit) => Promise<Response> {
+    return async (url, init) => {
+      const target = this.readUrl(url, "the address");
+      const { status, headers, text } = await this.#exchange(
+        target,
+        (signal) => this.#fetch(new Request(target, { ...init, redirect: "manual", signal })),
+        signal,
+      );
+      if (status < 300 || status > 399) {
+        // Authorization servers may repeat in a refusal what was sent, and errors show the text of a refusal.
+        const shown = status >= 400 ? hideSecrets(text, listSecrets(init)) : text;
+        return new Response(status === 204 ? null : shown, { status, headers });
+      }
+      throw new RedirectError(`Cannot follow a redirect (${status}) of ${target.href}: the request holds secrets`);
+    };
+  }
+
+  async #exchange(url: URL, send: (signal: AbortSignal) => Promise<Response>, outer: AbortSignal) {
+    const late = new AbortController();
+    const state = new SignInError(`Cannot reach ${url.href}: no response in ${TIMEOUT_MS / 1000} s; try again later`);
+    const stopTimer = startTimer(TIMEOUT_MS, () => late.abort(state));
+    const signal = AbortSignal.any([outer, late.signal]);
+    const exchange = async () => {
+      const response = await send(signal);
+      const { status, headers } = response;
+      return { status, headers, text: await readText(response) };
+    };
+    // A `fetch` that ignores the signal would block everything that waits for a token.
+    try {
+      return await untilAborted(exchange(), signal);
+    } finally {
+      stopTimer();
+    }
+  }
+}
+
+/** Tests for a URL whose requests do not leave this machine. */
+export function isThisMachine({ hostname }: URL): boolean {
+  return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+}
+
+async function readText({ body, url }: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > MAX_BYTES) throw new SignInError(`Cannot read ${url}: it is longer than ${MAX_BYTES} bytes`);
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

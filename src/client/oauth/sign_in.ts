@@ -1,0 +1,69 @@
+/**
+ * Signs users in at the authorization servers of protected servers.
+ *
+ * @see specification/2026-07-28/basic/authorization
+ * @module
+ */
+import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import { codeGrant } from "./code_grant.ts";
+import type { ClientIdentityOptions } from "./registration.ts";
+import { type SignIn, TOKEN_OPTIONS, type TokenOptions } from "./token_options.ts";
+import { TokenSources } from "./token_sources.ts";
+import type { UserAgent } from "./user_agent.ts";
+
+/** The options of {@linkcode signIn}. */
+export interface SignInOptions extends TokenOptions, ClientIdentityOptions {
+  /** Takes users to the authorization server and back, such as {@linkcode loopback}. */
+  readonly userAgent: UserAgent;
+  /** Milliseconds that a user may take to sign in. Timeouts of requests do not count them. Defaults to 300,000. */
+  readonly signInMs?: number;
+}
+
+/** The default time for users. */
+const SIGN_IN_MS = 300_000;
+
+const OPTIONS: KnownOptions<keyof SignInOptions> = {
+  names: {
+    ...TOKEN_OPTIONS.names,
+    userAgent: "function",
+    client: { names: { id: true, secret: true, issuer: true } },
+    clientMetadataUrl: true,
+    clientName: true,
+    signInMs: true,
+  },
+  hints: {
+    clientId: "client.id",
+    clientSecret: "client.secret",
+    scope: "scopes",
+    name: "clientName",
+    storage: "store",
+  },
+};
+
+/**
+ * Signs users in when a server asks for it: finds the authorization server, registers the client if it has to, sends the
+ * user there, and keeps the tokens. They are renewed before they expire, and requested with more scopes when the server
+ * wants more. A token is sent only to the server that it was issued for.
+ *
+ * @throws {TypeError} if an option is unknown or not valid.
+ */
+export function signIn(options: SignInOptions): SignIn {
+  checkOptions("use signIn()", options, OPTIONS);
+  const { userAgent, signInMs = SIGN_IN_MS, clientMetadataUrl } = options;
+  if (typeof userAgent !== "function") {
+    throw new TypeError("Cannot use signIn(): it has no userAgent; pass one such as loopback()");
+  }
+  if (options.client && typeof options.client.id !== "string") {
+    throw new TypeError("Cannot use signIn(): client.id is not a text");
+  }
+  if (!(signInMs > 0)) throw new TypeError("Cannot use signIn(): signInMs is not a positive number of milliseconds");
+  if (clientMetadataUrl !== undefined && !isMetadataUrl(clientMetadataUrl)) {
+    throw new TypeError("Cannot use signIn(): clientMetadataUrl is not an https URL with a path");
+  }
+  return new TokenSources(codeGrant({ ...options, signInMs }), options, signInMs);
+}
+
+function isMetadataUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return url?.protocol === "https:" && url.pathname !== "/" && !url.hash && !url.username;
+}

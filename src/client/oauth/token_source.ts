@@ -1,0 +1,271 @@
+/**
+ * The tokens of one server: read from the store, renewed, or obtained anew.
+ *
+ * @module
+ */
+import type { JWK } from "jose";
+import { processRefreshTokenResponse, refreshTokenGrantRequest, type TokenEndpointResponse } from "oauth4webapi";
+import type { AuthChallenge, AuthRequest, BoundToken } from "../client_auth.ts";
+import { discover, type Discovered, toScopes } from "./discovery.ts";
+import { SignInError, toShown } from "./errors.ts";
+import { type Grant, type Granted, requestToken, TokenRefusedError } from "./grant.ts";
+import { type HeldTokens, readTokens, type RegisteredClient, writeTokens } from "./held_tokens.ts";
+import { ProofKey } from "./proof_key.ts";
+import { RegistrationError, toAuthentication } from "./registration.ts";
+import { type Fetch, Requests } from "./requests.ts";
+import { hideSecrets } from "./sent_secrets.ts";
+import type { TokenStore } from "./token_store.ts";
+
+/** What all servers of a source of tokens share. */
+export interface SourceOptions {
+  readonly grant: Grant;
+  readonly store: TokenStore;
+  readonly fetch: Fetch;
+  /** Scopes to request besides those that a server asks for. */
+  readonly scopes: readonly string[];
+  /** Whether to bind tokens to a key also if the server does not ask for it. */
+  readonly dpop: boolean;
+}
+
+/** Milliseconds before its expiry at which a token is renewed. */
+const EARLY_MS = 10_000;
+/** Milliseconds in which a new token that the server refuses is no reason for another one. */
+const FRESH_MS = 30_000;
+
+/** The tokens of one server. */
+export class TokenSource {
+  readonly #server: URL;
+  readonly #options: SourceOptions;
+  readonly #requests: Requests;
+  /** The tokens as this process last saw them. */
+  #held: HeldTokens | undefined;
+  #isRead = false;
+  #key: { readonly jwk: JWK; readonly key: Promise<ProofKey> } | undefined;
+  /** Ends with the last call, because each call may find what the one before it got. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(server: URL, options: SourceOptions) {
+    this.#server = server;
+    this.#options = options;
+    this.#requests = new Requests(server, options.fetch);
+  }
+
+  /** Returns the token for a request. A token that is about to expire is renewed. */
+  async token({ method }: AuthRequest): Promise<string | BoundToken | undefined> {
+    if (!this.#isRead) await this.read();
+    if (this.#held && isExpiring(this.#held)) await this.#inTurn(() => this.#renewExpiring());
+    const held = this.#held;
+    if (!held?.key) return held?.token;
+    const key = await this.#readKey(held.key);
+    return { token: held.token, proof: await key.prove(method, this.#server.href, held.token) };
+  }
+
+  /** Gets another token after the server has refused one. Returns whether there is one. */
+  async refresh(challenge: AuthChallenge, signal: AbortSignal): Promise<boolean> {
+    return await this.#inTurn(() => this.#answer(challenge, signal));
+  }
+
+  /** Reads the tokens of the store. */
+  async read(): Promise<HeldTokens | undefined> {
+    this.#hold(readTokens(await this.#options.store.get(this.#storeKey)));
+    return this.#held;
+  }
+
+  /** Deletes the tokens. */
+  async forget(): Promise<void> {
+    await this.#options.store.update(this.#storeKey, () => Promise.resolve(undefined));
+    this.#hold(undefined);
+  }
+
+  /** Finds the authorization server. */
+  async discover(signal: AbortSignal, metadataUrl?: string): Promise<Discovered> {
+    const { issuer } = this.#options.grant;
+    return await discover({ requests: this.#requests, server: this.#server, metadataUrl, issuer, signal });
+  }
+
+  get requests(): Requests {
+    return this.#requests;
+  }
+
+  get #storeKey(): string {
+    return `server ${this.#server.href}`;
+  }
+
+  #hold(found: HeldTokens | undefined): void {
+    const { clientId } = this.#options.grant;
+    this.#isRead = true;
+    this.#held = found && (clientId === undefined || found.client.id === clientId) ? found : undefined;
+  }
+
+  async #inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(run);
+    this.#turn = turn.catch(() => {});
+    return await turn;
+  }
+
+  async #renewExpiring(): Promise<void> {
+    const held = this.#held;
+    if (!held || !isExpiring(held)) return;
+    if (held.refreshToken !== undefined) await this.#renew(held, new AbortController().signal);
+  }
+
+  async #answer(challenge: AuthChallenge, signal: AbortSignal): Promise<boolean> {
+    signal.throwIfAborted();
+    const { status, params, nonce } = challenge;
+    if (nonce !== undefined && params.error === "use_dpop_nonce") return await this.#useNonce(nonce);
+    const held = await this.read();
+    // Another connection or process has got one meanwhile.
+    if (held && held.token !== challenge.token && !isExpiring(held)) return true;
+    const asked = toScopes(params.scope);
+    if (status === 403 && held && asked.every((scope) => held.requested.includes(scope))) return false;
+    const isFresh = status === 401 && held !== undefined && !hasExpired(held) && Date.now() - held.issuedAt < FRESH_MS;
+    if (status === 401 && held?.refreshToken !== undefined && !isFresh && await this.#renew(held, signal)) return true;
+    return await this.#obtain(challenge, isFresh && !held.isRenewed ? held : undefined, signal);
+  }
+
+  async #useNonce(nonce: string): Promise<boolean> {
+    const key = this.#held?.key && await this.#readKey(this.#held.key);
+    return key?.useNonce(nonce) ?? false;
+  }
+
+  /**
+   * Gets new tokens. `refused` are those that the server has refused right after they were issued. Returns `false` if
+   * nothing says that the server takes tokens of an authorization server.
+   */
+  async #obtain(challenge: AuthChallenge, refused: HeldTokens | undefined, signal: AbortSignal): Promise<boolean> {
+    const { grant, store } = this.#options;
+    const server = this.#server.href;
+    const found = await this.discover(signal, challenge.params.resource_metadata);
+    const { resource, authorizationServer } = found;
+    if (refused?.issuer === authorizationServer.issuer && refused.resource === resource) {
+      const reason = challenge.params.error_description ?? challenge.params.error ?? "no reason is given";
+      const shown = toShown(hideSecrets(reason, [refused.token]));
+      throw new SignInError(
+        `Cannot use ${server}: it refuses the token that ${refused.issuer} has just issued for it (${shown})`,
+      );
+    }
+    const before = this.#held?.issuer === authorizationServer.issuer ? this.#held.requested : [];
+    const scopes = this.#chooseScopes(challenge, found, before);
+    const key = this.#options.dpop || found.needsProof ? await this.#findKey() : undefined;
+    const context = { server, resource, authorizationServer, scopes, key, requests: this.#requests, store, signal };
+    const granted = await grant.obtain(context).catch((error) => {
+      if (found.isGuess && error instanceof RegistrationError) return;
+      throw error;
+    });
+    if (!granted) return false;
+    await this.#keep(toHeld(granted, { issuer: authorizationServer.issuer, resource, requested: scopes, key }));
+    return true;
+  }
+
+  /** The scopes of the challenge, or else those of the metadata, together with those that were requested before. */
+  #chooseScopes({ params }: AuthChallenge, found: Discovered, before: readonly string[]): readonly string[] {
+    const asked = toScopes(params.scope);
+    const scopes = [...before, ...asked.length ? asked : found.scopes, ...this.#options.scopes];
+    const { scopes_supported: supported } = found.authorizationServer;
+    if (scopes.length && supported?.includes("offline_access")) scopes.push("offline_access");
+    return [...new Set(scopes)];
+  }
+
+  async #keep(tokens: HeldTokens): Promise<void> {
+    await this.#options.store.update(this.#storeKey, () => Promise.resolve(writeTokens(tokens)));
+    this.#hold(tokens);
+  }
+
+  /**
+   * Renews tokens by their refresh token, which only one process may use. Returns whether there is another token.
+   *
+   * @throws {SignInError} if the authorization server cannot be asked: the refresh token may still be valid.
+   */
+  async #renew(held: HeldTokens, signal: AbortSignal): Promise<boolean> {
+    const text = await this.#options.store.update(this.#storeKey, async (current) => {
+      const now = readTokens(current);
+      // Another process was faster, or somebody has signed out.
+      if (now?.token !== held.token || now.refreshToken === undefined) return current;
+      const renewed = await this.#requestRenewal(now, now.refreshToken, signal);
+      return renewed && writeTokens(renewed);
+    });
+    this.#hold(readTokens(text));
+    return this.#held !== undefined && this.#held.token !== held.token;
+  }
+
+  /** Returns `undefined` if the refresh token is not valid any more. */
+  async #requestRenewal(held: HeldTokens, refreshToken: string, signal: AbortSignal): Promise<HeldTokens | undefined> {
+    const { client, issuer, resource, requested } = held;
+    const found = await this.discover(signal);
+    const { authorizationServer } = found;
+    // A token goes only to the authorization server that issued it, and is used only for its resource.
+    if (authorizationServer.issuer !== issuer || found.resource !== resource) return;
+    const info = { client_id: client.id };
+    const key = held.key && await this.#readKey(held.key);
+    const context = { authorizationServer, key, requests: this.#requests, resource, signal };
+    try {
+      const response = await requestToken(context, async (options) => {
+        const authentication = toAuthentication(client);
+        const sent = await refreshTokenGrantRequest(authorizationServer, info, authentication, refreshToken, options);
+        return await processRefreshTokenResponse(authorizationServer, info, sent);
+      });
+      const renewed = toHeld({ client, response }, { issuer, resource, requested, key });
+      return {
+        ...renewed,
+        isRenewed: true,
+        refreshToken: renewed.refreshToken ?? refreshToken,
+        scopes: toGranted(response, held.scopes),
+      };
+    } catch (error) {
+      if (error instanceof TokenRefusedError && REVOKED.includes(error.code)) return;
+      throw error;
+    }
+  }
+
+  #readKey(jwk: JWK): Promise<ProofKey> {
+    if (this.#key?.jwk.x !== jwk.x) this.#key = { jwk, key: ProofKey.read(jwk) };
+    return this.#key!.key; // Set by the line above.
+  }
+
+  async #findKey(): Promise<ProofKey> {
+    if (this.#held?.key) return await this.#readKey(this.#held.key);
+    const key = await ProofKey.create();
+    this.#key = { jwk: key.jwk, key: Promise.resolve(key) };
+    return key;
+  }
+}
+
+/** Refusals after which only a new sign-in helps. */
+const REVOKED = ["invalid_grant", "invalid_client", "unauthorized_client"];
+
+function isExpiring({ expiresAt }: HeldTokens): boolean {
+  return expiresAt !== undefined && expiresAt - EARLY_MS <= Date.now();
+}
+
+/** Tests for a token whose time is over. A token without any time was never good, and another one would not be either. */
+function hasExpired({ issuedAt, expiresAt }: HeldTokens): boolean {
+  return expiresAt !== undefined && expiresAt <= Date.now() && expiresAt > issuedAt;
+}
+
+/** The last time that a `Date` can have. A later one might be infinite, which JSON cannot express. */
+const LAST_MS = 8.64e15;
+
+interface TokenFacts {
+  readonly issuer: string;
+  readonly resource: string;
+  readonly requested: readonly string[];
+  readonly key?: ProofKey;
+}
+
+function toHeld({ client, response }: Granted, { issuer, resource, requested, key }: TokenFacts): HeldTokens {
+  const { access_token: token, refresh_token: refreshToken, expires_in: seconds } = response;
+  const issuedAt = Date.now();
+  const expiry = seconds === undefined ? {} : { expiresAt: Math.min(issuedAt + seconds * 1000, LAST_MS) };
+  const known: RegisteredClient = client;
+  return {
+    ...{ issuer, resource, client: known, requested, scopes: toGranted(response, requested), token, issuedAt },
+    ...expiry,
+    ...refreshToken === undefined ? {} : { refreshToken },
+    ...key ? { key: key.jwk } : {},
+  };
+}
+
+/** The granted scopes: those of the response, or else those that were requested. */
+function toGranted({ scope }: TokenEndpointResponse, requested: readonly string[]): readonly string[] {
+  return scope === undefined ? requested : toScopes(scope);
+}

@@ -1,0 +1,77 @@
+/**
+ * The tokens of all servers of one source.
+ *
+ * @module
+ */
+import { processRevocationResponse, revocationRequest } from "oauth4webapi";
+import type { AuthChallenge, ClientAuth } from "../client_auth.ts";
+import type { Grant } from "./grant.ts";
+import type { HeldTokens } from "./held_tokens.ts";
+import { toAuthentication, toRequestOptions } from "./registration.ts";
+import type { SignIn, SignInFacts, TokenOptions } from "./token_options.ts";
+import { type SourceOptions, TokenSource } from "./token_source.ts";
+import { memoryTokens } from "./token_store.ts";
+
+/** Milliseconds that revoking a token may take. It is deleted in any case. */
+const REVOKE_MS = 5000;
+
+/** Gives each server the tokens that were issued for it. */
+export class TokenSources implements SignIn {
+  readonly refreshMs: number;
+  readonly #sources = new Map<string, TokenSource>();
+  readonly #options: SourceOptions;
+
+  /** @param refreshMs the time of users that timeouts do not count */
+  constructor(grant: Grant, options: TokenOptions, refreshMs = 0) {
+    this.refreshMs = refreshMs;
+    const { store = memoryTokens(), scopes = [], dpop = false, fetch = (request) => globalThis.fetch(request) } =
+      options;
+    this.#options = { grant, store, scopes, dpop, fetch };
+  }
+
+  readonly token: ClientAuth["token"] = (request) => this.#find(request.url).token(request);
+
+  readonly refresh = (challenge: AuthChallenge, { signal }: { readonly signal: AbortSignal }): Promise<boolean> =>
+    this.#find(challenge.url).refresh(challenge, signal);
+
+  readonly facts = async (server: string): Promise<SignInFacts | undefined> => {
+    const held = await this.#find(server).read();
+    if (!held) return;
+    const { issuer, resource, client: { id: clientId }, scopes, expiresAt, refreshToken } = held;
+    const facts = { server, issuer, resource, clientId, scopes, canRefresh: refreshToken !== undefined };
+    return expiresAt === undefined ? facts : { ...facts, expiresAt };
+  };
+
+  readonly signOut = async (server: string): Promise<boolean> => {
+    const source = this.#find(server);
+    const held = await source.read();
+    await source.forget();
+    if (!held) return false;
+    try {
+      await revoke(source, held, AbortSignal.timeout(REVOKE_MS));
+    } catch {
+      // The tokens are deleted here, and expire there.
+    }
+    return true;
+  };
+
+  #find(server: string): TokenSource {
+    const url = new URL(server);
+    url.hash = url.username = url.password = "";
+    const source = this.#sources.get(url.href) ?? new TokenSource(url, this.#options);
+    this.#sources.set(url.href, source);
+    return source;
+  }
+}
+
+async function revoke(source: TokenSource, held: HeldTokens, signal: AbortSignal): Promise<void> {
+  const { authorizationServer } = await source.discover(signal);
+  if (authorizationServer.issuer !== held.issuer || !authorizationServer.revocation_endpoint) return;
+  const info = { client_id: held.client.id };
+  const options = toRequestOptions(source.requests, signal);
+  for (const token of [held.refreshToken, held.token]) {
+    if (token === undefined) continue;
+    const authentication = toAuthentication(held.client);
+    await processRevocationResponse(await revocationRequest(authorizationServer, info, authentication, token, options));
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * Entries of skills, as a server describes them, and what must hold for each.
+ *
+ * @see SEP-2640 (Skill Entries)
+ * @module
+ */
+import { isObject } from "../../protocol/jsonrpc.ts";
+
+/** A file of a skill. */
+export interface SkillFile {
+  /** URI of the resource. */
+  readonly uri: string;
+  /** `sha256:` and the digest of its bytes in lower-case hexadecimal. */
+  readonly digest: string;
+  /** Number of bytes. */
+  readonly size: number;
+}
+
+/** A skill of a server, as its entry describes it. */
+export interface Skill {
+  /** Identifies the skill among those of all servers: the label of the server and the URI, as JSON. */
+  readonly key: string;
+  /** Label of the server. */
+  readonly server: string;
+  /** URI of its `SKILL.md`. */
+  readonly uri: string;
+  /** Its name, which other skills may have too. */
+  readonly name: string;
+  /** What it does, and when to use it. */
+  readonly description: string;
+  /** All fields of its front matter. */
+  readonly frontmatter: { readonly [field: string]: unknown };
+  /** All of its files, or `"dynamic"` if the server cannot state their digests. Nothing proves such files. */
+  readonly files: readonly SkillFile[] | "dynamic";
+}
+
+/** A skill whose entry or file is not what it must be. Do not use it. */
+export class SkillError extends Error {
+  /** Name of the class. */
+  override readonly name = "SkillError";
+  /** URI of the skill or of the file. */
+  readonly uri: string;
+
+  /** Creates the error. */
+  constructor(uri: string, state: string) {
+    super(`Cannot use ${uri.slice(0, 200)}: ${state}`);
+    this.uri = uri;
+  }
+}
+
+/** Reads an entry. Throws a {@linkcode SkillError} if it breaks a rule of the specification. */
+export function readEntry(entry: unknown, server: string): Skill {
+  const { uri, frontmatter, resources } = isObject(entry) ? entry : {};
+  if (typeof uri !== "string") throw new SkillError("a skill", "its entry has no uri");
+  const refuse = (state: string) => new SkillError(uri, state);
+  if (!uri.endsWith(END) || /[\0-\x20]/.test(uri)) throw refuse("its uri is not that of a SKILL.md");
+  if (!isObject(frontmatter)) throw refuse("its entry has no front matter");
+  const { name, description } = frontmatter;
+  if (typeof name !== "string" || !NAME.test(name) || name.length > 64) throw refuse("its name is wrong");
+  if (typeof description !== "string" || !description) throw refuse("it has no description");
+  const folder = uri.slice(0, -END.length);
+  if (folder.split("/").at(-1) !== name) throw refuse(`its name is ${name}, and its folder has another one`);
+  const files = resources === "dynamic" ? resources : readFiles(resources, { uri, folder: `${folder}/` }, refuse);
+  return { key: JSON.stringify([server, uri]), server, uri, name, description, frontmatter, files };
+}
+
+interface Place {
+  readonly uri: string;
+  readonly folder: string;
+}
+
+function readFiles(
+  resources: unknown,
+  { uri, folder }: Place,
+  refuse: (state: string) => SkillError,
+): readonly SkillFile[] {
+  if (!Array.isArray(resources)) throw refuse("its entry has no resources");
+  if (resources.length > MOST_FILES) {
+    throw refuse(`it has ${resources.length} files; at most ${MOST_FILES} are accepted`);
+  }
+  const files = resources.map((resource: unknown): SkillFile => {
+    const { uri, digest, size } = isObject(resource) ? resource : {};
+    if (typeof uri !== "string" || !uri.startsWith(folder)) throw refuse("one of its files is not in its folder");
+    if (typeof digest !== "string" || !/^sha256:[\da-f]{64}$/.test(digest)) throw refuse(`${uri} has no digest`);
+    if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 0) throw refuse(`${uri} has no size`);
+    return { uri, digest, size };
+  });
+  const bytes = files.reduce((sum, { size }) => sum + size, 0);
+  if (bytes > MOST_BYTES) throw refuse(`it has ${bytes} bytes; at most ${MOST_BYTES} are accepted`);
+  const uris = new Set(files.map(({ uri }) => uri));
+  if (uris.size < files.length) throw refuse("one of its files is listed twice");
+  if (!uris.has(uri)) throw refuse("its SKILL.md is not among its files");
+  return files;
+}
+
+const END = "/SKILL.md";
+const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+
+/** What each client accepts of one skill. */
+const MOST_FILES = 512;
+/** Bytes of all files of a skill. */
+export const MOST_BYTES = 16_777_216;

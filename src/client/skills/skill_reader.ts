@@ -1,0 +1,138 @@
+/**
+ * Lists the skills of a server, and reads their files.
+ *
+ * @see SEP-2640 (Integrity and Verification)
+ * @module
+ */
+import { parseFrontMatter } from "../../skills/front_matter.ts";
+import { toDigest, toText } from "../../skills/bytes.ts";
+import { isObject } from "../../protocol/jsonrpc.ts";
+import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import type { Client } from "../calls.ts";
+import { readPages } from "../pagination.ts";
+import type { RequestOptions } from "../rpc.ts";
+import { MOST_BYTES, readEntry, type Skill, SkillError } from "./skill_entry.ts";
+
+/** Options of {@linkcode skillsOf}. All are optional. */
+export interface SkillsOfOptions {
+  /** Label of the server, which tells its skills from those of other servers. Defaults to the empty text. */
+  readonly server?: string;
+  /** Called with each entry of a list that breaks a rule, and is left out. */
+  readonly onInvalid?: (error: SkillError) => void;
+}
+
+/** A file of a skill. */
+export interface SkillContent {
+  /** URI of the file. */
+  readonly uri: string;
+  /** Its bytes, of which the digest is that of the entry. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Its text, if the bytes are UTF-8. */
+  readonly text?: string;
+}
+
+/** The skills of a server. Nothing is read ahead of need, and nothing is kept. */
+export interface Skills {
+  /** Lists the skills. The list may be incomplete: `get` finds every skill. */
+  list(options?: RequestOptions): Promise<readonly Skill[]>;
+  /** Returns the skill with a URI, such as to learn of new digests. Throws a {@linkcode SkillError} for a wrong entry. */
+  get(uri: string, options?: RequestOptions): Promise<Skill>;
+  /**
+   * Reads a file of a skill, by default its `SKILL.md`, and checks its size, its digest, and the front matter. Throws a
+   * {@linkcode SkillError} if one of them differs, or the skill has no such file: get the skill again, and ask the user
+   * again if its files have changed.
+   */
+  read(skill: Skill, uri?: string, options?: RequestOptions): Promise<SkillContent>;
+}
+
+const OPTIONS: KnownOptions<keyof SkillsOfOptions> = { names: { server: true, onInvalid: "function" } };
+
+/**
+ * Returns the skills of the server that a client is connected to.
+ *
+ * @throws {TypeError} if an option is unknown or wrong.
+ */
+export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills {
+  checkOptions("read skills", options, OPTIONS);
+  const { server = "", onInvalid } = options;
+  if (typeof server !== "string") throw new TypeError("Cannot read skills: server is not a text; name the server");
+  return {
+    async list(options = {}) {
+      const skills: Skill[] = [];
+      const { timeoutMs = TIMEOUT_MS } = options;
+      const request = (params: { readonly cursor?: unknown }, timeoutMs: number) =>
+        client.request("skills/list", params, { ...options, timeoutMs });
+      for await (const { skills: page } of readPages({ what: "skills", timeoutMs, request })) {
+        for (const entry of Array.isArray(page) ? page : []) {
+          try {
+            skills.push(readEntry(entry, server));
+          } catch (error) {
+            if (!(error instanceof SkillError)) throw error;
+            onInvalid?.(error);
+          }
+        }
+      }
+      return skills;
+    },
+    async get(uri, options) {
+      const { skill } = await client.request("skills/get", { uri }, options);
+      const read = readEntry(skill, server);
+      if (read.uri !== uri) throw new SkillError(uri, "the server returned another skill");
+      return read;
+    },
+    async read(skill, uri = skill.uri, options) {
+      const { files } = skill;
+      const file = files === "dynamic" ? undefined : files.find((file) => file.uri === uri);
+      const folder = skill.uri.slice(0, skill.uri.lastIndexOf("/") + 1);
+      if (!file && (files !== "dynamic" || !uri.startsWith(folder))) {
+        throw new SkillError(uri, "the skill has no such file");
+      }
+      const { contents } = await client.readResource(uri, options);
+      const [content] = contents;
+      if (contents.length !== 1 || content.uri !== uri) throw new SkillError(uri, "the server returned another file");
+      const bytes = toBytes(content);
+      if (!bytes || bytes.length > MOST_BYTES) throw new SkillError(uri, "it has no content, or too much");
+      if (file && bytes.length !== file.size) {
+        throw new SkillError(uri, `it has ${bytes.length} bytes, and its entry says ${file.size}`);
+      }
+      if (file && await toDigest(bytes) !== file.digest) {
+        throw new SkillError(uri, "its digest is not that of its entry");
+      }
+      const text = toText(bytes);
+      if (uri === skill.uri) checkFrontMatter(skill, text);
+      return { uri, bytes, ...text !== undefined && { text } };
+    },
+  };
+}
+
+// What a user approves of is what a model gets.
+function checkFrontMatter({ uri, frontmatter }: Skill, text: string | undefined): void {
+  let own: unknown;
+  try {
+    own = text === undefined ? undefined : parseFrontMatter(text);
+  } catch {
+    // Not the front matter of the entry either.
+  }
+  if (!isEqual(own, frontmatter)) throw new SkillError(uri, "its front matter is not that of its entry");
+}
+
+function isEqual(a: unknown, b: unknown): boolean {
+  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, at) => isEqual(item, b[at]));
+  if (!isObject(a) || !isObject(b) || Array.isArray(a) || Array.isArray(b)) return a === b;
+  const names = Object.keys(a);
+  return names.length === Object.keys(b).length &&
+    names.every((name) => Object.hasOwn(b, name) && isEqual(a[name], b[name]));
+}
+
+function toBytes({ text, blob }: { readonly text?: unknown; readonly blob?: unknown }) {
+  if (typeof text === "string") return new TextEncoder().encode(text);
+  if (typeof blob !== "string") return;
+  try {
+    return Uint8Array.from(atob(blob), (character) => character.charCodeAt(0));
+  } catch {
+    return;
+  }
+}
+
+/** Milliseconds for one page of a list. */
+const TIMEOUT_MS = 60_000;

@@ -1,0 +1,73 @@
+/**
+ * The extension of a client whose calls may become tasks.
+ *
+ * @module
+ */
+import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import { type Clock, systemClock } from "../../core/capacity/timers.ts";
+import { type ClientExtension, clientExtension } from "../extension.ts";
+import { checkTimeout } from "../delay.ts";
+import { readTask, TaskError } from "./task_state.ts";
+import { TaskWaiter } from "./task_waiter.ts";
+
+/** Options of {@linkcode taskClient}. */
+export interface TaskClientOptions {
+  /**
+   * Milliseconds for which the client sends a failing request about a task again, such as while the server restarts.
+   * Defaults to 60,000.
+   */
+  readonly giveUpMs?: number;
+  /** The source of time, for tests. Defaults to the system's clock. */
+  readonly clock?: Clock;
+}
+
+const OPTIONS: KnownOptions<keyof TaskClientOptions> = { names: { giveUpMs: true, clock: true } };
+
+const ID = "io.modelcontextprotocol/tasks";
+const GIVE_UP_MS = 60_000;
+/** The tasks that are listened to at the same time. Each takes a connection; the others are polled. */
+const MAX_LISTENERS = 4;
+
+/**
+ * Makes the extension for tasks. With it, `callTool` waits through a task that the server makes of the call.
+ *
+ * ```ts
+ * import { connect } from "@x/mcp/client";
+ * import { taskClient } from "@x/mcp/client/tasks";
+ *
+ * async function report(url: string) {
+ *   await using client = await connect(url, { extensions: [taskClient()] });
+ *   return await client.callTool("report", {}, { onProgress: console.log, timeoutMs: Infinity });
+ * }
+ * ```
+ *
+ * @throws {RangeError} if `giveUpMs` is not a positive number or `Infinity`.
+ */
+export function taskClient(options: TaskClientOptions = {}): ClientExtension {
+  checkOptions("make taskClient", options, OPTIONS);
+  const { giveUpMs = GIVE_UP_MS, clock = systemClock } = options;
+  checkTimeout(giveUpMs, "giveUpMs");
+  let listeners = 0;
+  const takeListener = () => {
+    if (listeners >= MAX_LISTENERS) return;
+    listeners++;
+    return () => void listeners--;
+  };
+  return clientExtension({
+    id: ID,
+    subjects: { "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId" },
+    results: {
+      task: {
+        schema: { type: "object", properties: { taskId: { type: "string", minLength: 1 } }, required: ["taskId"] },
+        finish(result, call) {
+          const { taskId } = result;
+          if (call.method !== "tools/call") {
+            throw new TaskError(taskId, `Cannot use the result of ${call.method}: only calls of tools become tasks`);
+          }
+          const first = call.isResumed ? undefined : readTask({ ...result, result: {} }, taskId);
+          return new TaskWaiter(taskId, call, { clock, giveUpMs, takeListener }).wait(first);
+        },
+      },
+    },
+  });
+}

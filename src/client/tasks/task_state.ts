@@ -1,0 +1,118 @@
+/**
+ * Reads the state of a task from what a server sends.
+ *
+ * @see ext-tasks/specification/draft/tasks (Tasks)
+ * @module
+ */
+import { INTERNAL_ERROR, McpError } from "../../protocol/errors.ts";
+import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
+
+/** The status of a task. A task that is `completed`, `failed` or `cancelled` has ended. */
+export type TaskStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
+
+/** A question of a task: an elicitation, a sampling or a roots request. */
+export interface TaskQuestion {
+  /** The method, such as `elicitation/create`. */
+  readonly method: string;
+  /** The parameters. */
+  readonly params: Params;
+}
+
+/** The state of a task at one moment. */
+export interface TaskState {
+  /** The id of the task. */
+  readonly taskId: string;
+  /** The status of the task. */
+  readonly status: TaskStatus;
+  /** What the task does, or why it has ended. */
+  readonly statusMessage?: string;
+  /** When the task was created, in ISO 8601. */
+  readonly createdAt?: string;
+  /** When the task changed, in ISO 8601. */
+  readonly lastUpdatedAt?: string;
+  /** Milliseconds from its creation after which the server may delete the task. `undefined` if there is no such time. */
+  readonly ttlMs?: number;
+  /** Milliseconds between two polls, as the server wishes. */
+  readonly pollIntervalMs?: number;
+  /** The open questions by their keys, if the task waits for answers. Pass the answers to `answer`. */
+  readonly inputRequests: Readonly<Record<string, TaskQuestion>>;
+  /** The result of a completed task. */
+  readonly result?: Result;
+  /** The error of a failed task. */
+  readonly error?: McpError;
+}
+
+/** A task that has ended without a result, or whose state the client could not get. */
+export class TaskError extends Error {
+  /** The class name, `TaskError`. */
+  override readonly name = "TaskError";
+  /** The id of the task. Pass it to `resumeTask` to try again. */
+  readonly taskId: string;
+
+  /** Creates an error that names a task. */
+  constructor(taskId: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.taskId = taskId;
+  }
+}
+
+const STATUSES: readonly TaskStatus[] = ["working", "input_required", "completed", "failed", "cancelled"];
+/** The questions that one state may have. */
+const MAX_QUESTIONS = 100;
+/** The characters of a status message. */
+const MAX_MESSAGE = 10_000;
+
+/** Whether a task has ended. */
+export function hasEnded({ status }: Pick<TaskState, "status">): boolean {
+  return status !== "working" && status !== "input_required";
+}
+
+/**
+ * Reads a result of `tasks/get`.
+ *
+ * @throws {TaskError} if it is not the state of this task.
+ */
+export function readTask(value: Params, taskId: string): TaskState {
+  const refuse = (problem: string) => new TaskError(taskId, `Cannot read the state of the task ${taskId}: ${problem}`);
+  const status = STATUSES.find((each) => each === value.status);
+  if (value.taskId !== taskId) throw refuse("the server sent the state of another task");
+  if (!status) throw refuse("the server sent no status that a task can have");
+  if (status === "completed" && !isObject(value.result)) throw refuse("the task is completed, but has no result");
+  const { statusMessage, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs } = value;
+  return {
+    taskId,
+    status,
+    ...typeof statusMessage === "string" && { statusMessage: statusMessage.slice(0, MAX_MESSAGE) },
+    ...typeof createdAt === "string" && { createdAt },
+    ...typeof lastUpdatedAt === "string" && { lastUpdatedAt },
+    ...isPositive(ttlMs) && { ttlMs },
+    ...isPositive(pollIntervalMs) && { pollIntervalMs },
+    inputRequests: status === "input_required" ? readQuestions(value.inputRequests, refuse) : {},
+    // The server may not choose another type of result here, because nothing finishes or validates it.
+    ...status === "completed" && isObject(value.result) && { result: { ...value.result, resultType: "complete" } },
+    ...status === "failed" && { error: readError(value.error, statusMessage) },
+  };
+}
+
+function readQuestions(value: unknown, refuse: (problem: string) => TaskError): TaskState["inputRequests"] {
+  const questions = Object.entries(isObject(value) ? value : {});
+  if (questions.length > MAX_QUESTIONS) throw refuse(`it asks ${questions.length} questions at once`);
+  return Object.fromEntries(questions.map(([key, asked]) => {
+    if (!isObject(asked) || typeof asked.method !== "string") throw refuse(`the question ${key} has no method`);
+    return [key, { method: asked.method, params: isObject(asked.params) ? asked.params : {} }];
+  }));
+}
+
+function readError(value: unknown, statusMessage: unknown): McpError {
+  const { code, message = statusMessage, data } = isObject(value) ? value : {};
+  return new McpError(
+    Number.isInteger(code) ? Number(code) : INTERNAL_ERROR,
+    typeof message === "string" ? message : "The task failed",
+    data,
+    {},
+  );
+}
+
+function isPositive(value: unknown): value is number {
+  return typeof value === "number" && value > 0;
+}

@@ -1,0 +1,255 @@
+/**
+ * Waits until a task has ended: polls it, listens to its changes, and answers its questions.
+ *
+ * @see ext-tasks/specification/draft/tasks (Task Polling, Task Update Requests, Task Cancellation)
+ * @module
+ */
+import type { Clock } from "../../core/capacity/timers.ts";
+import { INVALID_PARAMS, isRemoteError } from "../../protocol/errors.ts";
+import type { Params, Result } from "../../protocol/jsonrpc.ts";
+import type { UnfinishedCall } from "../extension.ts";
+import { isTransient, MIN_POLL_MS, toPollMs, toRetryMs } from "./task_polling.ts";
+import { hasEnded, readTask, TaskError, type TaskQuestion, type TaskState } from "./task_state.ts";
+
+/** How a client waits for its tasks. */
+export interface WaitOptions {
+  readonly clock: Clock;
+  /** Milliseconds for which failing requests are sent again. */
+  readonly giveUpMs: number;
+  /** Takes one of the places of tasks that are listened to. Returns what frees it, or `undefined` if none is free. */
+  readonly takeListener: () => (() => void) | undefined;
+}
+
+/** The questions that one task may ask. A server that answers itself with roots could ask without end. */
+const MAX_QUESTIONS = 1000;
+/** Milliseconds after the end of the `ttlMs` of a task at which the client gives it up, if the server does not. */
+const EXPIRY_MS = 60_000;
+/** Milliseconds to cancel a task. */
+const CANCEL_MS = 5000;
+
+/** Waits for one task. */
+export class TaskWaiter {
+  readonly #id: string;
+  readonly #call: UnfinishedCall;
+  readonly #options: WaitOptions;
+  readonly #since: number;
+  readonly #stop = new AbortController();
+  readonly #signal: AbortSignal;
+  /** The questions by their keys, each with what withdraws it. */
+  readonly #questions = new Map<string, AbortController>();
+  #answering: Promise<void> = Promise.resolve();
+  #unanswered?: { readonly error: unknown };
+  #news = Promise.withResolvers<void>();
+  #isListening = false;
+  #message?: string;
+  #reports = 0;
+
+  /** Waits for a task that a call became. */
+  constructor(id: string, call: UnfinishedCall, options: WaitOptions) {
+    this.#id = id;
+    this.#call = call;
+    this.#options = options;
+    this.#since = options.clock.now();
+    this.#signal = AbortSignal.any([call.signal, call.closed, this.#stop.signal]);
+    this.#signal.addEventListener("abort", () => this.#wake(), { once: true });
+  }
+
+  /** Returns the result of the task. `first` is its first state, if that is known. */
+  async wait(first?: TaskState): Promise<Result> {
+    try {
+      return await this.#follow(first);
+    } catch (error) {
+      const { signal, closed, isResumed } = this.#call;
+      // Nobody else waits for the task, unless its id was known before.
+      if (!isResumed && (signal.aborted || this.#unanswered)) await this.#cancel();
+      throw closed.aborted && !signal.aborted ? this.#toLost(closed.reason) : error;
+    } finally {
+      this.#stop.abort();
+    }
+  }
+
+  async #follow(first?: TaskState): Promise<Result> {
+    let task = first && !hasEnded(first) ? first : await this.#poll();
+    for (let polls = 0; !hasEnded(task); polls++) {
+      this.#report(task);
+      this.#checkExpiry(task);
+      this.#ask(task);
+      // Most tasks end before a subscription would be open.
+      if (polls === 1) void this.#listen();
+      await this.#pause(toPollMs(task, this.#isListening && !this.#call.onProgress));
+      task = await this.#poll();
+    }
+    this.#report(task);
+    if (task.error) throw task.error;
+    if (task.result) return task.result;
+    throw new TaskError(
+      this.#id,
+      `Cannot finish ${this.#call.method}: the task ${this.#id} was cancelled${toReason(task.statusMessage)}`,
+    );
+  }
+
+  #poll(): Promise<TaskState> {
+    const { giveUpMs } = this.#options;
+    const send = async (params: Params) =>
+      readTask(await this.#call.request("tasks/get", params, { signal: this.#signal }), this.#id);
+    return this.#repeat(send, { signal: this.#signal, giveUpMs });
+  }
+
+  /** Sends a request until it succeeds. @throws {TaskError} if that is not possible, or takes too long. */
+  async #repeat<T>(
+    send: (params: Params) => Promise<T>,
+    { signal, giveUpMs }: { readonly signal: AbortSignal; readonly giveUpMs: number },
+  ): Promise<T> {
+    const { clock } = this.#options;
+    const end = clock.now() + giveUpMs;
+    for (let retry = 0;; retry++) {
+      try {
+        return await send({ taskId: this.#id });
+      } catch (error) {
+        signal.throwIfAborted();
+        const leftMs = end - clock.now();
+        if (error instanceof TaskError) throw error;
+        if (leftMs <= 0 || !isTransient(error)) throw this.#toLost(error);
+        await this.#sleep(Math.min(leftMs, toRetryMs(retry, error)), signal);
+      }
+    }
+  }
+
+  /** Passes a new status message on as progress. */
+  #report({ statusMessage }: TaskState): void {
+    if (statusMessage === undefined || statusMessage === this.#message) return;
+    this.#message = statusMessage;
+    this.#call.onProgress?.({ progress: ++this.#reports, message: statusMessage });
+  }
+
+  /** The client has known the task for at most the time that it exists. */
+  #checkExpiry({ ttlMs = Infinity }: TaskState): void {
+    if (this.#options.clock.now() - this.#since <= ttlMs + EXPIRY_MS) return;
+    throw new TaskError(
+      this.#id,
+      `Cannot get the result of the task ${this.#id}: it has not ended within its ttlMs of ${ttlMs} ms`,
+    );
+  }
+
+  /** Answers new questions, one after the other because there is one user, and withdraws those that are closed. */
+  #ask({ inputRequests }: TaskState): void {
+    for (const [key, question] of Object.entries(inputRequests)) {
+      if (this.#questions.has(key)) continue;
+      const withdrawal = new AbortController();
+      if (this.#questions.size >= MAX_QUESTIONS) {
+        throw new TaskError(
+          this.#id,
+          `Cannot finish the task ${this.#id}: it asked more than ${MAX_QUESTIONS} questions`,
+        );
+      }
+      this.#questions.set(key, withdrawal);
+      const signal = AbortSignal.any([withdrawal.signal, this.#signal]);
+      this.#answering = this.#answering.then(() => this.#answer(key, question, signal)).catch((error) => {
+        if (signal.aborted) return;
+        this.#unanswered ??= { error };
+        this.#wake();
+      });
+    }
+    for (const [key, withdrawal] of this.#questions) {
+      if (!Object.hasOwn(inputRequests, key)) {
+        withdrawal.abort(new DOMException("The question is closed", "AbortError"));
+      }
+    }
+  }
+
+  async #answer(key: string, question: TaskQuestion, signal: AbortSignal): Promise<void> {
+    if (this.#unanswered) return;
+    signal.throwIfAborted();
+    const { promise: withdrawn, reject } = Promise.withResolvers<never>();
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      const answer = await Promise.race([this.#call.answer({ ...question, key }, { signal }), withdrawn]);
+      const send = (params: Params) =>
+        this.#call.request("tasks/update", { ...params, inputResponses: { [key]: answer } }, { signal });
+      await this.#repeat(send, { signal, giveUpMs: this.#options.giveUpMs });
+    } catch (error) {
+      // The next poll reports a task that has gone in the meantime.
+      if (!isUnknown(error)) throw error;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+    this.#wake();
+  }
+
+  /** Polls at once after each change of which the server notifies. A server that does not is polled only. */
+  async #listen(): Promise<void> {
+    const free = this.#options.takeListener();
+    if (!free) return;
+    try {
+      const subscription = await this.#call.subscribe({ extensions: { taskIds: [this.#id] } });
+      const close = () => void subscription.close().catch(() => {});
+      this.#stop.signal.addEventListener("abort", close, { once: true });
+      if (this.#signal.aborted) close();
+      const { taskIds } = subscription.granted.extensions ?? {};
+      this.#isListening = Array.isArray(taskIds) && taskIds.includes(this.#id);
+      if (!this.#isListening) close();
+      for await (const _ of subscription) this.#wake();
+    } catch {
+      // Polls find out whether the server is gone.
+    } finally {
+      this.#isListening = false;
+      free();
+    }
+  }
+
+  /** Waits for a time, or for news. */
+  async #pause(ms: number): Promise<void> {
+    const { clock } = this.#options;
+    const begin = clock.now();
+    const stopTimer = clock.start(() => this.#wake(), ms);
+    await this.#news.promise;
+    stopTimer();
+    // A server could send news without end.
+    const elapsedMs = clock.now() - begin;
+    if (elapsedMs < MIN_POLL_MS && !this.#unanswered) await this.#sleep(MIN_POLL_MS - elapsedMs, this.#signal);
+    this.#news = Promise.withResolvers();
+    this.#signal.throwIfAborted();
+    if (this.#unanswered) throw this.#unanswered.error;
+  }
+
+  #wake(): void {
+    this.#news.resolve();
+  }
+
+  async #sleep(ms: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const stopTimer = this.#options.clock.start(resolve, ms);
+    const onAbort = () => resolve();
+    signal.addEventListener("abort", onAbort, { once: true });
+    await promise;
+    stopTimer();
+    signal.removeEventListener("abort", onAbort);
+    signal.throwIfAborted();
+  }
+
+  async #cancel(): Promise<void> {
+    const { signal } = new AbortController();
+    const send = (params: Params) => this.#call.request("tasks/cancel", params, { signal, timeoutMs: CANCEL_MS });
+    await this.#repeat(send, { signal, giveUpMs: CANCEL_MS }).catch(() => {});
+  }
+
+  #toLost(cause: unknown): TaskError {
+    const problem = cause instanceof Error ? cause.message : String(cause);
+    const state = isUnknown(cause)
+      ? `the server does not know it, because it has expired or was lost (${problem})`
+      : `${problem}; the task may go on, so resume it with its id`;
+    return new TaskError(this.#id, `Cannot get the result of the task ${this.#id}: ${state}`, { cause });
+  }
+}
+
+/** Whether the server does not know the task. */
+function isUnknown(error: unknown): boolean {
+  const cause = error instanceof TaskError ? error.cause : error;
+  return isRemoteError(cause) && cause.code === INVALID_PARAMS;
+}
+
+function toReason(message: string | undefined): string {
+  return message ? `: ${message}` : "";
+}

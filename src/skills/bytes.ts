@@ -1,0 +1,20 @@
+/**
+ * Digests and texts of the bytes of files.
+ *
+ * @module
+ */
+
+/** Returns `sha256:` and the digest of bytes in lower-case hexadecimal. */
+export async function toDigest(bytes: Uint8Array): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new Uint8Array(bytes)));
+  return `sha256:${Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}
+
+/** Returns the text of bytes, or `undefined` if they are not UTF-8. Its UTF-8 has the same bytes. */
+export function toText(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return;
+  }
+}

@@ -1,0 +1,221 @@
+/**
+ * The skills of a folder: their entries, their files, and what changes.
+ *
+ * @see SEP-2640 (Skill Entries)
+ * @module
+ */
+import { toDigest, toText } from "./bytes.ts";
+import { type FrontMatter, readFrontMatter } from "./front_matter.ts";
+import type { FolderFile, SkillFolder } from "./skill_folder.ts";
+
+/** A file of a skill. */
+export interface SkillResource {
+  /** URI of the resource. */
+  readonly uri: string;
+  /** `sha256:` and the digest of the bytes, in lower-case hexadecimal. */
+  readonly digest: string;
+  /** Number of bytes. */
+  readonly size: number;
+}
+
+/** A skill, as `skills/list` and `skills/get` show it. */
+export interface SkillEntry {
+  /** URI of `SKILL.md`. */
+  readonly uri: string;
+  readonly frontmatter: FrontMatter;
+  /** All files, with those of skills within this one. */
+  readonly resources: readonly SkillResource[];
+}
+
+/** A skill, whose digests are computed when they are wanted. */
+export interface Skill {
+  readonly uri: string;
+  readonly frontmatter: FrontMatter;
+  readonly files: readonly ServedFile[];
+}
+
+/** A file that is served. */
+export interface ServedFile extends FolderFile {
+  readonly uri: string;
+}
+
+/** A direct child of a directory. */
+export interface Child {
+  readonly uri: string;
+  readonly name: string;
+  /** Set for a file. */
+  readonly file?: ServedFile;
+}
+
+/** All skills at one time. */
+export interface Snapshot {
+  /** By URI of `SKILL.md`, sorted. */
+  readonly skills: ReadonlyMap<string, Skill>;
+  readonly files: ReadonlyMap<string, ServedFile>;
+  /** Children by URI of the directory. */
+  readonly folders: ReadonlyMap<string, readonly Child[]>;
+}
+
+/** The skills of a folder. */
+export class Catalog {
+  readonly #folder: SkillFolder;
+  readonly #warn: (text: string) => void;
+  /** Digests by path and stamp, so that an unchanged file is read once. */
+  readonly #digests = new Map<string, Promise<string | undefined>>();
+  readonly #frontMatters = new Map<string, Promise<FrontMatter | string>>();
+  readonly #warned = new Set<string>();
+  #snapshot?: Snapshot;
+  #scannedAt = -Infinity;
+  #scanning?: Promise<Snapshot>;
+
+  /** Creates the catalog of a folder. `warn` is called once for each thing that is left out. */
+  constructor(folder: SkillFolder, warn: (text: string) => void) {
+    this.#folder = folder;
+    this.#warn = warn;
+  }
+
+  /** Returns the skills, which are at most a second old. */
+  async read(): Promise<Snapshot> {
+    if (this.#snapshot && performance.now() - this.#scannedAt < FRESH_MS) return this.#snapshot;
+    return await this.scan();
+  }
+
+  /** Looks at all files. */
+  async scan(): Promise<Snapshot> {
+    return await (this.#scanning ??= this.#scan().finally(() => this.#scanning = undefined));
+  }
+
+  /** Reads a file. Returns `undefined` if it is gone. */
+  async readFile(file: ServedFile): Promise<Uint8Array | undefined> {
+    return await this.#folder.read(file.path, MAX_BYTES);
+  }
+
+  /** Returns the entry of a skill, or `undefined` if its files change too often to be described. */
+  async toEntry({ uri, frontmatter, files }: Skill): Promise<SkillEntry | undefined> {
+    const resources: SkillResource[] = [];
+    for (const file of files) {
+      const digest = await this.#toDigest(file);
+      if (digest === undefined) return;
+      resources.push({ uri: file.uri, digest, size: file.size });
+    }
+    return { uri, frontmatter, resources };
+  }
+
+  async #scan(): Promise<Snapshot> {
+    const at = performance.now();
+    const all = await this.#folder.list(MAX_FILES);
+    if (all.length > MAX_FILES) {
+      this.#warnOnce(`Cannot serve all files of ${this.#folder.name}: there are over ${MAX_FILES}`);
+    }
+    const base = all.some(({ path }) => path === SKILL) ? [this.#folder.name] : [];
+    const toServed = (file: FolderFile): ServedFile => ({ ...file, uri: toUri([...base, ...file.path.split("/")]) });
+    const served = all.slice(0, MAX_FILES).map(toServed);
+    const skills = new Map<string, Skill>();
+    for (const file of served) {
+      if (file.path !== SKILL && !file.path.endsWith(`/${SKILL}`)) continue;
+      const below = file.path.slice(0, -SKILL.length);
+      const skill = await this.#toSkill(file, served.filter(({ path }) => path.startsWith(below)));
+      if (skill) skills.set(skill.uri, skill);
+    }
+    const files = new Map([...skills.values()].flatMap(({ files }) => files.map((file) => [file.uri, file] as const)));
+    this.#forget(served);
+    this.#scannedAt = at;
+    return this.#snapshot = { skills, files, folders: toFolders([...files.values()]) };
+  }
+
+  async #toSkill(file: ServedFile, files: readonly ServedFile[]): Promise<Skill | undefined> {
+    const place = `skill ${file.uri}`;
+    const bytes = files.reduce((sum, { size }) => sum + size, 0);
+    if (files.length > MOST_FILES || bytes > MOST_BYTES) {
+      const state = files.length > MOST_FILES ? `${files.length} files` : `${bytes} bytes`;
+      return this.#warnOnce(`Cannot serve ${place}: it has ${state}; clients accept 512 files and 16 MiB`);
+    }
+    const key = `${file.path}\n${file.stamp}`;
+    const reading = this.#frontMatters.get(key) ?? this.#readFrontMatter(file);
+    this.#frontMatters.set(key, reading);
+    const frontmatter = await reading;
+    if (typeof frontmatter === "string") return this.#warnOnce(`Cannot serve ${place}: ${frontmatter}`);
+    return { uri: file.uri, frontmatter, files };
+  }
+
+  async #readFrontMatter(file: ServedFile): Promise<FrontMatter | string> {
+    const folder = decodeURIComponent(file.uri.split("/").at(-2) ?? "");
+    const bytes = await this.#folder.read(file.path, MAX_BYTES);
+    const text = bytes && toText(bytes);
+    if (text === undefined) return "its SKILL.md cannot be read as UTF-8";
+    try {
+      return readFrontMatter(text, folder);
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  #toDigest(file: ServedFile): Promise<string | undefined> {
+    const key = `${file.path}\n${file.stamp}`;
+    const known = this.#digests.get(key) ?? this.#computeDigest(file);
+    this.#digests.set(key, known);
+    return known;
+  }
+
+  async #computeDigest(file: ServedFile): Promise<string | undefined> {
+    const bytes = await this.#folder.read(file.path, MAX_BYTES);
+    // It has changed since it was listed.
+    return bytes?.length === file.size ? await toDigest(bytes) : undefined;
+  }
+
+  // Of files that have changed, only the present version is remembered.
+  #forget(files: readonly FolderFile[]): void {
+    const present = new Set(files.map(({ path, stamp }) => `${path}\n${stamp}`));
+    for (const known of [this.#digests, this.#frontMatters]) {
+      for (const key of known.keys()) if (!present.has(key)) known.delete(key);
+    }
+  }
+
+  #warnOnce(text: string): undefined {
+    if (this.#warned.has(text) || this.#warned.size >= MAX_WARNINGS) return;
+    this.#warned.add(text);
+    this.#warn(text);
+  }
+}
+
+function toUri(segments: readonly string[]): string {
+  return `skill://${segments.map(encodeURIComponent).join("/")}`;
+}
+
+/** Returns the children of each directory of the files. */
+function toFolders(files: readonly ServedFile[]): ReadonlyMap<string, readonly Child[]> {
+  const folders = new Map<string, Map<string, Child>>();
+  for (const file of files) {
+    let child: Child = { uri: file.uri, name: toName(file.uri), file };
+    while (true) {
+      const parent = child.uri.slice(0, child.uri.lastIndexOf("/"));
+      if (parent.length <= "skill://".length) break;
+      const children = folders.get(parent) ?? new Map<string, Child>();
+      folders.set(parent, children.set(child.uri, child));
+      child = { uri: parent, name: toName(parent) };
+    }
+  }
+  return new Map([...folders].map(([uri, children]) => [uri, [...children.values()]]));
+}
+
+function toName(uri: string): string {
+  return decodeURIComponent(uri.slice(uri.lastIndexOf("/") + 1));
+}
+
+const SKILL = "SKILL.md";
+
+/** What each client accepts of one skill. */
+const MOST_FILES = 512;
+const MOST_BYTES = 16_777_216;
+
+/** The largest file, which is as large as a skill. */
+const MAX_BYTES = MOST_BYTES;
+
+/** Files of a folder of skills. */
+const MAX_FILES = 20_000;
+
+/** Milliseconds for which the files are not looked at again. */
+const FRESH_MS = 1000;
+
+/** Warnings that are remembered, so that each is printed once. */
+const MAX_WARNINGS = 1000;

@@ -1,0 +1,113 @@
+/**
+ * Reads the files of a folder, and nothing outside of it. Symbolic links are left out.
+ *
+ * @module
+ */
+import { findProcess } from "../runtime.ts";
+
+/** A file in the folder. */
+export interface FolderFile {
+  /** Path in the folder, with slashes. */
+  readonly path: string;
+  readonly size: number;
+  /** Changes with the file. */
+  readonly stamp: string;
+}
+
+/** A folder whose files are read. */
+export class SkillFolder {
+  /** Name of the folder. */
+  readonly name: string;
+  readonly #given: string;
+  #root?: string;
+
+  /** Opens a folder by its path. */
+  constructor(path: string) {
+    this.#given = path;
+    this.name = path.split(/[\\/]/).filter((part) => part !== "").at(-1) ?? "";
+  }
+
+  /** Returns the path of the folder without symbolic links. Rejects if there is none. */
+  async findRoot(): Promise<string> {
+    return this.#root ??= await fs().realpath(this.#given);
+  }
+
+  /** Returns all files, at most `limit` and one more, sorted by path. Names that begin with a dot, and node_modules, are left out. */
+  async list(limit: number): Promise<readonly FolderFile[]> {
+    const root = await this.findRoot();
+    const files: FolderFile[] = [];
+    const folders = [""];
+    for (const folder of folders) {
+      const entries = await fs().readdir(`${root}/${folder}`, { withFileTypes: true }).catch(() => []);
+      for (const { name } of entries) {
+        if (/^\.|^node_modules$|[\\/]/.test(name)) continue;
+        const path = folder ? `${folder}/${name}` : name;
+        const facts = await fs().lstat(`${root}/${path}`).catch(() => undefined);
+        if (facts?.isDirectory() && path.split("/").length < MAX_DEPTH) folders.push(path);
+        if (!facts?.isFile()) continue;
+        files.push({ path, size: facts.size, stamp: toStamp(facts) });
+        if (files.length > limit) return files;
+      }
+    }
+    return files.sort((a, b) => a.path < b.path ? -1 : 1);
+  }
+
+  /**
+   * Reads a file of the list. Returns `undefined` if it is gone, is larger than `maxBytes`, or leads out of the folder by
+   * now: the file that was opened must be the one at its path, and no part of its path a link.
+   */
+  async read(path: string, maxBytes: number): Promise<Uint8Array | undefined> {
+    const full = `${await this.findRoot()}/${path}`;
+    const before = await fs().lstat(full).catch(() => undefined);
+    // Opening a pipe would wait for a writer.
+    if (!before?.isFile() || before.size > maxBytes) return;
+    const file = await fs().open(full, "r").catch(() => undefined);
+    if (!file) return;
+    try {
+      const [facts, real, now] = [await file.stat(), await fs().realpath(full), await fs().lstat(full)];
+      const isSame = real === full && now.isFile() && now.ino === facts.ino && now.dev === facts.dev;
+      if (!facts.isFile() || facts.size > maxBytes || !isSame) return;
+      const bytes = new Uint8Array(await file.readFile());
+      return bytes.length <= maxBytes ? bytes : undefined;
+    } catch {
+      return;
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Calls `onChange` after changes. Returns a function that stops it, or `undefined` if the system cannot watch. */
+  async watch(onChange: () => void): Promise<(() => void) | undefined> {
+    try {
+      const root = await this.findRoot();
+      const watcher = findProcess().getBuiltinModule("fs").watch(
+        root,
+        { recursive: true, persistent: false },
+        onChange,
+      );
+      watcher.on("error", () => watcher.close());
+      // Deno ignores `persistent`.
+      watcher.unref();
+      return () => watcher.close();
+    } catch {
+      return;
+    }
+  }
+}
+
+function fs() {
+  return findProcess().getBuiltinModule("fs").promises;
+}
+
+function toStamp({ dev, ino, size, mtimeMs, ctimeMs }: {
+  readonly dev: number;
+  readonly ino: number;
+  readonly size: number;
+  readonly mtimeMs: number;
+  readonly ctimeMs: number;
+}): string {
+  return [dev, ino, size, mtimeMs, ctimeMs].join();
+}
+
+/** Levels of folders. */
+const MAX_DEPTH = 32;

@@ -1,0 +1,214 @@
+/**
+ * Skills: folders of instructions for agents, which a server offers beside its tools.
+ *
+ * ```ts
+ * import { createServer } from "@x/mcp";
+ * import { skills } from "@x/mcp/skills";
+ *
+ * export default createServer({ name: "office", version: "1.0.0", handlers: [skills({ dir: "./skills" })] });
+ * ```
+ *
+ * @see SEP-2640
+ * @module
+ */
+import { type Context, extension, type Handler, McpError, resourceProvider } from "../library.ts";
+import type { ExtensionServer } from "../extension.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { toText } from "./bytes.ts";
+import { Catalog, type Child, type Snapshot } from "./catalog.ts";
+import { SkillFolder } from "./skill_folder.ts";
+import { toMediaType } from "./media_types.ts";
+
+/** Options of skills. Only `dir` is required. */
+export interface SkillsOptions {
+  /**
+   * The folder. Each folder in it that has a `SKILL.md`, at any depth, is a skill, and so is the folder itself. Symbolic
+   * links, names that begin with a dot, and `node_modules` are left out.
+   */
+  readonly dir: string | URL;
+  /** Milliseconds for which clients may keep what they have read of a skill's entry. Defaults to 60,000. */
+  readonly ttlMs?: number;
+  /** Whether caches may share entries among callers. Defaults to `private`. */
+  readonly cacheScope?: "public" | "private";
+}
+
+const OPTIONS: KnownOptions<keyof SkillsOptions> = {
+  names: {
+    dir: true,
+    ttlMs: {
+      findProblem: (ms) =>
+        Number.isSafeInteger(ms) && Number(ms) >= 0 ? undefined : `is ${String(ms)}; use milliseconds`,
+    },
+    cacheScope: ["public", "private"],
+  },
+  hints: { folder: "dir", path: "dir", directory: "dir" },
+};
+
+/**
+ * Offers the skills of a folder: their files as resources `skill://…`, and their entries by `skills/list`, `skills/get`
+ * and `resources/directory/read`. A handler for `handlers`. The folder is read with the first request, and watched.
+ *
+ * A skill is left out with a warning on standard error if its front matter is wrong, or if it has more than 512 files or
+ * 16 MiB, which is what each client accepts.
+ *
+ * @throws {TypeError} if an option is unknown or wrong.
+ * @see SEP-2640
+ */
+export function skills(options: SkillsOptions): Handler {
+  checkOptions("serve skills", options, OPTIONS);
+  const { dir, ttlMs = 60_000, cacheScope = "private" } = options;
+  const folder = new SkillFolder(toPath(dir));
+  const catalog = new Catalog(folder, (text) => console.error(text));
+  // Sessions have no caches.
+  const toCache = ({ client }: Context) => client.version.slice(0, 4) >= CACHES_SINCE ? { ttlMs, cacheScope } : {};
+  const own = extension({
+    id: "io.modelcontextprotocol/skills",
+    settings: { directoryRead: true },
+    sessions: true,
+    undeclared: true,
+    methods: {
+      "skills/list": {
+        params: { type: "object", properties: { cursor: { type: "string" } } } as const,
+        async run({ cursor }, ctx) {
+          const { skills } = await catalog.read();
+          const { items, nextCursor } = toPage([...skills.values()], cursor, SKILLS_PER_PAGE);
+          const entries = await Promise.all(items.map((skill) => catalog.toEntry(skill)));
+          return { skills: entries.filter((entry) => entry !== undefined), nextCursor, ...toCache(ctx) };
+        },
+      },
+      "skills/get": {
+        params: { type: "object", properties: { uri: { type: "string" } }, required: ["uri"] } as const,
+        async run({ uri }, ctx) {
+          const found = (await catalog.read()).skills.get(uri);
+          // It may have changed since it was listed.
+          const skill = found && (await catalog.toEntry(found) ?? await toNewEntry(catalog, uri));
+          if (!skill) {
+            throw McpError.invalidParams(`Cannot find the skill ${uri.slice(0, 200)}; use a uri of skills/list`);
+          }
+          return { skill, ...toCache(ctx) };
+        },
+      },
+      "resources/directory/read": {
+        params: {
+          type: "object",
+          properties: { uri: { type: "string" }, cursor: { type: "string" } },
+          required: ["uri"],
+        } as const,
+        async run({ uri, cursor }) {
+          const children = (await catalog.read()).folders.get(uri);
+          if (!children) {
+            throw McpError.invalidParams(`Cannot list ${uri.slice(0, 200)}: it is no directory of a skill`);
+          }
+          const { items, nextCursor } = toPage(children, cursor, CHILDREN_PER_PAGE);
+          return { resources: items.map(toListed), nextCursor };
+        },
+      },
+    },
+    start: (server) => watch(folder, catalog, server),
+  });
+  const files = resourceProvider({
+    scheme: "skill",
+    name: "skills",
+    async list(cursor) {
+      const { skills } = await catalog.read();
+      const { items, nextCursor } = toPage([...skills.values()], cursor, CHILDREN_PER_PAGE);
+      const resources = items.map(({ uri, frontmatter: { name, description }, files }) => ({
+        uri,
+        name,
+        description,
+        mimeType: "text/markdown",
+        size: files.find((file) => file.uri === uri)?.size,
+      }));
+      return { resources, nextCursor };
+    },
+    async read(uri) {
+      const file = (await catalog.read()).files.get(uri);
+      const bytes = file && await catalog.readFile(file);
+      if (!file || !bytes) throw McpError.resourceNotFound(uri);
+      const mimeType = toMediaType(file.path);
+      const text = toText(bytes);
+      return [text === undefined ? { uri, mimeType, blob: toBase64(bytes) } : { uri, mimeType, text }];
+    },
+  });
+  return { ...files, [INTERNALS]: { ...files[INTERNALS], also: [own] } };
+}
+
+async function toNewEntry(catalog: Catalog, uri: string) {
+  const skill = (await catalog.scan()).skills.get(uri);
+  return skill && await catalog.toEntry(skill);
+}
+
+/** Looks at the folder when it changes, and notifies clients. */
+async function watch(folder: SkillFolder, catalog: Catalog, server: ExtensionServer): Promise<() => void> {
+  let known = await catalog.scan();
+  let stopTimer: (() => void) | undefined;
+  const compare = async () => {
+    stopTimer = undefined;
+    const before = known;
+    known = await catalog.scan();
+    if (server.signal.aborted) return;
+    for (const [uri, { stamp }] of known.files) {
+      const file = before.files.get(uri);
+      if (file && file.stamp !== stamp) server.resourceUpdated(uri);
+    }
+    if (toListText(before) !== toListText(known)) server.listChanged("resources");
+  };
+  const stopWatching = await folder.watch(() => {
+    // One save causes several events.
+    stopTimer?.();
+    stopTimer = server.clock.start(() => void compare().catch(() => {}), SETTLE_MS, { background: true });
+  });
+  return () => {
+    stopWatching?.();
+    stopTimer?.();
+  };
+}
+
+function toListText({ skills }: Snapshot): string {
+  return JSON.stringify([...skills.values()].map(({ uri, frontmatter, files }) => [uri, frontmatter, files.length]));
+}
+
+/** Returns the items after a cursor, which is the URI of the last one. They are sorted by URI. */
+function toPage<T extends { readonly uri: string }>(items: readonly T[], cursor: string | undefined, size: number) {
+  if (cursor !== undefined && !cursor.startsWith("skill://")) {
+    throw McpError.invalidParams("Cannot go on: the cursor is not one of this list");
+  }
+  const sorted = [...items].sort((a, b) => a.uri < b.uri ? -1 : 1);
+  const after = cursor === undefined ? sorted : sorted.filter(({ uri }) => uri > cursor);
+  const page = after.slice(0, size);
+  return { items: page, nextCursor: after.length > size ? page[page.length - 1].uri : undefined };
+}
+
+function toListed({ uri, name, file }: Child) {
+  return file
+    ? { uri, name, mimeType: toMediaType(file.path), size: file.size }
+    : { uri, name, mimeType: "inode/directory" };
+}
+
+function toPath(dir: string | URL): string {
+  const url = dir instanceof URL ? dir : /^file:/.test(String(dir)) ? new URL(dir) : undefined;
+  if (url && url.protocol !== "file:") {
+    throw new TypeError(`Cannot serve skills: ${url.href} is no folder of this machine`);
+  }
+  if (url) return decodeURIComponent(url.pathname).replace(/^\/(?=[a-z]:)/i, "");
+  if (typeof dir !== "string" || !dir) {
+    throw new TypeError('Cannot serve skills: dir is not a path; write dir: "./skills", or a URL of a file');
+  }
+  return dir;
+}
+
+function toBase64(bytes: Uint8Array): string {
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 32_768) text += String.fromCharCode(...bytes.subarray(at, at + 32_768));
+  return btoa(text);
+}
+
+const SKILLS_PER_PAGE = 20;
+const CHILDREN_PER_PAGE = 500;
+
+/** Milliseconds that the folder has to be quiet before it is looked at. */
+const SETTLE_MS = 100;
+
+/** The year of the first revision whose lists have a time to live. */
+const CACHES_SINCE = "2026";

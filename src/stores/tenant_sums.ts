@@ -1,0 +1,237 @@
+/**
+ * Counts what each tenant holds on all instances together.
+ *
+ * An instance that holds something for a tenant appends the sums of its tenants to a log: once a second if they have
+ * changed, and otherwise as often as a lease is renewed. The others count the last sums of each instance until these
+ * expire. So what a dead instance held is forgotten, and without the store each instance has its own limit.
+ *
+ * @module
+ */
+import { isObject } from "../protocol/jsonrpc.ts";
+import type { SharedLogs } from "../core/call/shared_values.ts";
+import type { Lease } from "../core/store.ts";
+import type { Account, Accounts, Limit, Pot } from "../core/capacity/account.ts";
+import { systemClock } from "../core/capacity/timers.ts";
+import { RENEWALS } from "./process_lease.ts";
+
+/** The parts of the state of an instance that its sums need. */
+export interface SumsHost extends Pick<SharedLogs, "append" | "attempt" | "hash"> {
+  /** Id of this instance. */
+  readonly instance: string;
+  readonly lease: Pick<Lease, "ms">;
+  /** Calls `listener` for each entry of a log after `after`. Returns a function that stops it. */
+  follow(
+    log: string,
+    listener: (value: unknown) => void,
+    options: { readonly after: number; readonly onGap: () => void },
+  ): Promise<() => void>;
+}
+
+/** What a tenant holds of one pot on one instance, and whether that instance has refused it more: 0 or 1. */
+type Share = readonly [held: number, isShort: number];
+
+/** A tenant, and its shares of the pots in the order of {@linkcode listPots}. */
+type Sum = readonly [tenant: string, ...shares: Share[]];
+
+/** The last sums of another instance. */
+interface Known {
+  /** Number of the entry, which grows. */
+  readonly turn: number;
+  readonly until: number;
+  readonly sums: ReadonlyMap<string, readonly Share[]>;
+}
+
+/** The pots that have limits of tenants. */
+function listPots({ ofTenants, memory }: Accounts): readonly Pot[] {
+  return [ofTenants, memory];
+}
+
+/** The limits of tenants on one instance, which all instances share. */
+export class TenantSums {
+  readonly #state: SumsHost;
+  readonly #accounts: Accounts;
+  /** The last sums of the other instances. */
+  readonly #others = new Map<string, Known>();
+  /** The tenants to which this instance has refused something since it published, and the pots. */
+  readonly #short = new Map<string, Set<Pot>>();
+  /** The sums that the other instances know. */
+  #published = NOTHING;
+  #publishedAt = -Infinity;
+  #turn = 0;
+  #following?: Promise<void>;
+  #unfollow?: () => void;
+  #stop?: () => void;
+  #publishing?: Promise<void>;
+  #isClosed = false;
+
+  constructor(state: SumsHost, accounts: Accounts) {
+    this.#state = state;
+    this.#accounts = accounts;
+  }
+
+  /** Returns what a tenant may hold on this instance. */
+  readonly limit: Limit = (pot, account, amount) => {
+    this.#start();
+    if (pot.perTenant === Infinity) return Infinity;
+    const limit = this.#toLimit(pot, account, amount);
+    if (account.amount(pot) + amount > limit && amount <= pot.perTenant) this.#addShort(pot, account);
+    return limit;
+  };
+
+  /** Gives back what this instance holds. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#stop?.();
+    await Promise.all([this.#publishing, this.#following]);
+    this.#unfollow?.();
+    if (this.#published !== NOTHING) await this.#append([]);
+  }
+
+  // Instances that refuse a tenant at the same time would all have room a second later, and admit too much. So while
+  // another one is short, none takes more than an equal part. An instance that holds nothing may take any amount for
+  // which there is room, or a large body would fit nowhere. Small amounts are taken as long as there is room, or a client
+  // whose large bodies are refused on one instance would stop the calls of its tenant at another.
+  #toLimit(pot: Pot, account: Account, amount: number): number {
+    const { key = "" } = account;
+    const now = systemClock.now();
+    const index = listPots(this.#accounts).indexOf(pot);
+    let elsewhere = 0;
+    let instances = 1;
+    let isWanted = false;
+    for (const { until, sums } of this.#others.values()) {
+      const share = until > now && sums.get(key)?.[index];
+      if (!share) continue;
+      const [held, isShort] = share;
+      if (held || isShort) instances++;
+      elsewhere += held;
+      isWanted ||= isShort > 0;
+    }
+    const free = pot.perTenant - elsewhere;
+    const isEven = isWanted && account.amount(pot) > 0 && amount > (pot.small ?? 0);
+    return isEven ? Math.min(free, pot.perTenant / instances) : free;
+  }
+
+  #addShort(pot: Pot, { key = "" }: Account): void {
+    const pots = this.#short.get(key) ?? new Set();
+    if (this.#short.size < MAX_SHORT) this.#short.set(key, pots.add(pot));
+  }
+
+  #start(): void {
+    if (this.#stop || this.#publishing || this.#isClosed) return;
+    this.#follow();
+    this.#publishLater();
+  }
+
+  #publishLater(): void {
+    const publish = async () => {
+      await this.#publish();
+      this.#publishing = undefined;
+      const isOver = this.#published === NOTHING && !this.#holdsAny();
+      if (!isOver && !this.#isClosed) this.#publishLater();
+    };
+    // The others must get them again before they expire.
+    const ms = Math.min(PUBLISH_MS, this.#state.lease.ms / RENEWALS);
+    const begin = () => {
+      this.#stop = undefined;
+      this.#publishing = publish();
+    };
+    this.#stop = systemClock.start(begin, ms, { background: true });
+  }
+
+  // A call that ends before costs no operation.
+  async #publish(): Promise<void> {
+    this.#follow();
+    const sums = this.#takeSums();
+    const text = JSON.stringify(sums);
+    const renewAt = this.#publishedAt + this.#state.lease.ms / RENEWALS;
+    const isDue = sums.length > 0 && systemClock.now() >= renewAt;
+    if ((isDue || text !== this.#published) && await this.#append(sums)) {
+      this.#published = text;
+      this.#publishedAt = systemClock.now();
+    }
+  }
+
+  #holdsAny(): boolean {
+    return this.#short.size > 0 || this.#accounts.known.values().some(({ isTenant }) => isTenant);
+  }
+
+  // The tenants nearest to their limits come first, because an entry is limited.
+  #takeSums(): readonly Sum[] {
+    const pots = listPots(this.#accounts).map((pot) => pot.perTenant < Infinity ? pot : undefined);
+    const tenants = new Set(this.#short.keys());
+    for (const { key = "", isTenant } of this.#accounts.known.values()) if (isTenant) tenants.add(key);
+    const rows = [...tenants].map((tenant) => {
+      const account = this.#accounts.known.get(tenant);
+      const short = this.#short.get(tenant);
+      const shares = pots.map((pot): Share =>
+        pot ? [account?.amount(pot) ?? 0, Number(short?.has(pot) ?? false)] : NONE
+      );
+      const parts = pots.map((pot, index) => pot ? shares[index][1] || shares[index][0] / pot.perTenant : 0);
+      return { sum: [tenant, ...shares] satisfies Sum, part: Math.max(...parts) };
+    });
+    this.#short.clear();
+    let characters = 0;
+    return rows.filter(({ part }) => part > 0)
+      .sort((one, other) => other.part - one.part)
+      .map(({ sum }) => sum)
+      .filter((sum) => (characters += JSON.stringify(sum).length) <= MAX_CHARACTERS);
+  }
+
+  async #append(sums: readonly Sum[]): Promise<boolean> {
+    const { instance, lease: { ms } } = this.#state;
+    const entry = { from: instance, turn: ++this.#turn, ms, sums };
+    const id = await this.#state.attempt("append", async () => {
+      return await this.#state.append(await this.#toLog(), entry, { ttlMs: 2 * ms, max: MAX_ENTRIES });
+    });
+    return id !== undefined;
+  }
+
+  #follow(): void {
+    if (this.#unfollow || this.#isClosed) return;
+    this.#following ??= this.#startFollowing();
+  }
+
+  async #startFollowing(): Promise<void> {
+    this.#unfollow = await this.#state.attempt("subscribe", async () => {
+      // Each instance repeats its sums, so none that were lost are missed for long.
+      return await this.#state.follow(await this.#toLog(), (value) => this.#take(value), { after: 0, onGap() {} });
+    });
+    this.#following = undefined;
+  }
+
+  #toLog(): Promise<string> {
+    return this.#state.hash("tenants", "sums");
+  }
+
+  #take(value: unknown): void {
+    const now = systemClock.now();
+    for (const [from, { until }] of this.#others) if (until <= now) this.#others.delete(from);
+    if (!isObject(value) || value.from === this.#state.instance) return;
+    const { from, turn, ms, sums } = value;
+    if (typeof from !== "string" || typeof turn !== "number" || typeof ms !== "number" || !Array.isArray(sums)) return;
+    // A write whose answer was lost may come late.
+    if (turn <= (this.#others.get(from)?.turn ?? 0)) return;
+    const known = sums.filter(isSum).map(([tenant, ...shares]) => [tenant, shares] as const);
+    this.#others.set(from, { turn, until: now + ms, sums: new Map(known) });
+  }
+}
+
+/** Milliseconds in which the calls of a tenant may exceed its limit. docs/tenants.md says the same. */
+const PUBLISH_MS = 1000;
+/** Characters of the sums in one entry. The tenants that are furthest from their limits are left out. */
+const MAX_CHARACTERS = 65_536;
+/** Tenants to which something was refused, of which the other instances learn. */
+const MAX_SHORT = 1000;
+/** Entries of the log, so that it takes at most some megabytes. */
+const MAX_ENTRIES = 64;
+
+const NOTHING = "[]";
+const NONE: Share = [0, 0];
+
+function isSum(sum: unknown): sum is Sum {
+  return Array.isArray(sum) && typeof sum[0] === "string" && sum.slice(1).every(isShare);
+}
+
+function isShare(share: unknown): share is Share {
+  return Array.isArray(share) && share.length === 2 && share.every((each) => Number.isFinite(each) && each >= 0);
+}

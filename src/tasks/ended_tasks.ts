@@ -1,0 +1,100 @@
+/**
+ * Tasks that have ended: keeps the newest in memory, and releases the bytes charged to their clients when they expire.
+ *
+ * @module
+ */
+import type { Clock } from "../library.ts";
+import type { Charge } from "./charge.ts";
+import type { TaskRecord } from "./task_record.ts";
+
+/** Tasks that have ended. */
+export class Ended {
+  readonly #clock: Clock;
+  /** Records by id, the one that was used least recently first. */
+  readonly #records = new Map<string, { readonly record: TaskRecord; readonly characters: number }>();
+  readonly #charges = new Map<string, { readonly until: number; readonly charge: Charge }>();
+  #characters = 0;
+  #stop?: () => void;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Remembers a task, if it is small. */
+  add(record: TaskRecord): void {
+    const characters = 500 + JSON.stringify([record.result, record.error]).length;
+    if (characters > MAX_CHARACTERS / 100) return;
+    this.#drop(record.id);
+    this.#records.set(record.id, { record, characters });
+    this.#characters += characters;
+    for (const id of this.#records.keys()) {
+      if (this.#characters <= MAX_CHARACTERS) break;
+      this.#drop(id);
+    }
+    this.#start();
+  }
+
+  /** Returns a task that is remembered. */
+  get(id: string): TaskRecord | undefined {
+    const found = this.#records.get(id);
+    if (!found) return;
+    this.#records.delete(id);
+    if (this.#isOver(found.record)) {
+      this.#characters -= found.characters;
+      return;
+    }
+    this.#records.set(id, found);
+    return found.record;
+  }
+
+  /** Ends a charge when the task has expired. */
+  charge({ id, createdAt, ttlMs }: TaskRecord, charge: Charge): void {
+    this.#charges.set(id, { until: createdAt + ttlMs, charge });
+    this.#start();
+  }
+
+  /** Forgets everything. */
+  close(): void {
+    this.#stop?.();
+    for (const { charge } of this.#charges.values()) charge.end();
+    this.#charges.clear();
+    this.#records.clear();
+  }
+
+  #isOver({ createdAt, ttlMs }: TaskRecord): boolean {
+    return createdAt + ttlMs < this.#clock.date();
+  }
+
+  #drop(id: string): void {
+    this.#characters -= this.#records.get(id)?.characters ?? 0;
+    this.#records.delete(id);
+  }
+
+  #start(): void {
+    this.#stop ??= this.#clock.start(
+      () => {
+        this.#stop = undefined;
+        this.#sweep();
+      },
+      SWEEP_MS,
+      { background: true },
+    );
+  }
+
+  #sweep(): void {
+    const now = this.#clock.date();
+    for (const [id, { record }] of this.#records) if (this.#isOver(record)) this.#drop(id);
+    for (const [id, { until, charge }] of this.#charges) {
+      if (until >= now) continue;
+      this.#charges.delete(id);
+      charge.end();
+    }
+    if (this.#records.size || this.#charges.size) this.#start();
+  }
+}
+
+/** Characters of all tasks that are remembered. A larger task than a hundredth is read from the store. */
+const MAX_CHARACTERS = 8_388_608;
+
+/** Milliseconds between two searches for tasks that have expired. */
+const SWEEP_MS = 10_000;

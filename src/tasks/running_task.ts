@@ -1,0 +1,435 @@
+/**
+ * A task whose handler runs in this process.
+ *
+ * @module
+ */
+import { McpError, type Params, type Result } from "../library.ts";
+import type { ExtensionServer, Redirect, RedirectedQuestion } from "../extension.ts";
+import { type Charge, toBytes } from "./charge.ts";
+import { isEnded, type TaskError, type TaskRecord, type TaskStatus, type TaskWork } from "./task_record.ts";
+import { MAX_VALUES, type TaskStore } from "./task_store.ts";
+
+/** What a task needs of its server. */
+export interface TaskHost {
+  readonly server: ExtensionServer;
+  readonly store: TaskStore;
+  /** Called with each new state that clients may learn of. */
+  onChange(task: RunningTask): void;
+  /** Called when the handler has ended, or another process runs the task. */
+  onEnd(task: RunningTask): void;
+}
+
+/** What a task is made of. */
+export interface TaskParts {
+  readonly host: TaskHost;
+  readonly record: TaskRecord;
+  /** Version of the record in the store. `null` if it was not written yet. */
+  readonly version: string | null;
+}
+
+/** A question that the handler waits for. */
+interface Waiting {
+  readonly question: RedirectedQuestion;
+  readonly answer: (value: unknown) => void;
+}
+
+/** A task whose handler runs in this process. Its changes are written one after another. */
+export class RunningTask {
+  /** The task as it is in the store. */
+  record: TaskRecord;
+  /** Settles when the handler has asked for the first time. */
+  readonly asked: Promise<void>;
+  /** Settles when the task has ended here. */
+  readonly over: Promise<void>;
+  /** Cancels the handler. Set when it runs. */
+  cancelHandler: (message: string) => void = () => {};
+  /** What the client is charged with. Set when it is a task. */
+  charge?: Charge;
+  /** Whether the call has become a task. Until then, what the handler says goes to the client. */
+  isTask: boolean;
+  /** Whether the handler has been called. */
+  hasRun = false;
+  readonly #host: TaskHost;
+  /** Values of `once`, as JSON. */
+  readonly #values = new Map<string, string>();
+  readonly #making = new Map<string, Promise<string>>();
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #asked = Promise.withResolvers<void>();
+  readonly #over = Promise.withResolvers<void>();
+  #version: string | null;
+  #writing: Promise<unknown>;
+  /** Settles when the task is in the store. */
+  readonly #begun = Promise.withResolvers<void>();
+  #message?: string;
+  #isReporting = false;
+  #stopReporting?: () => void;
+  /** Whether another process runs the task. */
+  #isLost = false;
+  /** Whether the handler has ended as far as the task goes. It may ignore its signal. */
+  #isOver = false;
+
+  /** Creates a task that does not run yet. */
+  constructor({ host, record, version }: TaskParts, { isTask }: { readonly isTask: boolean }) {
+    this.#host = host;
+    this.record = record;
+    this.#version = version;
+    this.isTask = isTask;
+    this.asked = this.#asked.promise;
+    this.over = this.#over.promise;
+    // Nothing is written before the task itself.
+    this.#writing = version === null ? this.#begun.promise : Promise.resolve();
+    this.#begun.promise.catch(() => {});
+  }
+
+  /** What the handler says goes here. */
+  readonly redirect: Redirect = {
+    progress: (progress, { total, message }, direct) => {
+      if (!this.isTask) return void direct();
+      this.#report(message ?? (total === undefined ? `${progress}` : `${progress} of ${total}`));
+    },
+    // The specification has no log messages of tasks.
+    log: (_level, _data, _logger, direct) => void (this.isTask || direct()),
+    ask: async (question, direct) => {
+      if (this.isTask) return await this.#ask(question);
+      const answer = await direct();
+      this.#keepWork(({ answers }) => ({ answers: { ...answers, [question.key]: answer } }));
+      return answer;
+    },
+    once: async (key, make, direct) => JSON.parse(await this.#once(key, make, direct)),
+  };
+
+  /** Makes a task of the call: writes it, and rejects if that fails. */
+  async begin(): Promise<void> {
+    this.isTask = true;
+    this.#keepWork(() => ({ made: [...this.#values] }));
+    try {
+      const version = await this.#host.store.set(this.record, null);
+      if (version === undefined) throw new Error("Cannot begin a task: its id is in use");
+      this.#version = version;
+      this.#begun.resolve();
+    } catch (error) {
+      this.#begun.reject(error);
+      throw error;
+    }
+  }
+
+  /** Reads the values of `once` that other processes have made. */
+  async load(): Promise<void> {
+    const { made = [] } = this.record.work ?? {};
+    const journal = await this.#repeat(() => this.#host.store.readValues(this.record.id));
+    for (const [key, json] of [...made, ...journal]) this.#values.set(key, json);
+  }
+
+  /** Writes how the handler ends. A server that closes leaves the task to another process, if its handler can resume. */
+  async follow(ending: Promise<Result>): Promise<void> {
+    try {
+      await this.#end(await toEnd(ending));
+    } catch {
+      // The store will not answer, or another process runs the task.
+    } finally {
+      this.#isOver = true;
+      this.#stopReporting?.();
+      this.#host.onEnd(this);
+      this.#over.resolve();
+    }
+  }
+
+  /** Gives answers to the questions that they fit. Others are ignored. */
+  async answer(responses: Params): Promise<void> {
+    const valid: [key: string, value: unknown][] = [];
+    for (const [key, value] of Object.entries(responses)) {
+      const waiting = this.#waiting.get(key);
+      if (waiting && await waiting.question.check(value) === undefined) valid.push([key, value]);
+    }
+    const open = valid.filter(([key]) => this.#waiting.has(key));
+    if (!open.length) return;
+    await this.#change((record) => withAnswers(record, Object.fromEntries(open)));
+    for (const [key, value] of open) this.#settle(key, value);
+  }
+
+  /** Takes over what another process has written: answers of clients, or the end. */
+  async adopt({ base, version, answers = {}, isCancelled }: Adopted): Promise<void> {
+    if (isCancelled) {
+      const { work: _, ...record } = this.record;
+      this.record = { ...record, status: "cancelled", updatedAt: this.#host.server.clock.date(), by: null };
+      this.#host.onChange(this);
+      return this.#lose("the task was cancelled");
+    }
+    await this.#queue(() => {
+      // Otherwise the next write finds out.
+      if (this.#version === base) {
+        this.#version = version;
+        this.record = withAnswers(this.record, answers);
+      }
+      return Promise.resolve();
+    });
+    await this.#deliver(answers);
+  }
+
+  /** Cancels the task for its caller. */
+  async cancel(): Promise<void> {
+    await this.#finish("cancelled", {});
+    this.cancelHandler("Cannot go on: the task was cancelled");
+  }
+
+  /** Lets clients on other instances learn of each change from now on. */
+  watch(): void {
+    this.record = { ...this.record, isWatched: true };
+    this.#host.onChange(this);
+  }
+
+  async #ask(question: RedirectedQuestion): Promise<unknown> {
+    const { key, method, params } = question;
+    if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
+    const { answers = {} } = this.record.work ?? {};
+    if (Object.hasOwn(answers, key) && await question.check(answers[key]) === undefined) return answers[key];
+    const { promise, resolve: answer } = Promise.withResolvers<unknown>();
+    this.#waiting.set(key, { question, answer });
+    this.#asked.resolve();
+    await this.#change((record) => withQuestion(record, key, { method, params }));
+    // An answer may have come in the meantime.
+    await this.#deliver(this.record.work?.answers ?? {});
+    return await promise;
+  }
+
+  /** Settles the questions that answers from the store fit, and opens the others again. */
+  async #deliver(answers: Params): Promise<void> {
+    for (const [key, value] of Object.entries(answers)) {
+      const waiting = this.#waiting.get(key);
+      if (!waiting) continue;
+      if (await waiting.question.check(value) === undefined) this.#settle(key, value);
+      else await this.#change((record) => withoutAnswer(record, key));
+    }
+  }
+
+  #settle(key: string, value: unknown): void {
+    this.#waiting.get(key)?.answer(value);
+    this.#waiting.delete(key);
+  }
+
+  async #once(key: string, make: () => unknown, direct: () => Promise<unknown>): Promise<string> {
+    const known = this.#values.get(key);
+    if (known !== undefined) return known;
+    const making = this.#making.get(key) ?? this.#make(key, make, direct);
+    this.#making.set(key, making);
+    try {
+      return await making;
+    } finally {
+      this.#making.delete(key);
+    }
+  }
+
+  async #make(key: string, make: () => unknown, direct: () => Promise<unknown>): Promise<string> {
+    if (this.#values.size >= MAX_VALUES) {
+      throw new RangeError(
+        `Cannot keep the value of ctx.once(${
+          JSON.stringify(key)
+        }): a task has at most ${MAX_VALUES} values; combine some`,
+      );
+    }
+    // Another process may make it now.
+    if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
+    const json = JSON.stringify(await (this.isTask ? make() : direct())) ?? "null";
+    if (this.isTask) {
+      if (this.charge?.grow(toBytes(json)) === false) throw toFull();
+      // It must not be written for a task that does not exist.
+      await this.#writing;
+      // The answer to a write may be lost.
+      const token = crypto.randomUUID();
+      await this.#repeat(() => this.#host.store.addValue(this.record, { key, json, token }));
+    }
+    this.#values.set(key, json);
+    return json;
+  }
+
+  // At most one write is in progress, and none follows at once.
+  #report(message: string): void {
+    this.#message = message;
+    if (this.#isReporting) return;
+    this.#isReporting = true;
+    const write = async () => {
+      const statusMessage = this.#message;
+      this.#message = undefined;
+      await this.#change((record) => ({ ...record, statusMessage }));
+      if (isEnded(this.record)) return;
+      this.#stopReporting = this.#host.server.clock.start(
+        () => {
+          this.#isReporting = false;
+          if (this.#message !== undefined) this.#report(this.#message);
+        },
+        REPORT_MS,
+        { background: true },
+      );
+    };
+    write().catch(() => {});
+  }
+
+  async #end(end: End): Promise<void> {
+    const { canResume } = this.record.work ?? {};
+    if (this.#isLost || isEnded(this.record)) return;
+    if (end.result) return await this.#complete(end.result);
+    const { why, error } = end;
+    // This process has no place for it, or closes before it has begun.
+    const isRefused = !this.hasRun && (error.code === BUSY || this.#host.server.signal.aborted);
+    if (canResume && (why === "closing" || isRefused)) return await this.#change((record) => ({ ...record, by: null }));
+    const message = why === "closing" ? CLOSED : why === "timeout" ? TOO_LONG : error.message;
+    await this.#finish("failed", { statusMessage: message, error: { ...error, message } });
+  }
+
+  async #complete(result: Result): Promise<void> {
+    try {
+      if (this.charge?.grow(toBytes(result)) === false) throw toFull();
+      await this.#finish("completed", { result });
+    } catch (error) {
+      if (!isFinal(error)) throw error;
+      // The store cannot hold it, or the client has too much already.
+      const message = `Cannot keep the result of the task: ${toText(error)}`;
+      await this.#finish("failed", { statusMessage: message, error: { code: INTERNAL_ERROR, message } });
+    }
+  }
+
+  async #finish(status: TaskStatus, to: Partial<TaskRecord>): Promise<void> {
+    await this.#change(({ work: _, ...record }) => ({ ...record, ...to, status, by: null }));
+  }
+
+  #keepWork(change: (work: TaskWork) => Partial<TaskWork>): void {
+    const { work } = this.record;
+    if (work) this.record = { ...this.record, work: { ...work, ...change(work) } };
+  }
+
+  async #change(change: (record: TaskRecord) => TaskRecord): Promise<void> {
+    await this.#queue(() => this.#write(change));
+  }
+
+  async #queue(run: () => Promise<void>): Promise<void> {
+    const done = this.#writing.then(run);
+    this.#writing = done.catch(() => {});
+    await done;
+  }
+
+  async #write(change: (record: TaskRecord) => TaskRecord): Promise<void> {
+    const { store, server: { clock } } = this.#host;
+    while (true) {
+      if (isEnded(this.record)) return;
+      if (this.#isLost) throw new Error("Cannot change the task: another process runs it");
+      const next = { ...change(this.record), updatedAt: clock.date() };
+      const version = await this.#repeat(() => store.set(next, this.#version));
+      if (version !== undefined) {
+        const { isWatched } = this.record;
+        this.#version = version;
+        this.record = isWatched ? { ...next, isWatched } : next;
+        return this.#host.onChange(this);
+      }
+      await this.#reread();
+    }
+  }
+
+  /** Reads what another process has changed: it has answered, cancelled the task, or runs it now. */
+  async #reread(): Promise<void> {
+    const { store } = this.#host;
+    const { id, by, run } = this.record;
+    const found = await this.#repeat(() => store.get(id));
+    if (!found) return this.#lose("the task is not in the store any more");
+    this.#version = found.version;
+    this.record = found.record;
+    if (isEnded(found.record)) {
+      this.#host.onChange(this);
+      return this.#lose("the task has ended");
+    }
+    if (found.record.by !== by || found.record.run !== run) return this.#lose("another process runs the task");
+    // Not here, because it may write.
+    queueMicrotask(() => this.#deliver(found.record.work?.answers ?? {}).catch(() => {}));
+  }
+
+  #lose(state: string): void {
+    if (this.#isLost) return;
+    this.#isLost = true;
+    this.cancelHandler(`Cannot go on: ${state}`);
+  }
+
+  // While the store does not answer, a task waits for it, until its process closes.
+  async #repeat<T>(run: () => Promise<T>): Promise<T> {
+    const { clock, signal } = this.#host.server;
+    while (true) {
+      try {
+        return await run();
+      } catch (error) {
+        if (isFinal(error) || signal.aborted || this.#isLost) throw error;
+        await new Promise<void>((resolve) => clock.start(resolve, RETRY_MS, { background: true }));
+      }
+    }
+  }
+}
+
+/** What another process has written. */
+export interface Adopted {
+  /** The version that it has replaced, and the one that it has made. */
+  readonly base: string;
+  readonly version: string;
+  readonly answers?: Params;
+  readonly isCancelled?: boolean;
+}
+
+/** How a handler has ended: with a result, or with an error and why it was cancelled. */
+type End =
+  | { readonly result: Result }
+  | { readonly result?: undefined; readonly error: TaskError; readonly why?: unknown };
+
+async function toEnd(ending: Promise<Result>): Promise<End> {
+  try {
+    return { result: await ending };
+  } catch (error) {
+    const { code = INTERNAL_ERROR, message, data, why } = Object(error);
+    return { error: { code, message: String(message), ...data !== undefined && { data } }, why };
+  }
+}
+
+/** Adds answers to questions that are open. */
+export function withAnswers(record: TaskRecord, answers: Params): TaskRecord {
+  const { work } = record;
+  return work ? withStatus({ ...record, work: { ...work, answers: { ...work.answers, ...answers } } }) : record;
+}
+
+function withoutAnswer(record: TaskRecord, key: string): TaskRecord {
+  const { work } = record;
+  if (!work) return record;
+  const { [key]: _, ...answers } = work.answers;
+  return withStatus({ ...record, work: { ...work, answers } });
+}
+
+function withQuestion(record: TaskRecord, key: string, question: TaskWork["questions"][string]): TaskRecord {
+  const { work } = record;
+  if (!work) return record;
+  return withStatus({ ...record, work: { ...work, questions: { ...work.questions, [key]: question } } });
+}
+
+function withStatus(record: TaskRecord): TaskRecord {
+  const { questions = {}, answers = {} } = record.work ?? {};
+  const isAsking = Object.keys(questions).some((key) => !Object.hasOwn(answers, key));
+  return { ...record, status: isAsking ? "input_required" : "working" };
+}
+
+function isFinal(error: unknown): boolean {
+  return error instanceof RangeError || error instanceof TypeError || error instanceof McpError;
+}
+
+function toText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Creates the error for a client that makes the server keep too much. */
+export function toFull(): McpError {
+  return McpError.busy("Cannot begin a task: the server keeps too much for this client; wait until older tasks expire");
+}
+
+const INTERNAL_ERROR = -32_603;
+const BUSY = -31_503;
+const OVER = "Cannot go on: the task has ended here";
+const CLOSED = "The server has closed before the task was finished; call the tool again if that is safe";
+const TOO_LONG = "The task took longer than it is kept (ttlMs)";
+
+/** Milliseconds between two writes of what the handler reports. */
+const REPORT_MS = 250;
+
+/** Milliseconds between attempts to write to a store that does not answer. */
+const RETRY_MS = 1000;

@@ -1,0 +1,162 @@
+/**
+ * Finds the tasks of processes that have ended, runs them again, or lets them fail.
+ *
+ * @module
+ */
+import { McpError, type Principal } from "../library.ts";
+import { RunningTask, type TaskHost } from "./running_task.ts";
+import { isEnded, type StoredPrincipal, type TaskRecord } from "./task_record.ts";
+import type { Crew, FoundTask } from "./task_store.ts";
+
+/** What takes tasks over. */
+export interface TakeoverHost extends TaskHost {
+  /** Stands for this process in the store. */
+  readonly prefix: string;
+  /** Makes this process responsible for the tasks whose ids begin with a prefix, until the end of one of them. */
+  adopt(prefix: string, record: TaskRecord): Promise<void>;
+  /** Adds a task that runs from now on. */
+  add(task: RunningTask): void;
+  /** Tells the clients that listen to a task. */
+  announce(record: TaskRecord): void;
+}
+
+/** Looks for tasks that no process runs any more. */
+export class Takeover {
+  readonly #jobs: TakeoverHost;
+  #isStopped = false;
+  #stopTimer?: () => void;
+  #looking?: Promise<void>;
+
+  constructor(jobs: TakeoverHost) {
+    this.#jobs = jobs;
+  }
+
+  /** Looks at once, and then twice in the time of a lease. Does nothing if no other process may use the store. */
+  start(): void {
+    if (!this.#jobs.store.isShared) return;
+    // A store that does not answer is asked again.
+    this.#looking = this.#look().catch(() => {}).finally(() => {
+      if (this.#isStopped) return;
+      const ms = this.#jobs.store.lease.ms / 2;
+      this.#stopTimer = this.#jobs.server.clock.start(() => this.start(), ms, { background: true });
+    });
+  }
+
+  /** Stops looking. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#stopTimer?.();
+  }
+
+  /** Settles when nothing is being taken over. */
+  async settle(): Promise<void> {
+    await this.#looking;
+  }
+
+  async #look(): Promise<void> {
+    const { store, prefix } = this.#jobs;
+    for (const crew of await store.listCrews()) {
+      if (this.#isOver) return;
+      if (crew.prefix === prefix || crew.by !== null && await store.lease.isHeld(crew.by)) continue;
+      if (await this.#takeAll(crew)) await store.deleteCrew(crew.prefix);
+    }
+  }
+
+  get #isOver(): boolean {
+    return this.#isStopped || this.#jobs.server.signal.aborted;
+  }
+
+  /** Takes over all tasks of a process that has ended. Returns whether none is left. */
+  async #takeAll(crew: Crew): Promise<boolean> {
+    const { store } = this.#jobs;
+    const held = new Map<string, boolean>();
+    const isRun = async ({ by, crew: runner }: TaskRecord) => {
+      if (by === null || runner === crew.prefix) return false;
+      if (!held.has(by)) held.set(by, await store.lease.isHeld(by));
+      return held.get(by) === true;
+    };
+    let isDone = true;
+    for (const prefix of crew.prefixes) {
+      for await (const found of store.list(prefix)) {
+        if (this.#isOver) return false;
+        if (isEnded(found.record) || await isRun(found.record)) continue;
+        isDone = await this.#take(found, prefix) && isDone;
+      }
+    }
+    return isDone;
+  }
+
+  /** Takes a task over. Returns `false` if another process or a client has changed it since. */
+  async #take({ record, version }: FoundTask, prefix: string): Promise<boolean> {
+    const { store, server: { clock } } = this.#jobs;
+    const { work } = record;
+    if (!work?.canResume) return await this.#fail({ record, version }, LOST);
+    if (isExpired(work.principal, clock.date()) && !work.afterExpiry) {
+      return await this.#fail({ record, version }, EXPIRED);
+    }
+    await this.#jobs.adopt(prefix, record);
+    const mine = { ...record, by: store.lease.id, crew: this.#jobs.prefix, run: record.run + 1, isWatched: true };
+    const taken = await store.set(mine, version);
+    if (taken === undefined) return false;
+    this.#run(new RunningTask({ host: this.#jobs, record: mine, version: taken }, { isTask: true }));
+    return true;
+  }
+
+  async #fail({ record: { work: _, ...record }, version }: FoundTask, message: string): Promise<boolean> {
+    const { store, server: { clock } } = this.#jobs;
+    const error = { code: McpError.internalError(message).code, message };
+    const next = {
+      ...record,
+      status: "failed" as const,
+      statusMessage: message,
+      error,
+      by: null,
+      updatedAt: clock.date(),
+    };
+    if (await store.set(next, version) === undefined) return false;
+    this.#jobs.announce(next);
+    return true;
+  }
+
+  #run(task: RunningTask): void {
+    const { server } = this.#jobs;
+    const { createdAt, ttlMs, work } = task.record;
+    if (!work) return;
+    const controller = new AbortController();
+    task.cancelHandler = (message) => controller.abort(new Error(message));
+    this.#jobs.add(task);
+    const { params, client } = work;
+    const run = async () => {
+      await task.load();
+      return await server.call({
+        method: "tools/call",
+        params,
+        client,
+        principal: toPrincipal(work.principal, server.clock.date()),
+        data: task,
+        timeoutMs: Math.max(createdAt + ttlMs - server.clock.date(), 1),
+        signal: controller.signal,
+      });
+    };
+    void task.follow(run());
+  }
+}
+
+function isExpired(principal: StoredPrincipal | undefined, now: number): boolean {
+  return principal?.expiresAt !== undefined && principal.expiresAt <= now;
+}
+
+// Credentials that have expired would end the call.
+function toPrincipal(stored: StoredPrincipal | undefined, now: number): Principal | undefined {
+  if (!stored) return;
+  const { id, scopes, expiresAt, claims } = stored;
+  return {
+    id,
+    ...scopes && { scopes },
+    ...expiresAt !== undefined && !isExpired(stored, now) && { expiresAt },
+    ...claims !== undefined && { claims },
+  };
+}
+
+const LOST = "The process that ran the task has ended before it was finished; call the tool again if that is safe";
+const EXPIRED = "The credentials of the caller had expired when the task could go on; call the tool again";

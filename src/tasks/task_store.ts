@@ -1,0 +1,195 @@
+/**
+ * The tasks of one server in its store: their records, their journals, and who runs them.
+ *
+ * A record changes under its version. The values of `once` are in a log beside it, so that a task with many of them does
+ * not write all of them again for each.
+ *
+ * @module
+ */
+import type { ExtensionServer, ExtensionStore } from "../extension.ts";
+import { memoryStore } from "../stores/stores.ts";
+import type { TaskRecord } from "./task_record.ts";
+
+/** A record with its version in the store. */
+export interface FoundTask {
+  readonly record: TaskRecord;
+  readonly version: string;
+}
+
+/** The tasks that a process has begun or taken over, which others take over when its lease is over. */
+export interface Crew {
+  readonly prefix: string;
+  /** Id of the process. `null` if it has left its tasks. */
+  readonly by: string | null;
+  /** Prefixes of the tasks: its own, and those of processes that have ended before. */
+  readonly prefixes: readonly string[];
+}
+
+/** A value of `once`, as JSON. */
+export interface JournalValue {
+  readonly key: string;
+  readonly json: string;
+  readonly token: string;
+}
+
+/** The store as tasks use it. */
+export class TaskStore {
+  /** Whether other processes may use it. */
+  readonly isShared: boolean;
+  readonly #server: ExtensionServer;
+  readonly #store: ExtensionStore;
+
+  /** Opens the store of a server. A server without a store gets one in memory. */
+  constructor(server: ExtensionServer) {
+    this.#server = server;
+    this.isShared = server.store !== undefined;
+    this.#store = server.store ?? memoryStore({ clock: server.clock, bytes: MEMORY_BYTES });
+  }
+
+  /** Proof that this process lives. */
+  get lease(): ExtensionStore["lease"] {
+    return this.#store.lease;
+  }
+
+  /** Returns a task. */
+  async get(id: string): Promise<FoundTask | undefined> {
+    const found = await this.#store.get(`t-${id}`);
+    const record = found && await this.#open<TaskRecord>(`t-${id}`, found.value);
+    return record && { record, version: found.version };
+  }
+
+  /** Writes a task. Returns its new version, or `undefined` if it has another one than expected. `null` stands for none. */
+  async set(record: TaskRecord, version: string | null): Promise<string | undefined> {
+    const { clock } = this.#server;
+    const ttlMs = Math.max(record.createdAt + record.ttlMs - clock.date(), 0) + GRACE_MS;
+    const key = `t-${record.id}`;
+    return await this.#store.set(key, await this.#seal(key, record), { ttlMs, version });
+  }
+
+  /** Removes a task. */
+  async delete(id: string): Promise<void> {
+    await this.#store.delete(`t-${id}`);
+  }
+
+  /** Returns the tasks whose ids begin with a prefix. */
+  async *list(prefix: string): AsyncGenerator<FoundTask> {
+    for await (const { key, value, version } of this.#listAll(`t-${prefix}`)) {
+      const record = await this.#open<TaskRecord>(key, value);
+      if (record) yield { record, version };
+    }
+  }
+
+  /** Adds a value of `once` to the journal of a task. With the same token, it is added once. */
+  async addValue({ id, run, createdAt, ttlMs }: TaskRecord, { key, json, token }: JournalValue): Promise<void> {
+    const left = Math.max(createdAt + ttlMs - this.#server.clock.date(), 0) + GRACE_MS;
+    const text = await this.#seal(`j-${id}`, [run, key, json]);
+    await this.#store.append(`j-${id}`, text, { ttlMs: left, max: MAX_VALUES, token });
+  }
+
+  /**
+   * Returns the values of `once` of a task, as JSON. A process that was taken for dead may have added some after another
+   * one had begun: what the later one has made counts.
+   */
+  async readValues(id: string): Promise<Map<string, string>> {
+    const values = new Map<string, { readonly run: number; readonly json: string }>();
+    let after = 0;
+    while (true) {
+      const { entries, first, last } = await this.#store.read(`j-${id}`, { after, limit: 100 });
+      if (after === 0 && first > 1) {
+        throw new RangeError(
+          "Cannot resume the task: the first values of ctx.once are no longer stored; use fewer values",
+        );
+      }
+      for (const { value } of entries) {
+        const opened = await this.#open<[number, string, string]>(`j-${id}`, value);
+        if (!opened) {
+          throw new TypeError(
+            "Cannot resume the task: a value of ctx.once was sealed with another secret or version; give all instances the same",
+          );
+        }
+        const [run, key, json] = opened;
+        const known = values.get(key);
+        if (!known || known.run < run) values.set(key, { run, json });
+      }
+      const newest = entries.at(-1);
+      if (!newest || newest.id >= last) return new Map([...values].map(([key, { json }]) => [key, json]));
+      after = newest.id;
+    }
+  }
+
+  /** Writes which tasks a process is responsible for. */
+  async setCrew(crew: Crew, ttlMs: number): Promise<void> {
+    const key = `i-${crew.prefix}`;
+    await this.#store.set(key, await this.#seal(key, crew), { ttlMs: Math.min(ttlMs + GRACE_MS, MAX_TTL_MS) });
+  }
+
+  /** Removes a process that is responsible for no task any more. */
+  async deleteCrew(prefix: string): Promise<void> {
+    await this.#store.delete(`i-${prefix}`);
+  }
+
+  /** Returns all processes that are responsible for tasks. */
+  async listCrews(): Promise<readonly Crew[]> {
+    const crews: Crew[] = [];
+    for await (const { key, value } of this.#listAll("i-")) {
+      const crew = await this.#open<Crew>(key, value);
+      if (crew) crews.push(crew);
+    }
+    return crews;
+  }
+
+  /** Sends something to the process with a prefix. */
+  async tell(prefix: string, news: unknown): Promise<void> {
+    const topic = `c-${prefix}`;
+    await this.#store.publish(topic, await this.#seal(topic, news));
+  }
+
+  /** Calls `listener` with what is sent to a prefix. Returns a function that stops it. */
+  async listen(prefix: string, listener: (news: unknown) => void): Promise<() => void> {
+    const topic = `c-${prefix}`;
+    return await this.#store.subscribe(topic, (text) => {
+      this.#open(topic, text).then((news) => news !== undefined && listener(news), () => {});
+    });
+  }
+
+  async *#listAll(prefix: string) {
+    let after: string | undefined;
+    while (true) {
+      const page = await this.#store.list(prefix, { after, limit: PAGE });
+      yield* page;
+      if (page.length < PAGE) return;
+      after = page[page.length - 1].key;
+    }
+  }
+
+  // What is only in the memory of this process needs no seal.
+  async #seal(place: string, value: unknown): Promise<string> {
+    const all = [FORMAT, place, value];
+    return this.isShared ? await this.#server.seal(all) : JSON.stringify(all);
+  }
+
+  async #open<T>(place: string, text: string): Promise<T | undefined> {
+    const opened: unknown = this.isShared ? await this.#server.open(text) : JSON.parse(text);
+    if (!Array.isArray(opened) || opened[0] !== FORMAT || opened[1] !== place) return;
+    // Only this class makes such values, and only servers with the secret can seal them.
+    return opened[2] as T;
+  }
+}
+
+/** Version of what is written. Another version of the library may use another one. */
+const FORMAT = 1;
+
+/** Values in one page of a list. */
+const PAGE = 100;
+
+/** Values of `once` of one task. */
+export const MAX_VALUES = 1000;
+
+/** Milliseconds for which the end of a task is seen after its time to live. */
+const GRACE_MS = 60_000;
+
+/** Longest time to live in a store, in milliseconds: a year. */
+const MAX_TTL_MS = 31_536_000_000;
+
+/** Bytes of the store in memory. What clients may make extensions keep is less. */
+const MEMORY_BYTES = 268_435_456;

@@ -1,0 +1,358 @@
+/**
+ * Tasks: calls of tools whose result comes later than their response, and which survive the end of their process.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { task, tasks } from "@x/mcp/tasks";
+ *
+ * const report = tool({
+ *   name: "report",
+ *   extensions: [task({ after: 2000 })],
+ *   async run(_input, ctx) {
+ *     await ctx.progress(1, { total: 2, message: "half" });
+ *     return "The report";
+ *   },
+ * });
+ * export default createServer({ name: "office", version: "1.0.0", handlers: [tasks(), report] });
+ * ```
+ *
+ * @see ext-tasks specification/draft/tasks
+ * @module
+ */
+import { type Context, extension, McpError, type Result } from "../library.ts";
+import type { Attribute, Extension, ExtensionServer, Next, StartExtension, WrappedCall } from "../extension.ts";
+import { Charge, toBytes } from "./charge.ts";
+import { type Caller, Jobs } from "./jobs.ts";
+import { RunningTask, toFull } from "./running_task.ts";
+import { readTaskOptions, type TaskOptions, type TaskRules } from "./task_options.ts";
+import { type TaskError, type TaskRecord, type TaskStatus, toDetailed, toStored, toTask } from "./task_record.ts";
+
+export type { ResumeOptions, TaskOptions } from "./task_options.ts";
+export type { TaskError, TaskStatus } from "./task_record.ts";
+
+/** A task, as its operator sees it. */
+export interface TaskInfo {
+  /** Id of the task. */
+  readonly id: string;
+  /** Name of the tool. */
+  readonly tool: string;
+  /** What the task does. */
+  readonly status: TaskStatus;
+  /** What the handler has reported last, or why the task has failed. */
+  readonly statusMessage?: string;
+  /** Id of the caller's principal, if it has one. */
+  readonly owner?: string;
+  /** Time of its beginning. */
+  readonly createdAt: Date;
+  /** Time of its last change. */
+  readonly updatedAt: Date;
+  /** Milliseconds from its creation for which it is kept. */
+  readonly ttlMs: number;
+  /** The result of a task that is completed. */
+  readonly result?: Result;
+  /** The error of a task that has failed. */
+  readonly error?: TaskError;
+}
+
+/** The extension, for `handlers`, and the tasks of its server, for operators. */
+export interface Tasks extends Extension<"taskIds"> {
+  /** Returns all tasks that the store holds, of all instances. There are none before the server has started. */
+  list(): AsyncIterable<TaskInfo>;
+  /** Returns a task of any caller. `undefined` if it does not exist or has expired. */
+  get(id: string): Promise<TaskInfo | undefined>;
+  /** Cancels a task of any caller, on whichever instance it runs. Returns `false` if there is none that runs. */
+  cancel(id: string): Promise<boolean>;
+}
+
+const ID = "io.modelcontextprotocol/tasks";
+
+/** The tasks of each server that has the extension. */
+const allJobs = new WeakMap<ExtensionServer, Jobs>();
+
+/**
+ * Creates the extension, which lets the tools with {@linkcode task} answer with a task. One value belongs to one server.
+ *
+ * With a store, tasks survive the end of their process, and any instance answers for them. Without one they are in memory.
+ *
+ * @see ext-tasks specification/draft/tasks
+ */
+export function tasks(): Tasks {
+  const started = new Set<Jobs>();
+  const announce = (record: TaskRecord) =>
+    own.publish("taskIds", { topic: record.id, method: "notifications/tasks", params: toDetailed(record) });
+  const own = make((server) => {
+    const jobs = new Jobs(server, announce);
+    allJobs.set(server, jobs);
+    started.add(jobs);
+    return async () => {
+      started.delete(jobs);
+      await jobs.stop();
+    };
+  });
+  const find = async (id: string) => {
+    for (const jobs of started) {
+      const record = await jobs.find(id);
+      if (record) return { jobs, record };
+    }
+  };
+  return {
+    ...own,
+    async *list() {
+      for (const jobs of started) for await (const record of jobs.list()) yield toInfo(record);
+    },
+    async get(id) {
+      const found = await find(id);
+      return found && toInfo(found.record);
+    },
+    async cancel(id) {
+      const found = await find(id);
+      return !!found?.record.work && await found.jobs.cancel(id);
+    },
+  };
+}
+
+/**
+ * Lets a tool answer with a task: an entry of its `extensions`. The server needs {@linkcode tasks} among its handlers. For
+ * clients that did not declare the extension, and in sessions, the tool runs as part of the call.
+ *
+ * ```ts
+ * import { tool } from "@x/mcp";
+ * import { task } from "@x/mcp/tasks";
+ *
+ * const encode = tool({
+ *   name: "encode",
+ *   extensions: [task({ ttlMs: 86_400_000, resume: true })],
+ *   async run(_input, ctx) {
+ *     const id = await ctx.once("job", () => crypto.randomUUID()); // the same when the handler runs again
+ *     return `encoded as ${id}`;
+ *   },
+ * });
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown or wrong.
+ */
+export function task(options: TaskOptions = {}): Attribute {
+  const rules = readTaskOptions(options);
+  return template.attribute({
+    wrap: (call, next) => runTask(call, next, rules),
+    warn: ({ run }) => rules.resume && !/\bonce\b/.test(String(run)) ? NO_ONCE : undefined,
+  });
+}
+
+const NO_ONCE =
+  "its task can resume, but its handler does not use ctx.once, so everything happens again; run effects " +
+  "in ctx.once(key, make), and test the handler with testTask";
+
+const named = { type: "object", properties: { taskId: { type: "string" } }, required: ["taskId"] } as const;
+const update = {
+  type: "object",
+  properties: { taskId: { type: "string" }, inputResponses: { type: "object" } },
+  required: ["taskId", "inputResponses"],
+} as const;
+
+/** Makes the extension. One without `start` only makes attributes. */
+function make(start?: StartExtension): Extension<"taskIds"> {
+  return extension({
+    id: ID,
+    methods: {
+      "tasks/get": {
+        params: named,
+        subject: "taskId",
+        async run({ taskId }, ctx, server) {
+          const record = await toJobs(server).find(taskId, toCaller(ctx));
+          if (!record) throw toUnknown();
+          return toDetailed(record, ctx.client.capabilities);
+        },
+      },
+      "tasks/update": {
+        params: update,
+        subject: "taskId",
+        async run({ taskId, inputResponses }, ctx, server) {
+          if (await toJobs(server).answer(taskId, inputResponses, toCaller(ctx))) return {};
+          throw toUnknown();
+        },
+      },
+      "tasks/cancel": {
+        params: named,
+        subject: "taskId",
+        async run({ taskId }, ctx, server) {
+          if (await toJobs(server).cancel(taskId, toCaller(ctx))) return {};
+          throw toUnknown();
+        },
+      },
+    },
+    listen: {
+      taskIds: {
+        filter: { type: "array", items: { type: "string" }, maxItems: 100 } as const,
+        async grant(ids, ctx, server) {
+          // The schema says so. Its type cannot.
+          const known = (ids as unknown as readonly string[]).map(async (id) => {
+            const record = await toJobs(server).find(id, toCaller(ctx));
+            return record ? [id] : [];
+          });
+          return (await Promise.all(known)).flat();
+        },
+        watch: async (id, server) => await toJobs(server).watch(id),
+      },
+    },
+    start,
+  });
+}
+
+const template = make();
+
+function toJobs(server: ExtensionServer | undefined): Jobs {
+  const jobs = server && allJobs.get(server);
+  if (!jobs) throw McpError.internalError("Cannot use tasks: the extension has not started");
+  return jobs;
+}
+
+function toCaller({ principal }: Context): Caller {
+  return { owner: principal?.id };
+}
+
+// One message for all three, so that a caller cannot find out which tasks of others exist.
+function toUnknown(): McpError {
+  return McpError.invalidParams("Cannot find the task: it does not exist, has expired, or belongs to another caller");
+}
+
+async function runTask(call: WrappedCall, next: Next, rules: TaskRules): Promise<Result> {
+  const { internal, declared } = call;
+  if (internal?.data instanceof RunningTask) return await runAgain(call, next, { task: internal.data, rules });
+  if (declared) return await begin(call, next, rules);
+  return rules.required ? refuse(call) : await next();
+}
+
+function refuse({ handler, hasSession }: WrappedCall): Result {
+  const remedy = `it runs only as a task; use a client that declares the extension ${ID}`;
+  const text = `Cannot call ${handler.name}: ${remedy}`;
+  // No client can declare it in a session. A model can read a result, and explain it to the user.
+  if (hasSession) return { content: [{ type: "text", text }], isError: true };
+  throw McpError.missingCapability(text, { requiredCapabilities: { extensions: { [ID]: {} } } });
+}
+
+/** Runs the handler of a call that may become a task. */
+async function begin(call: WrappedCall, next: Next, rules: TaskRules): Promise<Result> {
+  const jobs = toJobs(call.server);
+  const task = new RunningTask({ host: jobs, record: await toRecord(call, rules, jobs), version: null }, {
+    isTask: rules.after === 0,
+  });
+  const { clock } = jobs.server;
+  const late = Promise.withResolvers<void>();
+  const stop = clock.start(late.resolve, rules.after || SLOW_MS);
+  let hasRun = false;
+  const running = call.untilRun().then(() => void (hasRun = true));
+  const ending = next(task.redirect);
+  // Invalid input needs no task. With `after`, neither does a result that is ready in time.
+  const ended = ending.then(() => {}, () => {}).then(() => !rules.after && hasRun);
+  const isDue = rules.after ? late.promise : Promise.race([running, task.asked, late.promise]);
+  const isTask = await Promise.race([isDue.then(() => true), ended]);
+  stop();
+  if (!isTask || call.isAsking) return await ending;
+  return await detach(call, task, { ending, jobs });
+}
+
+interface Detaching {
+  readonly ending: Promise<Result>;
+  readonly jobs: Jobs;
+}
+
+/** Lets the handler continue, and returns the handle. Cancels it if there is no room for a task. */
+async function detach(call: WrappedCall, task: RunningTask, { ending, jobs }: Detaching): Promise<Result> {
+  const charge = task.charge = new Charge(call.keep);
+  task.cancelHandler = (message) => call.cancel(message);
+  task.hasRun = true;
+  try {
+    if (!charge.grow(toBytes(task.record))) throw toFull();
+    call.detach({ timeoutMs: task.record.ttlMs });
+    await jobs.begin(task).catch((cause) => {
+      throw cause instanceof McpError
+        ? cause
+        : McpError.busy("Cannot begin a task: the store does not answer; try again");
+    });
+  } catch (error) {
+    charge.end();
+    call.cancel("Cannot go on: the task could not begin");
+    throw error;
+  }
+  jobs.chargeUntilExpired(task.record, charge);
+  const { record } = task;
+  void task.follow(ending);
+  return call.result("task", toTask(record, "working"));
+}
+
+/** What another process has begun. */
+interface Again {
+  readonly task: RunningTask;
+  readonly rules: TaskRules;
+}
+
+async function runAgain(call: WrappedCall, next: Next, { task, rules }: Again): Promise<Result> {
+  const { work } = task.record;
+  const jobs = toJobs(call.server);
+  const isKnown = work && (await toHash(call, rules) === work.hash || rules.resume?.from.includes(work.version));
+  if (!rules.resume || !isKnown) {
+    throw McpError.internalError(
+      `Cannot resume the task: ${call.handler.name} has changed since the task began; call the tool again if that is safe`,
+    );
+  }
+  const charge = task.charge = new Charge(call.keep);
+  // The task was accepted already, so it continues even without room.
+  charge.grow(toBytes(task.record));
+  jobs.chargeUntilExpired(task.record, charge);
+  task.hasRun = true;
+  return await next(task.redirect);
+}
+
+async function toRecord(call: WrappedCall, rules: TaskRules, jobs: Jobs): Promise<TaskRecord> {
+  const { ctx, handler } = call;
+  const { name, arguments: given, _meta } = ctx.params;
+  const { ttlMs, pollIntervalMs, version, resume } = rules;
+  const now = jobs.server.clock.date();
+  return {
+    id: jobs.makeId(),
+    tool: handler.name,
+    status: "working",
+    createdAt: now,
+    updatedAt: now,
+    ttlMs,
+    pollIntervalMs,
+    owner: ctx.principal?.id,
+    by: jobs.store.lease.id,
+    crew: jobs.prefix,
+    run: 1,
+    work: {
+      params: { name, arguments: given, _meta },
+      principal: toStored(ctx.principal),
+      client: ctx.client,
+      hash: await toHash(call, rules),
+      version,
+      canResume: resume !== undefined,
+      afterExpiry: resume?.afterExpiry === true,
+      made: [],
+      questions: {},
+      answers: {},
+    },
+  };
+}
+
+const hashes = new WeakMap<object, Promise<string>>();
+
+/** Returns a text that stands for the name and the schemas of a tool, and the version of its handler. */
+function toHash({ handler: { name, inputSchema, outputSchema }, handler }: WrappedCall, { version }: TaskRules) {
+  const known = hashes.get(handler);
+  if (known) return known;
+  const bytes = new TextEncoder().encode(JSON.stringify([name, inputSchema, outputSchema, version]));
+  const hash = crypto.subtle.digest("SHA-256", bytes).then((digest) => new Uint8Array(digest).join("-"));
+  hashes.set(handler, hash);
+  return hash;
+}
+
+function toInfo(record: TaskRecord): TaskInfo {
+  const { id, tool, status, statusMessage, owner, createdAt, updatedAt, ttlMs, result, error } = record;
+  const times = { createdAt: new Date(createdAt), updatedAt: new Date(updatedAt), ttlMs };
+  return { id, tool, status, statusMessage, owner, ...times, result, error };
+}
+
+/** Milliseconds after which a call becomes a task although its middleware has not come to the handler. */
+const SLOW_MS = 100;

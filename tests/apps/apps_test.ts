@@ -1,0 +1,326 @@
+// Apps at the server: metadata, what is refused at the start, and which clients can show them.
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { createServer, group, type Handler, tool } from "../../mod.ts";
+import { app, type AppOptions, canShow, ui } from "../../src/apps/apps.ts";
+import { getPage } from "../../src/apps/page.ts";
+import { script } from "../../src/apps/bridge_script.ts";
+import { clientExtension } from "../../src/client/client.ts";
+import { listModules } from "../architecture/loaded_modules.ts";
+import { behaviour, textOf } from "../support/behaviour.ts";
+
+const ID = "io.modelcontextprotocol/ui";
+const HTML = "text/html;profile=mcp-app";
+const isDeno = typeof Deno !== "undefined";
+const shows = { extensions: [clientExtension({ id: ID, settings: { mimeTypes: [HTML] } })] };
+
+const html = "<!doctype html><html><head><title>Chart</title></head><body>…</body></html>";
+const make = (options: Partial<AppOptions> = {}) => app({ uri: "ui://chart", html, ...options });
+const serve = (...handlers: readonly Handler[]) => createServer({ name: "t", version: "1", handlers });
+
+behaviour(
+  "a tool names its app in both forms, and the resource has what the host must know",
+  async (connect, { era }) => {
+    const csp = { connectDomains: ["https://api.example.com"], resourceDomains: ["https://*.example.com:8443"] };
+    const chart = make({
+      csp,
+      permissions: { camera: {} },
+      prefersBorder: true,
+      domain: "a.example",
+      title: "A chart",
+    });
+    const plain = app({ uri: "ui://desk/plain", html: "<p>Hello" });
+    const { client } = await connect({
+      handlers: [
+        chart,
+        plain,
+        tool({ name: "draw", extensions: [ui(chart)], run: () => "Drawn." }),
+        tool({
+          name: "again",
+          extensions: [ui(plain, { visibility: ["app"] })],
+          _meta: { own: 1 },
+          run: () => "Again.",
+        }),
+      ],
+    }, shows);
+    const tools = await client.listTools();
+    assertEquals(tools.map(({ name, _meta }) => [name, _meta]), [
+      ["draw", { ui: { resourceUri: "ui://chart" }, "ui/resourceUri": "ui://chart" }],
+      ["again", {
+        ui: { resourceUri: "ui://desk/plain", visibility: ["app"] },
+        "ui/resourceUri": "ui://desk/plain",
+        own: 1,
+      }],
+    ]);
+    const _meta = { ui: { csp, permissions: { camera: {} }, domain: "a.example", prefersBorder: true } };
+    const resources = await client.listResources();
+    assertEquals(resources.map(({ uri, name, title, mimeType, _meta }) => ({ uri, name, title, mimeType, _meta })), [
+      { uri: "ui://chart", name: "chart", title: "A chart", mimeType: HTML, _meta },
+      { uri: "ui://desk/plain", name: "desk/plain", title: undefined, mimeType: HTML, _meta: undefined },
+    ]);
+    const [contents] = (await client.readResource("ui://chart")).contents;
+    const text = html.replace("<head>", `<head><meta charset="utf-8"><script>${script}</script>`);
+    assertEquals({ ...contents }, { uri: "ui://chart", mimeType: HTML, text, _meta });
+    const described = era === "modern" ? await client.request("server/discover") : client.handshake;
+    assertEquals(Object(described?.capabilities).extensions, { [ID]: {} });
+    assertEquals(textOf(await client.callTool("draw")), "Drawn.");
+  },
+);
+
+const declared: readonly [name: string, settings: Record<string, unknown> | undefined, isShown: boolean][] = [
+  ["the media type", { mimeTypes: [HTML] }, true],
+  ["other media types too", { mimeTypes: ["text/html", HTML] }, true],
+  ["nothing", undefined, false],
+  ["no media types", {}, false],
+  ["another media type", { mimeTypes: ["text/html"] }, false],
+  ["a text instead of a list", { mimeTypes: HTML }, false],
+  ["a list in a list", { mimeTypes: [[HTML]] }, false],
+  ["null", { mimeTypes: null }, false],
+];
+
+behaviour("canShow is true only for clients that declare the media type of apps", async (connect) => {
+  const chart = make();
+  const draw = tool({ name: "draw", extensions: [ui(chart)], run: (_, ctx) => `${canShow(ctx, chart)}` });
+  const { join } = await connect({ handlers: [chart, draw] });
+  for (const [name, settings, isShown] of declared) {
+    const client = await join(settings && { extensions: [clientExtension({ id: ID, settings })] });
+    assertEquals(textOf(await client.callTool("draw")), `${isShown}`, name);
+  }
+});
+
+Deno.test("a tool whose app is not served is refused at the start, and so is the removal of its app", () => {
+  const chart = make();
+  const draw = tool({ name: "draw", extensions: [ui(chart)], run: () => "" });
+  const message = `Cannot use tool "draw": ${ID}: no resource "ui://chart"; add the app to handlers`;
+  assertThrows(() => serve(draw), TypeError, message);
+  const server = serve(chart, draw);
+  assertThrows(() => server.handlers.remove(chart), TypeError, message);
+  server.handlers.remove(draw, chart);
+  assertEquals(server.handlers.list(), []);
+});
+
+behaviour("several apps share the extension, in groups and while they come and go", async (connect, { era }) => {
+  const [first, second] = [make(), make({ uri: "ui://other" })];
+  const draw = tool({ name: "draw", extensions: [ui(first)], run: () => "Drawn." });
+  const grouped = group("outer", [
+    group("inner", [second, tool({ name: "show", extensions: [ui(second)], run: () => "" })]),
+  ]);
+  const { client, server } = await connect({ handlers: [first, draw, grouped] });
+  const read = async () => {
+    const tools = await client.listTools();
+    const { capabilities } = era === "modern" ? await client.request("server/discover") : {};
+    return [tools.map(({ name }) => name), Object(capabilities).extensions];
+  };
+  const extensions = era === "modern" ? { [ID]: {} } : undefined;
+  assertEquals(await read(), [["draw", "outer_inner_show"], extensions]);
+  assertEquals(server.handlers.list().map(({ name }) => name), ["chart", "draw", "outer"]);
+  server.handlers.remove(draw, first);
+  assertEquals(await read(), [["outer_inner_show"], extensions]);
+  server.handlers.remove(grouped);
+  server.handlers.add(first);
+  assertEquals(await read(), [[], extensions]);
+  server.handlers.disable(first);
+  assertEquals(await client.listResources(), []);
+  server.handlers.remove(first);
+  assertEquals(await read(), [[], era === "modern" ? undefined : extensions]);
+});
+
+const wrong: readonly [name: string, options: unknown, message: string][] = [
+  ["no document", { uri: "ui://a" }, 'Cannot make app "ui://a": give html or file, and not both'],
+  ["two documents", { uri: "ui://a", html, file: "a.html" }, "give html or file, and not both"],
+  ["an empty document", { uri: "ui://a", html: " \n" }, "the document is empty; give HTML as text"],
+  ["null instead of a document", { uri: "ui://a", html: null }, "the document is empty"],
+  ["a function instead of a document", { uri: "ui://a", html: () => html }, "the document is empty"],
+  ["a promise instead of a file", { uri: "ui://a", file: Promise.resolve("a.html") }, "its file is not a path"],
+  ["another scheme", { uri: "https://a", html }, "uri is not a URI such as ui://chart"],
+  ["no URI", { html }, "its uri is not a URI such as ui://chart"],
+  ["a template", { uri: "ui://{a}", html }, "uri is not a URI"],
+  ["a space in its URI", { uri: "ui://a b", html }, "uri is not a URI"],
+  ["no name in its URI", { uri: "ui://", html }, "uri is not a URI"],
+  ["an unknown option", { uri: "ui://a", html, titel: "A" }, "unknown option titel; did you mean title?"],
+  ["a function to read it", { uri: "ui://a", html, read: () => html }, "give html or file"],
+  [
+    "an unknown list of origins",
+    { uri: "ui://a", html, csp: { connectDomain: [] } },
+    "unknown option csp.connectDomain",
+  ],
+  ["a list of permissions", { uri: "ui://a", html, permissions: ["camera"] }, "permissions is"],
+  ["an unknown permission", { uri: "ui://a", html, permissions: { usb: {} } }, "unknown option permissions.usb"],
+  ["a permission that is true", { uri: "ui://a", html, permissions: { camera: true } }, "permissions.camera is true"],
+  ["an empty domain", { uri: "ui://a", html, domain: "" }, "domain is not the name of a host"],
+];
+
+for (const [name, options, message] of wrong) {
+  Deno.test(`an app with ${name} is refused`, () => {
+    // The types refuse most of these mistakes too.
+    assertThrows(() => app(options as AppOptions), TypeError, message);
+  });
+}
+
+Deno.test("an origin is a scheme and a host, and nothing that could end a directive", () => {
+  const csp = (origin: unknown) => () => make({ csp: { connectDomains: [origin as string] } }); // Wrong on purpose.
+  const odd = [
+    ..."example.com|https://|https://a.example/path|https://a.example/|https://a.example;script-src *".split("|"),
+    ...[
+      "https://a.example x",
+      "*",
+      "https:",
+      "'unsafe-eval'",
+      "data:",
+      "https://*",
+      "https://a.*",
+      "https://a.example?b",
+    ],
+    ...[
+      "https://a.example,https://b.example",
+      "https://u@a.example",
+      "blob:",
+      "",
+      "https://a.example\n",
+      "javascript:a",
+    ],
+    ...[undefined, null, 1, {}],
+  ];
+  for (const origin of odd) assertThrows(csp(origin), TypeError, "csp.connectDomains holds", JSON.stringify(origin));
+  for (
+    const origin of [
+      "https://a.example",
+      "wss://*.a.example:8443",
+      "http://127.0.0.1:3000",
+      "http://[::1]:8",
+      "HTTPS://A",
+    ]
+  ) {
+    csp(origin)();
+  }
+  assertThrows(() => make({ csp: { frameDomains: "https://a.example" as never } }), TypeError, "is not a list"); // As above.
+});
+
+const relative: readonly [html: string, found: string | undefined][] = [
+  [`<script src="app.js"></script>`, `line 1: <script src="app.js"> is relative`],
+  [`<title>A</title>\n\n<link rel=stylesheet href=/style.css>`, `line 3: <link href="/style.css"> is relative`],
+  [`<img alt='a > b' SRC='//cdn.example/a.png'>`, `<img src="//cdn.example/a.png"> is relative`],
+  [`<a href="page.html">`, `<a href="page.html"> is relative`],
+  [`<a href="?a=b">`, `<a href="?a=b"> is relative`],
+  [`<img/src=a.png>`, `<img src="a.png"> is relative`],
+  [`<IMG\nSRC = "a.png" src="https://a.example/b.png">`, `<img src="a.png"> is relative`],
+  [`<img srcset="https://a.example/a.png 1x, b.png 2x">`, `<img srcset="b.png 2x"> is relative`],
+  [`<svg><use xlink:href="icons.svg#a"/></svg>`, `<use xlink:href="icons.svg#a"> is relative`],
+  [`<video poster=a.jpg>`, `<video poster="a.jpg"> is relative`],
+  [`<object data=a.svg>`, `<object data="a.svg"> is relative`],
+  [`<form action="/send">`, `<form action="/send"> is relative`],
+  [`<script>1 < 2</script ><img src=a>`, `<img src="a"> is relative`],
+  [`<!-- <img> --!><img src=a>`, `<img src="a"> is relative`],
+  [`<!--><img src=a>`, `<img src="a"> is relative`],
+  [`<base href="sub/"><img src=a>`, `<base href="sub/"> is relative`],
+  [`<base href="https://a.example/"><img src=a>`, undefined],
+  [
+    `<img src="https://a.example/a.png"><img src=data:,><a href="#top"><a href="mailto:a@b.example"><img src="">`,
+    undefined,
+  ],
+  [`<!-- <img src=a> --><p>`, undefined],
+  [`<script>const a = '<img src="a">';</script>`, undefined],
+  [`<SCRIPT>"<img src=a>"</SCRIPT><style>/* <img src=a> */</style><textarea><img src=a></textarea>`, undefined],
+  [`<p title="<img src=a>" data-src=a>1 < src=a`, undefined],
+  [`<p></p src=">"><b`, undefined],
+  [`<img src="a`, undefined],
+];
+
+for (const [html, found] of relative) {
+  Deno.test(`a document with ${html.replaceAll("\n", " ")} is ${found ? "refused" : "accepted"}`, () => {
+    if (found) assertThrows(() => make({ html }), TypeError, `${found}; an app is one document`);
+    else make({ html });
+  });
+}
+
+Deno.test("a long document of unfinished parts is checked in time that grows with its length", () => {
+  const start = performance.now();
+  for (const part of ["<", "<a ", "<!--", `<a b="`, "<script>", "</script ", "<a b = ", "<img srcset=', '"]) {
+    make({ html: `<p>${part.repeat(100_000)}` });
+  }
+  const ms = performance.now() - start;
+  assert(ms < 20_000, `${ms} ms`);
+});
+
+const read = async (html: string) => {
+  const contents = await make({ html }).read("ui://chart", {} as never); // It uses nothing of its context.
+  return String(Object(contents)[0].text).replace(script, "");
+};
+const put = `<meta charset="utf-8"><script></script>`;
+
+Deno.test("the script stands before all others, after the declaration of the encoding", async () => {
+  const cases: readonly [html: string, expected: string][] = [
+    ["<p>Hello", `<!doctype html>${put}<p>Hello`],
+    ["<!doctype html><p>Hello", `<!doctype html>${put}<p>Hello`],
+    ["\uFEFF<!DOCTYPE html>\n<html lang=de><body>", `<!DOCTYPE html>\n<html lang=de>${put}<body>`],
+    ["<!-- <head> --><!doctype html><head><script>a", `<!-- <head> --><!doctype html><head>${put}<script>a`],
+    [
+      "<!doctype html><head><title><head></title><meta charset=utf-8><script>a",
+      "<!doctype html><head><title><head></title><meta charset=utf-8><script></script><script>a",
+    ],
+    [
+      "<!doctype html><script>a</script><meta charset=utf-8>",
+      `<!doctype html>${put}<script>a</script><meta charset=utf-8>`,
+    ],
+    ["<!doctype html><header>$&", `<!doctype html>${put}<header>$&`],
+  ];
+  for (const [html, expected] of cases) assertEquals(await read(html), expected);
+});
+
+Deno.test("a file is read at the start, and refused if it is missing, no text, or loads something", () => {
+  const folder = new URL("../../tests/apps/", import.meta.url);
+  const file = new URL("chart.html", folder);
+  const [contents] = Object(app({ uri: "ui://chart", file }).read("ui://chart", {} as never)); // It uses no context.
+  assertStringIncludes(contents.text, "<title>Chart</title>");
+  assertEquals(Object(app({ uri: "ui://chart", file: file.pathname }).read("", {} as never))[0].text, contents.text);
+  assertEquals(Object(app({ uri: "ui://chart", file: file.href }).read("", {} as never))[0].text, contents.text);
+  const refuse = (file: URL | string, state: string) =>
+    assertThrows(() => app({ uri: "ui://chart", file }), TypeError, `Cannot make app "ui://chart": ${state}`);
+  refuse(new URL("missing.html", folder), `cannot read ${folder.href}missing.html: `);
+  refuse(folder, `cannot read ${folder.href}: `);
+  refuse(new URL("../../docs/inspector.png", import.meta.url), "cannot read ");
+  refuse(new URL("relative.html", folder), 'line 5: <script src="./chart.js"> is relative; an app is one document');
+});
+
+Deno.test("ui and canShow refuse what is not an app, and ui an unknown visibility", () => {
+  for (const odd of [undefined, null, {}, "ui://chart", { uri: () => "https://a" }, { uri: "ui://chart" }]) {
+    assertThrows(
+      () => ui(odd as never),
+      TypeError,
+      "Cannot connect a tool to an app: it is not an app; make it with app()",
+    ); // Wrong on purpose.
+    assertThrows(() => canShow({} as never, odd as never), TypeError, "it is not an app"); // As above.
+  }
+  for (const visibility of [[], ["user"], "app", [undefined], null]) {
+    assertThrows(() => ui(make(), { visibility: visibility as never }), TypeError, 'visibility must list "model"'); // As above.
+  }
+});
+
+Deno.test("a page without the script of its app is told so", () => {
+  assertThrows(() => getPage(), Error, "Cannot reach the host: the page has no bridge; serve it with app()");
+});
+
+Deno.test({
+  name: "a server without apps loads nothing of them",
+  ignore: !isDeno, // `deno info` lists the modules
+  async fn() {
+    const modules = await listModules("mod.ts");
+    assertEquals(modules.filter((path) => path.startsWith("src/apps/")), []);
+    assert((await listModules("src/apps/apps.ts")).includes("src/apps/document.ts"));
+    assertEquals(await listModules("src/apps/page.ts"), ["src/apps/page.ts"]);
+  },
+});
+
+Deno.test({
+  name: "the script of apps is current, and has at most 4 KiB",
+  ignore: !isDeno, // the bundler and the files are Deno's
+  async fn() {
+    const { BRIDGE, bundleBridge } = await import("../release/app_bridge.ts");
+    try {
+      const remedy = "the bundle is not current; run `deno task apps:bridge`";
+      assert(await Deno.readTextFile(BRIDGE) === await bundleBridge(), remedy);
+      assert(new TextEncoder().encode(script).length <= 4096, `${script.length} characters`);
+    } finally {
+      await (await import("esbuild")).stop();
+    }
+  },
+});

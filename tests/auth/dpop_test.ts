@@ -1,0 +1,356 @@
+// Tokens that are bound to a key: each request needs a proof of its own (RFC 9449).
+import { assert, assertEquals } from "@std/assert";
+import { base64url, calculateJwkThumbprint, type JWTHeaderParameters, SignJWT } from "jose";
+import type { Server } from "../../mod.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { until } from "../support/behaviour.ts";
+import { memoryStore } from "../../src/stores/stores.ts";
+import { type IssuerKey, makeKey, RESOURCE, TestIssuer } from "../support/issuer.ts";
+import { toRequest } from "../support/requests.ts";
+import { type Called, callWith, METADATA, protect } from "../support/protected.ts";
+
+const ALGORITHMS = ["ES256", "ES384", "ES512", "Ed25519", "EdDSA"];
+const algs = ALGORITHMS.join(" ");
+
+async function hash(text: string): Promise<string> {
+  return base64url.encode(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
+}
+
+function publicOf({ jwk: { kty, crv, x, y } }: IssuerKey): Record<string, unknown> {
+  return JSON.parse(JSON.stringify({ kty, crv, x, y }));
+}
+
+interface ProofParts {
+  readonly claims?: Record<string, unknown>;
+  readonly header?: Record<string, unknown>;
+  /** The key that signs. Defaults to that of the header. */
+  readonly signer?: IssuerKey;
+}
+
+/** Signs a proof for a call with a token. A claim that is `undefined` is left out. */
+async function prove(key: IssuerKey, token: string, { claims = {}, header = {}, signer = key }: ProofParts = {}) {
+  const iat = Math.floor(Date.now() / 1000);
+  const all = { htm: "POST", htu: RESOURCE, ath: await hash(token), iat, jti: crypto.randomUUID(), ...claims };
+  // The header is one that jose may refuse to sign, as the test wants it.
+  const protectedHeader = { typ: "dpop+jwt", alg: key.alg, jwk: publicOf(key), ...header } as JWTHeaderParameters;
+  return await new SignJWT(JSON.parse(JSON.stringify(all))).setProtectedHeader(protectedHeader).sign(signer.privateKey);
+}
+
+/** Gets a token that is bound to a key. */
+async function bind(issuer: TestIssuer, key: IssuerKey, claims: Record<string, unknown> = {}): Promise<string> {
+  return await issuer.sign({ claims: { cnf: { jkt: await calculateJwkThumbprint(publicOf(key)) }, ...claims } });
+}
+
+/** Starts a server that trusts some issuers, until the end of a test. */
+function open(...args: Parameters<typeof protect>): Pick<Server, "fetch"> & AsyncDisposable {
+  const server = protect(...args);
+  return { fetch: (request) => server.fetch(request), [Symbol.asyncDispose]: () => server.close() };
+}
+
+async function callBound(server: Pick<Server, "fetch">, token: string, dpop?: string): Promise<Called> {
+  const headers: Record<string, string> = dpop === undefined ? {} : { dpop };
+  return await callWith(server, undefined, { headers: { authorization: `DPoP ${token}`, ...headers } });
+}
+
+function toChallenge(scheme: "Bearer" | "DPoP", error: string, reason: string): string {
+  const problem = `error="${error}", error_description="${reason}", `;
+  const [bearer, dpop] = scheme === "Bearer" ? [problem, ""] : ["", problem];
+  return `Bearer ${bearer}resource_metadata="${METADATA}", ` +
+    `DPoP ${dpop}algs="${algs}", resource_metadata="${METADATA}"`;
+}
+
+for (const alg of ALGORITHMS) {
+  Deno.test(`a token that is bound to a key of ${alg} needs a proof in each request`, async () => {
+    await using issuer = await TestIssuer.start();
+    await using server = open([issuer]);
+    const key = await makeKey(alg);
+    const token = await bind(issuer, key);
+    for (let call = 0; call < 3; call++) {
+      const { status, principal } = await callBound(server, token, await prove(key, token));
+      assertEquals([status, principal.subject], [200, "ada"]);
+    }
+    // The token is known by now.
+    const { status, challenge } = await callBound(server, token);
+    const reason = "it has no proof; send one in the DPoP header";
+    assertEquals([status, challenge], [401, toChallenge("DPoP", "invalid_dpop_proof", reason)]);
+  });
+}
+
+type Refusal = readonly [
+  name: string,
+  make: (key: IssuerKey, token: string) => string | Promise<string>,
+  reason: string,
+];
+
+const later = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
+const OLD = "the proof was not made just now; check the clock";
+const UNSIGNED = "the proof has no valid signature";
+const NOT_ALLOWED = "the proof is signed in a way that is not allowed";
+const ELSEWHERE = "the proof is for another URL";
+const NO_ID = "the proof has no usable jti";
+const NO_KEY = "the proof has no public key";
+const claim = (claims: Record<string, unknown>) => (key: IssuerKey, token: string) => prove(key, token, { claims });
+const head = (header: Record<string, unknown>) => (key: IssuerKey, token: string) => prove(key, token, { header });
+const encode = (value: unknown) => base64url.encode(JSON.stringify(value));
+
+const refusals: readonly Refusal[] = [
+  ["of another method", claim({ htm: "GET" }), "the proof is for another method"],
+  ["of a method in lower case", claim({ htm: "post" }), "the proof is for another method"],
+  ["without method", claim({ htm: undefined }), "the proof is for another method"],
+  ["of another host", claim({ htu: "https://evil.example.com/mcp" }), ELSEWHERE],
+  ["of the host behind the proxy", claim({ htu: "http://localhost/mcp" }), ELSEWHERE],
+  ["of another path", claim({ htu: "https://mcp.example.com/other" }), ELSEWHERE],
+  ["of a longer path", claim({ htu: `${RESOURCE}/x` }), ELSEWHERE],
+  ["of another port", claim({ htu: "https://mcp.example.com:8443/mcp" }), ELSEWHERE],
+  ["of another scheme", claim({ htu: "http://mcp.example.com/mcp" }), ELSEWHERE],
+  ["of no URL", claim({ htu: "/mcp" }), ELSEWHERE],
+  ["of a list of URLs", claim({ htu: [RESOURCE] }), ELSEWHERE],
+  ["without URL", claim({ htu: undefined }), ELSEWHERE],
+  ["made before", claim({ iat: later(-90) }), OLD],
+  ["made later", claim({ iat: later(90) }), OLD],
+  ["of no time", claim({ iat: undefined }), OLD],
+  ["without hash of the token", claim({ ath: undefined }), "the proof is for another token"],
+  ["with the hash of another token", claim({ ath: "x".repeat(43) }), "the proof is for another token"],
+  ["without id", claim({ jti: undefined }), NO_ID],
+  ["with an empty id", claim({ jti: "" }), NO_ID],
+  ["with a number as its id", claim({ jti: 5 }), NO_ID],
+  ["with a long id", claim({ jti: "x".repeat(257) }), NO_ID],
+  ["of another type", head({ typ: "JWT" }), "the proof is of another type"],
+  ["without type", head({ typ: undefined }), "the proof is of another type"],
+  ["without key", head({ jwk: undefined }), NO_KEY],
+  ["with a shared key", head({ jwk: { kty: "oct", k: "AAAA" } }), NO_KEY],
+  ["of another key", async (_, token) => await prove(await makeKey(), token), "the proof has another key"],
+  [
+    "that another key signs",
+    async (key, token) => await prove(key, token, { signer: await makeKey() }),
+    UNSIGNED,
+  ],
+  [
+    "with a private key",
+    async (_, token) => {
+      const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign"]);
+      const jwk = await crypto.subtle.exportKey("jwk", pair.privateKey);
+      return await prove({ alg: "ES256", privateKey: pair.privateKey, jwk: {} }, token, { header: { jwk } });
+    },
+    NO_KEY,
+  ],
+  [
+    "without signature",
+    async (key, token) => {
+      const [, payload] = (await prove(key, token)).split(".");
+      return `${encode({ typ: "dpop+jwt", alg: "none", jwk: publicOf(key) })}.${payload}.`;
+    },
+    NOT_ALLOWED,
+  ],
+  [
+    "with a shared secret",
+    async (key, token) => {
+      const [, payload] = (await prove(key, token)).split(".");
+      const header = { typ: "dpop+jwt", alg: "HS256", jwk: publicOf(key) };
+      const claims = JSON.parse(new TextDecoder().decode(base64url.decode(payload)));
+      return await new SignJWT(claims).setProtectedHeader(header).sign(new Uint8Array(32));
+    },
+    NOT_ALLOWED,
+  ],
+  [
+    "in two headers",
+    async (key, token) => `${await prove(key, token)}, ${await prove(key, token)}`,
+    "it has more than one proof",
+  ],
+  ["that is huge", claim({ x: "x".repeat(5000) }), "the proof is too long"],
+  ["that is no JWT", () => "x", UNSIGNED],
+  ["that is a token", async (_, token) => await Promise.resolve(token), NO_KEY],
+];
+
+for (const [name, make, reason] of refusals) {
+  Deno.test(`MUST refuse a proof ${name}`, async () => {
+    await using issuer = await TestIssuer.start();
+    await using server = open([issuer]);
+    const key = await makeKey();
+    const token = await bind(issuer, key);
+    const { status, challenge } = await callBound(server, token, await make(key, token));
+    assertEquals([status, challenge], [401, toChallenge("DPoP", "invalid_dpop_proof", reason)]);
+    assertEquals((await callBound(server, token, await prove(key, token))).status, 200);
+  });
+}
+
+Deno.test("a proof names the URL in any spelling, and without its query", async () => {
+  await using issuer = await TestIssuer.start();
+  await using server = open([issuer]);
+  const key = await makeKey();
+  const token = await bind(issuer, key);
+  for (const htu of ["HTTPS://MCP.example.com:443/mcp", `${RESOURCE}?a=b`, `${RESOURCE}#c`]) {
+    assertEquals((await callBound(server, token, await prove(key, token, { claims: { htu } }))).status, 200, htu);
+  }
+});
+
+Deno.test("MUST accept a proof once, also if two requests bring it at the same time", async () => {
+  await using issuer = await TestIssuer.start();
+  await using server = open([issuer]);
+  const key = await makeKey();
+  const token = await bind(issuer, key);
+  const proof = await prove(key, token);
+  const both = await Promise.all([callBound(server, token, proof), callBound(server, token, proof)]);
+  assertEquals(both.map(({ status }) => status).sort(), [200, 401]);
+  const { challenge } = await callBound(server, token, proof);
+  assertEquals(challenge, toChallenge("DPoP", "invalid_dpop_proof", "the proof was used before"));
+});
+
+Deno.test("MUST accept a proof at one of the instances that share a store", async () => {
+  await using issuer = await TestIssuer.start();
+  const store = memoryStore();
+  const secret = "0123456789abcdef0123456789abcdef";
+  await using one = open([issuer], { server: { store, secret } });
+  await using other = open([issuer], { server: { store, secret } });
+  const key = await makeKey();
+  const token = await bind(issuer, key);
+  const proof = await prove(key, token);
+  assertEquals((await callBound(one, token, proof)).status, 200);
+  assertEquals((await callBound(other, token, proof)).status, 401);
+  assertEquals((await callBound(other, token, await prove(key, token))).status, 200);
+  await store.close();
+});
+
+Deno.test("a caller with many proofs makes only its own old ones useless, and no used one valid", async () => {
+  await using issuer = await TestIssuer.start();
+  await using server = open([issuer]);
+  const [key, other] = [await makeKey(), await makeKey()];
+  const token = await bind(issuer, key);
+  const victim = await bind(issuer, other, { sub: "bob" });
+  const used = await prove(other, victim);
+  assertEquals((await callBound(server, victim, used)).status, 200);
+  const first = await prove(key, token);
+  assertEquals((await callBound(server, token, first)).status, 200);
+  const iat = later(-5);
+  const statuses = new Set<number>();
+  for (let call = 0; call < 400; call++) {
+    statuses.add((await callBound(server, token, await prove(key, token, { claims: { iat } }))).status);
+  }
+  assertEquals(statuses, new Set([200, 429]));
+  assertEquals((await callBound(server, token, first)).status, 401);
+  assertEquals((await callBound(server, victim, used)).status, 401);
+  assertEquals((await callBound(server, victim, await prove(other, victim, { claims: { iat } }))).status, 200);
+  assertEquals((await callBound(server, token, await prove(key, token))).status, 200);
+});
+
+Deno.test("MUST refuse a bound token without the scheme DPoP, and any other token with it", async () => {
+  await using issuer = await TestIssuer.start();
+  await using server = open([issuer]);
+  const key = await makeKey();
+  const token = await bind(issuer, key);
+  const unproven = "the token is bound to a key; send it in the scheme DPoP, with a proof";
+  for (const dpop of ["", await prove(key, token), ""]) {
+    const { status, challenge } = await callWith(server, token, { headers: dpop ? { dpop } : {} });
+    assertEquals([status, challenge], [401, toChallenge("Bearer", "invalid_token", unproven)]);
+    assertEquals((await callBound(server, token, await prove(key, token))).status, 200);
+  }
+  const free = await issuer.sign();
+  for (let call = 0; call < 2; call++) {
+    const { status, challenge } = await callBound(server, free, await prove(key, free));
+    assertEquals([status, challenge], [401, toChallenge("DPoP", "invalid_token", "the token is not bound to a key")]);
+    assertEquals((await callWith(server, free)).status, 200);
+  }
+});
+
+Deno.test("MUST ask the issuer whether an opaque token is bound", async () => {
+  await using issuer = await TestIssuer.start();
+  const key = await makeKey();
+  const cnf = { jkt: await calculateJwkThumbprint(publicOf(key)) };
+  const introspection = () => ({ sub: "ada", aud: RESOURCE, token_type: "DPoP", cnf });
+  await using server = open([issuer], { oauth: { introspection } });
+  assertEquals((await callBound(server, "opaque", await prove(key, "opaque"))).status, 200);
+  assertEquals((await callBound(server, "opaque")).status, 401);
+  assertEquals((await callWith(server, "opaque")).status, 401);
+});
+
+Deno.test("oauth({ dpop: 'required' }) accepts no token that is not bound, and says so", async () => {
+  await using issuer = await TestIssuer.start();
+  await using server = open([issuer], { oauth: { dpop: "required" } });
+  const key = await makeKey();
+  const token = await bind(issuer, key);
+  assertEquals((await callBound(server, token, await prove(key, token))).status, 200);
+  const { status, challenge } = await callWith(server, await issuer.sign());
+  assertEquals(status, 401);
+  const reason = "the token is not bound to a key; get one with DPoP";
+  const named = `error="invalid_token", error_description="${reason}"`;
+  assertEquals(challenge, `DPoP ${named}, algs="${algs}", resource_metadata="${METADATA}"`);
+  const metadata = await (await server.fetch(new Request(METADATA.replace("https", "http")))).json();
+  assertEquals([metadata.dpop_bound_access_tokens_required, metadata.dpop_signing_alg_values_supported], [
+    true,
+    ALGORITHMS,
+  ]);
+});
+
+const initialize = {
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
+};
+
+Deno.test("each request of a session needs a proof of its own method", async () => {
+  await using issuer = await TestIssuer.start();
+  await using server = open([issuer]);
+  const key = await makeKey();
+  const token = await bind(issuer, key);
+  const send = async (method: string, dpop: string, id?: string) => {
+    const response = await server.fetch(
+      new Request("http://localhost/mcp", {
+        method,
+        headers: {
+          accept: "application/json, text/event-stream",
+          "content-type": "application/json",
+          authorization: `DPoP ${token}`,
+          dpop,
+          ...id === undefined ? {} : { "mcp-session-id": id, "mcp-protocol-version": "2025-11-25" },
+        },
+        ...method === "POST"
+          ? { body: JSON.stringify(id ? { ...initialize, method: "ping", params: {} } : initialize) }
+          : {},
+      }),
+    );
+    await response.body?.cancel();
+    return response;
+  };
+  const proof = await prove(key, token);
+  const begun = await send("POST", proof);
+  const id = begun.headers.get("mcp-session-id") ?? "";
+  assert(begun.status === 200 && id);
+  assertEquals((await send("POST", proof, id)).status, 401);
+  assertEquals((await send("POST", await prove(key, token), id)).status, 200);
+  assertEquals((await send("GET", await prove(key, token), id)).status, 401);
+  assertEquals((await send("GET", await prove(key, token, { claims: { htm: "GET" } }), id)).status, 200);
+  assertEquals((await send("DELETE", await prove(key, token), id)).status, 401);
+  const end = await prove(key, token, { claims: { htm: "DELETE" } });
+  assert((await send("DELETE", end, id)).ok);
+});
+
+Deno.test("an open stream needs no second proof, and ends with its token", async () => {
+  const clock = fakeClock();
+  const expires = Math.floor(clock.date() / 1000) + 300;
+  await using issuer = await TestIssuer.start();
+  await using server = open([issuer], {
+    oauth: { skewMs: 0 },
+    server: { clock },
+  });
+  const key = await makeKey();
+  const token = await bind(issuer, key, { exp: expires });
+  const dpop = await prove(key, token, { claims: { iat: Math.floor(clock.date() / 1000) } });
+  const listen = toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } }, {
+    authorization: `DPoP ${token}`,
+    dpop,
+  });
+  const response = await server.fetch(listen);
+  assertEquals(response.status, 200);
+  let hasEnded = false;
+  const reader = response.body?.getReader();
+  const reading = (async () => {
+    while (!(await reader?.read())?.done);
+    hasEnded = true;
+  })();
+  await clock.advance(240_000);
+  assert(!hasEnded, "the stream ended before its token");
+  await clock.advance(120_000);
+  await until(() => hasEnded, "the end of the stream");
+  await reading;
+});

@@ -1,0 +1,18 @@
+// Serves the notes of several users as a process of its own.
+import { findFreePort, root, type Running, start } from "../support/processes.ts";
+
+/** A running server. Disposing ends it. */
+export interface Notes extends AsyncDisposable {
+  readonly url: URL;
+}
+
+/** Serves the notes on a runtime, for tokens of the given issuers. */
+export async function serveNotes(program: readonly string[], issuers: readonly string[]): Promise<Notes> {
+  const port = findFreePort();
+  const url = `http://127.0.0.1:${port}/mcp`;
+  const words = [...program, `${root}tests/auth/notes_server.ts`, "--http", "--port", String(port)];
+  const env = { NOTES_RESOURCE: url, NOTES_ISSUERS: issuers.join(" ") };
+  const running: Running = await start(words, { env, timeoutMs: 120_000 });
+  await running.waitFor(/Serving/);
+  return { url: new URL(url), [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
+}

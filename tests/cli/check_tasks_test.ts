@@ -1,0 +1,32 @@
+// `check` warns of handlers that run again after a crash and do everything again.
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { testProcesses, withFiles } from "../support/command_line.ts";
+import { run } from "../support/processes.ts";
+import { runtimes } from "./runtimes.ts";
+
+const source = `import { tool } from "@x/mcp";
+import { task, tasks } from "@x/mcp/tasks";
+const about = { description: "Works", input: { type: "object", properties: {} } };
+const extensions = [task({ resume: true })];
+export default [
+  tasks(),
+  tool({ ...about, name: "careless", extensions, run: async () => await fetch("https://example.com") }),
+  tool({ ...about, name: "careful", extensions, run: async (_, { once }) => await once("a", () => 1) }),
+  tool({ ...about, name: "once_only", extensions: [task()], run: () => "done" }),
+];`;
+
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: check warns of a task that resumes without once`, async () => {
+    await withFiles({ "s.ts": source }, async (cwd) => {
+      const { code, stdout } = await run([...program, "check", "s.ts"], { cwd });
+      assertEquals(code, 0);
+      assertStringIncludes(
+        stdout,
+        "warning: tool careless: its task can resume, but its handler does not use ctx.once, so everything happens again; " +
+          "run effects in ctx.once(key, make), and test the handler with testTask",
+      );
+      assertEquals(stdout.match(/warning: /g)?.length, 1, stdout);
+      assertEquals((await run([...program, "check", "s.ts", "--strict"], { cwd })).code, 1);
+    });
+  });
+}

@@ -1,0 +1,69 @@
+// The page of a protected server: the tool's process signs in, and the page never holds a token.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { startOidc } from "../../auth/oidc.ts";
+import { serveNotes } from "../../auth/serve_notes.ts";
+import { launchBrowser, missing } from "../../support/chromium.ts";
+import { until } from "../../support/behaviour.ts";
+import { isNotDeno } from "../../support/command_line.ts";
+import { root, run, start } from "../../support/processes.ts";
+import { programs } from "./browser.ts";
+import { needs, requireAll } from "../../support/required.ts";
+
+for (const runtime of ["deno", "bun"] as const) {
+  const name = `${runtime}: the page signs in, steps up and never gets a token`;
+  const fn = async () => {
+    requireAll(missing);
+    await using oidc = await startOidc();
+    const program = programs[runtime];
+    await using notes = await serveNotes(program, [oidc.issuers.first]);
+    const folder = await Deno.makeTempDir({ prefix: "mcp-user-" });
+    const env = { XDG_CONFIG_HOME: folder, TEST_USER: "ada", TEST_PAGES: `${folder}/pages` };
+    await using running = await start([...program, "inspect", notes.url.href, "--page"], { env, timeoutMs: 120_000 });
+    const [, url] = await running.waitFor(/in a browser:\s+(http:\S+)/);
+    await using browser = await launchBrowser();
+    const { page } = browser;
+    const seen: string[] = [];
+    page.on("response", (response) => void response.text().then((text) => seen.push(text), () => {}));
+    await page.goto(url);
+
+    const dialog = page.getByRole("dialog");
+    const signIn = async () => {
+      await dialog.getByText("Sign in", { exact: true }).waitFor();
+      assertStringIncludes(await dialog.innerText(), `asks you to sign in at ${oidc.issuers.first}.`);
+      const link = await dialog.getByRole("link").getAttribute("href");
+      const words = ["deno", "run", "-q", "-A", "--no-check", `${root}tests/cli/sign_in/browser.ts`, link ?? ""];
+      assertEquals((await run(words, { env })).code, 0);
+      await dialog.waitFor({ state: "hidden" });
+    };
+    await signIn();
+    await page.getByText("whoami", { exact: true }).first().waitFor();
+
+    // A tool that needs one scope more: the call goes on after the second sign-in.
+    const panel = page.locator("[role=tabpanel]:visible");
+    await panel.locator(".item").filter({ has: page.getByText("add", { exact: true }) }).click();
+    await panel.getByRole("textbox").first().fill("from the page");
+    await panel.getByRole("button", { name: "Call", exact: true }).click();
+    await dialog.getByText("notes:write").waitFor();
+    await signIn();
+    await panel.getByRole("region", { name: "Result" }).getByText("1", { exact: true }).first().waitFor();
+
+    // The log tells issuer, scopes and expiry.
+    const readPage = async () => String(await page.evaluate("document.body.textContent"));
+    const told = new RegExp(`Signed in at ${oidc.issuers.first} for [a-z:, ]*notes:write[^"]* until 20`);
+    await until(async () => told.test(await readPage()), "the page knows of both scopes");
+    // The folder of the process has the tokens, and nothing that the page got or keeps has one of them.
+    const names = await Array.fromAsync(Deno.readDir(`${folder}/mcp/tokens`), ({ name }) => name);
+    const files = await Promise.all(names.map((name) => Deno.readTextFile(`${folder}/mcp/tokens/${name}`)));
+    const tokens = [...files.join("\n").matchAll(/"(?:token|refreshToken)\\?":\\?"([^"\\]+)/g)].map(([, token]) =>
+      token
+    );
+    assert(tokens.length >= 2, files.join("\n"));
+    const stored = await page.evaluate(
+      "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.documentElement.outerHTML])",
+    );
+    const text = seen.join("\n") + String(stored);
+    assertEquals(tokens.filter((token) => text.includes(token)), []);
+    await Deno.remove(folder, { recursive: true });
+  };
+  Deno.test({ ...isNotDeno ? { name, ignore: true } : needs(name, missing), fn });
+}

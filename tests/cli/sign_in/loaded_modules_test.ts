@@ -1,0 +1,25 @@
+// A client and a command that do not sign in load nothing of the sign-in, nor its packages.
+import { assertEquals } from "@std/assert";
+import { listModules } from "../../architecture/loaded_modules.ts";
+import { testProcesses } from "../../support/command_line.ts";
+
+testProcesses("nothing of the sign-in loads before a server asks for it", async () => {
+  const commands = [
+    "main",
+    "call",
+    "task",
+    "read",
+    "prompt",
+    "inspect",
+    "inspector/serve",
+    "doctor",
+    "bridge",
+    "login",
+  ];
+  for (const entry of [...commands.map((name) => `src/cli/${name}.ts`), "src/client/client.ts"]) {
+    const modules = await listModules(entry);
+    assertEquals(modules.filter((path) => /client\/oauth|oauth4webapi|jose/.test(path)), [], entry);
+  }
+  const found = await listModules("src/cli/sign_in/command_sign_in.ts");
+  assertEquals(found.some((path) => path.includes("oauth4webapi")), true, "the test finds no package");
+});

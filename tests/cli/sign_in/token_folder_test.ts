@@ -1,0 +1,128 @@
+// The folder in which the command line keeps tokens, which several processes use at once.
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { tokenFolder } from "../../../src/cli/sign_in/token_folder.ts";
+import { testProcesses } from "../../support/command_line.ts";
+import { root } from "../../support/processes.ts";
+
+function inFolder(name: string, run: (path: string) => Promise<void>): void {
+  Deno.test(name, async () => {
+    const folder = mkdtempSync(`${tmpdir()}/mcp-tokens-`);
+    try {
+      await run(`${folder}/deep/tokens`);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+}
+
+const put = (value: string | undefined) => () => Promise.resolve(value);
+
+inFolder("values are kept by key, and only their owner may read them", async (path) => {
+  const folder = tokenFolder(path);
+  assertEquals([await folder.get("a"), await folder.isEmpty(), await folder.keys()], [undefined, true, []]);
+  assertEquals(await folder.update("a", put("secret")), "secret");
+  assertEquals(await folder.update("../../b\0", put("other")), "other");
+  const again = tokenFolder(path);
+  assertEquals([await again.get("a"), await again.get("../../b\0")], ["secret", "other"]);
+  assertEquals((await again.keys()).toSorted(), ["../../b\0", "a"]);
+  assertEquals(readdirSync(`${path}/..`), ["tokens"]);
+  const modes = [path, ...readdirSync(path).map((name) => `${path}/${name}`)].map((each) =>
+    statSync(each).mode & 0o777
+  );
+  assertEquals(modes, [0o700, 0o600, 0o600]);
+  await again.update("a", put(undefined));
+  assertEquals([await folder.get("a"), await folder.isEmpty()], [undefined, false]);
+});
+
+inFolder("changes of one value take turns, those of several do not, and an error changes nothing", async (path) => {
+  const folders = [1, 2, 3].map(() => tokenFolder(path));
+  let running = 0;
+  const count = async (current: string | undefined) => {
+    assertEquals(++running, 1);
+    await new Promise((resolve) => setTimeout(resolve));
+    running--;
+    return String(Number(current ?? 0) + 1);
+  };
+  await Promise.all(Array.from({ length: 12 }, (_, at) => folders[at % 3].update("n", count)));
+  assertEquals(await folders[0].get("n"), "12");
+  await folders[0].update("n", async () => {
+    await folders[1].update("other", put("free"));
+    return "13";
+  });
+  await assertRejects(() => folders[0].update("n", () => Promise.reject(new Error("no"))), Error, "no");
+  assertEquals([await folders[1].get("n"), await folders[1].get("other")], ["13", "free"]);
+});
+
+inFolder("a file that is not private, not a file or not whole is never used in silence", async (path) => {
+  const folder = tokenFolder(path);
+  await folder.update("a", put("secret"));
+  const file = `${path}/${readdirSync(path)[0]}`;
+  chmodSync(file, 0o644);
+  assertStringIncludes((await assertRejects(() => folder.get("a"), Error)).message, "chmod 600");
+  chmodSync(file, 0o600);
+  for (const text of ["", "{", "null", '{"key":"b","value":"x"}', '{"key":"a","value":5}']) {
+    writeFileSync(file, text);
+    assertEquals(await folder.get("a"), undefined);
+  }
+  assertEquals(await folder.update("a", put("new")), "new");
+  rmSync(file);
+  symlinkSync("/etc/hostname", file);
+  assertStringIncludes((await assertRejects(() => folder.get("a"), Error)).message, "not a file");
+});
+
+inFolder("a lock is kept by a living process for as long as it needs", async (path) => {
+  const [first, second] = [tokenFolder(path, { deadMs: 500 }), tokenFolder(path, { deadMs: 500 })];
+  const order: string[] = [];
+  const started = Promise.withResolvers<void>();
+  const slow = first.update("a", async () => {
+    started.resolve();
+    // Several times as long as a dead process would keep it.
+    await new Promise((resolve) => setTimeout(resolve, 1500)); // the time itself is tested
+    order.push("first");
+    return "1";
+  });
+  await started.promise;
+  await second.update("a", (current) => {
+    order.push("second");
+    return Promise.resolve(`${current}2`);
+  });
+  await slow;
+  assertEquals([order, await first.get("a")], [["first", "second"], "12"]);
+});
+
+testProcesses("the lock of a process that was killed is free again", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "mcp-tokens-" });
+  const holder = `import { tokenFolder } from "${root}src/cli/sign_in/token_folder.ts";
+await tokenFolder(${
+    JSON.stringify(folder)
+  }, { deadMs: 1000 }).update("a", () => { console.log("held"); return new Promise((resolve) => setTimeout(resolve, 60_000)); });`;
+  for (const command of [["deno", "run", "-A", "--no-check"], ["bun"]]) {
+    const file = await Deno.makeTempFile({ suffix: ".ts" });
+    await Deno.writeTextFile(file, holder);
+    const [program, ...args] = command;
+    const child = new Deno.Command(program, { args: [...args, file], stdout: "piped", stderr: "null" }).spawn();
+    const reader = child.stdout.getReader();
+    assert(new TextDecoder().decode((await reader.read()).value).includes("held"));
+    child.kill("SIGKILL");
+    await child.status;
+    await reader.cancel();
+    const locks = readdirSync(folder).filter((name) => name.endsWith(".lock"));
+    assertEquals(locks.length, 1);
+    // Four wait for it at once; none of them may take it from another one.
+    let running = 0;
+    await Promise.all([1, 2, 3, 4].map(() =>
+      tokenFolder(folder, { deadMs: 1000 }).update("a", async (current) => {
+        assertEquals(++running, 1);
+        await new Promise((resolve) => setTimeout(resolve));
+        running--;
+        return `${current ?? ""}x`;
+      })
+    ));
+    await Deno.remove(file);
+  }
+  assertEquals(await tokenFolder(folder).get("a"), "xxxxxxxx");
+  assertEquals(readdirSync(folder).filter((name) => !name.endsWith(".json")), []);
+  await Deno.remove(folder, { recursive: true });
+});

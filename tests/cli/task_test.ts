@@ -1,0 +1,185 @@
+// Tasks at the command line: `mcp call`, `mcp call --task` and `mcp task`, as processes on both runtimes.
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { createServer, McpError, tool, ToolError } from "../../mod.ts";
+import { task, tasks } from "../../src/tasks/tasks.ts";
+import { z } from "zod";
+import { gate } from "../support/behaviour.ts";
+import { testProcesses } from "../support/command_line.ts";
+import { run, type Running, start } from "../support/processes.ts";
+import { runtimes } from "./runtimes.ts";
+import { inTerminal, serve } from "./servers.ts";
+
+/** A server whose tools are tasks. `report` waits for `open`. `onEvent` gets its cancellation, and methods of calls. */
+function createOffice(onEvent: (event: string) => void = () => {}) {
+  const { pass, open } = gate();
+  const extensions = [task({ pollIntervalMs: 100 })];
+  const report = tool({
+    name: "report",
+    input: z.object({ title: z.string() }),
+    extensions,
+    async run({ title }, ctx) {
+      await ctx.progress(1, { message: "Writing\x1b[2J" });
+      const cancelled = Promise.withResolvers<void>();
+      ctx.signal.addEventListener("abort", () => cancelled.resolve());
+      await Promise.race([pass, cancelled.promise]);
+      if (ctx.signal.aborted) onEvent("cancelled");
+      return `Report ${title}`;
+    },
+  });
+  const ask = tool({
+    name: "ask",
+    extensions,
+    async run(_input, ctx) {
+      const { content } = await ctx.elicit("name", { message: "Who?", schema: z.object({ name: z.string() }) });
+      return `Hello ${content?.name}`;
+    },
+  });
+  const fail = tool({
+    name: "fail",
+    extensions,
+    run: () => {
+      throw new McpError(-31001, "No paper");
+    },
+  });
+  const break_ = tool({
+    name: "break",
+    extensions,
+    run: () => {
+      throw new ToolError("It broke");
+    },
+  });
+  const quick = tool({ name: "quick", run: () => "quick" });
+  const observer = { call: ({ method }: { readonly method: string }) => onEvent(method) };
+  const handlers = [tasks(), report, ask, fail, break_, quick];
+  return {
+    server: createServer({ name: "office", version: "1.0.0", handlers, observer, limits: { calls: { closeMs: 10 } } }),
+    open,
+  };
+}
+
+for (const { name, program } of runtimes) {
+  const test = (what: string, fn: () => Promise<void>) => testProcesses(`${name}: ${what}`, fn);
+
+  test("a call waits through its task, answers its question, and fails as the task does", async () => {
+    const { server, open } = createOffice();
+    open();
+    await using served = serve(server.fetch);
+    const call = (...words: string[]) => run([...program, "call", served.url, ...words]);
+    const [report, answer, failed, broken] = await Promise.all([
+      call("report", "title=A"),
+      call("ask", "--answer", "name=Ada"),
+      call("fail"),
+      call("break"),
+    ]);
+    assertEquals(report, { code: 0, stdout: "Report A\n", stderr: "" });
+    assertEquals([answer.code, answer.stdout], [0, "Hello Ada\n"]);
+    assertEquals([failed.code, failed.stdout], [1, ""]);
+    assertStringIncludes(failed.stderr, "No paper (-31001)");
+    assertEquals([broken.code, broken.stdout], [1, "It broke\n"]);
+    await server.close();
+  });
+
+  test("a terminal shows the status messages of a task as progress", async () => {
+    let polls = 0;
+    const { server, open } = createOffice((method) => {
+      if (method === "tasks/get" && ++polls === 4) open();
+    });
+    await using served = serve(server.fetch);
+    const { code, stdout } = await run(inTerminal([...program, "call", served.url, "report", "title=A"]));
+    assertEquals(code, 0);
+    assertStringIncludes(stdout, "1  Writing\\u{1b}[2J");
+    assertStringIncludes(stdout, "Report A");
+    await server.close();
+  });
+
+  test("--task prints the id, and the command task shows the task, waits for it and cancels it", async () => {
+    const { server, open } = createOffice();
+    await using served = serve(server.fetch);
+    const begin = async (...words: string[]) => {
+      const { code, stdout, stderr } = await run([...program, "call", "--task", served.url, ...words]);
+      assertEquals([code, stderr], [0, ""]);
+      return stdout.trim();
+    };
+    const use = (action: string, id: string, ...words: string[]) =>
+      run([...program, "task", action, served.url, id, ...words]);
+    const [report, other, asking] = await Promise.all([
+      begin("report", "title=A"),
+      begin("report", "title=B"),
+      begin("ask"),
+    ]);
+    assertMatch(report, /^[\w-]{16,}$/);
+    const [state, question, cancelled, unknown] = await Promise.all([
+      use("get", report),
+      use("get", asking),
+      use("cancel", other),
+      use("get", "unknown"),
+    ]);
+    assertEquals(state, { code: 0, stdout: "Status: working\nMessage: Writing\\u{1b}[2J\n", stderr: "" });
+    assertEquals([question.code, question.stdout], [0, "Status: input_required\nQuestion name: Who?\n"]);
+    assertEquals(cancelled, { code: 0, stdout: "", stderr: "The server was asked to cancel the task.\n" });
+    assertEquals([unknown.code, unknown.stdout], [1, ""]);
+    open();
+    const [result, lost, answered, json] = await Promise.all([
+      use("wait", report),
+      use("wait", other),
+      use("wait", asking, "--answer", "name=Bo"),
+      use("get", report, "--json"),
+    ]);
+    assertEquals(result, { code: 0, stdout: "Report A\n", stderr: "" });
+    assertEquals(lost.code, 1);
+    assertStringIncludes(lost.stderr, `the task ${other} was cancelled`);
+    assertEquals([answered.code, answered.stdout], [0, "Hello Bo\n"]);
+    assertEquals(JSON.parse(json.stdout).taskId, report);
+    await server.close();
+  });
+
+  test("Ctrl-C cancels the task of a call, and ends a wait without cancelling", async () => {
+    const cancelled = Promise.withResolvers<void>();
+    let polled = Promise.withResolvers<void>();
+    const { server } = createOffice((event) => {
+      if (event === "cancelled") cancelled.resolve();
+      if (event === "tasks/get") polled.resolve();
+    });
+    // However long a program takes to start. One that ends instead says why.
+    const untilPolled = (program: Running) =>
+      Promise.race([
+        polled.promise,
+        program.finished.then(({ code, stderr }) => Promise.reject(new Error(`It ended with ${code}: ${stderr}`))),
+      ]);
+    await using served = serve(server.fetch);
+    await using calling = await start([...program, "call", served.url, "report", "title=A"]);
+    await untilPolled(calling);
+    calling.kill("SIGINT");
+    assertEquals((await calling.finished).code, 130);
+    await cancelled.promise;
+    const { stdout } = await run([...program, "call", "--task", "--json", served.url, "report", "title=B"]);
+    const { taskId, status } = JSON.parse(stdout);
+    assertEquals(status, "working");
+    polled = Promise.withResolvers();
+    await using waiting = await start([...program, "task", "wait", served.url, taskId]);
+    await untilPolled(waiting).finally(() => waiting.kill("SIGINT"));
+    const { code, stderr } = await waiting.finished;
+    assertEquals(code, 130);
+    assertStringIncludes(stderr, `task wait ${served.url} ${taskId}`);
+    assertStringIncludes((await run([...program, "task", "get", served.url, taskId])).stdout, "Status: working");
+    await server.close();
+  });
+
+  test("a call without a task ignores --task, and mistakes are named", async () => {
+    const { server } = createOffice();
+    await using served = serve(server.fetch);
+    const [quick, action, id, extra] = await Promise.all([
+      run([...program, "call", "--task", served.url, "quick"]),
+      run([...program, "task", "stop", served.url, "1"]),
+      run([...program, "task", "get", served.url]),
+      run([...program, "task", "get", served.url, "1", "2"]),
+    ]);
+    assertEquals(quick, { code: 0, stdout: "quick\n", stderr: "The server answered without a task.\n" });
+    for (const { code, stderr } of [action, id, extra]) {
+      assertEquals(code, 2);
+      assertMatch(stderr, /^Cannot (use|get) /);
+    }
+    assert(action.stderr.includes("task wait"));
+    await server.close();
+  });
+}

@@ -1,0 +1,108 @@
+// The server on this machine that receives users who come back from an authorization server.
+import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { loopback, type SignInTrip } from "../../../src/client/oauth/oauth.ts";
+
+const page = (state: string) => ({
+  url: `https://login.example.com/authorize?state=${state}`,
+  server: "https://mcp.example.com/mcp",
+  issuer: "https://login.example.com",
+  scopes: [],
+});
+
+const start = async (): Promise<SignInTrip> => await loopback({ open: () => {} })();
+const never = new AbortController().signal;
+
+async function look(url: string, init?: RequestInit): Promise<readonly [number, string]> {
+  const response = await fetch(url, { redirect: "manual", ...init });
+  return [response.status, await response.text()];
+}
+
+async function isClosed(trip: SignInTrip): Promise<boolean> {
+  return await fetch(trip.redirectUri).then((response) => response.body?.cancel().then(() => false), () => true) ??
+    false;
+}
+
+Deno.test("the user comes back once, and sees how the sign-in ended", async () => {
+  const trip = await start();
+  const visit = trip.visit(page("s1"), { signal: never });
+  const last = look(`${trip.redirectUri}?code=c1&state=s1&iss=x`);
+  assertEquals(await visit, `${trip.redirectUri}?code=c1&state=s1&iss=x`);
+  const [again, text] = await look(`${trip.redirectUri}?code=c2&state=s1`);
+  assertEquals(again, 409);
+  assertStringIncludes(text, "already come back");
+  await trip.end();
+  const [status, shown] = await last;
+  assertEquals([status, shown.includes("You are signed in."), shown.includes("c1")], [200, true, false]);
+  assertEquals(await isClosed(trip), true);
+});
+
+Deno.test("a visitor with another state, path, method or host changes nothing", async () => {
+  const trip = await start();
+  // Nobody was sent away yet.
+  assertEquals((await look(`${trip.redirectUri}?code=c&state=undefined`))[0], 400);
+  const visit = trip.visit(page("s1"), { signal: never });
+  const local = trip.redirectUri.replace("127.0.0.1", "localhost");
+  for (
+    const [url, init, expected] of [
+      [`${trip.redirectUri}?code=evil&state=s2`, {}, 400],
+      [`${trip.redirectUri}?code=evil`, {}, 400],
+      [`${trip.redirectUri}?code=evil&state=s2&state=s1`, {}, 400],
+      [trip.redirectUri.replace("/callback", "/?code=evil&state=s1"), {}, 404],
+      [trip.redirectUri.replace("/callback", "/callback/..%2f?state=s1"), {}, 404],
+      [`${trip.redirectUri}?code=evil&state=s1`, { method: "POST" }, 405],
+      [`${local}?code=evil&state=s1`, {}, 403],
+    ] as const
+  ) assertEquals((await look(url, init).catch(() => [expected]))[0], expected, url);
+  const last = look(`${trip.redirectUri}?code=good&state=s1`);
+  assertStringIncludes(await visit, "code=good");
+  await trip.end(new Error("a secret detail"));
+  const [status, text] = await last;
+  assertEquals([status, text.includes("secret")], [400, false]);
+  assertEquals(await isClosed(trip), true);
+});
+
+Deno.test("the page cannot be framed, cached or scripted, and tells no address", async () => {
+  const trip = await start();
+  const response = await fetch(`${trip.redirectUri}?state=<script>`);
+  await response.body?.cancel();
+  const names = ["cache-control", "content-security-policy", "referrer-policy", "x-content-type-options"];
+  assertEquals(names.map((name) => response.headers.get(name)), [
+    "no-store",
+    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "no-referrer",
+    "nosniff",
+  ]);
+  await trip.end();
+});
+
+Deno.test("a sign-in that is aborted, or cannot be shown, leaves no port open", async () => {
+  const trip = await start();
+  const stop = new AbortController();
+  const visit = trip.visit(page("s1"), { signal: stop.signal });
+  stop.abort(new Error("enough"));
+  await assertRejects(() => visit, Error, "enough");
+  await trip.end(new Error("enough"));
+  assertEquals(await isClosed(trip), true);
+
+  const blind = await loopback({ open: () => Promise.reject(new Error("no browser")) })();
+  await assertRejects(() => blind.visit(page("s1"), { signal: never }), Error, "no browser");
+  await blind.end(new Error("no browser"));
+  assertEquals(await isClosed(blind), true);
+});
+
+Deno.test("a port can be chosen, and one that is taken is an error", async () => {
+  const trip = await start();
+  const port = Number(new URL(trip.redirectUri).port);
+  await assertRejects(
+    async () => await loopback({ port, open: () => {} })(),
+    Error,
+    `Cannot listen on 127.0.0.1:${port}`,
+  );
+  await trip.end();
+  const chosen = await loopback({ port, open: () => {} })();
+  assertEquals(chosen.redirectUri, `http://127.0.0.1:${port}/callback`);
+  await chosen.end();
+  for (const wrong of [-1, 65_536, 1.5, NaN]) {
+    assertThrows(() => loopback({ port: wrong, open: () => {} }), TypeError, "is not a port");
+  }
+});

@@ -1,0 +1,159 @@
+// Users sign in with this library's client, at real authorization servers, for a server of this library.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { createServer, tool } from "../../../mod.ts";
+import { requirePrincipal } from "../../../src/auth/auth.ts";
+import { oauth } from "../../../src/auth/oauth/oauth.ts";
+import { connect } from "../../../src/client/client.ts";
+import { memoryTokens, signIn, type SignInOptions, type UserAgent } from "../../../src/client/oauth/oauth.ts";
+import { CLIENT_DOCUMENT, REDIRECT, signIn as visitAs, startOidc } from "../../auth/oidc.ts";
+import { textOf } from "../../support/behaviour.ts";
+import { testProcesses } from "../../support/command_line.ts";
+
+const url = "http://localhost:7788/mcp";
+
+/** Takes a user through the pages, as a browser would. */
+function browserOf(user: string, visits: string[] = []): UserAgent {
+  return () => ({
+    redirectUri: REDIRECT,
+    async visit({ url, scopes }) {
+      visits.push(scopes.join(" "));
+      return (await visitAs(new URL(url), user)).href;
+    },
+    end: () => {},
+  });
+}
+
+/** A server with notes of each user, and a `fetch` that reaches it and the authorization servers. */
+function createNotes(issuer: string, options: { readonly dpop?: "required" } = {}) {
+  const notes = new Map<string, string[]>();
+  const add = tool({
+    name: "add",
+    scopes: ["notes:write"],
+    input: { type: "object", properties: { text: { type: "string" } }, required: ["text"] } as const,
+    run({ text }, ctx) {
+      const { id } = requirePrincipal(ctx);
+      notes.set(id, [...notes.get(id) ?? [], text]);
+      return "Added.";
+    },
+  });
+  const list = tool({
+    name: "list",
+    scopes: ["notes:read"],
+    run: (_, ctx) => (notes.get(requirePrincipal(ctx).id) ?? []).join(),
+  });
+  const auth = oauth({ resource: url, issuers: [issuer], scopes: ["notes:read"], ...options });
+  const server = createServer({ name: "notes", version: "1.0.0", auth, handlers: [add, list] });
+  const seen: string[] = [];
+  return {
+    seen,
+    fetch: async (request: Request) => {
+      if (new URL(request.url).host !== "localhost:7788") return await fetch(request);
+      const token = request.headers.get("authorization");
+      if (token) seen.push(token);
+      return await server.fetch(request);
+    },
+    close: () => server.close(),
+  };
+}
+
+const clients: Readonly<Record<string, Partial<SignInOptions>>> = {
+  "registers itself": {},
+  "has a metadata document": { clientMetadataUrl: CLIENT_DOCUMENT },
+};
+
+for (const era of ["modern", "legacy"] as const) {
+  for (const [name, options] of Object.entries(clients)) {
+    testProcesses(`a client that ${name} signs users in, who see their own notes (${era})`, async () => {
+      await using oidc = await startOidc();
+      const { fetch, close } = createNotes(oidc.issuers.first);
+      const open = (user: string, visits: string[] = []) =>
+        connect(url, { era, fetch, auth: signIn({ ...options, fetch, userAgent: browserOf(user, visits) }) });
+      const visits: string[] = [];
+      const [ada, bob] = [await open("ada", visits), await open("bob")];
+      assertEquals(textOf(await ada.callTool("list")), "");
+      // The tool needs a scope that nobody has asked for before.
+      await ada.callTool("add", { text: "of Ada" });
+      await bob.callTool("add", { text: "of Bob" });
+      assertEquals([textOf(await ada.callTool("list")), textOf(await bob.callTool("list"))], ["of Ada", "of Bob"]);
+      assertEquals(visits, ["notes:read offline_access", "notes:read offline_access notes:write"]);
+      for (const client of [ada, bob]) await client.close();
+      await close();
+    });
+  }
+}
+
+testProcesses("tokens are kept, renewed by one of several clients, and revoked at the end", async () => {
+  await using oidc = await startOidc();
+  const { fetch, close, seen } = createNotes(oidc.issuers.second);
+  const store = memoryTokens();
+  const visits: string[] = [];
+  const create = () => signIn({ fetch, store, userAgent: browserOf("ada", visits) });
+  const first = create();
+  await (await connect(url, { fetch, auth: first })).close();
+  assertEquals(visits.length, 1);
+  const facts = await first.facts(url);
+  assert(facts?.expiresAt && facts.expiresAt > Date.now() && facts.canRefresh, JSON.stringify(facts));
+  assertEquals([facts.issuer, facts.resource, facts.scopes], [oidc.issuers.second, url, ["notes:read"]]);
+
+  // The token is old: each client finds it expired at its first request.
+  await store.update(`server ${url}`, (text) => {
+    const held = JSON.parse(text ?? "{}");
+    return Promise.resolve(JSON.stringify({ ...held, expiresAt: Date.now() - 1000 }));
+  });
+  seen.length = 0;
+  const several = await Promise.all([1, 2, 3, 4].map(() => connect(url, { fetch, auth: create() })));
+  assertEquals([new Set(seen).size, visits.length], [1, 1]);
+  for (const client of several) await client.close();
+
+  assertEquals([await first.signOut(url), await first.signOut(url)], [true, false]);
+  assertEquals(await create().facts(url), undefined);
+  await close();
+});
+
+testProcesses("tokens are bound to a key where the server asks for it, also after they are renewed", async () => {
+  await using oidc = await startOidc();
+  const { fetch, close, seen } = createNotes(oidc.issuers.first, { dpop: "required" });
+  for (const era of ["modern", "legacy"] as const) {
+    const store = memoryTokens();
+    const open = () =>
+      connect(url, { era, fetch, auth: signIn({ fetch, store, userAgent: browserOf(`bound ${era}`) }) });
+    const client = await open();
+    await client.callTool("add", { text: "x" });
+    await store.update(
+      `server ${url}`,
+      (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1 })),
+    );
+    // Another client of the same user: it finds the key in the store.
+    const other = await open();
+    assertEquals(textOf(await other.callTool("list")), "x");
+    for (const each of [client, other]) await each.close();
+  }
+  assertEquals(seen.filter((token) => !token.startsWith("DPoP ")), []);
+  await close();
+});
+
+testProcesses("a user who gives up is an error, and the next request asks again", async () => {
+  await using oidc = await startOidc();
+  const { fetch, close } = createNotes(oidc.issuers.first);
+  let isWilling = false;
+  const browser = browserOf("ada");
+  const auth = signIn({
+    fetch,
+    userAgent: async () => {
+      const trip = await browser();
+      if (isWilling) return trip;
+      return {
+        ...trip,
+        visit: ({ url }) => {
+          const state = new URL(url).searchParams.get("state");
+          const params = new URLSearchParams({ error: "access_denied", state: state ?? "", iss: oidc.issuers.first });
+          return Promise.resolve(`${REDIRECT}?${params}`);
+        },
+      };
+    },
+  });
+  await assertRejects(() => connect(url, { fetch, auth }), Error, "access_denied");
+  isWilling = true;
+  await (await connect(url, { fetch, auth })).close();
+  await close();
+});

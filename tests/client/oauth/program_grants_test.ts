@@ -1,0 +1,237 @@
+// Tokens for programs, for users of a company, and for workloads: what is sent to whom, and what is never repeated. The
+// names of the tests follow the extensions oauth-client-credentials and enterprise-managed-authorization, and RFC 7523.
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import {
+  clientCredentials,
+  enterpriseSignIn,
+  memoryTokens,
+  type SignIn,
+  workloadIdentity,
+} from "../../../src/client/oauth/oauth.ts";
+import { textOf } from "../../support/behaviour.ts";
+import { Bed } from "./bed.ts";
+
+const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
+
+async function use(bed: Bed, auth: SignIn): Promise<string> {
+  await using client = await bed.connect(auth);
+  return textOf(await client.callTool("hello"));
+}
+
+/** What was sent to the token endpoint of the bed, as far as these tests look at it. */
+function tokenRequests(bed: Bed) {
+  return bed.seen.filter(({ url }) => url === `${bed.issuer}/token`);
+}
+
+async function createKey() {
+  const { privateKey } = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, [
+    "sign",
+    "verify",
+  ]);
+  return { ...await crypto.subtle.exportKey("jwk", privateKey), alg: "ES256", kid: "one" };
+}
+
+Deno.test("client credentials: the secret goes to the token endpoint only, with resource and scope", async () => {
+  await using bed = new Bed();
+  assertEquals(
+    await use(bed, clientCredentials({ client: { id: "a:b", secret: "s/ä%" }, fetch: bed.fetch })),
+    "Hello!",
+  );
+  const [{ authorization }] = tokenRequests(bed);
+  assertEquals(atob(authorization?.slice("Basic ".length) ?? ""), "a%3Ab:s%2F%C3%A4%25");
+  assertEquals(bed.forms, [{ grant_type: "client_credentials", resource: bed.server, scope: "read" }]);
+  assertEquals(bed.seen.filter(({ authorization }) => authorization?.startsWith("Basic ")).length, 1);
+  assertEquals(bed.visits, []);
+});
+
+Deno.test("client credentials: a key signs an assertion for the issuer, and is never sent", async () => {
+  await using bed = new Bed();
+  const key = await createKey();
+  assertEquals(await use(bed, clientCredentials({ client: { id: "a", key }, fetch: bed.fetch })), "Hello!");
+  const [form] = bed.forms;
+  assertEquals(form.client_assertion_type, "urn:ietf:params:oauth:client-assertion-type:jwt-bearer");
+  const [header, claims] = form.client_assertion.split(".").slice(0, 2).map((part) =>
+    JSON.parse(atob(part.replaceAll("-", "+").replaceAll("_", "/")))
+  );
+  assertEquals([header.alg, header.kid, claims.iss, claims.sub, claims.aud], ["ES256", "one", "a", "a", bed.issuer]);
+  assert(claims.exp > claims.iat && claims.jti);
+  assert(bed.seen.every(({ body }) => !body.includes(String(key.d))));
+});
+
+Deno.test("client credentials: a client of one authorization server is used at no other", async () => {
+  await using bed = new Bed();
+  const client = { id: "a", secret: "kept-here", issuer: "https://other.example.com" };
+  await assertRejects(() => use(bed, clientCredentials({ client, fetch: bed.fetch })), Error, "the client belongs to");
+  assertEquals(bed.forms, []);
+});
+
+Deno.test("client credentials: a client with a secret and a key is refused", async () => {
+  const key = await createKey();
+  assertThrows(() => clientCredentials({ client: { id: "a", secret: "b", key } }), TypeError, "remove one of them");
+});
+
+Deno.test("a token that lives for a second is replaced when it has expired", async () => {
+  await using bed = new Bed({ token: ({ refresh_token: _, ...right }) => ({ ...right, expires_in: 1 }) });
+  const store = memoryTokens();
+  const create = () => clientCredentials({ client: { id: "a", secret: "b" }, store, fetch: bed.fetch });
+  assertEquals(await use(bed, create()), "Hello!");
+  bed.revoke();
+  const times = { issuedAt: Date.now() - 1001, expiresAt: Date.now() - 1 };
+  await store.update(
+    `server ${bed.server}`,
+    (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), ...times })),
+  );
+  assertEquals([await use(bed, create()), bed.forms.length], ["Hello!", 2]);
+});
+
+Deno.test("a token that has expired when it is issued is not requested endlessly", async () => {
+  let issued = 0;
+  await using bed = new Bed({
+    token: ({ refresh_token: _, ...right }) => ({ ...right, access_token: `bad-${++issued}`, expires_in: 0 }),
+  });
+  await assertRejects(() => use(bed, clientCredentials({ client: { id: "a", secret: "b" }, fetch: bed.fetch })), Error);
+  assertEquals(issued, 1);
+});
+
+Deno.test("an expiry that no clock reaches is a number in the store, and leads to no renewal", async () => {
+  for (const expires_in of [1e12, 1e306, "3600"]) {
+    await using bed = new Bed({ token: (right) => ({ ...right, expires_in }) });
+    const auth = clientCredentials({ client: { id: "a", secret: "b" }, store: memoryTokens(), fetch: bed.fetch });
+    for (let round = 0; round < 2; round++) assertEquals(await use(bed, auth), "Hello!");
+    const facts = await auth.facts(bed.server);
+    assert(typeof facts?.expiresAt === "number" && facts.expiresAt > Date.now(), String(facts?.expiresAt));
+    assertEquals(bed.forms.length, 1);
+  }
+});
+
+// Enterprise-managed authorization.
+
+interface Company {
+  readonly endpoint?: string;
+  readonly answer?: Readonly<Record<string, unknown>>;
+}
+
+/** A bed and an identity provider beside it. */
+function createCompany(bed: Bed, { endpoint = "https://idp.example.org/token", answer }: Company = {}) {
+  const exchanges: Record<string, string>[] = [];
+  const right = { access_token: "the-id-jag", token_type: "N_A", issued_token_type: ID_JAG, expires_in: 300 };
+  const auth = enterpriseSignIn({
+    client: { id: "at-server" },
+    idToken: () => "the-id-token",
+    identityProvider: { tokenEndpoint: endpoint, client: { id: "at-idp", secret: "idp-secret" } },
+    async fetch(request) {
+      if (request.url !== endpoint) return await bed.fetch(request);
+      exchanges.push(Object.fromEntries(new URLSearchParams(await request.text())));
+      return Response.json(answer ?? right);
+    },
+  });
+  return { auth, exchanges };
+}
+
+Deno.test("enterprise: the id token goes to the identity provider, and its assertion to the issuer", async () => {
+  await using bed = new Bed();
+  const { auth, exchanges } = createCompany(bed);
+  assertEquals(await use(bed, auth), "Hello!");
+  assertEquals(exchanges, [{
+    grant_type: "urn:ietf:params:oauth:grant-type:token-exchange",
+    requested_token_type: ID_JAG,
+    audience: bed.issuer,
+    resource: bed.server,
+    scope: "read",
+    subject_token: "the-id-token",
+    subject_token_type: "urn:ietf:params:oauth:token-type:id_token",
+  }]);
+  assertEquals([bed.forms[0].grant_type, bed.forms[0].assertion], [JWT_BEARER, "the-id-jag"]);
+  for (const { body, authorization } of bed.seen) {
+    assert(!body.includes("the-id-token") && !body.includes("idp-secret"));
+    assert(!authorization?.includes("the-id-jag"));
+  }
+});
+
+Deno.test("enterprise: an identity provider in the private network of the user serves a public server", async () => {
+  await using bed = new Bed();
+  const { auth, exchanges } = createCompany(bed, { endpoint: "https://idp.corp.internal/token" });
+  assertEquals([await use(bed, auth), exchanges.length], ["Hello!", 1]);
+});
+
+Deno.test("enterprise: an identity provider over http is refused before the id token is sent", async () => {
+  await using bed = new Bed();
+  const { auth, exchanges } = createCompany(bed, { endpoint: "http://idp.example.org/token" });
+  await assertRejects(() => use(bed, auth), Error, "is not https");
+  assertEquals([exchanges.length, bed.forms.length], [0, 0]);
+});
+
+Deno.test("enterprise: a token of another type is not sent on", async () => {
+  for (const type of ["urn:ietf:params:oauth:token-type:access_token", undefined, 5]) {
+    await using bed = new Bed();
+    const answer = { access_token: "not-for-you", token_type: "N_A", issued_token_type: type };
+    const { auth } = createCompany(bed, { answer });
+    const error = await assertRejects(() => use(bed, auth), Error);
+    assertEquals([error.message.includes("not-for-you"), bed.forms.length], [false, 0]);
+  }
+});
+
+// Workloads.
+
+Deno.test("workload: the assertion is the grant, without a client or with one", async () => {
+  for (const client of [undefined, { id: "a" }]) {
+    await using bed = new Bed();
+    assertEquals(await use(bed, workloadIdentity({ assertion: () => "jwt-1", client, fetch: bed.fetch })), "Hello!");
+    const { grant_type, assertion, resource, client_id } = bed.forms[0];
+    assertEquals([grant_type, assertion, resource], [JWT_BEARER, "jwt-1", bed.server]);
+    assertEquals(client_id, client?.id);
+  }
+});
+
+Deno.test("workload: a refused assertion is not sent again, and another one is", async () => {
+  let assertion = "jwt-old";
+  await using bed = new Bed({
+    token: (right, form) =>
+      form.assertion === "jwt-old" ? Response.json({ error: "invalid_grant" }, { status: 400 }) : right,
+  });
+  const auth = workloadIdentity({ assertion: () => assertion, fetch: bed.fetch });
+  for (let round = 0; round < 3; round++) await assertRejects(() => use(bed, auth), Error, "invalid_grant");
+  assertEquals(bed.forms.map((form) => form.grant_type), [JWT_BEARER]);
+  assertEquals(bed.visits, []);
+  assertEquals(bed.seen.filter(({ url }) => url.endsWith("/register")), []);
+  assertion = "jwt-new";
+  assertEquals([await use(bed, auth), bed.forms.length], ["Hello!", 2]);
+});
+
+const repeated = { secret: "top/secret+1", assertion: "jwt-5" };
+for (
+  const [name, create] of [
+    [
+      "a client secret",
+      async (fetch: Bed["fetch"]) => await clientCredentials({ client: { id: "a", secret: repeated.secret }, fetch }),
+    ],
+    [
+      "a signed assertion",
+      async (fetch: Bed["fetch"]) => clientCredentials({ client: { id: "a", key: await createKey() }, fetch }),
+    ],
+    [
+      "an assertion of a platform",
+      async (fetch: Bed["fetch"]) => await workloadIdentity({ assertion: () => repeated.assertion, fetch }),
+    ],
+  ] as const
+) {
+  Deno.test(`no error shows ${name} that the authorization server repeats`, async () => {
+    const sent: string[] = [];
+    await using bed = new Bed({
+      token: (_, form) => {
+        const basic = tokenRequests(bed).at(-1)?.authorization?.slice("Basic ".length);
+        const header = basic ? [basic, atob(basic).slice("a:".length), repeated.secret] : [];
+        sent.push(...[form.assertion, form.client_assertion].filter(Boolean), ...header);
+        const text = JSON.stringify({ error: "server_error", error_description: `no ${sent.join(" ")}` });
+        const headers = { "content-type": "application/json" };
+        return new Response(text.replaceAll("/", "\\/"), { status: 400, headers });
+      },
+    });
+    const auth = await create(bed.fetch);
+    const error = await assertRejects(() => use(bed, auth), Error);
+    assertStringIncludes(error.message, "server_error (no …");
+    assert(sent.length > 0);
+    assertEquals(sent.filter((each) => error.message.includes(each)), []);
+  });
+}

@@ -1,0 +1,624 @@
+// What a client checks before and after a sign-in. The names of the tests follow the specification of 2026-07-28. What it
+// says that clients MUST do, by page of basic/authorization, and the tests of it:
+//
+// index
+// - use the server's resource metadata, and both kinds of metadata of authorization servers: "metadata is looked for in
+//   the order of the specification", "without an address in the challenge, the path and then the root are tried"
+// - have a client id first: "a registration states its type, its grants and its address", "a client metadata URL is used
+//   where it is supported, …"
+// - take the scopes of the challenge as they are: "scopes: those of the challenge, …"
+// - record the issuer, compare `iss` as text, and show no error that has another one: "refused: no iss", "refused: the iss
+//   …", "refused: an iss that nobody announced", "refused: an error …, whose text is not shown"
+// - send `resource` with both requests: "resource, PKCE and state go with the request, …"
+// - send the token in the header of each request, and in no URL: "every request to the server has the token, …"
+// - send no token of another authorization server: "tokens of one server, issuer or client are never used for another one"
+// - expect no refresh token: "without a refresh token, an expired token leads to a new sign-in"
+// - keep refresh tokens confidential: `checkSecrets`, and "an error shows no secret that the authorization server repeats"
+//
+// authorization-server-discovery
+// - understand challenges, and use their metadata address before well-known ones: see index
+// - refuse metadata of another issuer: "refused: metadata of another issuer", "refused: the issuer … in another spelling"
+// - separate the state of authorization servers: "tokens of one server, issuer or client …"
+//
+// client-registration
+// - an https URL with a path as client id: "a client metadata URL is used where it is supported, …"
+// - `application_type`: "a registration states its type, …"
+// - expect refusals: "refused: a registration that is refused"
+// - bind a client to its authorization server: "refused: a client of another authorization server", if `client.issuer` says
+//   which one that is
+//
+// security-considerations
+// - https, also for redirect URIs: "refused: an authorization server over http", "refused: a server over http", "refused:
+//   the redirect URI …"
+// - PKCE with S256, refused where the metadata does not list it: "refused: no PKCE", "refused: PKCE without S256"
+// - one-time `state`: "refused: no state", "refused: a replayed state", "refused: a second state"
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { memoryTokens, type SignInOptions } from "../../../src/client/oauth/oauth.ts";
+import { textOf } from "../../support/behaviour.ts";
+import { Bed, type Wrong } from "./bed.ts";
+
+/** Connects, calls the tool, and closes. */
+async function use(bed: Bed, options?: Partial<SignInOptions>): Promise<string> {
+  await using client = await bed.connect(bed.signIn(options));
+  return textOf(await client.callTool("hello"));
+}
+
+/** No request to another server has a secret, and none is in a URL. */
+function checkSecrets(bed: Bed): void {
+  const { origin } = new URL(bed.issuer);
+  for (const { url, authorization, body } of bed.seen) {
+    for (const secret of bed.secrets) {
+      assert(!url.includes(secret), `a secret is in ${url}`);
+      if (!url.startsWith(`${origin}/`)) assert(!body.includes(secret), `a secret is in the body for ${url}`);
+      if (url !== bed.server) assert(!authorization?.includes(secret), `a token was sent to ${url}`);
+    }
+  }
+}
+
+/** The sign-in fails with this text, which holds no secret, and nobody gets a token. */
+function refuses(name: string, wrong: Wrong, text: string, { visits = 0, forms = 0, ...options }: {
+  readonly visits?: number;
+  readonly forms?: number;
+} & Partial<SignInOptions> = {}): void {
+  Deno.test(`refused: ${name}`, async () => {
+    await using bed = new Bed(wrong);
+    const error = await assertRejects(() => use(bed, options), Error);
+    assertStringIncludes(error.message, text);
+    assertEquals([bed.visits.length, bed.forms.length], [visits, forms]);
+    const shown = `${error.stack}${JSON.stringify(error)}${String(error.cause)}`;
+    assertEquals([...bed.secrets].filter((secret) => shown.includes(secret)), []);
+    assert(bed.ends.length >= visits && bed.ends.length <= 1);
+    for (const end of bed.ends) assert(end instanceof Error);
+    checkSecrets(bed);
+    assertEquals(await bed.signIn(options).facts(bed.server), undefined);
+  });
+}
+
+Deno.test("resource, PKCE and state go with the request, and the token only to the server", async () => {
+  await using bed = new Bed();
+  assertEquals(await use(bed), "Hello!");
+  const [params] = bed.visits;
+  assertEquals(params.get("resource"), bed.server);
+  assertEquals([params.get("code_challenge_method"), params.get("scope")], ["S256", "read"]);
+  assert((params.get("state") ?? "").length >= 32);
+  const [form] = bed.forms;
+  assertEquals([form.resource, form.grant_type], [bed.server, "authorization_code"]);
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(form.code_verifier));
+  const challenge = btoa(String.fromCharCode(...new Uint8Array(digest))).replaceAll("+", "-").replaceAll("/", "_");
+  assertEquals(params.get("code_challenge"), challenge.replaceAll("=", ""));
+  assertEquals(bed.ends, [undefined]);
+  checkSecrets(bed);
+});
+
+Deno.test("a registration states its type, its grants and its address", async () => {
+  let sent: Record<string, unknown> = {};
+  await using bed = new Bed({ registration: (right) => sent = right });
+  await use(bed, { clientName: "Reader" });
+  const { client_id: _, ...rest } = sent;
+  assertEquals(rest, {
+    client_name: "Reader",
+    redirect_uris: ["http://127.0.0.1:7777/callback"],
+    grant_types: ["authorization_code", "refresh_token"],
+    response_types: ["code"],
+    token_endpoint_auth_method: "none",
+    application_type: "native",
+  });
+});
+
+Deno.test("metadata is looked for in the order of the specification", async () => {
+  for (
+    const [issuer, expected] of [
+      ["https://login.example.com", ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"]],
+      ["https://login.example.com/tenant/a", [
+        "/.well-known/oauth-authorization-server/tenant/a",
+        "/.well-known/openid-configuration/tenant/a",
+        "/tenant/a/.well-known/openid-configuration",
+      ]],
+    ] as const
+  ) {
+    await using bed = new Bed({ issuer, metadata: () => undefined });
+    await assertRejects(() => use(bed), Error, "has no metadata");
+    const paths = bed.seen.map(({ url }) => new URL(url)).filter(({ origin }) =>
+      origin === "https://login.example.com"
+    );
+    assertEquals(paths.map(({ pathname }) => pathname), [...expected]);
+  }
+});
+
+Deno.test("without an address in the challenge, the path and then the root are tried", async () => {
+  await using bed = new Bed({
+    challenge: () => "Bearer",
+    resourceMetadata: (right, { pathname }) =>
+      pathname.endsWith("/mcp") ? undefined : { ...right, resource: "https://mcp.example.com" },
+  });
+  assertEquals(await use(bed), "Hello!");
+  const asked = bed.seen.filter(({ url }) => url.includes("oauth-protected")).map(({ url }) => new URL(url).pathname);
+  assertEquals(asked, ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"]);
+  assertEquals(bed.visits[0].get("resource"), "https://mcp.example.com");
+});
+
+Deno.test("scopes: those of the challenge, else of the metadata, else none, and more are added to the earlier ones", async () => {
+  const supported = (right: Record<string, unknown>) => ({ ...right, scopes_supported: ["a", "b"] });
+  const ask = async (wrong: Wrong) => {
+    await using bed = new Bed(wrong);
+    await use(bed);
+    return bed.visits.map((params) => params.get("scope"));
+  };
+  const bare = (right: string) => right.replace(/, scope="read"/, "");
+  assertEquals(await ask({ resourceMetadata: supported }), ["read"]);
+  assertEquals(await ask({ resourceMetadata: supported, challenge: bare }), ["a b"]);
+  assertEquals(await ask({ challenge: bare }), [null]);
+  const metadata = (right: Record<string, unknown>) => ({ ...right, scopes_supported: ["offline_access", "x"] });
+  assertEquals(await ask({ metadata }), ["read offline_access"]);
+  let needed: readonly string[] = [];
+  await using bed = new Bed({ scopes: () => needed });
+  await using client = await bed.connect(bed.signIn());
+  needed = ["write", "share"];
+  assertEquals(textOf(await client.callTool("hello")), "Hello!");
+  assertEquals(bed.visits.map((params) => params.get("scope")), ["read", "read write share"]);
+});
+
+Deno.test("a server that never has enough gets one step-up, and then its refusal is the error", async () => {
+  await using bed = new Bed({ token: (right) => ({ ...right, scope: "read" }), scopes: () => ["never"] });
+  await using other = new Bed({ scopes: () => ["never"], challenge: (right) => right.replace("never", "other") });
+  for (const each of [bed, other]) {
+    const error = await assertRejects(() => use(each), Error);
+    assert(each.visits.length <= 3, `${each.visits.length} visits: ${error.message}`);
+  }
+});
+
+// Discovery.
+const evil = { resource: "https://evil.example.com/mcp" };
+refuses(
+  "resource metadata of another server",
+  { resourceMetadata: (right) => ({ ...right, ...evil }) },
+  "another resource",
+);
+for (
+  const resource of [
+    "https://mcp.example.com/mcp/deeper",
+    "https://mcp.example.com/mc",
+    "https://mcp.example.com:444/mcp",
+    "http://mcp.example.com/mcp",
+    "https://mcp.example.com/mcp#a",
+    5,
+    null,
+  ]
+) {
+  refuses(`the resource ${resource}`, { resourceMetadata: (right) => ({ ...right, resource }) }, "another resource");
+}
+refuses("no resource", { resourceMetadata: ({ resource: _, ...right }) => right }, "names no resource");
+for (const list of [[], "https://login.example.com", undefined, [5]]) {
+  const name = `the authorization servers ${JSON.stringify(list)}`;
+  refuses(
+    name,
+    { resourceMetadata: (right) => ({ ...right, authorization_servers: list }) },
+    "names no authorization server",
+  );
+}
+refuses(
+  "metadata of another issuer",
+  { metadata: (right) => ({ ...right, issuer: "https://evil.example.com" }) },
+  "and not of",
+);
+for (const issuer of ["https://login.example.com/", "https://LOGIN.example.com", "https://login.example.com:443"]) {
+  refuses(`the issuer ${issuer} in another spelling`, { metadata: (right) => ({ ...right, issuer }) }, "and not of");
+}
+refuses("metadata that is named but not there", { resourceMetadata: () => undefined }, "there is no resource metadata");
+refuses("metadata that fails", { metadata: () => new Response("", { status: 503 }) }, "has status 503");
+refuses("an authorization server over http", { issuer: "http://login.example.com" }, "is not https");
+refuses("a server over http", { server: "http://mcp.example.com/mcp" }, "is not https");
+for (
+  const host of [
+    "localhost",
+    "127.0.0.1:8080",
+    "10.0.0.1",
+    "[::1]",
+    "169.254.169.254",
+    "192.168.1.1",
+    "[fd00::1]",
+    "[::ffff:10.0.0.1]",
+    "db.internal",
+    "intranet",
+    "0x7f.1",
+    "[2002:7f00:1::]",
+  ]
+) {
+  refuses(`an authorization server in a private network (${host})`, { issuer: `https://${host}` }, "private network");
+}
+refuses(
+  "metadata in a private network",
+  { challenge: () => 'Bearer resource_metadata="https://10.0.0.1/x"' },
+  "private network",
+);
+refuses(
+  "a token endpoint in a private network",
+  { metadata: (right) => ({ ...right, token_endpoint: "https://10.0.0.1/token" }) },
+  "private network",
+  { visits: 1 },
+);
+refuses(
+  "a page that is a script",
+  { metadata: (right) => ({ ...right, authorization_endpoint: "javascript:alert(1)" }) },
+  "is not an https URL",
+  { visits: 0 },
+);
+refuses("no PKCE", { metadata: ({ code_challenge_methods_supported: _, ...right }) => right }, "does not support PKCE");
+refuses(
+  "PKCE without S256",
+  { metadata: (right) => ({ ...right, code_challenge_methods_supported: ["plain"] }) },
+  "does not support PKCE",
+);
+refuses("endless redirects", {
+  metadata: (_, { href }) => new Response(null, { status: 302, headers: { location: href } }),
+}, "more than 5");
+refuses("a redirect to another origin", {
+  metadata: () => new Response(null, { status: 302, headers: { location: "https://evil.example.com/x" } }),
+}, "another origin");
+refuses("huge metadata", { metadata: (right) => ({ ...right, filler: "x".repeat(2_000_000) }) }, "longer than");
+refuses(
+  "an authorization server that takes no client",
+  { metadata: ({ registration_endpoint: _, ...right }) => right },
+  "lets no client register itself",
+);
+for (const registration of [{}, { client_id: 5 }, { client_id: "" }]) {
+  refuses(`the registration ${JSON.stringify(registration)}`, { registration: () => registration }, "no client_id");
+}
+refuses("a registration that is refused", {
+  registration: () =>
+    Response.json({ error: "invalid_redirect_uri", error_description: "not\u001b[31m here" }, { status: 400 }),
+}, "invalid_redirect_uri not\\u{1b}[31m here");
+refuses("a client of another authorization server", {}, "the client belongs to https://other.example.com", {
+  client: { id: "a", issuer: "https://other.example.com" },
+});
+
+// The way back.
+const back = (change: (url: URL) => void) => (url: URL) => {
+  change(url);
+  return url.href;
+};
+refuses("no state", { back: back((url) => url.searchParams.delete("state")) }, "state", { visits: 1 });
+refuses("a replayed state", { back: back((url) => url.searchParams.set("state", "old")) }, "state", { visits: 1 });
+refuses("a second state", { back: back((url) => url.searchParams.append("state", "old")) }, "state", { visits: 1 });
+refuses("no iss", { back: back((url) => url.searchParams.delete("iss")) }, "iss", { visits: 1 });
+for (const iss of ["https://evil.example.com", "https://login.example.com/", "HTTPS://login.example.com", ""]) {
+  refuses(`the iss ${iss}`, { back: back((url) => url.searchParams.set("iss", iss)) }, "iss", { visits: 1 });
+}
+refuses(
+  "an iss that nobody announced",
+  {
+    metadata: ({ authorization_response_iss_parameter_supported: _, ...right }) => right,
+    back: back((url) => url.searchParams.set("iss", "https://evil.example.com")),
+  },
+  "iss",
+  { visits: 1 },
+);
+refuses("another address", { back: (url) => url.href.replace("/callback", "/other") }, "another address", {
+  visits: 1,
+});
+refuses("no address", { back: () => "nonsense" }, "another address", { visits: 1 });
+refuses("a user who gives up", { back: () => Promise.reject(new Error("closed the window")) }, "closed the window", {
+  visits: 1,
+});
+refuses("a user who takes too long", { back: () => new Promise(() => {}) }, "nobody did in", {
+  visits: 1,
+  signInMs: 20,
+});
+refuses(
+  "an error of the authorization server",
+  {
+    back: back((url) => {
+      url.searchParams.set("error", "access_denied");
+      url.searchParams.set("error_description", "No\u202e.");
+    }),
+  },
+  "access_denied (No\\u{202e}.)",
+  { visits: 1 },
+);
+
+Deno.test("refused: an error of another authorization server, whose text is not shown", async () => {
+  await using bed = new Bed({
+    back: back((url) => {
+      for (const [name, value] of [["iss", "https://evil.example.com"], ["error", "evil_text"]]) {
+        url.searchParams.set(name, value);
+      }
+    }),
+  });
+  const error = await assertRejects(() => use(bed), Error);
+  assertEquals(error.message.includes("evil_text"), false);
+});
+
+// The token.
+const tokens:
+  readonly (readonly [string, (right: Record<string, unknown>) => Record<string, unknown> | Response, string])[] = [
+    ["no token", ({ access_token: _, ...right }) => right, "access_token"],
+    ["an empty token", (right) => ({ ...right, access_token: "" }), "access_token"],
+    ["a token that is not a text", (right) => ({ ...right, access_token: 5 }), "access_token"],
+    ["a token type that nobody knows", (right) => ({ ...right, token_type: "mac" }), "token_type"],
+    ["no token type", ({ token_type: _, ...right }) => right, "token_type"],
+    ["a scope that is not a text", (right) => ({ ...right, scope: ["a"] }), "scope"],
+    ["a negative expiry", (right) => ({ ...right, expires_in: -5 }), "expires_in"],
+    [
+      "a refused code",
+      () => Response.json({ error: "invalid_grant", error_description: "expired" }, { status: 400 }),
+      "invalid_grant (expired)",
+    ],
+    [
+      "a redirect",
+      () => new Response(null, { status: 307, headers: { location: "https://evil.example.com/token" } }),
+      "redirect",
+    ],
+    ["a page", () => new Response("<html>", { headers: { "content-type": "text/html" } }), "Cannot get a token"],
+    ["a failure", () => new Response("", { status: 500 }), "Cannot get a token"],
+    ["a huge answer", (right) => ({ ...right, filler: "x".repeat(2_000_000) }), "longer than"],
+  ];
+for (const [name, token, text] of tokens) {
+  refuses(`the token endpoint gives ${name}`, { token }, text, { visits: 1, forms: 1 });
+}
+refuses("a bound token was asked for, and another one came", {}, "is not bound", { visits: 1, forms: 1, dpop: true });
+
+Deno.test("refused: a token that cannot be in a header, and is not shown", async () => {
+  for (const odd of ["a\r\nb: c", "a b", "\u00e9"]) {
+    await using bed = new Bed({ token: (right) => ({ ...right, access_token: odd }) });
+    const error = await assertRejects(() => use(bed), Error);
+    assertEquals(error.message.includes(odd), false);
+  }
+});
+
+Deno.test("a request that is aborted ends the sign-in, also while the token endpoint hangs", async () => {
+  const asked = Promise.withResolvers<void>();
+  await using bed = new Bed({ token: () => (asked.resolve(), new Promise(() => {})) });
+  const stop = new AbortController();
+  const connecting = assertRejects(() => bed.connect(bed.signIn(), { signal: stop.signal }), Error, "enough");
+  await asked.promise;
+  stop.abort(new Error("enough"));
+  await connecting;
+});
+
+// Later.
+Deno.test("a token is renewed by one request for all connections, and its refresh token may stay", async () => {
+  for (const rotates of [true, false]) {
+    await using bed = new Bed({
+      token: ({ refresh_token, ...right }, form) =>
+        rotates || form.grant_type !== "refresh_token" ? { ...right, refresh_token } : right,
+    });
+    const store = memoryTokens();
+    assertEquals(await use(bed, { store }), "Hello!");
+    for (let round = 1; round <= 2; round++) {
+      await store.update(
+        `server ${bed.server}`,
+        (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: Date.now() + 5000 })),
+      );
+      const auth = bed.signIn({ store });
+      assertEquals(
+        await Promise.all([
+          use(bed, { store }),
+          use(bed, { store }),
+          bed.connect(auth).then((client) => client.close()),
+        ]),
+        ["Hello!", "Hello!", undefined],
+      );
+      assertEquals(bed.forms.filter(({ grant_type }) => grant_type === "refresh_token").length, round);
+    }
+    assertEquals([bed.visits.length, bed.forms.at(-1)?.resource], [1, bed.server]);
+    checkSecrets(bed);
+  }
+});
+
+Deno.test("a refresh token that is not valid any more leads to a new sign-in, and a server that fails does not", async () => {
+  let answer: (() => Response) | undefined;
+  await using bed = new Bed({
+    token: (right, form) => form.grant_type === "refresh_token" && answer ? answer() : right,
+  });
+  const store = memoryTokens();
+  await use(bed, { store });
+  const expire = () =>
+    store.update(
+      `server ${bed.server}`,
+      (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1, issuedAt: 0 })),
+    );
+  await expire();
+  answer = () => new Response("", { status: 503 });
+  await assertRejects(() => use(bed, { store }), Error, "Cannot get a token");
+  assert(await bed.signIn({ store }).facts(bed.server), "the user was signed out");
+  assertEquals(bed.visits.length, 1);
+  answer = () => Response.json({ error: "invalid_grant" }, { status: 400 });
+  assertEquals([await use(bed, { store }), bed.visits.length], ["Hello!", 2]);
+});
+
+Deno.test("a token that is refused right after it was issued is an error, and not a second sign-in", async () => {
+  await using bed = new Bed({ token: (right) => ({ ...right, access_token: "not-accepted" }) });
+  await assertRejects(() => use(bed), Error, "refuses the token that https://login.example.com has just issued");
+  assertEquals(bed.visits.length, 1);
+});
+
+Deno.test("tokens of one server, issuer or client are never used for another one", async () => {
+  const store = memoryTokens();
+  await using first = new Bed();
+  await use(first, { store });
+  await using elsewhere = new Bed({ server: "https://other.example.com/mcp" });
+  await use(elsewhere, { store });
+  await using moved = new Bed({ issuer: "https://new.example.com" });
+  await use(moved, { store });
+  await using client = new Bed();
+  await use(client, { store, client: { id: "by-hand" } });
+  for (const bed of [first, elsewhere, moved, client]) {
+    assertEquals(bed.visits.length, 1);
+    checkSecrets(bed);
+  }
+  const foreign = [...first.secrets, ...elsewhere.secrets];
+  // The server sees the old token once, because nothing told the client that its authorization server has changed.
+  const atIssuer = moved.seen.filter(({ url }) => url !== moved.server);
+  assertEquals(atIssuer.filter(({ body }) => foreign.some((secret) => body.includes(secret))), []);
+  assertEquals(new Set(moved.visits.map((params) => params.get("client_id"))).size, 1);
+});
+
+Deno.test("signing out deletes the tokens, and revokes them only at their own authorization server", async () => {
+  await using bed = new Bed();
+  const auth = bed.signIn();
+  await (await bed.connect(auth)).close();
+  assertEquals([await auth.signOut(bed.server), await auth.signOut(bed.server)], [true, false]);
+  const revoked = bed.seen.filter(({ url }) => url === `${bed.issuer}/revoke`);
+  assertEquals(revoked.map(({ body }) => new URLSearchParams(body).get("token")?.split("-")[0]), ["refresh", "token"]);
+  checkSecrets(bed);
+});
+
+Deno.test("a private server may have a private authorization server, over http on this machine only", async () => {
+  await using bed = new Bed({ server: "http://localhost:9/mcp", issuer: "http://127.0.0.1:9" });
+  assertEquals(await use(bed), "Hello!");
+  await using intranet = new Bed({ server: "https://mcp.internal/mcp", issuer: "https://10.0.0.1" });
+  assertEquals(await use(intranet), "Hello!");
+});
+
+Deno.test("pages of HTML at well-known places count as nothing", async () => {
+  const html = () => new Response("<html>", { headers: { "content-type": "text/html" } });
+  await using bed = new Bed({
+    challenge: () => "Bearer",
+    resourceMetadata: (right, { pathname }) =>
+      pathname.endsWith("/mcp") ? html() : { ...right, resource: "https://mcp.example.com/" },
+    metadata: (right, { pathname }) => pathname.includes("openid") ? right : html(),
+  });
+  assertEquals(await use(bed), "Hello!");
+});
+
+// What repeats a secret.
+Deno.test("an error shows no secret that the authorization server repeats", async () => {
+  const store = memoryTokens();
+  let isRepeating = false;
+  const sent: string[] = [];
+  await using bed = new Bed({
+    token: (right, form) => {
+      sent.push(...[form.code, form.code_verifier, form.refresh_token, form.client_secret].filter(Boolean));
+      const description = `no ${sent.join(" ")}`;
+      return isRepeating
+        ? Response.json({ error: "server_error", error_description: description }, { status: 400 })
+        : right;
+    },
+  });
+  const options = { store, client: { id: "a", secret: "client-secret" } };
+  await use(bed, options);
+  await store.update(
+    `server ${bed.server}`,
+    (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1, issuedAt: 0 })),
+  );
+  isRepeating = true;
+  for (const each of [options, { client: options.client }]) {
+    sent.length = 0;
+    const error = await assertRejects(() => use(bed, each), Error, "server_error");
+    assert(sent.length > 0);
+    assertEquals(sent.filter((secret) => error.message.includes(secret)), []);
+  }
+});
+
+Deno.test("an error shows no token that the server repeats in its challenge", async () => {
+  await using bed = new Bed({
+    token: (right) => ({ ...right, access_token: "secret-token" }),
+    challenge: (right) => `${right}, error="invalid_token", error_description="secret-token \\\\u is bad"`,
+  });
+  const error = await assertRejects(() => use(bed), Error, "has just issued");
+  assertEquals(error.message.includes("secret-token"), false);
+});
+
+Deno.test("a renewed token that the server refuses leads to a new sign-in", async () => {
+  await using bed = new Bed({
+    token: (right, form) => form.grant_type === "refresh_token" ? { ...right, access_token: "not-accepted" } : right,
+  });
+  const store = memoryTokens();
+  await use(bed, { store });
+  await store.update(
+    `server ${bed.server}`,
+    (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1, issuedAt: 0 })),
+  );
+  assertEquals(await use(bed, { store }), "Hello!");
+  assertEquals(bed.forms.map(({ grant_type }) => grant_type), [
+    "authorization_code",
+    "refresh_token",
+    "authorization_code",
+  ]);
+});
+
+Deno.test("a registration with another redirect URI changes nothing: the user comes back to that of the client", async () => {
+  await using bed = new Bed({ registration: (right) => ({ ...right, redirect_uris: ["https://evil.example.com/x"] }) });
+  assertEquals(await use(bed), "Hello!");
+  assertEquals(bed.visits[0].get("redirect_uri"), "http://127.0.0.1:7777/callback");
+  assertEquals(bed.forms[0].redirect_uri, "http://127.0.0.1:7777/callback");
+});
+
+Deno.test("mix-up: a code of another authorization server is not sent to the one that leads there", async () => {
+  await using bed = new Bed({
+    metadata: ({ authorization_response_iss_parameter_supported: _, ...right }) => ({
+      ...right,
+      authorization_endpoint: "https://honest.example.com/authorize",
+    }),
+    back: back((url) => url.searchParams.set("iss", "https://honest.example.com")),
+  });
+  await assertRejects(() => use(bed), Error, "iss");
+  assertEquals(bed.forms, []);
+});
+
+for (const missing of ["iss", "state"]) {
+  Deno.test(`refused: an error without ${missing}, whose text is not shown`, async () => {
+    await using bed = new Bed({
+      back: back((url) => {
+        url.searchParams.delete(missing);
+        url.searchParams.delete("code");
+        for (const name of ["error", "error_description", "error_uri"]) url.searchParams.set(name, "evil_text");
+      }),
+    });
+    const error = await assertRejects(() => use(bed), Error);
+    assertEquals([error.message.includes("evil_text"), bed.forms.length], [false, 0]);
+  });
+}
+
+Deno.test("every request to the server has the token, and no URL has it", async () => {
+  await using bed = new Bed();
+  await use(bed);
+  const atServer = bed.seen.filter(({ url }) => url === bed.server);
+  const [token] = [...bed.secrets].filter((secret) => secret.startsWith("token-"));
+  assertEquals(atServer[0].authorization, null);
+  assert(atServer.length > 2);
+  for (const { authorization } of atServer.slice(1)) assertEquals(authorization, `Bearer ${token}`);
+  checkSecrets(bed);
+});
+
+Deno.test("without a refresh token, an expired token leads to a new sign-in", async () => {
+  await using bed = new Bed({ token: ({ refresh_token: _, ...right }) => right });
+  const store = memoryTokens();
+  await use(bed, { store });
+  assertEquals((await bed.signIn({ store }).facts(bed.server))?.canRefresh, false);
+  bed.revoke();
+  await store.update(
+    `server ${bed.server}`,
+    (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1, issuedAt: 0 })),
+  );
+  assertEquals([await use(bed, { store }), bed.visits.length], ["Hello!", 2]);
+});
+
+for (const redirectUri of ["http://app.example.com/back", "http://127.0.0.1.example.com/back", "nonsense"]) {
+  Deno.test(`refused: the redirect URI ${redirectUri}`, async () => {
+    await using bed = new Bed();
+    const userAgent: SignInOptions["userAgent"] = async () => ({ ...await bed.userAgent(), redirectUri });
+    const error = await assertRejects(() => use(bed, { userAgent }), Error, "not an https URL or one of this machine");
+    assertStringIncludes(error.message, redirectUri);
+    assertEquals([bed.visits.length, bed.seen.filter(({ url }) => url.endsWith("/register")).length], [0, 0]);
+  });
+}
+
+Deno.test("a client metadata URL is used where it is supported, and the client registers itself elsewhere", async () => {
+  const clientMetadataUrl = "https://app.example.com/client.json";
+  for (const isSupported of [true, false]) {
+    await using bed = new Bed({
+      metadata: (right) => ({ ...right, client_id_metadata_document_supported: isSupported }),
+    });
+    assertEquals(await use(bed, { clientMetadataUrl }), "Hello!");
+    assertEquals(bed.visits[0].get("client_id") === clientMetadataUrl, isSupported);
+    assertEquals(bed.forms[0].client_id, bed.visits[0].get("client_id"));
+    assertEquals(bed.seen.filter(({ url }) => url.endsWith("/register")).length, isSupported ? 0 : 1);
+  }
+  await using bed = new Bed();
+  for (
+    const odd of ["http://app.example.com/client.json", "https://app.example.com", "https://app.example.com/a#b", "a"]
+  ) {
+    assertThrows(() => bed.signIn({ clientMetadataUrl: odd }), TypeError, "is not an https URL with a path");
+  }
+});

@@ -1,0 +1,130 @@
+// Skills of a server, and servers whose skills are not what their entries say.
+import { createHash } from "node:crypto";
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { extension, resourceProvider } from "../../mod.ts";
+import { SkillError, skillsOf } from "../../src/client/skills/skills.ts";
+import { skills } from "../../src/skills/skills.ts";
+import { behaviour } from "../support/behaviour.ts";
+
+const digest = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
+const URI = "skill://pdf/SKILL.md";
+const FORM = "skill://pdf/form.md";
+const texts: Record<string, string> = {
+  [URI]: "---\nname: pdf\ndescription: Reads PDF\ntags: [a, { b: 1 }]\n---\nBody\n",
+  [FORM]: "Form ä\n",
+};
+const describe = (uri: string, text = texts[uri]) => ({
+  uri,
+  digest: digest(text),
+  size: new TextEncoder().encode(text).length,
+});
+const good = {
+  uri: URI,
+  frontmatter: { name: "pdf", description: "Reads PDF", tags: ["a", { b: 1 }] },
+  resources: [describe(URI), describe(FORM)],
+};
+
+/** Handlers that serve these entries and files. */
+function serve(entries: readonly unknown[], files: Readonly<Record<string, string>> = texts) {
+  const reads: string[] = [];
+  const own = extension({
+    id: "io.modelcontextprotocol/skills",
+    sessions: true,
+    undeclared: true,
+    methods: {
+      "skills/list": { run: () => ({ skills: entries }) },
+      "skills/get": { run: () => ({ skill: entries[0] }) },
+    },
+  });
+  const provider = resourceProvider({
+    scheme: "skill",
+    name: "skills",
+    read(uri) {
+      reads.push(uri);
+      return [{ uri, text: files[uri] ?? "none" }];
+    },
+  });
+  return { handlers: [own, provider], reads };
+}
+
+behaviour("a client lists and reads the skills of a folder", async (connect) => {
+  const dir = new URL("../../examples/skills", import.meta.url);
+  const { client } = await connect({ handlers: [skills({ dir })] });
+  const office = skillsOf(client, { server: "office" });
+  const all = await office.list();
+  assertEquals(all.map(({ name, key }) => [name, key]), [
+    ["notes-style", '["office","skill://notes-style/SKILL.md"]'],
+    ["plan-week", '["office","skill://plan-week/SKILL.md"]'],
+  ]);
+  const [style] = all;
+  assertEquals(await office.get(style.uri), style);
+  const { text, bytes } = await office.read(style);
+  assert(text?.startsWith("---\nname: notes-style"));
+  assert(style.files !== "dynamic");
+  for (const { uri, size } of style.files) assertEquals((await office.read(style, uri)).bytes.length, size);
+  assertEquals(bytes.length, style.files[0].size);
+  await assertRejects(() => office.read(style, "skill://plan-week/SKILL.md"), SkillError, "no such file");
+});
+
+behaviour("nothing is read ahead, and each file is checked when it is read", async (connect) => {
+  const { handlers, reads } = serve([good]);
+  const { client } = await connect({ handlers });
+  const own = skillsOf(client);
+  const [skill] = await own.list();
+  assertEquals(reads, []);
+  assertEquals((await own.read(skill, FORM)).text, texts[FORM]);
+  assertEquals(reads, [FORM]);
+  const wrong: readonly (readonly [object, Record<string, string>, string])[] = [
+    [good, { ...texts, [URI]: texts[URI].replace("Body", "Evil") }, "its digest is not that of its entry"],
+    [good, { ...texts, [URI]: `${texts[URI]}more` }, "and its entry says"],
+    [
+      { ...good, frontmatter: { ...good.frontmatter, tags: ["a", { b: 2 }] } },
+      texts,
+      "its front matter is not that of its entry",
+    ],
+    [{ ...good, frontmatter: { ...good.frontmatter, more: 1 } }, texts, "its front matter is not that of its entry"],
+  ];
+  for (const [entry, files, words] of wrong) {
+    const { client } = await connect({ handlers: serve([entry], files).handlers });
+    const own = skillsOf(client);
+    const [skill] = await own.list();
+    await assertRejects(() => own.read(skill), SkillError, words);
+  }
+});
+
+behaviour("files of a dynamic skill are read within its folder only", async (connect) => {
+  const { client } = await connect({ handlers: serve([{ ...good, resources: "dynamic" }]).handlers });
+  const own = skillsOf(client);
+  const skill = await own.get(URI);
+  assertEquals((await own.read(skill)).text, texts[URI]);
+  await assertRejects(() => own.read(skill, "skill://other/SKILL.md"), SkillError, "no such file");
+}, { transports: ["memory"] });
+
+behaviour("entries that break a rule are left out", async (connect) => {
+  const [own, form] = good.resources;
+  const entries = [
+    [null, "its entry has no uri"],
+    [{ ...good, uri: "skill://pdf/README.md" }, "not that of a SKILL.md"],
+    [{ ...good, uri: "skill://pdf/SKILL.md\n/SKILL.md" }, "not that of a SKILL.md"],
+    [{ ...good, uri: "skill://other/SKILL.md" }, "its folder has another one"],
+    [{ ...good, frontmatter: undefined }, "no front matter"],
+    [{ ...good, frontmatter: { name: "Pdf", description: "x" } }, "its name is wrong"],
+    [{ ...good, frontmatter: { name: "pdf" } }, "no description"],
+    [{ ...good, resources: undefined }, "no resources"],
+    [{ ...good, resources: "all" }, "no resources"],
+    [{ ...good, resources: [form] }, "its SKILL.md is not among its files"],
+    [{ ...good, resources: [own, own] }, "listed twice"],
+    [{ ...good, resources: [own, { ...form, uri: "skill://pdfs/a" }] }, "not in its folder"],
+    [{ ...good, resources: [own, { ...form, digest: form.digest.toUpperCase() }] }, "has no digest"],
+    [{ ...good, resources: [own, { ...form, size: -1 }] }, "has no size"],
+    [{ ...good, resources: [own, { ...form, size: 16_777_217 }] }, "at most 16777216"],
+    [{ ...good, resources: Array(513).fill(own) }, "at most 512"],
+  ] as const;
+  const errors: SkillError[] = [];
+  const { client } = await connect({ handlers: serve([...entries.map(([entry]) => entry), good]).handlers });
+  const listed = await skillsOf(client, { onInvalid: (error) => errors.push(error) }).list();
+  assertEquals(listed.map(({ uri }) => uri), [URI]);
+  assertEquals(errors.length, entries.length);
+  for (const [at, [, words]] of entries.entries()) assert(errors[at].message.includes(words), errors[at].message);
+  await assertRejects(() => skillsOf(client).get(URI), SkillError);
+}, { transports: ["memory"] });

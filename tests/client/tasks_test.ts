@@ -1,0 +1,443 @@
+// Clients that wait through tasks: polls, questions, cancellation and failures, over every transport.
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { createServer, McpError, tool } from "../../mod.ts";
+import { connect } from "../../src/client/client.ts";
+import { task, tasks } from "../../src/tasks/tasks.ts";
+import { resumeTask, startTool, taskClient, TaskError } from "../../src/client/tasks/tasks.ts";
+import { toPollMs, toRetryMs } from "../../src/client/tasks/task_polling.ts";
+import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
+import { z } from "zod";
+import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
+import { asking, completed, type Script, scriptTasks, working } from "./scripted_tasks.ts";
+
+const modern = { eras: ["modern"] } as const;
+const name = (value: string) => ({ action: "accept" as const, content: { name: value } });
+
+/** A client of a script, and the clock of its polls. */
+function set(script: Script, giveUpMs?: number) {
+  const clock = fakeClock();
+  const scripted = scriptTasks(script);
+  return { ...scripted, clock, declared: { extensions: [taskClient({ clock, giveUpMs })] } };
+}
+
+/** Advances a clock, poll by poll, until a promise has settled. */
+async function advanceUntil(clock: FakeClock, ended: Promise<unknown>, ms = 1100): Promise<void> {
+  let isOver = false;
+  ended.then(() => isOver = true, () => isOver = true);
+  await until(async () => {
+    if (!isOver && clock.waiting) await clock.advance(ms);
+    await turn();
+    return isOver;
+  }, "the end of the call");
+}
+
+behaviour("a call waits through a task and reports its status messages", async (connect) => {
+  const states = [working({ statusMessage: "a" }), working({ statusMessage: "a" }), working({ statusMessage: "b" })];
+  const { handlers, clock, declared, count } = set({ get: (poll) => states[poll] ?? completed() });
+  const { client } = await connect({ handlers }, declared);
+  const reports: unknown[] = [];
+  const calling = client.callTool("work", {}, { onProgress: (report) => reports.push(report) });
+  await advanceUntil(clock, calling);
+  assertEquals(textOf(await calling), "done");
+  assertEquals(reports, [{ progress: 1, message: "a" }, { progress: 2, message: "b" }]);
+  assertEquals(count("tasks/get"), 4);
+  assertEquals(count("tasks/cancel"), 0);
+}, modern);
+
+behaviour("a task of `tasks()` asks, each question once, and completes", async (connect) => {
+  const schema = z.object({ name: z.string() });
+  const work = tool({
+    name: "work",
+    extensions: [task({ pollIntervalMs: 100 })],
+    async run(_input, ctx) {
+      const ask = async (key: string) => (await ctx.elicit(key, { message: key, schema })).content?.name;
+      return `${await ask("first")} ${await ask("second")}`;
+    },
+  });
+  const keys: string[] = [];
+  const onElicit = (_request: unknown, { key }: { readonly key: string }) => {
+    keys.push(key);
+    return name(key.toUpperCase());
+  };
+  const { client } = await connect({ handlers: [tasks(), work] }, { extensions: [taskClient()], onElicit });
+  assertEquals(textOf(await client.callTool("work")), "FIRST SECOND");
+  assertEquals(keys, ["first", "second"]);
+}, modern);
+
+behaviour("functions of a request answer its task, and polls declare them", async (connect) => {
+  const { handlers, clock, declared, sent } = set({
+    get: (_poll, sent) => sent.some(({ method }) => method === "tasks/update") ? completed() : asking("who"),
+  });
+  const asked: unknown[] = [];
+  const { client } = await connect({ handlers }, declared);
+  const calling = client.callTool("work", {}, {
+    onElicit: (request, { request: asking }) => {
+      asked.push([request.message, asking?.method]);
+      return name("Ada");
+    },
+  });
+  await advanceUntil(clock, calling);
+  assertEquals(textOf(await calling), "done");
+  const [update] = sent.filter(({ method }) => method === "tasks/update");
+  assertEquals(update.params.inputResponses, { who: name("Ada") });
+  assertEquals(asked, [["who?", "tools/call"]]);
+  const polls = sent.filter(({ method }) => method === "tasks/get").map(({ params }) => params.capabilities);
+  assertEquals([...new Set(polls.map(String))], ["extensions,elicitation"]);
+}, modern);
+
+behaviour("a question that stays in the state is asked and answered once", async (connect) => {
+  let updates = 0;
+  const { handlers, clock, declared } = set({
+    get: (poll) => poll < 6 ? asking("a", "b") : completed(),
+    update: () => updates++,
+  });
+  let asked = 0;
+  const onElicit = () => {
+    asked++;
+    return name("Ada");
+  };
+  const { client } = await connect({ handlers }, { ...declared, onElicit });
+  const calling = client.callTool("work");
+  await advanceUntil(clock, calling);
+  assertEquals([textOf(await calling), asked, updates], ["done", 2, 2]);
+}, modern);
+
+behaviour("a question is withdrawn when the server closes it, and the next one is asked", async (connect) => {
+  const signals: AbortSignal[] = [];
+  const { handlers, clock, declared } = set({
+    get: (poll, sent) => {
+      if (sent.some(({ method }) => method === "tasks/update")) return completed();
+      return asking(poll < 2 ? "slow" : "quick");
+    },
+  });
+  const { client } = await connect({ handlers }, {
+    ...declared,
+    onElicit: (_request, { key, signal }) => {
+      signals.push(signal);
+      return key === "quick" ? name("Ada") : new Promise(() => {});
+    },
+  });
+  const calling = client.callTool("work");
+  await advanceUntil(clock, calling);
+  assertEquals(textOf(await calling), "done");
+  assertEquals(signals[0].aborted, true);
+}, modern);
+
+behaviour("a task that is cancelled, failed or unknown rejects the call with words", async (connect) => {
+  const ends = [
+    working({ status: "cancelled", statusMessage: "by the operator" }),
+    working({ status: "failed", error: { code: -31007, message: "no disk", data: { free: 0 } } }),
+    working({ status: "failed", statusMessage: "it broke" }),
+  ];
+  let end = 0;
+  const { handlers, clock, declared } = set({
+    get: () => {
+      if (end < ends.length) return ends[end];
+      throw McpError.invalidParams("Unknown task");
+    },
+  });
+  const { client } = await connect({ handlers }, declared);
+  const fail = async () => {
+    const calling = started(client.callTool("work"));
+    await advanceUntil(clock, calling);
+    end++;
+    return await assertRejects(() => calling, Error);
+  };
+  const cancelled = await fail();
+  assert(cancelled instanceof TaskError && cancelled.taskId === "t1");
+  assertEquals(cancelled.message, "Cannot finish tools/call: the task t1 was cancelled: by the operator");
+  const failed = await fail();
+  assert(failed instanceof McpError);
+  assertEquals([failed.code, failed.message, failed.data, failed.remote], [-31007, "no disk", { free: 0 }, true]);
+  const vague = await fail();
+  assert(vague instanceof McpError);
+  assertEquals([vague.code, vague.message], [-32603, "it broke"]);
+  const unknown = await fail();
+  assert(unknown instanceof TaskError);
+  assertEquals(
+    unknown.message,
+    "Cannot get the result of the task t1: the server does not know it, because it has expired or was lost (Unknown task)",
+  );
+}, modern);
+
+behaviour(
+  "an aborted call and a call that times out cancel the task, also when the client closes at once",
+  async (connect) => {
+    const { handlers, declared, clock, count, sent } = set({ get: () => working() });
+    const { client, join } = await connect({ handlers }, declared);
+    const stop = new AbortController();
+    const aborted = started(client.callTool("work", {}, { signal: stop.signal }));
+    await until(() => clock.waiting > 0, "the task");
+    stop.abort(new Error("enough"));
+    await assertRejects(() => aborted, Error, "enough");
+    await until(() => count("tasks/cancel") === 1, "the cancellation");
+    const late = await assertRejects(() => client.callTool("work", {}, { timeoutMs: 20 }), DOMException);
+    assertEquals(late.name, "TimeoutError");
+    await until(() => count("tasks/cancel") === 2, "the cancellation after the timeout");
+    const other = await join(declared);
+    const again = new AbortController();
+    const closing = started(other.callTool("work", {}, { signal: again.signal }));
+    await until(() => clock.waiting > 0, "the task of the other client");
+    again.abort(new Error("stopped"));
+    await assertRejects(() => closing, Error, "stopped");
+    await other.close();
+    assertEquals(sent.filter(({ method }) => method === "tasks/cancel").map(({ params }) => params.taskId), [
+      "t1",
+      "t1",
+      "t1",
+    ]);
+  },
+  modern,
+);
+
+behaviour("closing the client ends the wait and names the task, which goes on", async (connect) => {
+  const { handlers, declared, clock, count } = set({ get: () => working() });
+  const { client } = await connect({ handlers }, declared);
+  const calling = started(client.callTool("work"));
+  await until(() => clock.waiting > 0, "the task");
+  await client.close();
+  const error = await assertRejects(() => calling, TaskError, "the task may go on");
+  assertEquals([error.taskId, count("tasks/cancel")], ["t1", 0]);
+}, modern);
+
+behaviour("failing polls are sent again, and at last the error names the task", async (connect) => {
+  let isBack = false;
+  const { handlers, clock, declared, count } = set({
+    get: () => {
+      if (isBack) return completed();
+      throw McpError.busy("restarting", { retryAfterMs: 1 });
+    },
+  }, 5000);
+  const { client } = await connect({ handlers }, declared);
+  const lost = started(client.callTool("work"));
+  await advanceUntil(clock, lost, 300);
+  const error = await assertRejects(() => lost, TaskError, "restarting");
+  assertEquals([error.taskId, count("tasks/cancel")], ["t1", 0]);
+  assert(count("tasks/get") > 10, "each retry is a poll");
+  const calling = client.callTool("work");
+  await until(() => clock.waiting > 0, "the second task");
+  await clock.advance(1100);
+  isBack = true;
+  await advanceUntil(clock, calling, 300);
+  assertEquals(textOf(await calling), "done");
+}, modern);
+
+Deno.test("lost connections and bad gateways are tried again, and a refusal is not", async () => {
+  const { handlers, clock, declared } = set({ get: () => completed() });
+  const server = createServer({ name: "t", version: "1", handlers });
+  const failures: (() => Response)[] = [
+    () => {
+      throw new TypeError("connection refused");
+    },
+    () => new Response("Bad Gateway", { status: 502 }),
+    () => new Response(`{"jsonrpc":"2.0","id"`, { headers: { "content-type": "application/json" } }),
+  ];
+  let polls = 0;
+  const fetch: typeof globalThis.fetch = async (input, init) => {
+    const request = new Request(input, init);
+    const fail = request.headers.get("mcp-method") === "tasks/get" ? failures[polls++] : undefined;
+    return fail ? fail() : await server.fetch(request);
+  };
+  await using client = await connect("http://localhost/mcp", { ...declared, fetch });
+  const calling = client.callTool("work");
+  await advanceUntil(clock, calling);
+  assertEquals([textOf(await calling), polls], ["done", 4]);
+  failures.push(() => new Response("", { status: 401 }));
+  polls = failures.length - 1;
+  const refused = started(client.callTool("work"));
+  await advanceUntil(clock, refused);
+  const error = await assertRejects(() => refused, TaskError, "t1");
+  assertEquals([(error.cause as McpError).status, polls], [401, failures.length]);
+  await server.close();
+});
+
+behaviour("a question that nobody can answer ends the call and cancels the task", async (connect) => {
+  const { handlers, clock, declared, count } = set({
+    get: () => working({ status: "input_required", inputRequests: { a: { method: "shell/run", params: {} } } }),
+  });
+  const { client } = await connect({ handlers }, declared);
+  const calling = started(client.callTool("work"));
+  await advanceUntil(clock, calling);
+  await assertRejects(() => calling, Error, "Cannot answer shell/run: this client has no function for it");
+  await until(() => count("tasks/cancel") === 1, "the cancellation");
+}, modern);
+
+behaviour("states that no server should send are refused with the id of the task", async (connect) => {
+  const states = [
+    completed("of another task", { taskId: "t2" }),
+    working({ status: "paused" }),
+    working({ status: "completed" }),
+    working({ status: "input_required", inputRequests: { a: 1 } }),
+    working({
+      status: "input_required",
+      inputRequests: Object.fromEntries(Array.from({ length: 101 }, (_, at) => [at, { method: "ping" }])),
+    }),
+  ];
+  let state = 0;
+  const { handlers, clock, declared } = set({ get: () => states[state] });
+  const { client } = await connect({ handlers }, declared);
+  for (; state < states.length; state++) {
+    const calling = started(client.callTool("work"));
+    await advanceUntil(clock, calling);
+    await assertRejects(() => calling, TaskError, "Cannot read the state of the task t1");
+  }
+}, modern);
+
+behaviour("a result inside a task is validated as that of a call", async (connect) => {
+  const results = [
+    { resultType: "input_required", inputRequests: {} },
+    { resultType: "task", taskId: "t9" },
+    { content: "text" },
+  ];
+  let at = 0;
+  const { handlers, clock, declared } = set({ get: () => working({ status: "completed", result: results[at] }) });
+  const { client } = await connect({ handlers }, declared);
+  for (; at < results.length; at++) {
+    const calling = started(client.callTool("work"));
+    await advanceUntil(clock, calling);
+    await assertRejects(() => calling, McpError, "content is not what it should be");
+  }
+}, modern);
+
+behaviour("a task that outlives its time by far is given up", async (connect) => {
+  const { handlers, clock, declared } = set({ get: () => working({ ttlMs: 5000, pollIntervalMs: 1e12 }) });
+  const { client } = await connect({ handlers }, declared);
+  const calling = started(client.callTool("work"));
+  await advanceUntil(clock, calling, 66_000);
+  await assertRejects(() => calling, TaskError, "it has not ended within its ttlMs of 5000 ms");
+}, modern);
+
+behaviour("a task is listened to, and each change is polled at once", async (connect) => {
+  let state = working();
+  const { handlers, clock, declared, count, notify } = set({ get: () => state, listens: true });
+  const { client } = await connect({ handlers }, declared);
+  const calling = client.callTool("work");
+  await until(() => clock.waiting > 0, "the task");
+  while (!count("listen")) await clock.advance(1100);
+  // Changes without end are polled no faster than the shortest interval.
+  const polls = count("tasks/get");
+  for (let change = 0; change < 20; change++) {
+    notify({ taskId: "t1", change });
+    await turn();
+  }
+  assert(count("tasks/get") - polls <= 1, `${count("tasks/get") - polls} polls`);
+  // A change before the subscription is open is found by a poll.
+  state = completed();
+  await until(async () => {
+    notify({ taskId: "t1" });
+    await clock.advance(100);
+    return await Promise.race([calling.then(() => true), turn(2).then(() => false)]);
+  }, "the result");
+  assert(clock.now() < 15_000, "no poll was due");
+}, modern);
+
+behaviour("four tasks are listened to at a time, and the others are polled", async (connect) => {
+  let state = working();
+  const { handlers, clock, declared, count } = set({ get: () => state, listens: true });
+  const { client } = await connect({ handlers }, declared);
+  const first = started(Promise.all(Array.from({ length: 6 }, () => client.callTool("work"))));
+  // Tasks that are listened to are polled every ten seconds, so most of the polls are of the others.
+  await until(async () => {
+    if (clock.waiting) await clock.advance(1100);
+    await turn();
+    return count("tasks/get") >= 60;
+  }, "many polls of each task");
+  assertEquals(count("listen"), 4);
+  state = completed();
+  await advanceUntil(clock, first, 11_000);
+  assertEquals((await first).map(textOf), Array(6).fill("done"));
+  // The places are free again.
+  state = working();
+  const next = started(client.callTool("work"));
+  await until(async () => {
+    if (clock.waiting) await clock.advance(1100);
+    await turn();
+    return count("listen") === 5;
+  }, "another subscription");
+  state = completed();
+  await advanceUntil(clock, next, 11_000);
+  assertEquals(textOf(await next), "done");
+}, modern);
+
+behaviour("a handle waits for its task at another client, and a wait that ends cancels nothing", async (connect) => {
+  let isDone = false;
+  const { handlers, clock, declared, count } = set({ get: () => isDone ? completed("later") : working() });
+  const { client, join } = await connect({ handlers }, declared);
+  const { id = "", state } = await startTool(client, "work", { n: 1 });
+  assertEquals([id, state?.status, state?.ttlMs], ["t1", "working", undefined]);
+  const other = await join(declared);
+  const resumed = resumeTask(other, id, { tool: "work" });
+  const stop = new AbortController();
+  const waiting = started(resumed.wait({ signal: stop.signal }));
+  await until(() => clock.waiting > 0, "the first poll");
+  stop.abort(new Error("enough"));
+  await assertRejects(() => waiting, Error, "enough");
+  assertEquals((await resumed.get()).status, "working");
+  isDone = true;
+  assertEquals(textOf(await resumed.wait()), "later");
+  assertEquals(textOf(resumed.result!), "later");
+  assertEquals((await resumed.get()).status, "completed");
+  // A state after the end does not count.
+  isDone = false;
+  assertEquals((await resumed.get()).status, "completed");
+  assertEquals(count("tasks/cancel"), 0);
+  await resumed.cancel();
+  assertEquals(count("tasks/cancel"), 1);
+}, modern);
+
+behaviour("a handle shows questions and sends answers", async (connect) => {
+  const given: unknown[] = [];
+  const { handlers, declared } = set({ get: () => asking("who"), update: (responses) => given.push(responses) });
+  const { client } = await connect({ handlers }, declared);
+  const handle = await startTool(client, "work");
+  const { status, inputRequests } = await handle.get();
+  assertEquals([status, Object.keys(inputRequests), inputRequests.who.method], [
+    "input_required",
+    ["who"],
+    "elicitation/create",
+  ]);
+  await handle.answer({ who: name("Ada") });
+  assertEquals(given, [{ who: name("Ada") }]);
+}, modern);
+
+behaviour("a call that is answered without a task has a handle with the result", async (connect, { era }) => {
+  const { handlers, declared } = set({ get: () => working() });
+  const { client } = await connect({ handlers }, declared);
+  for (const tool of ["inline", ...era === "legacy" ? ["work"] : []]) {
+    const handle = await startTool(client, tool);
+    assertEquals([handle.id, textOf(handle.result!)], [undefined, tool === "work" ? "without a task" : "inline"]);
+    assertEquals(await handle.wait(), handle.result);
+    await assertRejects(() => handle.get(), TypeError, "without a task");
+  }
+  if (era === "legacy") {
+    await assertRejects(() => resumeTask(client, "t1").wait(), TypeError, "Cannot resume tools/call");
+  }
+});
+
+behaviour("requests about a task repeat its id in the header Mcp-Name", async (connect) => {
+  const { handlers, declared } = set({ get: () => working() });
+  const { client } = await connect({ handlers }, declared);
+  const handle = await startTool(client, "work");
+  // The server refuses requests without the header.
+  await handle.get();
+  await handle.answer({});
+  await handle.cancel();
+}, { eras: ["modern"], transports: ["http"] });
+
+Deno.test("the time between polls has bounds, whatever the server wishes", () => {
+  const between = (ms: number, min: number, max: number) => assert(ms >= min && ms <= max, `${ms}`);
+  between(toPollMs({}), 1000, 1100);
+  between(toPollMs({ pollIntervalMs: 0.001 }), 100, 110);
+  between(toPollMs({ pollIntervalMs: 1e12 }), 60_000, 66_000);
+  between(toPollMs({ pollIntervalMs: 1000 }, true), 10_000, 11_000);
+  between(toPollMs({ pollIntervalMs: 45_000 }, true), 45_000, 49_500);
+  for (const retryAfterMs of [-1, 0, 1e12]) {
+    between(toRetryMs(0, new McpError(0, "", { retryAfterMs }, {})), 250, 10_000);
+  }
+  between(toRetryMs(100, new Error()), 10_000, 10_000);
+});
+
+Deno.test("options of the extension are checked", () => {
+  assertThrows(() => taskClient({ giveUpMs: 0 }), RangeError);
+  assertThrows(() => taskClient({ pollMs: 1 } as object), TypeError);
+});

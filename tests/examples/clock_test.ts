@@ -1,0 +1,26 @@
+// The example of an app, as a client with and a client without apps see it.
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import server from "../../examples/clock/server.ts";
+import { clientExtension } from "../../src/client/client.ts";
+import { connectTest } from "../../src/testing/testing.ts";
+import { textOf } from "../support/behaviour.ts";
+
+Deno.test("the clock is an app where the client can show it, and a text elsewhere", async () => {
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => server.close());
+  const settings = { mimeTypes: ["text/html;profile=mcp-app"] };
+  for (const era of ["modern", "legacy"] as const) {
+    const plain = stack.use(await connectTest(server, { era }));
+    const text = await plain.callTool("show_time", { zone: "Asia/Tokyo" });
+    assertMatch(textOf(text), /^It is \d\d:\d\d:\d\d \(Asia\/Tokyo\)\.$/);
+    assertEquals(text.structuredContent, undefined);
+    const extensions = [clientExtension({ id: "io.modelcontextprotocol/ui", settings })];
+    const host = stack.use(await connectTest(server, { era, extensions }));
+    const shown = await host.callTool("show_time");
+    assertMatch(textOf(shown), /\(UTC\)\.$/);
+    assertEquals(Object(shown.structuredContent).zone, "UTC");
+    const [tool] = await host.listTools();
+    const [page] = (await host.readResource(Object(tool._meta).ui.resourceUri)).contents;
+    assertStringIncludes(page.text ?? "", "mcpApp.on(");
+  }
+});

@@ -1,0 +1,61 @@
+// The server of the run that kills instances with tasks. Each effect of a handler is a line in a file, so that a repeated
+// one is seen.
+import { appendFileSync } from "node:fs";
+import process from "node:process";
+import { type Context, createServer, tool } from "@x/mcp";
+import { denoKvStore } from "@x/mcp/stores/deno-kv";
+import { redisStore } from "@x/mcp/stores/redis";
+import { sqliteStore } from "@x/mcp/stores/sqlite";
+import { task, tasks } from "@x/mcp/tasks";
+import { z } from "zod";
+
+const [, kind, path] = /^(\w+):?(.*)$/s.exec(process.env.MCP_STORE ?? "") ?? [];
+const leaseMs = Number(process.env.LEASE_MS);
+
+function openStore() {
+  if (kind === "redis") {
+    return redisStore(async () => {
+      const { createClient } = await import("redis");
+      return createClient({ url: process.env.MCP_STORE, disableOfflineQueue: true });
+    }, { leaseMs });
+  }
+  if (kind === "denokv") return denoKvStore(() => Deno.openKv(path), { leaseMs });
+  return sqliteStore(async () => {
+    const { DatabaseSync } = await import("node:sqlite");
+    return new DatabaseSync(path);
+  }, { leaseMs });
+}
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const input = z.object({ key: z.string() });
+
+async function work({ key }: { readonly key: string }, ctx: Context): Promise<string> {
+  const write = (words: string) => appendFileSync(process.env.EFFECTS ?? "", `${key} ${words}\n`);
+  const step = async (name: string) => {
+    const value = await ctx.once(name, async () => {
+      const value = crypto.randomUUID();
+      write(`make ${name} ${value}`);
+      await pause(Math.random() * 60);
+      return value;
+    });
+    write(`know ${name} ${value}`);
+    await pause(Math.random() * 60);
+    return value;
+  };
+  const first = await step("first");
+  const { content } = await ctx.elicit("name", { message: "Who?", schema: z.object({ name: z.string() }) });
+  return JSON.stringify([content?.name, first, await step("second"), await step("third")]);
+}
+
+export default createServer({
+  name: "tasks",
+  version: "1.0.0",
+  secret: process.env.MCP_SECRET,
+  store: openStore(),
+  auth: () => ({ id: "ada" }),
+  handlers: [
+    tasks(),
+    tool({ name: "resumes", input, extensions: [task({ resume: true })], run: work }),
+    tool({ name: "fails", input, extensions: [task()], run: work }),
+  ],
+});

@@ -1,0 +1,310 @@
+// Skills of a folder, as clients of each era and transport see them.
+import { createHash } from "node:crypto";
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { pathToFileURL } from "node:url";
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { McpError } from "../../mod.ts";
+import { clientExtension } from "../../src/client/client.ts";
+import { skills, type SkillsOptions } from "../../src/skills/skills.ts";
+import type { Connection } from "../../src/testing/testing.ts";
+import { behaviour, until } from "../support/behaviour.ts";
+import { random } from "../support/random.ts";
+
+const declared = { extensions: [clientExtension({ id: "io.modelcontextprotocol/skills" })] };
+
+/** A folder with files, which is removed afterwards. */
+async function makeFolder(files: Readonly<Record<string, string | Uint8Array>>) {
+  const path = await mkdtemp(`${tmpdir()}/mcp-skills-`);
+  const write = async (name: string, content: string | Uint8Array) => {
+    await mkdir(`${path}/${name}`.replace(/\/[^/]*$/, ""), { recursive: true });
+    await writeFile(`${path}/${name}`, content);
+  };
+  for (const [name, content] of Object.entries(files)) await write(name, content);
+  return { path, write, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+const head = (name: string, more = "") => `---\nname: ${name}\ndescription: Does ${name}\n${more}---\n\n# ${name}\n`;
+
+/** A valid folder: two skills, one with a folder, a binary file and a skill within it. */
+const FILES = {
+  "git-flow/SKILL.md": head("git-flow", "license: MIT\nmetadata:\n  version: 1.0\n  tags: [a, b]\n"),
+  "acme/refunds/SKILL.md": head("refunds"),
+  "acme/refunds/examples/email.md": "Dear ä,\n",
+  "acme/refunds/logo.bin": new Uint8Array([0, 255, 254, 1]),
+  "acme/refunds/inner/SKILL.md": head("inner"),
+  "acme/refunds/.env": "SECRET=1",
+  "README.md": "no skill",
+};
+
+const digest = (content: string | Uint8Array) => `sha256:${createHash("sha256").update(content).digest("hex")}`;
+
+async function list(client: Connection) {
+  const { skills } = await client.request("skills/list", {});
+  // deno-lint-ignore no-explicit-any -- what a client reads
+  return skills as any[];
+}
+
+/** Collects the warnings of a test. */
+async function withWarnings(run: (warnings: readonly string[]) => Promise<void>): Promise<void> {
+  const warnings: string[] = [];
+  const { error } = console;
+  console.error = (text: string) => void warnings.push(text);
+  try {
+    await run(warnings);
+  } finally {
+    console.error = error;
+  }
+}
+
+behaviour("skills are listed with their front matter and the digests of all files", async (connect, { era }) => {
+  await using folder = await makeFolder(FILES);
+  const { client } = await connect({ handlers: [skills({ dir: folder.path })] }, declared);
+  const { skills: all, resultType, ttlMs, cacheScope } = await client.request("skills/list", {});
+  assertEquals(
+    [resultType, ttlMs, cacheScope],
+    era === "modern" ? ["complete", 60_000, "private"] : [undefined, undefined, undefined],
+  );
+  const entries = new Map((await list(client)).map((entry) => [entry.uri, entry]));
+  assertEquals([...entries.keys()].sort(), [
+    "skill://acme/refunds/SKILL.md",
+    "skill://acme/refunds/inner/SKILL.md",
+    "skill://git-flow/SKILL.md",
+  ]);
+  assertEquals(Object(all).length, 3);
+  assertEquals(entries.get("skill://git-flow/SKILL.md").frontmatter, {
+    name: "git-flow",
+    description: "Does git-flow",
+    license: "MIT",
+    metadata: { version: 1, tags: ["a", "b"] },
+  });
+  const refunds = entries.get("skill://acme/refunds/SKILL.md");
+  const names = ["SKILL.md", "examples/email.md", "inner/SKILL.md", "logo.bin"] as const;
+  assertEquals(
+    refunds.resources.map(({ uri }: { uri: string }) => uri),
+    names.map((name) => `skill://acme/refunds/${name}`),
+  );
+  for (const [at, name] of names.entries()) {
+    const content = FILES[`acme/refunds/${name}`];
+    const { uri, digest: stated, size } = refunds.resources[at];
+    const { contents: [read] } = await client.readResource(uri);
+    const bytes = read.text !== undefined
+      ? new TextEncoder().encode(read.text)
+      : Uint8Array.from(atob(String(read.blob)), (c) => c.charCodeAt(0));
+    assertEquals([stated, size], [digest(content), bytes.length], name);
+    assertEquals(digest(bytes), stated, name);
+  }
+  const one = await client.request("skills/get", { uri: "skill://acme/refunds/SKILL.md" });
+  assertEquals(one.skill, refunds);
+  assertEquals("nextCursor" in one, false);
+});
+
+behaviour("a skill is an ordinary resource, and its folders can be listed", async (connect) => {
+  await using folder = await makeFolder(FILES);
+  const { client } = await connect({ handlers: [skills({ dir: pathToFileURL(folder.path) })] }, declared);
+  const listed = await client.listResources();
+  const { size, ...refunds } = listed.find(({ uri }) => uri === "skill://acme/refunds/SKILL.md") ?? {};
+  assertEquals(refunds, {
+    uri: "skill://acme/refunds/SKILL.md",
+    name: "refunds",
+    description: "Does refunds",
+    mimeType: "text/markdown",
+  });
+  assertEquals(size, FILES["acme/refunds/SKILL.md"].length);
+  const read = async (uri: string) => (await client.request("resources/directory/read", { uri })).resources;
+  assertEquals(await read("skill://acme/refunds"), [
+    { uri: "skill://acme/refunds/SKILL.md", name: "SKILL.md", mimeType: "text/markdown", size },
+    { uri: "skill://acme/refunds/examples", name: "examples", mimeType: "inode/directory" },
+    { uri: "skill://acme/refunds/inner", name: "inner", mimeType: "inode/directory" },
+    { uri: "skill://acme/refunds/logo.bin", name: "logo.bin", mimeType: "application/octet-stream", size: 4 },
+  ]);
+  for (
+    const uri of ["skill://acme/refunds/SKILL.md", "skill://none", "skill://", "skill://acme/refunds/", "file:///etc"]
+  ) {
+    assertEquals((await assertRejects(() => read(uri), McpError)).code, -32602, uri);
+    if (uri.endsWith("SKILL.md")) continue;
+    assertEquals((await assertRejects(() => client.request("skills/get", { uri }), McpError)).code, -32602, uri);
+  }
+});
+
+behaviour("clients need not declare skills, which servers of every era show", async (connect, { era }) => {
+  await using folder = await makeFolder({ "fine/SKILL.md": head("fine") });
+  const { client } = await connect({ handlers: [skills({ dir: folder.path })] });
+  assertEquals((await list(client)).length, 1);
+  const { capabilities } = era === "modern" ? await client.request("server/discover") : client.server;
+  assertEquals(Object(capabilities).extensions, { "io.modelcontextprotocol/skills": { directoryRead: true } });
+  assert("resources" in Object(capabilities));
+});
+
+behaviour("no path leads out of the folder", async (connect) => {
+  await using outside = await makeFolder({ "secret.txt": "secret", "evil/SKILL.md": head("evil") });
+  await using folder = await makeFolder({ "fine/SKILL.md": head("fine"), "fine/a.txt": "a" });
+  await symlink(`${outside.path}/secret.txt`, `${folder.path}/fine/link.txt`);
+  await symlink(outside.path, `${folder.path}/fine/away`);
+  await symlink(`${outside.path}/evil`, `${folder.path}/evil`);
+  const { client } = await connect({ handlers: [skills({ dir: folder.path })] }, declared);
+  const [fine, ...more] = await list(client);
+  assertEquals(more, []);
+  assertEquals(fine.resources.map(({ uri }: { uri: string }) => uri), ["skill://fine/SKILL.md", "skill://fine/a.txt"]);
+  for (
+    const path of [
+      ...["fine/link.txt", "fine/away/secret.txt", "evil/SKILL.md", "fine/../fine/a.txt", "fine/%2e%2e/fine/a.txt"],
+      ...[
+        "fine/..%2f..%2fetc/passwd",
+        "fine/a.txt%00",
+        "fine//a.txt",
+        "/etc/passwd",
+        "fine/.env",
+        "FINE/A.TXT",
+        "fine/a.txt/",
+      ],
+    ]
+  ) {
+    await assertRejects(() => client.readResource(`skill://${path}`), McpError, undefined, path);
+  }
+  // A file that becomes a link after it was listed.
+  await rename(`${folder.path}/fine/a.txt`, `${folder.path}/fine/b.txt`);
+  await symlink(`${outside.path}/secret.txt`, `${folder.path}/fine/a.txt`);
+  await assertRejects(() => client.readResource("skill://fine/a.txt"), McpError);
+});
+
+behaviour("skills that are wrong or too large are left out, each with a warning", async (connect) => {
+  const many = Object.fromEntries(Array.from({ length: 520 }, (_, i) => [`many/f${i}.txt`, `${i}`]));
+  await using folder = await makeFolder({
+    "good/SKILL.md": head("good"),
+    "bare/SKILL.md": "# no front matter",
+    "open/SKILL.md": "---\nname: open\n",
+    "odd-name/SKILL.md": head("other-name"),
+    "Upper/SKILL.md": head("Upper"),
+    "silent/SKILL.md": "---\nname: silent\n---\n",
+    "list/SKILL.md": "---\n- a\n---\n",
+    "broken/SKILL.md": "---\nname: [\n---\n",
+    "bomb/SKILL.md": `---\nname: bomb\ndescription: x\na: &a [1,1,1,1,1,1,1,1,1]\n${
+      "bcdefgh".split("").map((key, i, all) => `${key}: &${key} [${Array(9).fill(`*${all[i - 1] ?? "a"}`).join()}]\n`)
+        .join("")
+    }---\n`,
+    "binary/SKILL.md": new Uint8Array([255, 254]),
+    "large/SKILL.md": head("large"),
+    "large/big.bin": new Uint8Array(16_777_217),
+    "many/SKILL.md": head("many"),
+    ...many,
+  });
+  await withWarnings(async (warnings) => {
+    const { client } = await connect({ handlers: [skills({ dir: folder.path })] }, declared);
+    for (let i = 0; i < 2; i++) assertEquals((await list(client)).map(({ uri }) => uri), ["skill://good/SKILL.md"]);
+    for (
+      const [name, words] of [
+        ["bare", "it does not begin with front matter"],
+        ["open", "it does not begin with front matter"],
+        ["odd-name", "its name is other-name; it must be that of its folder, odd-name"],
+        ["Upper", 'its name is "Upper"; use 1 to 64 lower-case letters'],
+        ["silent", "it has no description"],
+        ["list", "its front matter is no map"],
+        ["broken", "its front matter is no YAML"],
+        ["bomb", "its front matter is no YAML"],
+        ["binary", "its SKILL.md cannot be read as UTF-8"],
+        ["large", "it has 16777"],
+        ["many", "it has 521 files; clients accept 512 files and 16 MiB"],
+      ]
+    ) {
+      const found = warnings.filter((text) => text.startsWith(`Cannot serve skill skill://${name}/SKILL.md: `));
+      assertEquals(found.length, 1, name);
+      assertStringIncludes(found[0], words);
+    }
+    await assertRejects(() => client.readResource("skill://large/big.bin"), McpError);
+  });
+}, { transports: ["memory"] });
+
+behaviour("clients learn of changes, and read what is there now", async (connect) => {
+  await using folder = await makeFolder({ "fine/SKILL.md": head("fine"), "fine/a.txt": "a" });
+  const { client } = await connect({ handlers: [skills({ dir: folder.path })] }, declared);
+  const uri = "skill://fine/a.txt";
+  const subscription = await client.subscribe({ resourcesListChanged: true, resourceSubscriptions: [uri] });
+  const before = (await list(client))[0].resources[1];
+  await folder.write("fine/a.txt", "changed");
+  await until(() => subscription.received.some(({ params }) => params.uri === uri), "the change of a file");
+  await until(async () => (await list(client))[0].resources[1].digest === digest("changed"), "the new digest");
+  assert(before.digest !== digest("changed"));
+  assertEquals((await client.readResource(uri)).contents[0].text, "changed");
+  await folder.write("more/SKILL.md", head("more"));
+  await until(
+    () => subscription.received.some(({ method }) => method.endsWith("resources/list_changed")),
+    "the new skill",
+  );
+  await until(async () => (await list(client)).length === 2, "both skills");
+  await rm(`${folder.path}/more`, { recursive: true });
+  await until(async () => (await list(client)).length === 1, "one skill");
+});
+
+behaviour("the folder itself may be a skill, and long lists have pages", async (connect) => {
+  await using root = await makeFolder({});
+  const name = root.path.split("/").at(-1)?.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replace(/-+$/, "") ?? "";
+  await using parent = await makeFolder({
+    [`${name}/SKILL.md`]: head(name),
+    [`${name}/a b.txt`]: "x",
+    ...Object.fromEntries(Array.from({ length: 120 }, (_, i) => [`all/s${i}/SKILL.md`, head(`s${i}`)])),
+  });
+  const { client, join } = await connect({ handlers: [skills({ dir: `${parent.path}/${name}` })] }, declared);
+  const [own] = await list(client);
+  assertEquals(own.resources.map(({ uri }: { uri: string }) => uri), [
+    `skill://${name}/SKILL.md`,
+    `skill://${name}/a%20b.txt`,
+  ]);
+  assertEquals((await client.readResource(`skill://${name}/a%20b.txt`)).contents[0].text, "x");
+  assert(join);
+  const other = await connect({ handlers: [skills({ dir: `${parent.path}/all` })] }, declared);
+  const seen: string[] = [];
+  let cursor: unknown;
+  do {
+    const page = await other.client.request("skills/list", { ...cursor !== undefined && { cursor } });
+    seen.push(...(page.skills as { uri: string }[]).map(({ uri }) => uri));
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  assertEquals([seen.length, new Set(seen).size], [120, 120]);
+  const error = await assertRejects(() => other.client.request("skills/list", { cursor: "x" }), McpError);
+  assertEquals(error.code, -32602);
+}, { transports: ["memory"] });
+
+behaviour("a folder that is missing fails what needs it, and nothing else", async (connect) => {
+  const { client, takeFaults } = await connect({ handlers: [skills({ dir: "/no/such/folder" })] }, declared);
+  await assertRejects(() => client.request("skills/list", {}), McpError, "Internal error");
+  assert(takeFaults().length > 0);
+  assertEquals(await client.listTools().catch(() => []), []);
+}, { transports: ["memory"], eras: ["modern"] });
+
+Deno.test("10,000 files of skills are listed and read", async () => {
+  const { createServer } = await import("../../mod.ts");
+  const { connectTest } = await import("../../src/testing/testing.ts");
+  const { below } = random(1);
+  const files: Record<string, string> = {};
+  for (let skill = 0; skill < 100; skill++) {
+    files[`s${skill}/SKILL.md`] = head(`s${skill}`);
+    for (let i = 0; i < 99; i++) files[`s${skill}/d${below(5)}/f${i}.txt`] = `${i}`;
+  }
+  await using folder = await makeFolder(files);
+  const server = createServer({ name: "s", version: "1", handlers: [skills({ dir: folder.path })] });
+  const client = await connectTest(server, declared);
+  const { skills: page } = await client.request("skills/list", {});
+  assertEquals(Object(page).length, 20);
+  for (const { uri, size } of Object(page)[7].resources) {
+    const [{ text = "" }] = (await client.readResource(uri)).contents;
+    assertEquals(new TextEncoder().encode(text).length, size);
+  }
+  await client.close();
+  await server.close();
+});
+
+Deno.test("wrong options are refused", () => {
+  for (
+    const [options, words] of [
+      [{}, "dir is not a path"],
+      [{ dir: "" }, "dir is not a path"],
+      [{ dir: new URL("https://example.com") }, "is no folder of this machine"],
+      [{ folder: "x" }, "did you mean dir?"],
+      [{ dir: "x", ttlMs: -1 }, "ttlMs is -1"],
+      [{ dir: "x", cacheScope: "all" }, "cacheScope"],
+    ] as const
+  ) {
+    assertThrows(() => skills(options as unknown as SkillsOptions), TypeError, words);
+  }
+});

@@ -1,0 +1,820 @@
+// What one instance disables for all callers is disabled at all instances, also after a restart.
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { mkdtempSync, rmSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { tmpdir } from "node:os";
+import {
+  createServer,
+  extension,
+  group,
+  type Handler,
+  prompt,
+  resource,
+  type RouteServerOptions,
+  type Server,
+  type ServerOptions,
+  tool,
+} from "../../mod.ts";
+import type { StoreEvent } from "../../src/core/call/observer.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { Sealer } from "../../src/core/call/sealer.ts";
+import { redisStore } from "../../src/stores/redis/redis.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
+import { type Connection, connectTest, type ConnectTestOptions, McpError } from "../../src/testing/testing.ts";
+import { FENCE, fence, fenced, gate, textOf, turn, until, withoutFences } from "../support/behaviour.ts";
+import { createLosable, wrapEngine } from "../support/engines.ts";
+import { random } from "../support/random.ts";
+import { CLIENTS } from "../support/redis/clients.ts";
+import { missingRedis, startRedis } from "../support/redis/server.ts";
+import { needs } from "../support/required.ts";
+
+const SECRET = "a secret of at least thirty-two characters";
+const REALM = JSON.stringify(["disk", "/mcp"]);
+
+const read = tool({ name: "read", run: () => "Read." });
+const wipe = tool({ name: "wipe", tags: ["admin"], run: () => "Wiped." });
+const ask = prompt({ name: "ask", tags: ["admin"], run: () => "Ask." });
+const file = resource({ uri: "disk://file", name: "file", tags: ["admin"], read: () => "text" });
+const notes = group("notes", [tool({ name: "add", run: () => "Added." })]);
+const HANDLERS = [read, wipe, ask, file, notes];
+
+/** Starts instances, and closes them and their clients at the end. */
+class Fleet implements AsyncDisposable {
+  readonly events: StoreEvent[] = [];
+  readonly #open: () => Store;
+  readonly #stack = new AsyncDisposableStack();
+
+  constructor(open: () => Store) {
+    this.#open = open;
+  }
+
+  start(options: Partial<RouteServerOptions> = {}): Server {
+    const server = createServer({
+      name: "disk",
+      version: "1.0.0",
+      secret: SECRET,
+      store: this.#open(),
+      sharedDisable: true,
+      handlers: HANDLERS,
+      observer: { store: (event) => void this.events.push(event) },
+      ...options,
+    } as ServerOptions);
+    this.#stack.defer(() => server.close());
+    return server;
+  }
+
+  async join(server: Server, options?: ConnectTestOptions): Promise<Connection> {
+    return this.#stack.use(await connectTest(server, options));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stack.disposeAsync();
+  }
+}
+
+/** Handles of one store in memory. Topics are read often, so that a test does not wait. */
+function shareMemory(): () => Store {
+  const memory = memoryStore();
+  return () => customStore(memory[INTERNALS].connect, { pollMs: 50 });
+}
+
+const folder = mkdtempSync(`${tmpdir()}/shared-disable-`);
+let files = 0;
+
+const stores: Readonly<Record<string, () => () => Store>> = {
+  memory: shareMemory,
+  SQLite: () => {
+    const path = `${folder}/${files++}.db`;
+    return () => sqliteStore(() => new DatabaseSync(path));
+  },
+};
+
+const names = async (client: Connection) => (await client.listTools()).map(({ name }) => name).join();
+
+async function untilNames(client: Connection, wanted: string): Promise<void> {
+  await until(async () => await names(client) === wanted, `the tools are ${wanted}`);
+}
+
+function listChanged({ received }: Connection): string[] {
+  return received.flatMap(({ method }) => /notifications\/(\w+)\/list_changed/.exec(method)?.[1] ?? []).sort();
+}
+
+async function isBusy(run: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await run();
+    return false;
+  } catch (error) {
+    assert(error instanceof McpError && error.code === -31503, `${error}`);
+    assertStringIncludes(error.message, "the store does not tell which handlers are disabled");
+    return true;
+  }
+}
+
+for (const [store, open] of Object.entries(stores)) {
+  for (const era of ["modern", "legacy"] as const) {
+    for (const transport of ["http", "pipe"] as const) {
+      Deno.test(`a handler that is disabled at one of three instances is hidden at all, and stays so after a restart (${store}, ${era} over ${transport})`, async () => {
+        await using fleet = new Fleet(open());
+        const servers = [fleet.start(), fleet.start(), fleet.start()];
+        const clients = await Promise.all(servers.map((server) => fleet.join(server, { era, transport })));
+        const lists = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
+        const subscriptions = await Promise.all(clients.map((client) => client.subscribe(lists)));
+        const all = "read,wipe,notes_add";
+        for (const client of clients) assertEquals([await names(client), listChanged(client)], [all, []]);
+        servers[0].handlers.disable({ tag: "admin" });
+        assertEquals(await names(clients[0]), "read,notes_add");
+        for (const client of clients) {
+          await untilNames(client, "read,notes_add");
+          await until(
+            () => listChanged(client).join() === "prompts,resources,tools",
+            "the client is notified of each list once",
+          );
+          await assertRejects(() => client.callTool("wipe"), Error, "Unknown tool");
+          await assertRejects(() => client.getPrompt("ask"), Error, "Unknown prompt");
+          await assertRejects(() => client.readResource("disk://file"), Error, "Resource not found");
+          assertEquals([await client.listPrompts(), await client.listResources()], [[], []]);
+          assertEquals(textOf(await client.callTool("read")), "Read.");
+        }
+        // A later rule that is made elsewhere counts.
+        servers[1].handlers.enable(wipe);
+        servers[2].handlers.disable({ group: "notes" });
+        for (const client of clients) await untilNames(client, "read,wipe");
+        for (const subscription of subscriptions) await subscription.close();
+        await Promise.all(servers.map((server) => server.close()));
+        const later = await fleet.join(fleet.start(), { era, transport });
+        assertEquals([await names(later), await later.listPrompts()], ["read,wipe", []]);
+        assertEquals(fleet.events, []);
+      });
+    }
+  }
+
+  Deno.test(`rules that instances make at once all hold, and the last one for a handler (${store})`, async () => {
+    await using fleet = new Fleet(open());
+    const tools = Array.from({ length: 12 }, (_, i) => tool({ name: `t${i}`, run: () => "" }));
+    const servers = [0, 1, 2].map(() => fleet.start({ handlers: tools }));
+    const clients = await Promise.all(servers.map((server) => fleet.join(server)));
+    for (const [i, each] of tools.entries()) if (i > 2) servers[i % 3].handlers.disable(each);
+    for (const client of clients) await untilNames(client, "t0,t1,t2");
+    // Of one handler at once: all agree in the end, also those that start later.
+    for (let round = 0; round < 5; round++) {
+      servers[round % 3].handlers.disable({ tool: "t0" });
+      servers[(round + 1) % 3].handlers.enable({ tool: "t0" });
+      await until(async () => new Set(await Promise.all(clients.map(names))).size === 1, "all agree");
+    }
+    servers[0].handlers.disable({ tool: "t0" });
+    for (const client of clients) await untilNames(client, "t1,t2");
+    assertEquals(await names(await fleet.join(fleet.start({ handlers: tools }))), "t1,t2");
+    assertEquals(fleet.events, []);
+  });
+}
+
+Deno.test("whatever instances do at once, they agree in the end, also with those that start later", async () => {
+  const seed = Math.floor(Math.random() * 2 ** 32);
+  const { below } = random(seed);
+  const tools = Array.from(
+    { length: 6 },
+    (_, i) => tool({ name: `t${i}`, tags: [`even${i % 2}`, `third${i % 3}`], run: () => "" }),
+  );
+  const selectors = [
+    ...tools.map(({ name }) => ({ tool: name })),
+    ...["even0", "even1", "third0", "third1", "third2"].map((tag) => ({ tag })),
+  ];
+  for (let round = 0; round < 10; round++) {
+    await using fleet = new Fleet(shareMemory());
+    const servers = [0, 1, 2].map(() => fleet.start({ handlers: tools }));
+    const clients = await Promise.all(servers.map((server) => fleet.join(server)));
+    for (let step = 0; step < 30; step++) {
+      const { handlers } = servers[below(3)];
+      const selected = selectors[below(selectors.length)];
+      if (below(3)) handlers.disable(selected);
+      else handlers.enable(selected);
+      if (!below(4)) await turn(below(3));
+    }
+    // What is pending is written before a server closes.
+    await servers[0].close();
+    const last = await fleet.join(fleet.start({ handlers: tools }));
+    await until(async () => {
+      const seen = await Promise.all([...clients.slice(1), last].map(names));
+      return new Set(seen).size === 1;
+    }, `all agree (seed ${seed}, round ${round})`);
+  }
+});
+
+Deno.test("one rule after another means at every instance what it means without a store", async () => {
+  const { below } = random(7);
+  const tools = Array.from({ length: 4 }, (_, i) => tool({ name: `t${i}`, tags: [`even${i % 2}`], run: () => "" }));
+  const bundle = group("g", [tool({ name: "x", tags: ["even0"], run: () => "" })]);
+  const marker = tool({ name: "marker", run: () => "" });
+  const handlers: Handler[] = [...tools, bundle, marker];
+  const selectors = [
+    ...tools.map(({ name }) => ({ tool: name })),
+    ...[{ tag: "even0" }, { tag: "even1" }, { group: "g" }, { tool: "g_x" }],
+  ];
+  await using fleet = new Fleet(shareMemory());
+  const alone = createServer({ name: "alone", version: "1.0.0", handlers });
+  const model = await fleet.join(alone);
+  const servers = [fleet.start({ handlers }), fleet.start({ handlers })];
+  const clients = await Promise.all(servers.map((server) => fleet.join(server)));
+  for (let step = 0; step < 60; step++) {
+    const selected = selectors[below(selectors.length)];
+    const change = below(2) ? "disable" as const : "enable" as const;
+    // What arrives with the marker, arrived before it too.
+    const mark = step % 2 ? "enable" as const : "disable" as const;
+    for (const { handlers } of [alone, servers[below(2)]]) {
+      handlers[change](selected);
+      handlers[mark](marker);
+    }
+    for (const client of clients) await untilNames(client, await names(model));
+  }
+  await alone.close();
+});
+
+Deno.test("rules with a function of callers stay at their instance, and show nothing that all instances hide", async () => {
+  await using fleet = new Fleet(shareMemory());
+  const [a, b] = [fleet.start(), fleet.start()];
+  const ada = { principal: { id: "ada" } };
+  const [here, there, bob] = [await fleet.join(a, ada), await fleet.join(b, ada), await fleet.join(a)];
+  const isAda = ({ principal }: { readonly principal?: { readonly id: string } }) => principal?.id === "ada";
+  a.handlers.disable(wipe, isAda);
+  a.handlers.disable(read);
+  await untilNames(there, "wipe,notes_add");
+  assertEquals([await names(here), await names(bob)], ["notes_add", "wipe,notes_add"]);
+  b.handlers.enable(read, isAda);
+  assertEquals(await names(there), "wipe,notes_add");
+  b.handlers.enable(read);
+  b.handlers.enable(wipe);
+  await untilNames(here, "read,notes_add");
+  assertEquals([await names(there), await names(bob)], ["read,wipe,notes_add", "read,wipe,notes_add"]);
+});
+
+Deno.test("a resource that is disabled at another instance sends no updates, and a new handler is hidden at once", async () => {
+  await using fleet = new Fleet(shareMemory());
+  const handlers = [...HANDLERS, fenced];
+  const [a, b] = [fleet.start({ handlers }), fleet.start({ handlers })];
+  const there = await fleet.join(b);
+  await using changes = await there.subscribe({ resourceSubscriptions: ["disk://file", FENCE] });
+  a.handlers.disable({ resource: "disk://file" });
+  a.handlers.disable({ tag: "new" });
+  await until(async () => (await there.listResources()).length === 1, "the rule arrives");
+  a.resourceUpdated("disk://file");
+  b.resourceUpdated("disk://file");
+  for (const server of [a, b]) await fence(server, changes);
+  a.handlers.enable({ resource: "disk://file" });
+  await until(async () => (await there.listResources()).length === 2, "the rule is gone");
+  a.resourceUpdated("disk://file");
+  await fence(a, changes);
+  assertEquals(withoutFences(changes).map(({ params }) => params.uri), ["disk://file"]);
+  b.handlers.add(tool({ name: "late", tags: ["new"], run: () => "" }));
+  assertEquals(await names(there), "read,wipe,notes_add");
+});
+
+Deno.test("a handler that is disabled while the store is lost is hidden here at once, and at the others when it is back", async () => {
+  const losable = createLosable({ pollMs: 50 });
+  let isCut = false;
+  const cut = customStore(async () =>
+    wrapEngine(await losable.open()[INTERNALS].connect(), ({ run }) => {
+      if (isCut) throw new Error("no route to the store");
+      return run();
+    }), { timeoutMs: 200, pollMs: 50 });
+  await using fleet = new Fleet(losable.open);
+  const [a, b] = [fleet.start({ store: cut }), fleet.start()];
+  const [here, there] = [await fleet.join(a), await fleet.join(b)];
+  for (const client of [here, there]) assertEquals(await names(client), "read,wipe,notes_add");
+  isCut = true;
+  a.handlers.disable(wipe);
+  a.handlers.disable(read);
+  a.handlers.enable(read);
+  b.handlers.disable({ group: "notes" });
+  assertEquals(await names(here), "read,notes_add");
+  await until(() => fleet.events.some(({ state }) => state === "degraded"), "the observer is informed");
+  assertEquals([await names(here), await names(there)], ["read,notes_add", "read,wipe"]);
+  const since = performance.now();
+  isCut = false;
+  for (const client of [here, there]) await untilNames(client, "read");
+  assert(performance.now() - since < 5000, "it recovers by itself");
+  await until(() => fleet.events.some(({ state }) => state === "recovered"), "the observer is informed");
+});
+
+Deno.test("an instance whose write was done without an answer informs the others", async () => {
+  const { connect } = memoryStore()[INTERNALS];
+  let fails = false;
+  const open = () =>
+    customStore(async () =>
+      wrapEngine(await connect(), async ({ name, run }) => {
+        const result = await run();
+        if (fails && name === "set") throw new Error("the answer is lost");
+        return result;
+      }), { timeoutMs: 200, pollMs: 50 });
+  await using fleet = new Fleet(open);
+  const [a, b] = [fleet.start(), fleet.start()];
+  const there = await fleet.join(b);
+  assertEquals(await names(there), "read,wipe,notes_add");
+  fails = true;
+  a.handlers.disable(wipe);
+  await until(() => fleet.events.some(({ state }) => state === "degraded"), "the write has failed");
+  fails = false;
+  await untilNames(there, "read,notes_add");
+});
+
+for (const era of ["modern", "legacy"] as const) {
+  for (const transport of ["http", "pipe"] as const) {
+    Deno.test(`an instance whose store is lost at its start shows no handler, says so, and recovers (${era} over ${transport})`, async () => {
+      const losable = createLosable({ pollMs: 50 });
+      await using fleet = new Fleet(losable.open);
+      const first = fleet.start();
+      first.handlers.disable({ tag: "admin" });
+      await first.close();
+      losable.isLost = true;
+      const server = fleet.start();
+      // The handshake and pings need no rules.
+      const client = await fleet.join(server, { era, transport });
+      if (era === "legacy") await client.request("ping", {});
+      assert(await isBusy(() => client.listTools()));
+      assert(await isBusy(() => client.callTool("wipe")));
+      assert(await isBusy(() => client.callTool("read")));
+      assert(await isBusy(() => client.readResource("disk://file")));
+      assert(await isBusy(() => client.getPrompt("ask")));
+      if (era === "modern") assert(await isBusy(() => client.subscribe({ toolsListChanged: true })));
+      else assert(await isBusy(() => client.request("resources/subscribe", { uri: "disk://file" })));
+      assert(fleet.events.some(({ state }) => state === "degraded"));
+      // What is disabled meanwhile is not lost.
+      server.handlers.disable({ group: "notes" });
+      const since = performance.now();
+      losable.isLost = false;
+      await until(async () => !await isBusy(() => client.listTools()), "the store is back");
+      assert(performance.now() - since < 5000, "it recovers by itself");
+      assertEquals([await names(client), await client.listPrompts()], ["read", []]);
+      if (era === "legacy" && transport === "pipe") {
+        await until(() => listChanged(client).includes("tools"), "a session that was refused is notified");
+      }
+      const other = await fleet.join(fleet.start(), { era, transport });
+      await untilNames(other, "read");
+      // From now on, no call needs the store.
+      losable.isLost = true;
+      for (const each of [client, other]) {
+        assertEquals([await names(each), textOf(await each.callTool("read"))], ["read", "Read."]);
+        await assertRejects(() => each.callTool("wipe"), Error, "Unknown tool");
+      }
+    });
+  }
+}
+
+Deno.test("a rule that another instance cannot compile hides everything there, until it can", async () => {
+  let isBroken = false;
+  const views = extension({ id: "com.example/views" });
+  const check = () => {
+    if (isBroken) throw new Error("the check is broken");
+    return undefined;
+  };
+  const viewed = tool({ name: "viewed", extensions: [views.attribute({ check })], run: () => "" });
+  await using fleet = new Fleet(shareMemory());
+  const [a, b] = [fleet.start(), fleet.start({ handlers: [views, viewed, ...HANDLERS] })];
+  const [here, there] = [await fleet.join(a), await fleet.join(b)];
+  assertEquals([await names(here), await names(there)], ["read,wipe,notes_add", "viewed,read,wipe,notes_add"]);
+  await using changes = await there.subscribe({ toolsListChanged: true });
+  isBroken = true;
+  assertThrows(() => b.handlers.disable(read), Error, "the check is broken");
+  assertEquals(await names(there), "viewed,read,wipe,notes_add");
+  a.handlers.disable({ tag: "admin" });
+  await until(() => isBusy(() => there.listTools()), "the rule arrives");
+  assert(await isBusy(() => there.callTool("wipe")));
+  assertStringIncludes(String(fleet.events[0].error), "the check is broken");
+  isBroken = false;
+  await until(() => changes.received.length > 0, "the client is notified");
+  assertEquals([await names(here), await names(there)], ["read,notes_add", "viewed,read,notes_add"]);
+});
+
+Deno.test("requests that arrive while the rules are read wait for them", async () => {
+  const { connect } = memoryStore()[INTERNALS];
+  const waits: Promise<void>[] = [];
+  const open = () =>
+    customStore(async () =>
+      wrapEngine(await connect(), async ({ name, run }) => {
+        if (name === "get") await waits[0];
+        return await run();
+      })
+    );
+  await using fleet = new Fleet(open);
+  const first = fleet.start();
+  first.handlers.disable(wipe);
+  await first.close();
+  const slow = gate();
+  waits.push(slow.pass);
+  const client = await fleet.join(fleet.start());
+  const listed = names(client);
+  const called = client.callTool("wipe").then(textOf, String);
+  slow.open();
+  assertEquals(await listed, "read,notes_add");
+  assertStringIncludes(await called, "Unknown tool");
+});
+
+Deno.test("what is disabled stays so when the store is emptied, and is written to it again", async () => {
+  let engine: StoreEngine = await memoryStore()[INTERNALS].connect();
+  const open = () =>
+    customStore(
+      wrapEngine(engine, ({ name, args }) => Reflect.apply(Reflect.get(engine, name), engine, args), {
+        listen: undefined,
+      }),
+      { pollMs: 20 },
+    );
+  await using fleet = new Fleet(open);
+  const handlers = [...HANDLERS, fenced];
+  const [a, b] = [fleet.start({ handlers }), fleet.start({ handlers })];
+  const [here, there] = [await fleet.join(a), await fleet.join(b)];
+  a.handlers.disable(wipe);
+  b.handlers.disable(read);
+  for (const client of [here, there]) await untilNames(client, "notes_add");
+  // Both have had news, so that they notice that the store has lost them.
+  for (const [client, other] of [[here, b], [there, a]] as const) {
+    await using changes = await client.subscribe({ resourceSubscriptions: [FENCE] });
+    await fence(other, changes);
+  }
+  const empty = memoryStore();
+  engine = await empty[INTERNALS].connect();
+  await until(async () => (await empty.list("", { limit: 100 })).length > 0, "the rules are written again");
+  assertEquals([await names(here), await names(there)], ["notes_add", "notes_add"]);
+  assertEquals(await names(await fleet.join(fleet.start())), "notes_add");
+});
+
+Deno.test({
+  ...needs(
+    "rules outlive a Redis that is killed and loses its data, and hold at once where they are known",
+    missingRedis,
+  ),
+  async fn() {
+    await using redis = startRedis();
+    const { connect } = CLIENTS[0];
+    await using fleet = new Fleet(() => redisStore(() => connect(redis.socket)));
+    const [a, b] = [fleet.start(), fleet.start()];
+    const clients = [await fleet.join(a), await fleet.join(b)];
+    await until(async () => !await isBusy(() => clients[0].listTools()), "the server has started");
+    a.handlers.disable(wipe);
+    for (const client of clients) {
+      await until(async () => !await isBusy(() => client.listTools()), "the rules are read");
+      await untilNames(client, "read,notes_add");
+    }
+    await redis.kill();
+    b.handlers.disable({ group: "notes" });
+    await until(() => fleet.events.some(({ state }) => state === "degraded"), "the loss is noticed");
+    assertEquals([await names(clients[0]), await names(clients[1])], ["read,notes_add", "read"]);
+    assertEquals(textOf(await clients[0].callTool("read")), "Read.");
+    const late = await fleet.join(fleet.start());
+    assert(await isBusy(() => late.listTools()));
+    redis.start();
+    for (const client of [...clients, late]) {
+      await until(async () => !await isBusy(() => client.listTools()) && await names(client) === "read", "all agree");
+    }
+  },
+});
+
+/** Finds the value with the rules. */
+async function findRules(store: Store): Promise<{ key: string; opened: unknown; text: string }> {
+  const sealer = new Sealer({ secret: SECRET, realm: REALM });
+  for (const { key, value } of await store.list("", { limit: 100 })) {
+    const opened = await sealer.open(`store ${key}`, value);
+    if (Array.isArray(opened) && Array.isArray(Object(opened[1]).rules)) {
+      return { key, opened, text: JSON.stringify(opened) };
+    }
+  }
+  throw new Error("there are no rules");
+}
+
+for (
+  const [what, spoil] of Object.entries({
+    "in the format of a later version": ([, value]: readonly unknown[]) => [2, value],
+    "that are malformed": ([, value]: readonly unknown[]) => [1, { ...Object(value), rules: [["tool", 1, 1]] }],
+  })
+) {
+  Deno.test(`rules ${what} are not overwritten, and hide everything from a new instance`, async () => {
+    const memory = memoryStore();
+    await using fleet = new Fleet(() => customStore(memory[INTERNALS].connect, { pollMs: 50 }));
+    const a = fleet.start();
+    const here = await fleet.join(a);
+    a.handlers.disable(wipe);
+    await until(() => findRules(memory).then(() => true, () => false), "the rules are written");
+    const { key, opened } = await findRules(memory);
+    assert(Array.isArray(opened));
+    const text = await new Sealer({ secret: SECRET, realm: REALM }).seal(`store ${key}`, spoil(opened));
+    await memory.set(key, text, { ttlMs: 60_000 });
+    const there = await fleet.join(fleet.start());
+    assert(await isBusy(() => there.listTools()));
+    const refused = fleet.events.filter(({ state }) => state === "refused");
+    assertEquals(refused.length, 1);
+    assertStringIncludes(String(refused[0].error), "Cannot read which handlers are disabled");
+    a.handlers.disable(read);
+    await until(() => fleet.events.filter(({ state }) => state === "refused").length === 2, "both are informed");
+    assertEquals([await names(here), (await memory.get(key))?.value], ["notes_add", text]);
+  });
+}
+
+Deno.test("a new instance seals the rules with its newest secret", async () => {
+  const open = shareMemory();
+  const next = "the next secret of at least thirty-two characters";
+  await using fleet = new Fleet(open);
+  const first = fleet.start();
+  first.handlers.disable(wipe);
+  await first.close();
+  for (const secret of [[SECRET, next], [next, SECRET], [next]]) {
+    const server = fleet.start({ secret });
+    assertEquals(await names(await fleet.join(server)), "read,notes_add");
+    await server.close();
+  }
+});
+
+Deno.test("instances with different handlers keep the rules of all", async () => {
+  await using fleet = new Fleet(shareMemory());
+  const old = fleet.start();
+  const before = await fleet.join(old);
+  old.handlers.disable(wipe);
+  await untilNames(before, "read,notes_add");
+  const newer = fleet.start({ version: "2.0.0", handlers: [read, tool({ name: "scan", run: () => "" })] });
+  const after = await fleet.join(newer);
+  newer.handlers.disable({ tool: "scan" });
+  newer.handlers.disable({ tool: "read" });
+  await untilNames(before, "notes_add");
+  assertEquals(await names(after), "");
+  await Promise.all([old.close(), newer.close()]);
+  // Going back to the old version shows nothing that was disabled.
+  assertEquals(await names(await fleet.join(fleet.start())), "notes_add");
+});
+
+Deno.test("rules that hide nothing are not kept, and those that are weigh a bounded number of bytes", async () => {
+  const memory = memoryStore();
+  await using fleet = new Fleet(() => customStore(memory[INTERNALS].connect));
+  const server = fleet.start();
+  const client = await fleet.join(server);
+  server.handlers.disable(wipe);
+  const untilWritten = async (marker: string) => {
+    server.handlers.disable({ tool: marker });
+    await until(
+      async () => await findRules(memory).then(({ text }) => text.includes(marker), () => false),
+      "what was changed before the marker is written",
+    );
+    server.handlers.enable({ tool: marker });
+  };
+  for (let round = 0; round < 3; round++) {
+    for (let i = 0; i < 500; i++) {
+      server.handlers.disable({ tool: `t${round}-${i}` });
+      server.handlers.enable({ tool: `t${round}-${i}` });
+    }
+    await untilWritten(`marker${round}`);
+  }
+  const churn = () => {
+    for (let i = 0; i < 100_000; i++) server.handlers.enable({ tool: `shown${i}` });
+  };
+  assertThrows(churn, RangeError, "too many changes wait for the store; try again later");
+  await until(async () => {
+    try {
+      await untilWritten("marker");
+      return true;
+    } catch (error) {
+      if (error instanceof RangeError) return false;
+      throw error;
+    }
+  }, "there is room again");
+  assertEquals(await names(client), "read,notes_add");
+  let added = 0;
+  const add = () => {
+    for (; added < 100_000; added++) server.handlers.disable({ tool: `gone${added}` });
+  };
+  const error = assertThrows(add, RangeError, `Cannot disable tool "gone`);
+  assertStringIncludes(error.message, 'enable tool "gone0", which this server does not have');
+  assert(added > 500, `${added}`);
+  assertThrows(() => server.handlers.disable({ tag: "x".repeat(100_000) }), RangeError, "32768 bytes");
+  // Nothing has changed, and there is room again.
+  server.handlers.enable({ tool: "gone0" });
+  server.handlers.disable(read);
+  assertEquals(await names(client), "notes_add");
+  await server.close();
+  const { opened } = await findRules(memory);
+  assert(Array.isArray(opened));
+  assertEquals(Object(opened[1]).rules.length, added + 1);
+  const later = fleet.start();
+  assertEquals(await names(await fleet.join(later)), "notes_add");
+  for (let i = 1; i < added; i++) later.handlers.enable({ tool: `gone${i}` });
+  later.handlers.enable(read);
+  later.handlers.enable(wipe);
+  await later.close();
+  assertEquals(Object((await findRules(memory)).opened)[1].rules, []);
+});
+
+Deno.test("an instance whose rules do not fit follows the others, and writes its own once there is room", async () => {
+  const memory = memoryStore();
+  const { connect } = memory[INTERNALS];
+  let isCut = false;
+  const cut = customStore(async () =>
+    wrapEngine(await connect(), ({ run }) => {
+      if (isCut) throw new Error("no route to the store");
+      return run();
+    }), { timeoutMs: 200, pollMs: 50 });
+  await using fleet = new Fleet(() => customStore(connect, { pollMs: 50 }));
+  const [a, b] = [fleet.start({ store: cut }), fleet.start()];
+  const [here, there] = [await fleet.join(a), await fleet.join(b)];
+  assertEquals([await names(here), await names(there)], ["read,wipe,notes_add", "read,wipe,notes_add"]);
+  isCut = true;
+  a.handlers.disable(wipe);
+  for (let i = 0; i < 500; i++) a.handlers.disable({ tool: `of-a-${i}` });
+  for (let i = 0; i < 500; i++) b.handlers.disable({ tool: `of-b-${i}` });
+  b.handlers.disable(read);
+  const isWritten = async () => await findRules(memory).then(({ text }) => text.includes("read"), () => false);
+  await until(isWritten, "the rules of the other instance are written");
+  isCut = false;
+  await untilNames(here, "notes_add");
+  await until(() => fleet.events.some(({ state }) => state === "refused"), "the observer is informed");
+  assertEquals(await names(there), "wipe,notes_add");
+  // Rules that weigh too much can be taken back where they do not fit.
+  for (let i = 0; i < 500; i++) a.handlers.enable({ tool: `of-b-${i}` });
+  await untilNames(there, "notes_add");
+});
+
+Deno.test("a rule of a path that shows what all paths hide is kept while the rules for all paths cannot be read", async () => {
+  const { connect } = memoryStore()[INTERNALS];
+  let lost: unknown;
+  let isCut = false;
+  const open = () =>
+    customStore(async () =>
+      wrapEngine(await connect(), ({ name, args, run }) => {
+        if (!isCut || name !== "get") return run();
+        // The rules for all paths are read first.
+        lost ??= args[0];
+        if (args[0] === lost) throw new Error("this value is lost");
+        return run();
+      }), { timeoutMs: 200, pollMs: 50 });
+  await using fleet = new Fleet(open);
+  const start = () => fleet.start({ path: "/tenants/:tenant/mcp", handlers: [read, wipe, reveal] });
+  const acme = { params: { tenant: "acme" } };
+  const first = start();
+  first.handlers.disable(wipe);
+  const before = await fleet.join(first, acme);
+  await before.callTool("reveal");
+  assertEquals(await names(before), "read,wipe,reveal");
+  await first.close();
+  isCut = true;
+  const client = await fleet.join(start(), acme);
+  assert(await isBusy(() => client.listTools()));
+  isCut = false;
+  await until(async () => !await isBusy(() => client.listTools()), "the value is back");
+  assertEquals(await names(client), "read,wipe,reveal");
+});
+
+for (const [title, era] of [["2026-07-28", "modern"], ["a session", "legacy"]] as const) {
+  Deno.test(`calls and lists ask the engine nothing for shared rules, and a rule costs three operations (${title})`, async () => {
+    const { connect } = memoryStore()[INTERNALS];
+    const asked: string[] = [];
+    const counted = customStore(async () =>
+      wrapEngine(await connect(), ({ name, run }) => {
+        asked.push(name);
+        return run();
+      }), { pollMs: 60_000 });
+    await using fleet = new Fleet(() => customStore(connect));
+    const server = fleet.start({ store: counted });
+    const client = await fleet.join(server, { era });
+    await client.callTool("read");
+    await until(() => asked.splice(0).length === 0, "everything before");
+    for (let i = 0; i < 5; i++) {
+      await client.callTool("read");
+      await client.listTools();
+      await client.listResources();
+      await client.readResource("disk://file");
+    }
+    assertEquals(asked, []);
+    server.handlers.disable(wipe);
+    await untilNames(client, "read,notes_add");
+    await until(() => asked.includes("append"), "the rule is written");
+    assertEquals(asked.filter((name) => name !== "read"), ["get", "set", "append"]);
+    await until(() => asked.splice(0).length === 0, "the rule");
+    // The state that all know already is not written again.
+    server.handlers.disable(wipe);
+    await until(() => asked.includes("get"), "the rules are read");
+    assertEquals(asked.filter((name) => name !== "get"), []);
+  });
+}
+
+const reset = tool({
+  name: "reset",
+  run: (_input, { server: { handlers } }) => {
+    handlers.disable({ tag: "admin" });
+    return "Disabled.";
+  },
+});
+const reveal = tool({
+  name: "reveal",
+  run: (_input, { server: { handlers } }) => {
+    handlers.enable({ tool: "wipe" });
+    return "Enabled.";
+  },
+});
+
+for (const era of ["modern", "legacy"] as const) {
+  for (const transport of ["http", "pipe"] as const) {
+    Deno.test(`a rule of a server with paths holds at all paths of all instances, and that of a path at this path (${era} over ${transport})`, async () => {
+      const toTenant = (tenant: string) => ({ params: { tenant }, era, transport });
+      const path = "/tenants/:tenant/mcp";
+      await using fleet = new Fleet(shareMemory());
+      const handlers = [read, wipe, reset, reveal];
+      const start = () => fleet.start({ path, handlers });
+      const [a, b] = [start(), start()];
+      const all = "read,wipe,reset,reveal";
+      const hidden = "read,reset,reveal";
+      const [acme, acmeToo] = [await fleet.join(a, toTenant("acme")), await fleet.join(b, toTenant("acme"))];
+      const other = await fleet.join(b, toTenant("other"));
+      for (const client of [acme, acmeToo, other]) assertEquals(await names(client), all);
+      await acme.callTool("reset");
+      await untilNames(acmeToo, hidden);
+      assertEquals([await names(acme), await names(other)], [hidden, all]);
+      await acmeToo.callTool("reveal");
+      await untilNames(acme, all);
+      // The last rule counts, whoever made it.
+      a.handlers.disable(wipe);
+      for (const client of [acme, acmeToo, other]) await untilNames(client, hidden);
+      await other.callTool("reveal");
+      assertEquals([await names(other), await names(acmeToo)], [all, hidden]);
+      await Promise.all([a.close(), b.close()]);
+      const later = start();
+      assertEquals(await names(await fleet.join(later, toTenant("other"))), all);
+      assertEquals(await names(await fleet.join(later, toTenant("acme"))), hidden);
+      assertEquals(await names(await fleet.join(later, toTenant("new"))), hidden);
+      // A path that is in use, and one that is not, at an instance that has just started.
+      later.handlers.enable(wipe);
+      const last = await fleet.join(start(), toTenant("new"));
+      await untilNames(last, all);
+      assertEquals(fleet.events, []);
+    });
+
+    Deno.test(`the last rule counts if the clocks of two instances differ (${era} over ${transport})`, async () => {
+      const { now } = Date;
+      let ahead = 0;
+      Date.now = () => 1_800_000_000_000 + ahead;
+      try {
+        await using fleet = new Fleet(shareMemory());
+        const start = () => fleet.start({ path: "/tenants/:tenant/mcp", handlers: [read, wipe, reset, reveal] });
+        const [a, b] = [start(), start()];
+        const params = { tenant: "acme" };
+        const [client, other] = [
+          await fleet.join(a, { params, era, transport }),
+          await fleet.join(b, { params, era, transport }),
+        ];
+        await client.callTool("reset");
+        await untilNames(other, "read,reset,reveal");
+        ahead = 2000;
+        await other.callTool("reveal");
+        await untilNames(client, "read,wipe,reset,reveal");
+        ahead = 0;
+        a.handlers.disable(wipe);
+        for (const each of [client, other]) await untilNames(each, "read,reset,reveal");
+        // Once more: the rule is known already, and yet newer than that of the path.
+        ahead = 2000;
+        await other.callTool("reveal");
+        await untilNames(client, "read,wipe,reset,reveal");
+        ahead = 0;
+        a.handlers.disable(wipe);
+        for (const each of [client, other]) await untilNames(each, "read,reset,reveal");
+      } finally {
+        Date.now = now;
+      }
+    });
+
+    Deno.test(`no path of an instance whose store is lost at its start shows a handler (${era} over ${transport})`, async () => {
+      const losable = createLosable({ pollMs: 50 });
+      await using fleet = new Fleet(losable.open);
+      const start = () => fleet.start({ path: "/tenants/:tenant/mcp", handlers: [read, wipe, reset] });
+      const first = start();
+      first.handlers.disable(read);
+      const before = await fleet.join(first, { params: { tenant: "acme" }, era, transport });
+      await before.callTool("reset");
+      await first.close();
+      losable.isLost = true;
+      const server = start();
+      const client = await fleet.join(server, { params: { tenant: "acme" }, era, transport });
+      assert(await isBusy(() => client.listTools()));
+      assert(await isBusy(() => client.callTool("wipe")));
+      losable.isLost = false;
+      await until(async () => !await isBusy(() => client.listTools()), "the store is back");
+      assertEquals(await names(client), "reset");
+    });
+  }
+}
+
+Deno.test("a server without a store cannot share rules", () => {
+  const options = { name: "disk", version: "1.0.0", handlers: [read] };
+  assertThrows(
+    () => createServer({ ...options, sharedDisable: true }),
+    TypeError,
+    "Cannot create a server: sharedDisable has no store; set store too",
+  );
+  assertThrows(() => createServer({ ...options, sharedDisable: "yes" as never }), TypeError, "sharedDisable");
+});
+
+Deno.test("a server that closes while the store is lost reports the rules that it could not write", async () => {
+  const losable = createLosable();
+  await using fleet = new Fleet(losable.open);
+  const server = fleet.start();
+  losable.isLost = true;
+  server.handlers.disable(wipe);
+  server.handlers.disable(read);
+  await server.close();
+  assertStringIncludes(String(fleet.events.at(-1)?.error), "Cannot write 2 rules of enable and disable");
+});
+
+Deno.test("the process ends", () => rmSync(folder, { recursive: true, force: true }));

@@ -1,0 +1,82 @@
+// Every operation of the store takes a third of its timeout: what needs nothing of it does not notice, and the rest is
+// late, but neither lost nor refused, and nobody takes the store for lost.
+import { assertEquals } from "@std/assert";
+import { createServer, resource, type Server, tool } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { quota } from "../../src/quota/quota.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { connectTest } from "../../src/testing/testing.ts";
+import { textOf } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
+
+const TIMEOUT_MS = 300;
+const TEXT = "line\n".repeat(2000);
+
+let runs = 0;
+
+/** An instance with a slow store. */
+interface Slow extends AsyncDisposable {
+  readonly server: Server;
+  /** Operations that the store has begun, but for those that look for news. */
+  readonly operations: string[];
+  /** What the observer heard of the store. */
+  readonly states: string[];
+}
+
+function start(shared: Store): Slow {
+  const operations: string[] = [];
+  const states: string[] = [];
+  const store = customStore(async () =>
+    wrapEngine(await shared[INTERNALS].connect(), async ({ name, run }) => {
+      if (name !== "read" && name !== "heads") operations.push(name);
+      await new Promise((resolve) => setTimeout(resolve, TIMEOUT_MS / 3));
+      return run();
+    }), { timeoutMs: TIMEOUT_MS, pollMs: 50 });
+  const server = createServer({
+    name: "notes",
+    version: "1.0.0",
+    secret: "a secret of at least thirty-two characters",
+    store,
+    handlers: [
+      tool({ name: "quick", run: () => "quick" }),
+      tool({ name: "pay", idempotencyKey: () => "key", run: () => `paid ${++runs}` }),
+      tool({ name: "all", quota: quota({ resultBytes: 2000, onLarge: "link" }), run: () => TEXT }),
+      resource({ uri: "note://1", name: "note", read: () => "text" }),
+    ],
+    observer: { store: ({ state }) => void states.push(state) },
+  });
+  return { server, operations, states, [Symbol.asyncDispose]: () => server.close() };
+}
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`a slow store delays only what needs it (${era})`, async () => {
+    runs = 0;
+    const shared = memoryStore();
+    await using a = start(shared);
+    await using b = start(shared);
+    const ada = { era, principal: { id: "ada" } };
+    await using here = await connectTest(a.server, ada);
+    await using there = await connectTest(b.server, ada);
+    await using far = await there.subscribe({ resourceSubscriptions: ["note://1"] });
+    // The first call of a session may mark that it is used.
+    await here.callTool("quick");
+    const before = a.operations.length;
+    for (let i = 0; i < 100; i++) {
+      assertEquals(textOf(await here.callTool("quick")), "quick");
+      assertEquals((await here.listTools()).length, 3);
+    }
+    assertEquals(a.operations.slice(before), []);
+    // The same call at both instances runs once.
+    const both = await Promise.all([here, there].map((client) => client.callTool("pay")));
+    assertEquals([...both.map(textOf), runs], ["paid 1", "paid 1", 1]);
+    const { content } = await here.callTool("all");
+    const { contents } = await there.readResource(String(Object(content[1]).uri));
+    assertEquals(String(Object(contents[0]).text).startsWith("line\n"), true);
+    // Changes arrive, each once.
+    for (let count = 1; count <= 3; count++) {
+      a.server.resourceUpdated("note://1");
+      await far.take(1);
+    }
+    assertEquals([a.states, b.states], [[], []]);
+  });
+}

@@ -1,0 +1,45 @@
+// A real Chromium, with a profile of its own.
+import type { BrowserContext, Page } from "playwright-core";
+
+const CHROMIUM = "/usr/bin/chromium";
+
+/** Why there is no browser to test with; nothing if there is one. */
+export const missing: string | undefined = typeof Deno === "undefined"
+  ? "Deno starts the browser"
+  : await Deno.stat(CHROMIUM).then(() => undefined, () => `there is no ${CHROMIUM}; install the package chromium`);
+
+/** A browser. Disposing closes it. */
+export interface Browser extends AsyncDisposable {
+  readonly context: BrowserContext;
+  readonly page: Page;
+}
+
+/** Starts a browser with an empty page. */
+export async function launchBrowser(width = 1320): Promise<Browser> {
+  const { chromium } = await import("playwright-core");
+  const profile = await Deno.makeTempDir({ prefix: "mcp-browser-" });
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath: CHROMIUM,
+    headless: true,
+    viewport: { width, height: 820 },
+    args: [
+      "--headless",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
+  context.setDefaultTimeout(30_000);
+  return {
+    context,
+    page: context.pages()[0] ?? await context.newPage(),
+    async [Symbol.asyncDispose]() {
+      await context.close();
+      await Deno.remove(profile, { recursive: true });
+    },
+  };
+}

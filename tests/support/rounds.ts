@@ -1,0 +1,60 @@
+// Rounds of a call in 2026-07-28: the call, and the same call with the answers to its questions.
+import type { Server } from "../../mod.ts";
+import { readAnswer, toRequest } from "./requests.ts";
+
+type Json = { readonly [key: string]: unknown };
+
+/** The target of a round. */
+export interface Asked {
+  readonly server: Pick<Server, "fetch">;
+  readonly path: string;
+}
+
+/** The response to a round. */
+export interface Round {
+  readonly status: number;
+  readonly retryAfter: string | null;
+  readonly code?: number;
+  /** The message of an error, or an empty text. */
+  readonly says: string;
+  /** The text of a result. */
+  readonly text?: string;
+  /** The keys of the questions. */
+  readonly asked: readonly string[];
+  /** The messages of the questions. */
+  readonly messages: readonly string[];
+  readonly state?: string;
+}
+
+/** Calls a tool. A text such as "raw 1e400" in `more` stands for a number that `JSON.stringify` cannot write. */
+export async function sendRound(
+  { server, path }: Asked,
+  name: string,
+  more: Json = {},
+  principal?: string,
+): Promise<Round> {
+  const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {}, url: {} } } };
+  // No stream, however slow the machine is.
+  const headers = { accept: "application/json" };
+  const request = toRequest("tools/call", { name, ...more, _meta }, headers);
+  const response = await server.fetch(
+    new Request(`http://localhost${path}`, {
+      method: "POST",
+      headers: request.headers,
+      body: (await request.text()).replaceAll(/"raw ([^"]*)"/g, "$1"),
+    }),
+    principal === undefined ? undefined : { principal: { id: principal } },
+  );
+  const { status, result, error } = await readAnswer(response);
+  const questions = Object.entries<{ readonly params: { readonly message: string } }>(result?.inputRequests ?? {});
+  return {
+    status,
+    retryAfter: response.headers.get("retry-after"),
+    code: error?.code,
+    says: error?.message ?? "",
+    text: result?.content?.[0]?.text,
+    asked: questions.map(([key]) => key),
+    messages: questions.map(([, { params }]) => params.message),
+    state: result?.requestState,
+  };
+}

@@ -1,0 +1,20 @@
+// A client that declares the extension, and sees its messages as they are.
+import { clientExtension } from "../../src/client/client.ts";
+import type { ConnectTestOptions } from "../../src/testing/testing.ts";
+import { z } from "zod";
+
+export const ID = "io.modelcontextprotocol/tasks";
+
+const taskId = "taskId";
+
+/** The options of a client with tasks. */
+export const declared = {
+  extensions: [clientExtension({
+    id: ID,
+    subjects: { "tasks/get": taskId, "tasks/update": taskId, "tasks/cancel": taskId },
+    results: { task: { schema: z.object({ taskId: z.string() }), finish: () => ({ content: [] }) } },
+  })],
+} satisfies ConnectTestOptions;
+
+/** The options of one that can also answer forms. */
+export const asking = { ...declared, capabilities: { elicitation: {} } } satisfies ConnectTestOptions;

@@ -1,0 +1,252 @@
+// What clients and time may do to tasks.
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
+import {
+  type Context,
+  createServer,
+  McpError,
+  type Server,
+  type ServerOptions,
+  tool,
+  type ToolReturn,
+} from "../../mod.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { customStore, memoryStore } from "../../src/stores/stores.ts";
+import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
+import { type Connection, connectTest, type ConnectTestOptions, fakeClock } from "../../src/testing/testing.ts";
+import { z } from "zod";
+import { gate, textOf, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
+import { asking } from "./declared.ts";
+
+type Run = (input: { readonly text: string }, ctx: Context) => unknown;
+
+function serve(
+  run: Run,
+  { options, ...rest }: Partial<ServerOptions> & { readonly options?: TaskOptions } = {},
+): Server {
+  const work = tool({
+    name: "work",
+    input: z.object({ text: z.string().default("") }),
+    extensions: [task(options)],
+    run: async (input, ctx) => await run(input, ctx) as ToolReturn,
+  });
+  return createServer({
+    name: "work",
+    version: "1.0.0",
+    handlers: [tasks(), work],
+    secret: "a secret of at least thirty-two characters",
+    ...rest,
+  });
+}
+
+const join = (server: Server, id: string, options: ConnectTestOptions = {}) =>
+  connectTest(server, { ...asking, principal: { id }, ...options });
+const start = async (client: Connection, text = "") =>
+  String((await client.request("tools/call", { name: "work", arguments: { text } }, { finish: false })).taskId);
+const get = async (client: Connection, taskId: string) => await client.request("tasks/get", { taskId });
+
+async function reach(client: Connection, taskId: string, status: string) {
+  let task = await get(client, taskId);
+  await until(async () => (task = await get(client, taskId)).status === status, status);
+  return task;
+}
+
+const endless: Run = (_input, { signal }) =>
+  new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+
+Deno.test("a client that begins tasks without end is refused, and others are not", async () => {
+  const server = serve(({ text }) => text, { limits: { memory: { bytesPerClient: 8_000_000 } } });
+  await using mallory = await join(server, "mallory");
+  await using ada = await join(server, "ada");
+  let begun = 0;
+  const error = await assertRejects(async () => {
+    for (; begun < 10_000; begun++) await start(mallory, "x".repeat(100_000));
+  }, McpError);
+  assertEquals(error.code, -31503);
+  assert(begun > 5 && begun < 100, `${begun} tasks`);
+  const id = await start(ada, "fine");
+  assertEquals(textOf(Object((await reach(ada, id, "completed")).result)), "fine");
+  // What has begun goes on.
+  await server.close();
+});
+
+Deno.test("what expires is given back", async () => {
+  const clock = fakeClock();
+  const server = serve(({ text }) => text, {
+    clock,
+    options: { ttlMs: 60_000 },
+    limits: { memory: { bytesPerClient: 8_000_000 } },
+  });
+  await using ada = await join(server, "ada");
+  const fill = async () => {
+    const ids: string[] = [];
+    await assertRejects(async () => {
+      while (ids.length < 10_000) ids.push(await start(ada, "x".repeat(100_000)));
+    }, McpError);
+    return ids;
+  };
+  const [first] = await fill();
+  await reach(ada, first, "completed");
+  // Half of the time is not enough.
+  await clock.advance(30_000);
+  await assertRejects(() => start(ada, "x".repeat(100_000)), McpError);
+  await clock.advance(31_000);
+  await clock.advance(11_000);
+  const again = await start(ada);
+  await reach(ada, again, "completed");
+  await clock.advance(200_000);
+  await assertRejects(() => get(ada, first), McpError, "Cannot find the task");
+  await server.close();
+});
+
+Deno.test("a task that takes longer than it is kept fails", async () => {
+  const clock = fakeClock();
+  const server = serve(endless, { clock, options: { ttlMs: 60_000 } });
+  await using ada = await join(server, "ada");
+  const id = await start(ada);
+  await clock.advance(60_001);
+  const { error, statusMessage } = await reach(ada, id, "failed");
+  assertMatch(String(statusMessage), /took longer than it is kept/);
+  assertEquals(Object(error).message, statusMessage);
+  await server.close();
+});
+
+Deno.test("a result that the store cannot hold fails its task with words", async () => {
+  const { connect } = memoryStore()[INTERNALS];
+  const store = customStore(connect, { valueBytes: 100_000 });
+  const server = serve(() => "x".repeat(200_000), { store });
+  await using ada = await join(server, "ada");
+  const { statusMessage } = await reach(ada, await start(ada), "failed");
+  assertMatch(String(statusMessage), /^Cannot keep the result of the task: .*100000|valueBytes/);
+  await server.close();
+});
+
+Deno.test("values of once are bounded in number and size", async () => {
+  const faults: Error[] = [];
+  const server = serve(async ({ text }, ctx) => {
+    if (text === "large") return await ctx.once("a", () => "x".repeat(2_000_000));
+    for (let i = 0; i < 1500; i++) await ctx.once(`${i}`, () => i);
+  }, { observer: { fault: ({ error }) => void faults.push(Object(error)) } });
+  await using ada = await join(server, "ada");
+  const many = await reach(ada, await start(ada), "completed");
+  assertMatch(textOf(Object(many.result)), /^Internal error/);
+  const large = await reach(ada, await start(ada, "large"), "completed");
+  assertMatch(textOf(Object(large.result)), /^Internal error/);
+  assertEquals(
+    faults.map(({ message }) => message.slice(0, 60)),
+    [
+      'Cannot keep the value of ctx.once("1000"): a task has at most',
+      "Cannot append: the value has more than 1048576 bytes (valueBy",
+    ].map((text) => text.slice(0, 60)),
+  );
+  await server.close();
+});
+
+Deno.test("answers to closed, foreign and unknown questions change nothing", async () => {
+  const form = z.object({ name: z.string() });
+  const server = serve(async (_input, ctx) =>
+    (await ctx.elicit("name", { message: "Who?", schema: form })).content?.name
+  );
+  await using ada = await join(server, "ada");
+  await using eve = await join(server, "eve");
+  const id = await start(ada);
+  await reach(ada, id, "input_required");
+  const answer = (name: unknown) => ({ action: "accept", content: { name } });
+  const update = (client: Connection, inputResponses: unknown) =>
+    client.request("tasks/update", { taskId: id, inputResponses });
+  await assertRejects(() => update(eve, { name: answer("Eve") }), McpError, "Cannot find the task");
+  for (
+    const wrong of [{}, { constructor: 1 }, { name: null }, { name: [] }, { name: answer({}) }, {
+      name: { action: "x" },
+    }]
+  ) {
+    await update(ada, wrong);
+    assertEquals((await get(ada, id)).status, "input_required", JSON.stringify(wrong));
+  }
+  for (const wrong of [undefined, null, "text", 7]) {
+    const error = await assertRejects(() => update(ada, wrong), McpError);
+    assertEquals(error.code, -32602);
+  }
+  await Promise.all([update(ada, { name: answer("Ada") }), update(ada, { name: answer("Bo") })]);
+  const { result } = await reach(ada, id, "completed");
+  const said = textOf(Object(result));
+  assert(["Ada", "Bo"].includes(said), said);
+  await update(ada, { name: answer("late") });
+  assertEquals(textOf(Object((await get(ada, id)).result)), said);
+  await server.close();
+});
+
+Deno.test("a poller that can do less sees the questions that it can answer", async () => {
+  const form = z.object({ name: z.string() });
+  const server = serve(async (_input, ctx) => (await ctx.elicit("name", { message: "Who?", schema: form })).action);
+  await using ada = await join(server, "ada");
+  await using other = await join(server, "ada", { capabilities: {} });
+  const id = await start(ada);
+  await reach(ada, id, "input_required");
+  const { status, inputRequests } = await get(other, id);
+  assertEquals([status, inputRequests], ["input_required", {}]);
+  await ada.request("tasks/cancel", { taskId: id });
+  await server.close();
+});
+
+Deno.test("a clock that jumps neither loses a task nor keeps it for ever", async () => {
+  const clock = fakeClock();
+  const { pass, open } = gate();
+  const server = serve(async () => {
+    await pass;
+    return "done";
+  }, { clock, options: { ttlMs: 600_000 } });
+  await using ada = await join(server, "ada");
+  const id = await start(ada);
+  await clock.advance(300_000);
+  const later = await start(ada);
+  open();
+  for (const each of [id, later]) assertEquals((await reach(ada, each, "completed")).status, "completed");
+  await clock.advance(400_000);
+  await clock.advance(400_000);
+  await assertRejects(() => get(ada, id), McpError, "Cannot find the task");
+  await server.close();
+});
+
+Deno.test("a server that closes hands over a thousand running tasks", async () => {
+  const { connect } = memoryStore()[INTERNALS];
+  const limits = testLimits({ calls: { closeMs: 20, detached: 8000 }, memory: { bytesPerClient: 64_000_000 } });
+  const { pass, open } = gate();
+  const run: Run = async ({ text }, ctx) => {
+    await ctx.once("begun", () => text);
+    await Promise.race([pass, endless({ text }, ctx)]);
+    return text;
+  };
+  const make = () => serve(run, { store: customStore(connect, { pollMs: 50 }), limits, options: { resume: true } });
+  const first = make();
+  await using ada = await join(first, "ada");
+  const ids: string[] = [];
+  for (let i = 0; i < 1000; i++) ids.push(await start(ada, `${i}`));
+  await first.close();
+  const second = make();
+  await second.ready();
+  await using again = await join(second, "ada");
+  open();
+  const results = new Set<string>();
+  for (const id of ids) results.add(textOf(Object((await reach(again, id, "completed")).result)));
+  assertEquals(results.size, 1000);
+  await second.close();
+});
+
+Deno.test("the tasks of one concrete path do not exist at another one", async () => {
+  const server = createServer({
+    name: "work",
+    version: "1.0.0",
+    path: "/:tenant/mcp",
+    secret: "a secret of at least thirty-two characters",
+    store: memoryStore(),
+    handlers: [tasks(), tool({ name: "work", extensions: [task()], run: () => "done" })],
+  });
+  const at = (path: string) => connectTest(server, { ...asking, path, principal: { id: "ada" }, transport: "http" });
+  await using acme = await at("/acme/mcp");
+  await using other = await at("/other/mcp");
+  const id = await start(acme);
+  assertEquals(textOf(Object((await reach(acme, id, "completed")).result)), "done");
+  await assertRejects(() => get(other, id), McpError, "Cannot find the task");
+  await server.close();
+});

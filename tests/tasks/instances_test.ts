@@ -1,0 +1,402 @@
+// Tasks at several instances: any of them answers for a task, and another one goes on when the one that runs it ends.
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { type Context, createServer, McpError, type Server, tool, type ToolReturn } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
+import { type Connection, connectTest } from "../../src/testing/testing.ts";
+import { z } from "zod";
+import { gate, textOf, until } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
+import { asking } from "./declared.ts";
+
+const declared = { ...asking, principal: { id: "ada", scopes: ["pay"] } };
+const form = z.object({ name: z.string() });
+const LEASE_MS = 300;
+
+type Run = (ctx: Context) => unknown;
+
+/** An instance of a server. */
+interface Instance {
+  readonly server: Server;
+  readonly client: Connection;
+  /** Operations of the store, but for the lease and what looks for tasks and news. */
+  readonly operations: string[];
+  /** Whether it cannot reach the store. */
+  isCut: boolean;
+  close(): Promise<void>;
+}
+
+interface Options {
+  readonly options?: TaskOptions;
+  readonly principal?: { readonly id: string; readonly scopes?: readonly string[]; readonly expiresAt?: number };
+  readonly input?: z.ZodType;
+  /** Milliseconds that an operation of the store may take before it is repeated. */
+  readonly timeoutMs?: number;
+  readonly leaseMs?: number;
+}
+
+async function startInstance(
+  shared: Store,
+  run: Run,
+  { options, principal, input, timeoutMs = 100, leaseMs = LEASE_MS }: Options = {},
+): Promise<Instance> {
+  const instance = { isCut: false, operations: [] as string[] };
+  const store = customStore(async () => {
+    const engine = await shared[INTERNALS].connect();
+    return wrapEngine(engine, ({ name, args: [key], run }) => {
+      if (instance.isCut) throw new Error("no route to the store");
+      const isRoutine = ["read", "heads", "list"].includes(name) || /-i-[\w-]{8}$|^[\w-]{43}$/.test(String(key));
+      if (!isRoutine) instance.operations.push(`${name} ${key}`);
+      return run();
+    });
+  }, { leaseMs, pollMs: 20, timeoutMs });
+  const work = tool({
+    name: "work",
+    input: input ?? z.object({}),
+    extensions: [task(options ?? { resume: true })],
+    run: async (_input, ctx) => await run(ctx) as ToolReturn,
+  });
+  const server = createServer({
+    name: "pair",
+    version: "1.0.0",
+    secret: "a secret of at least thirty-two characters",
+    handlers: [tasks(), work],
+    store,
+    limits: { calls: { closeMs: 20 } },
+  });
+  await server.ready();
+  const client = await connectTest(server, { ...declared, ...principal && { principal } });
+  return Object.assign(instance, {
+    server,
+    client,
+    async close() {
+      await client.close();
+      await server.close();
+    },
+  });
+}
+
+const start = async ({ client }: Instance) =>
+  String((await client.request("tools/call", { name: "work", arguments: {} }, { finish: false })).taskId);
+const get = async ({ client }: Instance, taskId: string) => await client.request("tasks/get", { taskId });
+const update = async ({ client }: Instance, taskId: string, inputResponses: object) =>
+  await client.request("tasks/update", { taskId, inputResponses });
+
+async function reach(instance: Instance, taskId: string, status: string) {
+  let task = await get(instance, taskId);
+  await until(async () => (task = await get(instance, taskId)).status === status, `${status}, ${JSON.stringify(task)}`);
+  return task;
+}
+
+const answer = (name: string) => ({ action: "accept", content: { name } });
+const untilAborted = ({ signal }: Context) =>
+  new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+
+/** A handler of three steps with a question in the middle, and what it has done. */
+function threeSteps() {
+  const made: string[] = [];
+  const { pass, open } = gate();
+  const run = async (ctx: Context) => {
+    const first = await ctx.once("first", () => made.push("first"));
+    const { content } = await ctx.elicit("name", { message: "Who?", schema: form });
+    const second = await ctx.once("second", () => made.push("second"));
+    await Promise.race([pass, untilAborted(ctx)]);
+    const third = await ctx.once("third", () => made.push("third"));
+    return `${content?.name} ${first}${second}${third} ${ctx.principal?.id} ${ctx.principal?.scopes}`;
+  };
+  return { run, made, open };
+}
+
+Deno.test("any instance answers for a task, whichever runs it", async () => {
+  const { run, open } = threeSteps();
+  const shared = memoryStore();
+  const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
+  const id = await start(a);
+  const { inputRequests } = await reach(b, id, "input_required");
+  assertEquals(Object.keys(Object(inputRequests)), ["name"]);
+  await update(b, id, { name: { action: "accept", content: { name: 7 } }, other: 1 });
+  // The answer is checked where the handler runs, and opened again.
+  await reach(b, id, "input_required");
+  await update(b, id, { name: answer("Ada") });
+  assertEquals((await get(b, id)).status, "working");
+  open();
+  const { result } = await reach(b, id, "completed");
+  assertEquals(textOf(Object(result)), "Ada 123 ada pay");
+  await a.close();
+  await b.close();
+});
+
+Deno.test("a task is cancelled through any instance, and subscribers at each learn of it", async () => {
+  const reasons: unknown[] = [];
+  const run: Run = async (ctx) => {
+    ctx.signal.addEventListener("abort", () => reasons.push(Object(ctx.signal.reason).message));
+    await untilAborted(ctx);
+  };
+  const shared = memoryStore();
+  const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
+  const id = await start(a);
+  const [near, far] = await Promise.all(
+    [a, b].map(({ client }) => client.subscribe({ extensions: { taskIds: [id] } })),
+  );
+  await b.client.request("tasks/cancel", { taskId: id });
+  await reach(b, id, "cancelled");
+  await until(() => reasons.length === 1, "the handler is cancelled");
+  for (const { received } of [near, far]) {
+    await until(() => received.some(({ params }) => params.status === "cancelled"), "the notification");
+  }
+  await reach(a, id, "cancelled");
+  await a.close();
+  await b.close();
+});
+
+Deno.test("subscribers of one instance learn of each change at another one", async () => {
+  const { run, open } = threeSteps();
+  const shared = memoryStore();
+  const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
+  const id = await start(a);
+  const { received } = await b.client.subscribe({ extensions: { taskIds: [id] } });
+  await until(() => received.some(({ params }) => params.status === "input_required"), "the question");
+  await update(b, id, { name: answer("Ada") });
+  open();
+  await until(() => received.some(({ params }) => params.status === "completed"), "the end");
+  assertEquals(textOf(Object(received.at(-1)?.params.result)), "Ada 123 ada pay");
+  await a.close();
+  await b.close();
+});
+
+Deno.test("a server that closes hands its tasks over, and another one goes on with their values and answers", async () => {
+  const { run, made, open } = threeSteps();
+  const shared = memoryStore();
+  const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
+  const [asking, answered] = [await start(a), await start(a)];
+  for (const id of [asking, answered]) await reach(a, id, "input_required");
+  await update(a, answered, { name: answer("Ada") });
+  await until(() => made.includes("second"), "the second step");
+  await a.close();
+  assertEquals((await get(b, asking)).status, "input_required");
+  // The question is asked again under its key, and the answer that was given counts.
+  await update(b, asking, { name: answer("Bo") });
+  await until(() => made.filter((step) => step === "second").length === 2, "the second step of the other");
+  open();
+  const results = await Promise.all([asking, answered].map((id) => reach(b, id, "completed")));
+  assertEquals(results.map(({ result }) => textOf(Object(result)).split(" ")[0]), ["Bo", "Ada"]);
+  for (const step of ["first", "second", "third"]) assertEquals(made.filter((each) => each === step).length, 2, step);
+  await b.close();
+});
+
+Deno.test("a handler that goes on after its server has closed does nothing more for its task", async () => {
+  const made: string[] = [];
+  const errors: string[] = [];
+  const { pass, open } = gate();
+  const shared = memoryStore();
+  const run = (name: string): Run => async (ctx) => {
+    await ctx.once("first", () => made.push(`${name} first`));
+    // It ignores its signal.
+    if (name === "a") await pass;
+    try {
+      await ctx.once("second", () => made.push(`${name} second`));
+    } catch (error) {
+      errors.push(Object(error).message);
+      throw error;
+    }
+    return "done";
+  };
+  const [a, b] = [await startInstance(shared, run("a")), await startInstance(shared, run("b"))];
+  const id = await start(a);
+  await until(() => made.length === 1, "the first step");
+  await a.close();
+  await reach(b, id, "completed");
+  open();
+  await until(() => errors.length === 1, "the handler of the server that has closed");
+  assertEquals(made, ["a first", "b second"]);
+  assertMatch(errors[0], /^Cannot go on: the task has ended here/);
+  await b.close();
+});
+
+Deno.test("a task goes on after a restart of its only instance", async () => {
+  const { run, made, open } = threeSteps();
+  const shared = memoryStore();
+  const a = await startInstance(shared, run);
+  const id = await start(a);
+  await reach(a, id, "input_required");
+  await a.close();
+  const b = await startInstance(shared, run);
+  await update(b, id, { name: answer("Ada") });
+  open();
+  assertEquals(textOf(Object((await reach(b, id, "completed")).result)), "Ada 123 ada pay");
+  assertEquals(made, ["first", "second", "third"]);
+  await b.close();
+});
+
+Deno.test("an instance that was taken for dead writes nothing more, and its handler is cancelled", async () => {
+  const reasons: string[] = [];
+  const { run, made, open } = threeSteps();
+  const shared = memoryStore();
+  const a = await startInstance(shared, async (ctx) => {
+    ctx.signal.addEventListener("abort", () => reasons.push(Object(ctx.signal.reason).message));
+    return await run(ctx);
+  });
+  const b = await startInstance(shared, run);
+  const id = await start(a);
+  await reach(a, id, "input_required");
+  a.isCut = true;
+  await update(b, id, { name: answer("Ada") });
+  await until(() => made.includes("second"), "the other instance goes on");
+  a.isCut = false;
+  open();
+  assertEquals(textOf(Object((await reach(b, id, "completed")).result)), "Ada 123 ada pay");
+  assertEquals(made, ["first", "second", "third"]);
+  await a.close();
+  await b.close();
+  assertEquals(reasons.length, 1, reasons.join());
+});
+
+Deno.test("without `resume`, a task fails within two leases of the end of its instance, also if nobody polls", async () => {
+  const shared = memoryStore();
+  const options = { options: {} };
+  const [a, b] = [
+    await startInstance(shared, untilAborted, options),
+    await startInstance(shared, untilAborted, options),
+  ];
+  const id = await start(a);
+  const subscription = await b.client.subscribe({ extensions: { taskIds: [id] } });
+  const since = performance.now();
+  a.isCut = true;
+  await until(() => subscription.received.some(({ params }) => params.status === "failed"), "the failure");
+  const leases = (performance.now() - since) / LEASE_MS;
+  const { error, statusMessage } = await get(b, id);
+  assertMatch(String(statusMessage), /^The process that ran the task has ended before it was finished/);
+  assertEquals(Object(error).code, -32603);
+  // A loaded machine takes longer than the leases themselves.
+  assert(leases < 10, `${leases} leases`);
+  a.isCut = false;
+  let closing = "";
+  await until(async () => (closing = await start(a).catch(() => "")) !== "", "the store is back");
+  await a.close();
+  assertMatch(String((await get(b, closing)).statusMessage), /^The server has closed before the task was finished/);
+  await b.close();
+});
+
+Deno.test("a task is not resumed by another version, unless that version can", async () => {
+  const versions = [
+    [{ resume: true, version: "2" }, z.object({}), /has changed since the task began/],
+    [{ resume: true, version: "1" }, z.object({ more: z.string().optional() }), /has changed since the task began/],
+    [{ version: "1" }, z.object({}), /has changed since the task began/],
+    [{ resume: { from: ["0"] }, version: "2" }, z.object({}), /has changed since the task began/],
+    [{ resume: { from: ["0", "1"] }, version: "2" }, z.object({ more: z.string().optional() }), undefined],
+    [{ resume: true, version: "1" }, z.object({}), undefined],
+  ] as const;
+  for (const [options, input, refusal] of versions) {
+    const { run, open } = threeSteps();
+    const shared = memoryStore();
+    const a = await startInstance(shared, run, { options: { resume: true, version: "1" } });
+    const id = await start(a);
+    await reach(a, id, "input_required");
+    await update(a, id, { name: answer("Ada") });
+    await a.close();
+    const b = await startInstance(shared, run, { options, input });
+    open();
+    const { statusMessage } = await reach(b, id, refusal ? "failed" : "completed");
+    if (refusal) assertMatch(String(statusMessage), refusal);
+    await b.close();
+  }
+});
+
+Deno.test("a task whose caller's credentials have expired is resumed only if it says so", async () => {
+  for (const afterExpiry of [false, true]) {
+    const shared = memoryStore();
+    const { pass, open } = gate();
+    const run: Run = async (ctx) => {
+      await Promise.race([pass, untilAborted(ctx)]);
+      return `${ctx.principal?.id} ${ctx.principal?.scopes}`;
+    };
+    const options = { resume: { afterExpiry } };
+    const expiresAt = Date.now() + 400;
+    const a = await startInstance(shared, run, { options, principal: { id: "ada", scopes: ["pay"], expiresAt } });
+    const id = await start(a);
+    a.isCut = true;
+    await until(() => Date.now() > expiresAt, "the credentials expire");
+    const b = await startInstance(shared, run, { options, principal: { id: "ada" } });
+    open();
+    const { statusMessage, result } = await reach(b, id, afterExpiry ? "completed" : "failed");
+    if (afterExpiry) assertEquals(textOf(Object(result)), "ada pay");
+    else assertMatch(String(statusMessage), /^The credentials of the caller had expired/);
+    a.isCut = false;
+    await a.close();
+    await b.close();
+  }
+});
+
+Deno.test("what tasks write to the store is sealed, and bound to its task", async () => {
+  const { run } = threeSteps();
+  const shared = memoryStore();
+  const a = await startInstance(shared, run);
+  const ids = [await start(a), await start(a)];
+  for (const id of ids) await reach(a, id, "input_required");
+  const values = await shared.list("", { limit: 1000 });
+  const records = ids.map((id) => values.find(({ key }) => key.endsWith(`t-${id}`)));
+  assert(records[0] && records[1]);
+  // Words could be in random text by chance, but not their quotation marks.
+  for (const { value } of values) assertMatch(value, /^[\w-]+$/);
+  // A record that is copied to another task is none.
+  await shared.set(records[1].key, records[0].value, { ttlMs: 60_000 });
+  const b = await startInstance(shared, run);
+  assertEquals((await get(b, ids[0])).status, "input_required");
+  await assertRejects(() => get(b, ids[1]), McpError, "Cannot find the task");
+  await a.close();
+  await b.close();
+});
+
+Deno.test("a task takes a bounded number of operations", async () => {
+  const { run, made, open } = threeSteps();
+  const shared = memoryStore();
+  // No operation is repeated, and no instance taken for dead, however slow the machine is.
+  const slow = { timeoutMs: 10_000, leaseMs: 60_000 };
+  const [a, b] = [await startInstance(shared, run, slow), await startInstance(shared, run, slow)];
+  // The first task of a process makes it known.
+  const first = await start(a);
+  await reach(a, first, "input_required");
+  await b.client.request("tasks/cancel", { taskId: first });
+  await reach(a, first, "cancelled");
+  const counts: Record<string, number> = {};
+  const count = async (what: string, run: () => Promise<unknown>) => {
+    const before = a.operations.length + b.operations.length;
+    await run();
+    counts[what] = a.operations.length + b.operations.length - before;
+  };
+  let id = "";
+  await count("create, once and question", async () => {
+    made.length = 0;
+    id = await start(a);
+    await reach(a, id, "input_required");
+  });
+  await count("poll where it runs", () => get(a, id));
+  await count("poll elsewhere", () => get(b, id));
+  await count("answer elsewhere, two values and complete", async () => {
+    await update(b, id, { name: answer("Ada") });
+    open();
+    await until(async () => (await get(a, id)).status === "completed", "the end");
+  });
+  await count("poll where it ran", () => get(a, id));
+  await count("cancel elsewhere", async () => {
+    const other = await start(a);
+    await reach(a, other, "input_required");
+    const before = a.operations.length + b.operations.length;
+    await b.client.request("tasks/cancel", { taskId: other });
+    counts.cancel = a.operations.length + b.operations.length - before;
+  });
+  delete counts["cancel elsewhere"];
+  // Read, write and tell; then the journal twice, and the end, which is written again if the news of the answer come late.
+  const { "answer elsewhere, two values and complete": answered, ...exact } = counts;
+  assert(answered <= 7, `${answered} operations`);
+  assertEquals(exact, {
+    "create, once and question": 3,
+    "poll where it runs": 0,
+    "poll elsewhere": 1,
+    "poll where it ran": 0,
+    cancel: 3,
+  });
+  await a.close();
+  await b.close();
+});

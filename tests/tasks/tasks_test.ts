@@ -1,0 +1,330 @@
+// Tasks over every transport: what clients see of them.
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { type Context, McpError, tool, type ToolReturn } from "../../mod.ts";
+import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
+import type { Connection } from "../../src/testing/testing.ts";
+import { z } from "zod";
+import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
+import { asking, declared, ID } from "./declared.ts";
+
+const modern = { eras: ["modern"] } as const;
+const form = z.object({ name: z.string() });
+
+function work(run: (input: { n: number }, ctx: Context) => unknown, options?: TaskOptions) {
+  const input = z.object({ n: z.number().default(1) });
+  return [
+    tasks(),
+    tool({
+      name: "work",
+      input,
+      extensions: [task(options)],
+      run: async (given, ctx) => await run(given, ctx) as ToolReturn,
+    }),
+  ];
+}
+
+const start = async (client: Connection, args: object = {}) =>
+  await client.request("tools/call", { name: "work", arguments: args }, { finish: false });
+const get = async (client: Connection, taskId: unknown) => await client.request("tasks/get", { taskId });
+
+async function reach(client: Connection, taskId: unknown, status: string) {
+  let task = await get(client, taskId);
+  await until(async () => (task = await get(client, taskId)).status === status, status);
+  return task;
+}
+
+/** The result without the name of the server. */
+function bare({ _meta, ...result }: Record<string, unknown>): Record<string, unknown> {
+  return result;
+}
+
+const answer = (name: unknown) => ({ action: "accept", content: { name } });
+const endless = (_input: unknown, { signal }: Context) =>
+  new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+
+behaviour("a call answers with a task, whose result comes later", async (connect) => {
+  const { pass, open } = gate();
+  const handlers = work(async ({ n }) => {
+    await pass;
+    return `done ${n}`;
+  }, { ttlMs: 60_000, pollIntervalMs: 250 });
+  const { client } = await connect({ handlers }, declared);
+  const { resultType, taskId, status, createdAt, lastUpdatedAt, _meta, ...rest } = await start(client, { n: 2 });
+  assertEquals([resultType, status, rest], ["task", "working", { ttlMs: 60_000, pollIntervalMs: 250 }]);
+  for (const time of [createdAt, lastUpdatedAt]) assertEquals(new Date(String(time)).toISOString(), time);
+  const working = await get(client, taskId);
+  assertEquals([working.resultType, working.status, "result" in working], ["complete", "working", false]);
+  open();
+  const { result } = await reach(client, taskId, "completed");
+  assertEquals(result, { content: [{ type: "text", text: "done 2" }] });
+}, modern);
+
+behaviour(
+  "questions are asked in the task, each once, and answers of the wrong shape leave them open",
+  async (connect) => {
+    const handlers = work(async (_input, ctx) => {
+      const ask = async (key: string) => (await ctx.elicit(key, { message: key, schema: form })).content?.name;
+      return (await Promise.all([ask("a"), ask("b"), ask("a")])).join();
+    });
+    const { client } = await connect({ handlers }, asking);
+    const { taskId } = await start(client);
+    await until(
+      async () => Object.keys(Object((await get(client, taskId)).inputRequests)).length === 2,
+      "both questions",
+    );
+    const update = (inputResponses: unknown) => client.request("tasks/update", { taskId, inputResponses });
+    assertEquals(bare(await update({ a: answer(7), unknown: 1, ["__proto__"]: 2 })), { resultType: "complete" });
+    const listOpen = async () => Object.keys(Object((await get(client, taskId)).inputRequests)).sort().join();
+    // Another instance than the one that runs the task learns of a change a moment later.
+    await until(async () => await listOpen() === "a,b", "both questions are still open");
+    await update({ a: answer("Ada") });
+    await until(async () => await listOpen() === "b", "one question is open");
+    assertEquals((await get(client, taskId)).status, "input_required");
+    await update({ a: answer("late"), b: answer("Bo") });
+    const { result, ...rest } = await reach(client, taskId, "completed");
+    assertEquals(textOf(Object(result)), "Ada,Bo,Ada");
+    assertEquals("inputRequests" in rest, false);
+  },
+  modern,
+);
+
+behaviour("middleware asks in the task too, and a task begins although its middleware is slow", async (connect) => {
+  const { pass, open } = gate();
+  const handlers = work(() => "done");
+  const asks = {
+    handlers,
+    use: [async (call: Context & { readonly method: string }, next: () => Promise<Record<string, unknown>>) => {
+      if (call.method !== "tools/call") return await next();
+      await pass;
+      await call.elicit("sure", { message: "Sure?", schema: form });
+      return await next();
+    }],
+  };
+  const { client } = await connect(asks, asking);
+  const { taskId, resultType } = await start(client);
+  assertEquals(resultType, "task");
+  open();
+  await reach(client, taskId, "input_required");
+  await client.request("tasks/update", { taskId, inputResponses: { sure: answer("yes") } });
+  await reach(client, taskId, "completed");
+}, modern);
+
+behaviour("a task ends as its handler does: with an error result, an error, or an unexpected one", async (connect) => {
+  const handlers = work(({ n }) => {
+    if (n === 1) return { content: [{ type: "text", text: "no" }], isError: true };
+    if (n === 2) throw new McpError(-31001, "closed", { at: 1 });
+    throw new Error("secret");
+  });
+  const { client, takeFaults } = await connect({ handlers }, declared);
+  const [failing, closed, unexpected] = await Promise.all(
+    [1, 2, 3].map(async (n) => (await start(client, { n })).taskId),
+  );
+  assertEquals(Object((await reach(client, failing, "completed")).result).isError, true);
+  const { error, statusMessage } = await reach(client, closed, "failed");
+  assertEquals([error, statusMessage], [{ code: -31001, message: "closed", data: { at: 1 } }, "closed"]);
+  const { result } = await reach(client, unexpected, "completed");
+  assert(textOf(Object(result)).startsWith("Internal error"));
+  assertEquals(takeFaults().length, 1);
+}, modern);
+
+behaviour("a task is cancelled by its caller only, and tasks of others do not exist", async (connect) => {
+  const handlers = work(endless);
+  const { client, join } = await connect({ handlers }, { ...declared, principal: { id: "ada" } });
+  const { taskId } = await start(client);
+  const other = await join({ ...declared, principal: { id: "bob" } });
+  const errors: string[] = [];
+  for (const id of [taskId, "x".repeat(32), "", "__proto__"]) {
+    for (const method of ["tasks/get", "tasks/cancel", "tasks/update"]) {
+      const params = { taskId: id, ...method === "tasks/update" && { inputResponses: {} } };
+      const { code, message } = await assertRejects(() => other.request(method, params), McpError);
+      assertEquals(code, -32602);
+      errors.push(message);
+    }
+  }
+  assertEquals(new Set(errors).size, 1, errors.join("\n"));
+  assertEquals((await get(client, taskId)).status, "working");
+  for (let i = 0; i < 2; i++) {
+    assertEquals(bare(await client.request("tasks/cancel", { taskId })), { resultType: "complete" });
+  }
+  assertEquals((await get(client, taskId)).status, "cancelled");
+}, modern);
+
+behaviour("what a handler reports becomes the status message", async (connect) => {
+  const { pass, open } = gate();
+  const handlers = work(async (_input, ctx) => {
+    ctx.progress(1, { message: "begun" });
+    for (let i = 0; i < 1000; i++) ctx.progress(2 + i, { total: 1001 });
+    ctx.log.info("dropped");
+    await pass;
+    return "done";
+  });
+  const { client } = await connect({ handlers }, declared);
+  const { taskId } = await start(client);
+  await until(async () => (await get(client, taskId)).statusMessage === "1001 of 1001", "the last report");
+  open();
+  await reach(client, taskId, "completed");
+  assertEquals(client.received, []);
+}, modern);
+
+behaviour("subscribers learn of each state, and only of their own tasks", async (connect) => {
+  const { pass, open } = gate();
+  const handlers = work(async (_input, ctx) => {
+    await pass;
+    const { content } = await ctx.elicit("name", { message: "Who?", schema: form });
+    return `done ${content?.name}`;
+  });
+  const { client, join } = await connect({ handlers }, { ...asking, principal: { id: "ada" } });
+  const { taskId } = await start(client);
+  const wanted = { extensions: { taskIds: [String(taskId), "unknown"] } };
+  const subscription = await client.subscribe(wanted);
+  assertEquals(subscription.granted, { extensions: { taskIds: [taskId] } });
+  const bob = await (await join({ ...asking, principal: { id: "bob" } })).subscribe(wanted);
+  assertEquals(bob.granted.extensions?.taskIds ?? [], []);
+  const plain = await join({ principal: { id: "ada" } });
+  assertEquals((await assertRejects(() => plain.subscribe(wanted), McpError)).code, -32021);
+  open();
+  await until(() => subscription.received.some(({ params }) => params.status === "input_required"), "the question");
+  await client.request("tasks/update", { taskId, inputResponses: { name: answer("Ada") } });
+  await until(() => subscription.received.some(({ params }) => params.status === "completed"), "the end");
+  const last = subscription.received.at(-1);
+  assertEquals([last?.method, last?.params.taskId], ["notifications/tasks", taskId]);
+  assertEquals(textOf(Object(last?.params.result)), "done Ada");
+  assert("io.modelcontextprotocol/subscriptionId" in Object(last?.params._meta));
+  assertEquals(bob.received, []);
+}, modern);
+
+behaviour("with `after`, quick calls are answered at once, and slow ones become tasks", async (connect) => {
+  const { pass, open } = gate();
+  const handlers = work(async ({ n }) => {
+    if (n > 1) await pass;
+    return `done ${n}`;
+  }, { after: 50 });
+  const { client } = await connect({ handlers }, declared);
+  assertEquals(textOf(await start(client, { n: 1 }) as { content: unknown[] }), "done 1");
+  assertEquals((await start(client, { n: "x" })).isError, true);
+  const { taskId, resultType } = await start(client, { n: 2 });
+  assertEquals(resultType, "task");
+  open();
+  assertEquals(textOf(Object((await reach(client, taskId, "completed")).result)), "done 2");
+}, modern);
+
+behaviour("with `after`, an early question is a round, and a later one belongs to the task", async (connect) => {
+  const { pass, open } = gate();
+  let made = 0;
+  const handlers = work(async (_input, ctx) => {
+    const ask = async (key: string) => (await ctx.elicit(key, { message: key, schema: form })).content?.name;
+    const value = await ctx.once("value", () => ++made);
+    const first = await ask("first");
+    await pass;
+    return `${value} ${first} ${await ask("second")}`;
+  }, { after: 20 });
+  const { client } = await connect({ handlers }, {
+    ...declared,
+    onElicit: ({ message }) => ({ action: "accept", content: { name: message } }),
+  });
+  const { taskId, resultType, ...rest } = await start(client);
+  assertEquals([resultType, "requestState" in rest, "inputRequests" in rest], ["task", false, false]);
+  open();
+  const { inputRequests } = await reach(client, taskId, "input_required");
+  assertEquals(Object.keys(Object(inputRequests)), ["second"]);
+  await client.request("tasks/update", { taskId, inputResponses: { second: answer("Bo") } });
+  assertEquals(textOf(Object((await reach(client, taskId, "completed")).result)), "1 first Bo");
+  assertEquals(made, 1);
+}, modern);
+
+behaviour("for clients without the extension, the tool runs as part of the call", async (connect, { era }) => {
+  const handlers = work(async (_input, ctx) => {
+    await ctx.progress(1);
+    return "inline";
+  });
+  const { client } = await connect({ handlers }, era === "legacy" ? declared : {});
+  const reports: number[] = [];
+  const result = await client.callTool("work", {}, { onProgress: ({ progress }) => void reports.push(progress) });
+  assertEquals([textOf(result), reports], ["inline", [1]]);
+  const error = await assertRejects(() => get(client, "1"), McpError);
+  assertEquals(error.code, era === "legacy" ? -32601 : -32021);
+});
+
+behaviour(
+  "`required` refuses clients that cannot have tasks, in a session with a result",
+  async (connect, { era, transport }) => {
+    let runs = 0;
+    const handlers = work(() => ++runs, { required: true });
+    const { client } = await connect({ handlers }, era === "legacy" ? declared : {});
+    const words = `Cannot call work: it runs only as a task; use a client that declares the extension ${ID}`;
+    if (era === "legacy") {
+      const result = await client.callTool("work");
+      assertEquals([result.isError, textOf(result)], [true, words]);
+    } else {
+      const error = await assertRejects(() => client.callTool("work"), McpError);
+      assertEquals([error.code, error.message], [-32021, words]);
+      assertEquals(error.data, { requiredCapabilities: { extensions: { [ID]: {} } } });
+      if (transport === "http") assertEquals(error.status, 400);
+    }
+    assertEquals(runs, 0);
+  },
+);
+
+behaviour("the server shows the extension to clients of 2026-07-28 only", async (connect, { era }) => {
+  const { client } = await connect({ handlers: work(() => "x") });
+  const { capabilities } = era === "modern" ? await client.request("server/discover") : client.server;
+  assertEquals(Object(capabilities).extensions, era === "modern" ? { [ID]: {} } : undefined);
+});
+
+behaviour("operators list, read and cancel the tasks of all callers", async (connect) => {
+  const jobs = tasks();
+  const handlers = [
+    jobs,
+    tool({ name: "work", extensions: [task()], run: (_input, ctx) => endless({}, ctx) as Promise<never> }),
+  ];
+  const { client, join } = await connect({ handlers }, { ...declared, principal: { id: "ada" } });
+  const bob = await join({ ...declared, principal: { id: "bob" } });
+  const ids = [(await start(client)).taskId, (await start(bob)).taskId].map(String);
+  const listed = [];
+  for await (const info of jobs.list()) listed.push(info);
+  assertEquals(
+    new Set(listed.map(({ id, owner, tool, status }) => [id, owner, tool, status].join())),
+    new Set([
+      `${ids[0]},ada,work,working`,
+      `${ids[1]},bob,work,working`,
+    ]),
+  );
+  assertEquals((await jobs.get(ids[0]))?.owner, "ada");
+  assertEquals(await jobs.get("x".repeat(32)), undefined);
+  assertEquals([await jobs.cancel(ids[0]), await jobs.cancel(ids[0]), await jobs.cancel("x")], [true, false, false]);
+  assertEquals((await get(client, ids[0])).status, "cancelled");
+  assertEquals((await get(bob, ids[1])).status, "working");
+}, modern);
+
+behaviour("an attribute without the extension is an error at start", async (connect) => {
+  const [, only] = work(() => "x");
+  const error = await assertRejects(async () => await connect({ handlers: [only] }, declared), TypeError);
+  assertStringIncludes(error.message, `extension "${ID}" is not registered; add it to handlers`);
+}, { transports: ["memory"] });
+
+for (
+  const [options, words] of [
+    [{ after: -1 }, "after is -1; it must be a whole number of milliseconds from 0"],
+    [{ ttlMs: 0 }, "ttlMs is 0"],
+    [{ ttlMs: NaN }, "ttlMs is NaN"],
+    [{ pollIntervalMs: 1.5 }, "pollIntervalMs is 1.5"],
+    [{ version: 1 }, "version is not a text"],
+    [{ required: "yes" }, 'required is "yes"; it must be true or false'],
+    [{ resume: { from: "1" } }, 'from is "1"; it must be a list of strings'],
+    [{ resume: { form: [] } }, "unknown option form; did you mean from?"],
+    [{ resume: null }, "resume must be true, false, or an object"],
+    [{ ttl: 1 }, "unknown option ttl; did you mean ttlMs?"],
+    [null, "its options are null"],
+  ] as const
+) {
+  Deno.test(`task(${JSON.stringify(options)}) throws`, () => {
+    let message = "";
+    try {
+      task(options as TaskOptions);
+    } catch (error) {
+      assert(error instanceof TypeError);
+      message = error.message;
+    }
+    assertStringIncludes(message, words);
+  });
+}

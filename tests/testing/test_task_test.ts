@@ -1,0 +1,96 @@
+// Handlers that crash at every place where a task can be resumed.
+import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { service, tool } from "../../mod.ts";
+import { task } from "../../src/tasks/tasks.ts";
+import { testTask } from "../../src/testing/testing.ts";
+import { z } from "zod";
+
+const bank = service("bank", () => ({ pay: (_euros: number) => "", balance: () => 0 }));
+const form = z.object({ ok: z.boolean() });
+const answers = { sure: { action: "accept", content: { ok: true } } };
+const extensions = [task({ resume: true })];
+
+function fakes() {
+  const paid: number[] = [];
+  const pay = (euros: number) => `receipt ${paid.push(euros)}`;
+  return { paid, services: { bank: { pay, balance: () => 7 } } };
+}
+
+Deno.test("a handler that keeps its effects with once passes, and crashes everywhere", async () => {
+  const pay = tool({
+    name: "pay",
+    input: z.object({ euros: z.number() }),
+    services: { bank },
+    extensions,
+    async run({ euros }, ctx) {
+      const first = await ctx.once("first", () => ctx.services.bank.pay(euros));
+      const { action } = await ctx.elicit("sure", { message: "More?", schema: form });
+      const second = await ctx.once("second", async () => await Promise.resolve(ctx.services.bank.pay(euros)));
+      return { action, receipts: [first, second].length };
+    },
+  });
+  const { paid, services } = fakes();
+  const { value, crashes } = await testTask(pay, { euros: 5 }, { answers, services });
+  // After each value, at the question, and at the end.
+  assertEquals([value, crashes], [{ action: "accept", receipts: 2 }, 4]);
+  // Twice without a crash, and twice in each of the four tests with one.
+  assertEquals(paid.length, 10);
+});
+
+Deno.test("a call outside of once fails with its line, wherever it is", async () => {
+  for (const place of ["before", "between", "after"]) {
+    const pay = tool({
+      name: "pay",
+      services: { bank },
+      extensions,
+      async run(_input, ctx) {
+        const call = (at: string) => {
+          if (at === place) ctx.services.bank.pay(1);
+        };
+        call("before");
+        await ctx.once("first", () => 1);
+        call("between");
+        await ctx.elicit("sure", { message: "More?", schema: form });
+        call("after");
+      },
+    });
+    const error = await assertRejects(() => testTask(pay, {}, { answers, services: fakes().services }), Error);
+    assertMatch(error.message, /^Cannot resume the handler: it calls bank\.pay again .*at .*test_task_test\.ts:\d+/);
+  }
+});
+
+Deno.test("a function that only reads may be called again", async () => {
+  const show = tool({
+    name: "show",
+    services: { bank },
+    extensions,
+    run: async (_input, ctx) => `${ctx.services.bank.balance()} ${await ctx.once("first", () => 1)}`,
+  });
+  const { services } = fakes();
+  await assertRejects(() => testTask(show, {}, { services }), Error, "it calls bank.balance again");
+  const { value } = await testTask(show, {}, { services, mayRepeat: ["bank.balance"] });
+  assertEquals(value, "7 1");
+});
+
+Deno.test("a result that differs from run to run fails", async () => {
+  let runs = 0;
+  const count = tool({
+    name: "count",
+    extensions,
+    run: async (_input, ctx) => `${++runs} ${await ctx.once("a", () => 1)}`,
+  });
+  await assertRejects(() => testTask(count, {}), Error, 'it returned "1 1", and after a crash "3 1"');
+});
+
+Deno.test("an error of the handler, a missing answer and an unknown option throw", async () => {
+  const fail = tool({ name: "fail", extensions, run: () => Promise.reject(new RangeError("too far")) });
+  await assertRejects(() => testTask(fail, {}), RangeError, "too far");
+  const ask = tool({
+    name: "ask",
+    extensions,
+    run: async (_input, ctx) => (await ctx.elicit("sure", { message: "?", schema: form })).action,
+  });
+  await assertRejects(() => testTask(ask, {}), TypeError, "add it to answers");
+  // deno-lint-ignore no-explicit-any
+  await assertRejects(() => testTask(ask, {}, { answer: {} } as any), TypeError, "unknown option answer");
+});

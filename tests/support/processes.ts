@@ -61,16 +61,21 @@ export async function start(words: readonly string[], options: RunOptions = {}):
     heard.resolve();
   })();
   let isOver = false;
-  const late = setTimeout(() => child.kill("SIGKILL"), timeoutMs); // a timeout, so that no test hangs
+  let note = "";
+  const late = setTimeout(() => { // a timeout, so that no test hangs
+    note = `(killed by the test after ${timeoutMs} ms)`;
+    child.kill("SIGKILL");
+  }, timeoutMs);
   const finished = (async () => {
-    const { code } = await child.status;
+    const { code, signal } = await child.status;
+    if (signal !== null && !note) note = `(ended by ${signal})`;
     isOver = true;
     clearTimeout(late);
     await listened;
     await writer.close().catch(() => {});
     const text = await stdout;
     await Deno.remove(home, { recursive: true });
-    return { code, stdout: text, stderr };
+    return { code, stdout: text, stderr: stderr + note };
   })();
 
   return {

@@ -90,7 +90,7 @@ async function run(): Promise<void> {
   const isProtected = scenario.startsWith("auth/");
   const act = isProtected ? callAll : acts[scenario];
   if (!act) throw new Error(`Cannot run the scenario "${scenario}": it is unknown`);
-  const auth = isProtected ? await createAuth(scenario, Object(context)) : undefined;
+  const auth = isProtected ? await createAuth(scenario, Object(context), url) : undefined;
   await using client = await connect(url, { ...options, auth });
   await act(client);
 }

@@ -36,25 +36,42 @@ const userAgent: UserAgent = () => ({
   end: () => {},
 });
 
+/** The authorization server of a server. A user knows where the client is registered; the suite does not tell it. */
+async function findIssuer(server: string): Promise<string> {
+  const { pathname } = new URL(server);
+  for (const path of [pathname, ""]) {
+    const response = await fetch(new URL(`/.well-known/oauth-protected-resource${path}`, server));
+    const metadata = response.ok ? await response.json() : await response.body?.cancel();
+    if (metadata) return metadata.authorization_servers[0];
+  }
+  return new URL(server).origin;
+}
+
 /** Returns the source of tokens that a user would choose for a scenario. */
-export async function createAuth(scenario: string, context: Context): Promise<ClientAuth> {
-  const { client_id: id, client_secret: secret, issuer } = context;
+export async function createAuth(scenario: string, context: Context, server: string): Promise<ClientAuth> {
+  const { client_id: id, client_secret: secret, valid_jwt: assertion } = context;
+  const hasCredential = [secret, assertion, context.private_key_pem].some((each) => each !== undefined);
+  const issuer = context.issuer ?? (hasCredential ? await findIssuer(server) : undefined);
   switch (scenario) {
     case "auth/client-credentials-jwt": {
       const alg = context.signing_algorithm;
       const key = await exportJWK(await importPKCS8(context.private_key_pem, alg, { extractable: true }));
-      return clientCredentials({ client: { id, key: { ...key, alg } } });
+      return clientCredentials({ client: { id, key: { ...key, alg }, issuer } });
     }
     case "auth/client-credentials-basic":
-      return clientCredentials({ client: { id, secret } });
+      return clientCredentials({ client: { id, secret, issuer } });
     case "auth/enterprise-managed-authorization":
       return enterpriseSignIn({
-        client: { id, secret },
+        client: { id, secret, issuer },
         idToken: () => context.idp_id_token,
         identityProvider: { tokenEndpoint: context.idp_token_endpoint, client: { id: context.idp_client_id } },
       });
     case "auth/wif-jwt-bearer":
-      return workloadIdentity({ assertion: () => context.valid_jwt, client: id === undefined ? undefined : { id } });
+      return workloadIdentity({
+        assertion: () => assertion,
+        issuer: issuer ?? "",
+        client: id === undefined ? undefined : { id },
+      });
     default:
       return signIn({
         userAgent,

@@ -303,8 +303,13 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     clientMetadataUrl: "https://a.example/client.json",
   }]],
   "./client/oauth loopback": [[loopback, { open: text, port: 8001 }]],
-  "./client/oauth clientCredentials": [[programTokens, { ...TOKENS, client: { id: "a", secret: "b" } }]],
-  "./client/oauth workloadIdentity": [[workloadIdentity, { ...TOKENS, assertion: text, client: { id: "a" } }]],
+  "./client/oauth clientCredentials": [[programTokens, { ...TOKENS, client: { id: "a", secret: "b", issuer } }]],
+  "./client/oauth workloadIdentity": [[workloadIdentity, {
+    ...TOKENS,
+    assertion: text,
+    issuer,
+    client: { id: "a" },
+  }]],
   "./client/oauth enterpriseSignIn": [[enterpriseSignIn, {
     ...TOKENS,
     idToken: text,

@@ -20,6 +20,7 @@ export const SIGN_IN_DESCRIPTION =
 export const SIGN_IN_OPTIONS: Options = {
   "client-id": { value: "ID", text: "Client that you have registered at the authorization server by hand" },
   "client-env": { value: "NAME", text: "Environment variable with the secret of that client" },
+  "issuer": { value: "URL", text: "Authorization server where that client is registered; --client-env needs it" },
   "client-metadata": { value: "URL", text: "Your client's metadata document, where the authorization server reads it" },
   "redirect-port": {
     value: "PORT",

@@ -11,6 +11,8 @@ import { platform } from "../platform.ts";
 export interface SignInSettings {
   readonly clientId?: string;
   readonly clientSecret?: string;
+  /** The authorization server where that client is registered. */
+  readonly issuer?: string;
   readonly clientMetadataUrl?: string;
   /** Scopes to request besides those that the server asks for. */
   readonly scopes?: readonly string[];
@@ -27,9 +29,19 @@ export const SIGN_IN_MS = 300_000;
 
 /** Reads the options. @throws {UsageError} if one is not valid. */
 export function readSettings({ flags, all }: Args): SignInSettings {
-  const { "client-id": clientId, "client-metadata": clientMetadataUrl, "client-env": variable } = flags;
+  const { "client-id": clientId, "client-metadata": clientMetadataUrl, "client-env": variable, issuer } = flags;
   if (variable !== undefined && clientId === undefined) {
     throw new UsageError("Cannot use --client-env: no client is named; add --client-id ID");
+  }
+  if (issuer !== undefined && clientId === undefined) {
+    throw new UsageError("Cannot use --issuer: no client is named; add --client-id ID");
+  }
+  if (variable !== undefined && issuer === undefined) {
+    const remedy = "add --issuer URL, the authorization server that the secret is for";
+    throw new UsageError(`Cannot use --client-env ${variable}: no authorization server is named; ${remedy}`);
+  }
+  if (issuer !== undefined && !URL.canParse(issuer)) {
+    throw new UsageError(`Cannot use --issuer ${issuer}: it is not a URL`);
   }
   if (clientMetadataUrl !== undefined && URL.parse(clientMetadataUrl)?.protocol !== "https:") {
     throw new UsageError(`Cannot use --client-metadata ${clientMetadataUrl}: it is not an https URL`);
@@ -42,6 +54,7 @@ export function readSettings({ flags, all }: Args): SignInSettings {
   return {
     clientId,
     clientSecret,
+    issuer,
     clientMetadataUrl,
     scopes: all.scope,
     port,

@@ -18,7 +18,7 @@ import { checkOptions, type KnownOptions } from "../../core/call/known_options.t
 import { SignInError } from "./errors.ts";
 import { type Grant, type GrantContext, requestToken } from "./grant.ts";
 import type { RegisteredClient } from "./held_tokens.ts";
-import { type ClientAuthentication, toAuthentication, toKnown } from "./registration.ts";
+import { checkIssuer, type ClientAuthentication, toAuthentication, toKnown } from "./registration.ts";
 import type { TokenRequestOptions } from "./registration.ts";
 import { type SignIn, TOKEN_OPTIONS, type TokenOptions } from "./token_options.ts";
 import { TokenSources } from "./token_sources.ts";
@@ -34,7 +34,7 @@ export interface ProgramClient {
    * server needs it.
    */
   readonly key?: ClientKey;
-  /** The authorization server that knows it. Without it, the one that the server names. */
+  /** The authorization server where it was registered: its URL, as its metadata writes it. A secret or a key needs it. */
   readonly issuer?: string;
 }
 
@@ -56,8 +56,10 @@ export interface ClientCredentialsOptions extends TokenOptions {
 export interface WorkloadIdentityOptions extends TokenOptions {
   /** Returns the token of the platform, such as that of a Kubernetes service account. Called for each new token. */
   readonly assertion: () => string | Promise<string>;
+  /** The authorization server that takes the assertion: its URL, as its metadata writes it. */
+  readonly issuer: string;
   /** The client, if the authorization server knows one. */
-  readonly client?: ProgramClient;
+  readonly client?: Omit<ProgramClient, "issuer">;
 }
 
 /** The options of {@linkcode enterpriseSignIn}. */
@@ -67,7 +69,7 @@ export interface EnterpriseSignInOptions extends TokenOptions {
     /** Where id tokens are exchanged: an https URL. */
     readonly tokenEndpoint: string;
     /** The client. */
-    readonly client: ProgramClient;
+    readonly client: Omit<ProgramClient, "issuer">;
   };
   /** Returns the id token of the user who has signed in there. Called for each new token. */
   readonly idToken: () => string | Promise<string>;
@@ -75,7 +77,8 @@ export interface EnterpriseSignInOptions extends TokenOptions {
   readonly client: ProgramClient;
 }
 
-const CLIENT: KnownOptions<keyof ProgramClient> = { names: { id: true, secret: true, key: true, issuer: true } };
+const CLIENT_AT: KnownOptions<"id" | "secret" | "key"> = { names: { id: true, secret: true, key: true } };
+const CLIENT: KnownOptions<keyof ProgramClient> = { names: { ...CLIENT_AT.names, issuer: true } };
 
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -89,7 +92,8 @@ const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
  * import { connect } from "@x/mcp/client";
  * import { clientCredentials } from "@x/mcp/client/oauth";
  *
- * const auth = clientCredentials({ client: { id: "nightly-report", secret: "…" } });
+ * const client = { id: "nightly-report", secret: "…", issuer: "https://login.example.com" };
+ * const auth = clientCredentials({ client });
  *
  * export const open = (url: string) => connect(url, { auth });
  * ```
@@ -98,7 +102,10 @@ const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
  */
 export function clientCredentials(options: ClientCredentialsOptions): SignIn {
   checkOptions("use clientCredentials()", options, { names: { ...TOKEN_OPTIONS.names, client: CLIENT } });
-  const client = readClient("use clientCredentials()", options.client);
+  const client = readBoundClient("use clientCredentials()", options.client);
+  if ((client.secret ?? client.key) === undefined) {
+    throw new TypeError("Cannot use clientCredentials(): the client has neither a secret nor a key; pass one of them");
+  }
   return new TokenSources(
     toGrant(client, async (context, { as, info, authentication }) =>
       await requestToken(context, async (options) => {
@@ -115,11 +122,13 @@ export function clientCredentials(options: ClientCredentialsOptions): SignIn {
  * is not sent again.
  */
 export function workloadIdentity(options: WorkloadIdentityOptions): SignIn {
-  const names = { ...TOKEN_OPTIONS.names, assertion: "function", client: CLIENT } as const;
-  checkOptions("use workloadIdentity()", options, { names });
-  const { assertion } = options;
-  checkFunction("use workloadIdentity()", assertion, "assertion");
-  const client = options.client ? readClient("use workloadIdentity()", options.client) : { id: "" };
+  const action = "use workloadIdentity()";
+  const names = { ...TOKEN_OPTIONS.names, assertion: "function", issuer: true, client: CLIENT_AT } as const;
+  checkOptions(action, options, { names });
+  const { assertion, issuer } = options;
+  checkFunction(action, assertion, "assertion");
+  checkIssuer(action, "issuer", issuer);
+  const client = { ...options.client ? readClient(action, options.client) : { id: "" }, issuer };
   let refused: { readonly assertion: string; readonly error: unknown } | undefined;
   return new TokenSources(
     toGrant(client, async (context, party) => {
@@ -143,11 +152,11 @@ export function workloadIdentity(options: WorkloadIdentityOptions): SignIn {
  * @see the extension io.modelcontextprotocol/enterprise-managed-authorization
  */
 export function enterpriseSignIn(options: EnterpriseSignInOptions): SignIn {
-  const provider = { names: { tokenEndpoint: true, client: CLIENT } } as const;
+  const provider = { names: { tokenEndpoint: true, client: CLIENT_AT } } as const;
   const names = { ...TOKEN_OPTIONS.names, identityProvider: provider, idToken: "function", client: CLIENT } as const;
   checkOptions("use enterpriseSignIn()", options, { names });
   const action = "use enterpriseSignIn()";
-  const client = readClient(action, options.client);
+  const client = readBoundClient(action, options.client);
   const { identityProvider, idToken } = options;
   readClient(action, identityProvider?.client);
   if (!URL.canParse(identityProvider.tokenEndpoint)) {
@@ -167,6 +176,13 @@ function readClient(action: string, client: ProgramClient | undefined): ProgramC
   if (typeof client?.id !== "string") throw new TypeError(`Cannot ${action}: client.id is not a text`);
   if (client.secret === undefined || client.key === undefined) return client;
   throw new TypeError(`Cannot ${action}: the client has a secret and a key; remove one of them`);
+}
+
+/** Reads a client whose credential is for one authorization server. */
+function readBoundClient(action: string, client: ProgramClient | undefined): ProgramClient {
+  const read = readClient(action, client);
+  if ((read.secret ?? read.key ?? read.issuer) !== undefined) checkIssuer(action, "client.issuer", read.issuer);
+  return read;
 }
 
 function checkFunction(action: string, value: unknown, name: string): void {

@@ -30,10 +30,25 @@ import type { TokenStore } from "./token_store.ts";
 export interface KnownClient {
   /** Its id there. */
   readonly id: string;
-  /** Its secret there, if it has one. */
+  /** Its secret there, if it has one. It needs `issuer`. */
   readonly secret?: string;
-  /** The authorization server that knows it. Without it, the one that the server names. */
+  /**
+   * The authorization server where it was registered: its URL, as its metadata writes it. Without it, the client belongs
+   * to the authorization server where it signs in first.
+   */
   readonly issuer?: string;
+}
+
+/**
+ * Checks that a client names the authorization server that its secret is for. Otherwise, whichever authorization server
+ * an MCP server names would get it.
+ *
+ * @throws {TypeError} if it does not.
+ */
+export function checkIssuer(action: string, name: string, issuer: unknown): void {
+  if (typeof issuer === "string" && URL.canParse(issuer)) return;
+  const state = issuer === undefined ? "is missing" : "is not a URL";
+  throw new TypeError(`Cannot ${action}: ${name} ${state}; pass the URL of the authorization server that it is for`);
 }
 
 /** What a client says of itself. */

@@ -6,7 +6,7 @@
  */
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import { codeGrant } from "./code_grant.ts";
-import type { ClientIdentityOptions } from "./registration.ts";
+import { checkIssuer, type ClientIdentityOptions } from "./registration.ts";
 import { type SignIn, TOKEN_OPTIONS, type TokenOptions } from "./token_options.ts";
 import { TokenSources } from "./token_sources.ts";
 import type { UserAgent } from "./user_agent.ts";
@@ -49,12 +49,13 @@ const OPTIONS: KnownOptions<keyof SignInOptions> = {
  */
 export function signIn(options: SignInOptions): SignIn {
   checkOptions("use signIn()", options, OPTIONS);
-  const { userAgent, signInMs = SIGN_IN_MS, clientMetadataUrl } = options;
+  const { userAgent, signInMs = SIGN_IN_MS, clientMetadataUrl, client } = options;
   if (typeof userAgent !== "function") {
     throw new TypeError("Cannot use signIn(): it has no userAgent; pass one such as loopback()");
   }
-  if (options.client && typeof options.client.id !== "string") {
-    throw new TypeError("Cannot use signIn(): client.id is not a text");
+  if (client && typeof client.id !== "string") throw new TypeError("Cannot use signIn(): client.id is not a text");
+  if (client && (client.secret ?? client.issuer) !== undefined) {
+    checkIssuer("use signIn()", "client.issuer", client.issuer);
   }
   if (!(signInMs > 0)) throw new TypeError("Cannot use signIn(): signInMs is not a positive number of milliseconds");
   if (clientMetadataUrl !== undefined && !isMetadataUrl(clientMetadataUrl)) {

@@ -40,6 +40,8 @@ export class TokenSource {
   /** The tokens as this process last saw them. */
   #held: HeldTokens | undefined;
   #isRead = false;
+  /** The authorization server that the client belongs to because it has signed in there, if no option names one. */
+  #boundIssuer: string | undefined;
   #key: { readonly jwk: JWK; readonly key: Promise<ProofKey> } | undefined;
   /** Ends with the last call, because each call may find what the one before it got. */
   #turn: Promise<unknown> = Promise.resolve();
@@ -75,6 +77,7 @@ export class TokenSource {
   async forget(): Promise<void> {
     await this.#options.store.update(this.#storeKey, () => Promise.resolve(undefined));
     this.#hold(undefined);
+    this.#boundIssuer = undefined;
   }
 
   /** Finds the authorization server. */
@@ -95,6 +98,7 @@ export class TokenSource {
     const { clientId } = this.#options.grant;
     this.#isRead = true;
     this.#held = found && (clientId === undefined || found.client.id === clientId) ? found : undefined;
+    if (clientId !== undefined) this.#boundIssuer = this.#held?.issuer ?? this.#boundIssuer;
   }
 
   async #inTurn<T>(run: () => Promise<T>): Promise<T> {
@@ -142,6 +146,15 @@ export class TokenSource {
       const shown = toShown(hideSecrets(reason, [refused.token]));
       throw new SignInError(
         `Cannot use ${server}: it refuses the token that ${refused.issuer} has just issued for it (${shown})`,
+      );
+    }
+    if ((this.#boundIssuer ?? authorizationServer.issuer) !== authorizationServer.issuer) {
+      const state = `the client ${grant.clientId} has signed in at ${this.#boundIssuer}`;
+      const remedy = "sign out first if the server has really moved";
+      throw new SignInError(
+        `Cannot sign in to ${server}: ${state}, and the server now names ${
+          toShown(authorizationServer.issuer)
+        }; ${remedy}`,
       );
     }
     const before = this.#held?.issuer === authorizationServer.issuer ? this.#held.requested : [];

@@ -35,7 +35,7 @@ async function createKey() {
 Deno.test("client credentials: the secret goes to the token endpoint only, with resource and scope", async () => {
   await using bed = new Bed();
   assertEquals(
-    await use(bed, clientCredentials({ client: { id: "a:b", secret: "s/ä%" }, fetch: bed.fetch })),
+    await use(bed, clientCredentials({ client: { id: "a:b", secret: "s/ä%", issuer: bed.issuer }, fetch: bed.fetch })),
     "Hello!",
   );
   const [{ authorization }] = tokenRequests(bed);
@@ -48,7 +48,10 @@ Deno.test("client credentials: the secret goes to the token endpoint only, with 
 Deno.test("client credentials: a key signs an assertion for the issuer, and is never sent", async () => {
   await using bed = new Bed();
   const key = await createKey();
-  assertEquals(await use(bed, clientCredentials({ client: { id: "a", key }, fetch: bed.fetch })), "Hello!");
+  assertEquals(
+    await use(bed, clientCredentials({ client: { id: "a", key, issuer: bed.issuer }, fetch: bed.fetch })),
+    "Hello!",
+  );
   const [form] = bed.forms;
   assertEquals(form.client_assertion_type, "urn:ietf:params:oauth:client-assertion-type:jwt-bearer");
   const [header, claims] = form.client_assertion.split(".").slice(0, 2).map((part) =>
@@ -59,22 +62,51 @@ Deno.test("client credentials: a key signs an assertion for the issuer, and is n
   assert(bed.seen.every(({ body }) => !body.includes(String(key.d))));
 });
 
-Deno.test("client credentials: a client of one authorization server is used at no other", async () => {
-  await using bed = new Bed();
-  const client = { id: "a", secret: "kept-here", issuer: "https://other.example.com" };
-  await assertRejects(() => use(bed, clientCredentials({ client, fetch: bed.fetch })), Error, "the client belongs to");
-  assertEquals(bed.forms, []);
+Deno.test("client credentials: a client with a secret and a key, or with neither, is refused", async () => {
+  const key = await createKey();
+  const issuer = "https://login.example.com";
+  const create = (client: object) => () => clientCredentials({ client: { id: "a", issuer, ...client } });
+  assertThrows(create({ secret: "b", key }), TypeError, "remove one of them");
+  assertThrows(create({}), TypeError, "neither a secret nor a key");
 });
 
-Deno.test("client credentials: a client with a secret and a key is refused", async () => {
+Deno.test("a credential without the authorization server that it is for is refused", async () => {
   const key = await createKey();
-  assertThrows(() => clientCredentials({ client: { id: "a", secret: "b", key } }), TypeError, "remove one of them");
+  const idToken = () => "the-id-token";
+  const identityProvider = { tokenEndpoint: "https://idp.example.org/token", client: { id: "a", secret: "b" } };
+  for (const issuer of [undefined, "", "login", 5] as never[]) {
+    for (const secret of [{ secret: "b" }, { key }]) {
+      const client = { id: "a", issuer, ...secret };
+      assertThrows(() => clientCredentials({ client }), TypeError, "client.issuer is");
+      assertThrows(() => enterpriseSignIn({ client, idToken, identityProvider }), TypeError, "client.issuer is");
+    }
+    assertThrows(() => workloadIdentity({ assertion: () => "jwt", issuer }), TypeError, "issuer is");
+  }
+});
+
+Deno.test("a credential goes to no other authorization server than its own", async () => {
+  const key = await createKey();
+  const issuer = "https://own.example.com";
+  for (
+    const create of [
+      ({ fetch }: Bed) => clientCredentials({ client: { id: "a", secret: "kept-here", issuer }, fetch }),
+      ({ fetch }: Bed) => clientCredentials({ client: { id: "a", key, issuer }, fetch }),
+      ({ fetch }: Bed) => workloadIdentity({ assertion: () => "kept-here", issuer, fetch }),
+      (bed: Bed) => bed.signIn({ client: { id: "a", secret: "kept-here", issuer } }),
+    ]
+  ) {
+    await using bed = new Bed();
+    await assertRejects(() => use(bed, create(bed)), Error, `the client belongs to ${issuer}`);
+    assertEquals([bed.forms, bed.visits], [[], []]);
+    assert(bed.seen.every(({ body, authorization }) => !`${body} ${authorization}`.includes("kept-here")));
+  }
 });
 
 Deno.test("a token that lives for a second is replaced when it has expired", async () => {
   await using bed = new Bed({ token: ({ refresh_token: _, ...right }) => ({ ...right, expires_in: 1 }) });
   const store = memoryTokens();
-  const create = () => clientCredentials({ client: { id: "a", secret: "b" }, store, fetch: bed.fetch });
+  const create = () =>
+    clientCredentials({ client: { id: "a", secret: "b", issuer: bed.issuer }, store, fetch: bed.fetch });
   assertEquals(await use(bed, create()), "Hello!");
   bed.revoke();
   const times = { issuedAt: Date.now() - 1001, expiresAt: Date.now() - 1 };
@@ -90,14 +122,21 @@ Deno.test("a token that has expired when it is issued is not requested endlessly
   await using bed = new Bed({
     token: ({ refresh_token: _, ...right }) => ({ ...right, access_token: `bad-${++issued}`, expires_in: 0 }),
   });
-  await assertRejects(() => use(bed, clientCredentials({ client: { id: "a", secret: "b" }, fetch: bed.fetch })), Error);
+  await assertRejects(
+    () => use(bed, clientCredentials({ client: { id: "a", secret: "b", issuer: bed.issuer }, fetch: bed.fetch })),
+    Error,
+  );
   assertEquals(issued, 1);
 });
 
 Deno.test("an expiry that no clock reaches is a number in the store, and leads to no renewal", async () => {
   for (const expires_in of [1e12, 1e306, "3600"]) {
     await using bed = new Bed({ token: (right) => ({ ...right, expires_in }) });
-    const auth = clientCredentials({ client: { id: "a", secret: "b" }, store: memoryTokens(), fetch: bed.fetch });
+    const auth = clientCredentials({
+      client: { id: "a", secret: "b", issuer: bed.issuer },
+      store: memoryTokens(),
+      fetch: bed.fetch,
+    });
     for (let round = 0; round < 2; round++) assertEquals(await use(bed, auth), "Hello!");
     const facts = await auth.facts(bed.server);
     assert(typeof facts?.expiresAt === "number" && facts.expiresAt > Date.now(), String(facts?.expiresAt));
@@ -177,7 +216,8 @@ Deno.test("enterprise: a token of another type is not sent on", async () => {
 Deno.test("workload: the assertion is the grant, without a client or with one", async () => {
   for (const client of [undefined, { id: "a" }]) {
     await using bed = new Bed();
-    assertEquals(await use(bed, workloadIdentity({ assertion: () => "jwt-1", client, fetch: bed.fetch })), "Hello!");
+    const { issuer, fetch } = bed;
+    assertEquals(await use(bed, workloadIdentity({ assertion: () => "jwt-1", issuer, client, fetch })), "Hello!");
     const { grant_type, assertion, resource, client_id } = bed.forms[0];
     assertEquals([grant_type, assertion, resource], [JWT_BEARER, "jwt-1", bed.server]);
     assertEquals(client_id, client?.id);
@@ -190,7 +230,7 @@ Deno.test("workload: a refused assertion is not sent again, and another one is",
     token: (right, form) =>
       form.assertion === "jwt-old" ? Response.json({ error: "invalid_grant" }, { status: 400 }) : right,
   });
-  const auth = workloadIdentity({ assertion: () => assertion, fetch: bed.fetch });
+  const auth = workloadIdentity({ assertion: () => assertion, issuer: bed.issuer, fetch: bed.fetch });
   for (let round = 0; round < 3; round++) await assertRejects(() => use(bed, auth), Error, "invalid_grant");
   assertEquals(bed.forms.map((form) => form.grant_type), [JWT_BEARER]);
   assertEquals(bed.visits, []);
@@ -204,15 +244,17 @@ for (
   const [name, create] of [
     [
       "a client secret",
-      async (fetch: Bed["fetch"]) => await clientCredentials({ client: { id: "a", secret: repeated.secret }, fetch }),
+      async ({ issuer, fetch }: Bed) =>
+        await clientCredentials({ client: { id: "a", secret: repeated.secret, issuer }, fetch }),
     ],
     [
       "a signed assertion",
-      async (fetch: Bed["fetch"]) => clientCredentials({ client: { id: "a", key: await createKey() }, fetch }),
+      async ({ issuer, fetch }: Bed) =>
+        clientCredentials({ client: { id: "a", key: await createKey(), issuer }, fetch }),
     ],
     [
       "an assertion of a platform",
-      async (fetch: Bed["fetch"]) => await workloadIdentity({ assertion: () => repeated.assertion, fetch }),
+      async ({ issuer, fetch }: Bed) => await workloadIdentity({ assertion: () => repeated.assertion, issuer, fetch }),
     ],
   ] as const
 ) {
@@ -228,7 +270,7 @@ for (
         return new Response(text.replaceAll("/", "\\/"), { status: 400, headers });
       },
     });
-    const auth = await create(bed.fetch);
+    const auth = await create(bed);
     const error = await assertRejects(() => use(bed, auth), Error);
     assertStringIncludes(error.message, "server_error (no …");
     assert(sent.length > 0);

@@ -453,6 +453,22 @@ Deno.test("tokens of one server, issuer or client are never used for another one
   assertEquals(new Set(moved.visits.map((params) => params.get("client_id"))).size, 1);
 });
 
+Deno.test("a client registered by hand belongs to the authorization server where it signed in first", async () => {
+  const store = memoryTokens();
+  const client = { id: "by-hand" };
+  await using bed = new Bed();
+  await use(bed, { store, client });
+  const expired = { expiresAt: 1, issuedAt: 0 };
+  const expire = (text?: string) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), ...expired }));
+  await store.update(`server ${bed.server}`, expire);
+  await using moved = new Bed({ issuer: "https://new.example.com" });
+  await assertRejects(() => use(moved, { store, client }), Error, `has signed in at ${bed.issuer}`);
+  assertEquals([moved.visits, moved.forms], [[], []]);
+  await moved.signIn({ store, client }).signOut(moved.server);
+  await use(moved, { store, client });
+  assertEquals(moved.visits.length, 1);
+});
+
 Deno.test("signing out deletes the tokens, and revokes them only at their own authorization server", async () => {
   await using bed = new Bed();
   const auth = bed.signIn();
@@ -495,7 +511,7 @@ Deno.test("an error shows no secret that the authorization server repeats", asyn
         : right;
     },
   });
-  const options = { store, client: { id: "a", secret: "client-secret" } };
+  const options = { store, client: { id: "a", secret: "client-secret", issuer: bed.issuer } };
   await use(bed, options);
   await store.update(
     `server ${bed.server}`,

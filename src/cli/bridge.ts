@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { bridgeLines } from "../client/bridge.ts";
+import { bridgeLines } from "../client/bridge_lines.ts";
 import { guardConsole } from "../host.ts";
 import { type Args, rejectRest } from "./args.ts";
 import { UsageError } from "./cli_error.ts";

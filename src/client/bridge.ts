@@ -3,17 +3,18 @@
  *
  * @module
  */
-import { INTERNAL_ERROR } from "../protocol/errors.ts";
+import { HEADER_MISMATCH, INTERNAL_ERROR } from "../protocol/errors.ts";
 import { type Id, isId, isObject } from "../protocol/jsonrpc.ts";
-import { startTimer } from "../kit/timer.ts";
-import { LineSplitter } from "../transports/stdio/line_splitter.ts";
+import { BridgeSession } from "./bridge_session.ts";
 import type { Channel, SendResult } from "./channel.ts";
-import { type ClientAuth, createSender } from "./client_auth.ts";
-import { clientExtension } from "./extension.ts";
-import { httpChannel } from "./http_channel.ts";
+import { type ClientAuth, createSender, type HttpSender } from "./client_auth.ts";
+import { delay, settleWithin } from "./delay.ts";
+import { httpChannel, type HttpChannelOptions } from "./http_channel.ts";
+import { lineChannel } from "./line_channel.ts";
 import { type Message, readMessages } from "./message.ts";
 import { ModernCodec } from "./modern.ts";
 import { describeResponse } from "./response_text.ts";
+import { sseTransport } from "./sse_transport.ts";
 
 /** How a bridge connects. */
 export interface BridgeOptions {
@@ -23,8 +24,8 @@ export interface BridgeOptions {
   /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly fetch?: (request: Request) => Promise<Response>;
-  /** Sends a message to the client. Settles when it takes more. */
-  readonly write: (message: Message) => Promise<unknown>;
+  /** Sends a message to the client. Settles when it takes more, and never rejects. */
+  readonly write: (message: Message) => Promise<void>;
   /** Called with what the client does not learn otherwise. */
   readonly onWarning: (text: string) => void;
 }
@@ -34,105 +35,40 @@ export interface BridgeOptions {
  * most 256 requests at once.
  */
 const MAX_PENDING = 200;
-/** Bytes of a line of the client. */
-const MAX_LINE_BYTES = 16 * 1024 * 1024;
+/** Lists of tools that are read to find out which arguments of one call headers have to repeat. */
+const MAX_LISTS = 100;
 
 const NOBODY = { name: "bridge", version: "0" };
-
-/** The methods of official extensions that name what they are about in a header. */
-const SUBJECTS = clientExtension({
-  id: "io.modelcontextprotocol/tasks",
-  subjects: { "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId" },
-});
-
 const PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion";
 
 /** Milliseconds in which a server should accept a notification. */
 const NOTIFY_MS = 1000;
 /** Milliseconds to end a session. */
 const END_MS = 1000;
-
-/** A session of a revision before 2026-07-28. */
-interface Session {
-  readonly id?: string;
-  /** The agreed revision. */
-  readonly version: string;
-  readonly capabilities: Readonly<Record<string, unknown>>;
-}
-
-/** Where the lines of the client come from and go to. */
-export interface BridgeLines {
-  readonly input: ReadableStream<Uint8Array>;
-  /** Writes bytes. Settles when it accepts more. */
-  readonly output: (bytes: Uint8Array) => Promise<unknown>;
-  /** Stops the bridge. */
-  readonly signal: AbortSignal;
-}
-
-/** Bridges a client over lines until its input ends, or the signal aborts. */
-export async function bridgeLines(
-  { input, output, signal }: BridgeLines,
-  options: Omit<BridgeOptions, "write">,
-): Promise<void> {
-  const encoder = new TextEncoder();
-  let written: Promise<unknown> = Promise.resolve();
-  const write = (message: Message) => {
-    written = written.then(() => output(encoder.encode(`${JSON.stringify(message)}\n`)));
-    // A client that reads no more has also ended its input.
-    written.catch(() => {});
-    return written;
-  };
-  const bridge = new Bridge({ ...options, write });
-  const splitter = new LineSplitter(MAX_LINE_BYTES);
-  const reader = input.getReader();
-  const stop = () => {
-    reader.cancel().catch(() => {});
-    void bridge.close();
-  };
-  signal.addEventListener("abort", stop);
-  if (signal.aborted) stop();
-  for (let isDone = false; !isDone;) {
-    const { done, value } = await reader.read();
-    isDone = done;
-    for (const line of done ? splitter.end() : splitter.push(value)) {
-      await bridge.receive("text" in line ? line.text : "");
-      if ("problem" in line) options.onWarning(`A line was left out: it is ${toProblem(line.problem)}.`);
-    }
-  }
-  await bridge.close();
-  await settleWithin(written.catch(() => {}), END_MS);
-}
-
-async function settleWithin(work: Promise<unknown>, ms: number): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const stopTimer = startTimer(ms, late.resolve);
-  await Promise.race([work, late.promise]);
-  stopTimer();
-}
-
-function toProblem(problem: "long" | "encoding"): string {
-  return problem === "long" ? `longer than ${MAX_LINE_BYTES} bytes` : "not UTF-8";
-}
+/** Milliseconds before a lost stream is opened again. They double with each failure in a row. */
+const REOPEN_MS = 1000;
+const MAX_REOPEN_MS = 30_000;
 
 /** The bridge of one client. */
-class Bridge {
+export class Bridge {
   readonly #options: BridgeOptions;
-  readonly #channel: Channel;
+  readonly #http: HttpChannelOptions & { readonly sender: HttpSender };
+  #channel: Channel;
   /** Only for the headers: the messages stay as they are. */
-  readonly #codec = new ModernCodec("", { info: NOBODY, capabilities: {}, extensions: [SUBJECTS] });
+  readonly #codec = new ModernCodec("", { info: NOBODY, capabilities: {} });
   /** The requests of the client that have no response yet. */
   readonly #pending = new Map<Id, AbortController>();
+  #running = 0;
   readonly #closed = new AbortController();
-  #initialize: Message | undefined;
-  #session: Session | undefined;
+  #session: BridgeSession | undefined;
   #renewing: Promise<void> | undefined;
-  #stopStream: AbortController | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: BridgeOptions) {
     const { url, auth, headers, fetch = (request) => globalThis.fetch(request) } = options;
     this.#options = options;
-    this.#channel = httpChannel({ url, sender: createSender(url, fetch, auth), headers });
+    this.#http = { url, sender: createSender(url, fetch, auth), headers };
+    this.#channel = httpChannel(this.#http);
   }
 
   /** Takes a line of the client. Settles when the next one may follow. */
@@ -143,7 +79,7 @@ class Bridge {
       messages = readMessages(line);
     } catch {
       const error = { code: -32700, message: "Cannot read the message: it is not JSON-RPC 2.0 in one line" };
-      return void await this.#options.write({ jsonrpc: "2.0", id: null, error });
+      return await this.#options.write({ jsonrpc: "2.0", id: null, error });
     }
     for (const message of messages) await this.#take(message);
   }
@@ -155,9 +91,10 @@ class Bridge {
 
   async #close(): Promise<void> {
     this.#closed.abort(new DOMException("The client has closed the connection", "AbortError"));
-    if (this.#session?.id !== undefined) {
+    const session = this.#session;
+    if (session?.id !== undefined) {
       const signal = AbortSignal.timeout(END_MS);
-      await this.#channel.endSession?.({ headers: this.#toSessionHeaders(), signal }).catch(() => {});
+      await this.#channel.endSession?.({ headers: session.headers, signal }).catch(() => {});
     }
     await this.#channel.close();
   }
@@ -168,9 +105,9 @@ class Bridge {
       return await settleWithin(this.#notify(message), NOTIFY_MS);
     }
     if (!isId(message.id)) return;
-    if (this.#pending.size >= MAX_PENDING) {
+    if (this.#running >= MAX_PENDING) {
       const error = new Error(`Cannot pass on ${message.method}: ${MAX_PENDING} requests are open; wait for responses`);
-      return void await this.#options.write(toFailure(message.id, this.#options.url, error));
+      return await this.#options.write(toFailure(message.id, this.#options.url, error));
     }
     // Not awaited: requests run at the same time.
     this.#request(message, message.id);
@@ -184,14 +121,13 @@ class Bridge {
       // Without a session, a request is cancelled by closing its stream.
       return this.#pending.get(params.requestId)?.abort(new DOMException("The client has cancelled it", "AbortError"));
     }
-    if (method === "notifications/initialized") this.#listen();
+    if (method === "notifications/initialized" && this.#session) this.#listen(this.#session);
     try {
-      const headers = this.#toHeaders(message);
-      const { status = 200, headers: received, text } = await this.#channel.send(message, {
-        headers,
+      const received = await this.#channel.send(message, {
+        headers: this.#toHeaders(message),
         signal: this.#closed.signal,
       });
-      if (status >= 400) throw new Error(describeResponse({ status, headers: received, text }));
+      if (received.status !== undefined && received.status >= 400) throw new Error(describeResponse(received));
       // The server owes no response any more.
       if (method === "notifications/cancelled" && isId(params?.requestId)) this.#pending.get(params.requestId)?.abort();
     } catch (error) {
@@ -202,112 +138,183 @@ class Bridge {
   async #request(message: Message, id: Id): Promise<void> {
     const stop = new AbortController();
     this.#pending.set(id, stop);
+    this.#running++;
     const signal = AbortSignal.any([stop.signal, this.#closed.signal]);
     try {
       const reply = await this.#exchange(message, signal);
-      this.#learn(message, reply);
       await this.#options.write({ ...reply, id });
     } catch (error) {
       if (!signal.aborted) await this.#options.write(toFailure(id, this.#options.url, error));
     } finally {
-      this.#pending.delete(id);
+      this.#running--;
+      // A client may use an id twice at the same time, which is for the server to refuse.
+      if (this.#pending.get(id) === stop) this.#pending.delete(id);
     }
   }
 
-  /** Sends a request, and again if the server has forgotten the session. */
   async #exchange(message: Message, signal: AbortSignal): Promise<Message> {
-    await this.#renewing;
-    const isOfSession = message.method !== "initialize" && toRevision(message) === undefined;
-    const session = this.#session;
-    let received = await this.#send(message, signal);
-    if (received.status === 404 && isOfSession && session?.id !== undefined) {
-      if (session === this.#session) {
-        this.#renewing ??= this.#renew(this.#closed.signal).finally(() => this.#renewing = undefined);
-      }
-      await this.#renewing;
-      received = await this.#send(message, signal);
-    }
-    if (!received.message) throw new Error(describeResponse(received));
-    if (message.method === "initialize" && received.message.error === undefined) this.#begin(message, received);
-    return received.message;
+    if (toRevision(message) !== undefined) return await this.#exchangeAlone(message, signal);
+    if (message.method === "initialize") return await this.#initialize(message, signal);
+    return await this.#exchangeInSession(message, signal);
   }
 
-  async #send(message: Message, signal: AbortSignal): Promise<SendResult> {
-    const headers = this.#toHeaders(message);
-    return await this.#channel.send(message, { headers, signal, onMessage: (sent) => void this.#pass(sent) });
+  /** Sends a request of 2026-07-28 or later, and again if the server wants arguments repeated that are not known yet. */
+  async #exchangeAlone(message: Message, signal: AbortSignal): Promise<Message> {
+    const reply = readReply(await this.#send(message, signal), message);
+    if (message.method === "tools/list") this.#learn(reply);
+    if (message.method !== "tools/call" || reply.error?.code !== HEADER_MISMATCH) return reply;
+    const before = JSON.stringify(this.#toHeaders(message));
+    await this.#findTool(message, signal);
+    if (JSON.stringify(this.#toHeaders(message)) === before) return reply;
+    return readReply(await this.#send(message, signal), message);
   }
 
-  /** Passes a message of the server on to the client. */
-  #pass(message: Message): void {
-    this.#options.write(message).catch(() => {});
-  }
-
-  #begin(message: Message, { headers, message: reply }: SendResult): Session {
-    const { protocolVersion: version, capabilities } = isObject(reply?.result) ? reply.result : {};
-    this.#initialize = message;
-    return this.#session = {
-      id: headers?.get("mcp-session-id") ?? undefined,
-      version: typeof version === "string" ? version : "",
-      capabilities: isObject(capabilities) ? capabilities : {},
-    };
-  }
-
-  /** Begins a new session for a client that knows of none, and tells it that everything may have changed. */
-  async #renew(signal: AbortSignal): Promise<void> {
-    const initialize = this.#initialize;
-    if (!initialize) return;
-    const received = await this.#send(initialize, signal);
-    if (!received.message || received.message.error) throw new Error(describeResponse(received));
-    const { capabilities } = this.#begin(initialize, received);
-    await this.#notify({ jsonrpc: "2.0", method: "notifications/initialized" });
-    this.#options.onWarning("The server has forgotten the session, so the bridge has begun another one.");
-    for (const kind of ["tools", "resources", "prompts"]) {
-      const capability = capabilities[kind];
-      if (isObject(capability) && capability.listChanged === true) {
-        this.#pass({ jsonrpc: "2.0", method: `notifications/${kind}/list_changed` });
-      }
+  /** Lists tools until the tool of a call is among them. */
+  async #findTool({ params }: Message, signal: AbortSignal): Promise<void> {
+    let cursor: unknown;
+    for (let lists = 0; lists < MAX_LISTS; lists++) {
+      const page = { _meta: params?._meta, ...cursor === undefined ? {} : { cursor } };
+      const listing: Message = { jsonrpc: "2.0", id: crypto.randomUUID(), method: "tools/list", params: page };
+      const reply = readReply(await this.#send(listing, signal), listing);
+      const names = this.#learn(reply);
+      cursor = isObject(reply.result) ? reply.result.nextCursor : undefined;
+      if (names.includes(params?.name) || typeof cursor !== "string") return;
     }
   }
 
-  /** Opens the stream for messages that belong to no request. Not every server has one. */
-  #listen(): void {
-    this.#stopStream?.abort();
-    const stop = this.#stopStream = new AbortController();
-    const signal = AbortSignal.any([stop.signal, this.#closed.signal]);
-    const options = { headers: this.#toSessionHeaders(), signal, onMessage: (sent: Message) => this.#pass(sent) };
-    this.#channel.openStream?.(options).catch(() => {});
-  }
-
-  #toHeaders(message: Message): Readonly<Record<string, string | null>> {
-    const revision = toRevision(message);
-    if (revision === undefined) return message.method === "initialize" ? {} : this.#toSessionHeaders();
-    this.#codec.version = revision;
-    return this.#codec.toHeaders(message);
-  }
-
-  #toSessionHeaders(): Readonly<Record<string, string>> {
-    const { id, version = "" } = this.#session ?? {};
-    return {
-      ...id === undefined ? {} : { "mcp-session-id": id },
-      ...version >= "2025-06-18" ? { "mcp-protocol-version": version } : {},
-    };
-  }
-
-  /** Learns from lists of tools which arguments of calls headers have to repeat. */
-  #learn({ method }: Message, { result }: Message): void {
-    const tools = method === "tools/list" && isObject(result) ? result.tools : undefined;
-    for (const tool of Array.isArray(tools) ? tools : []) {
+  /** Learns from a list of tools which arguments of calls headers have to repeat. Returns the names of the tools. */
+  #learn({ result }: Message): readonly unknown[] {
+    const tools = isObject(result) && Array.isArray(result.tools) ? result.tools.filter(isObject) : [];
+    for (const tool of tools) {
       try {
-        if (isObject(tool)) this.#codec.learn(tool);
+        this.#codec.learn(tool);
       } catch {
         // Its client has to leave out a tool whose arguments cannot be repeated.
       }
     }
+    return tools.map(({ name }) => name);
+  }
+
+  /** Begins a session. */
+  async #initialize(message: Message, signal: AbortSignal): Promise<Message> {
+    let received = await this.#send(message, signal);
+    // Servers of 2024-11-05 have an event stream at this URL, and take messages elsewhere.
+    if (!received.message && [400, 404, 405].includes(received.status ?? 0) && await this.#openLines(signal)) {
+      received = await this.#send(message, signal);
+    }
+    const reply = readReply(received, message);
+    if (reply.error === undefined) this.#session = new BridgeSession(message, reply, received.headers);
+    return reply;
+  }
+
+  /** Uses the transport of 2024-11-05 from now on. Returns whether the server has it. */
+  async #openLines(signal: AbortSignal): Promise<boolean> {
+    const open = await sseTransport({ ...this.#http, signal });
+    if (!open) return false;
+    const onMessage = (sent: Message) => this.#pass(sent);
+    const lines = lineChannel({ open, onMessage, onBroken: (error) => this.#warn("Cannot read a message", error) });
+    const http = this.#channel;
+    this.#channel = lines;
+    lines.ended?.then(() => {
+      // The URL is tried anew, with another session.
+      if (this.#channel === lines) this.#channel = http;
+      this.#session?.lose();
+    });
+    return true;
+  }
+
+  /** Sends a request of a session, and again if the server has forgotten the session. */
+  async #exchangeInSession(message: Message, signal: AbortSignal): Promise<Message> {
+    await this.#renewing;
+    const session = this.#session;
+    if (session?.isLost) await this.#renewOnce(session);
+    let received = await this.#send(message, signal);
+    if (session?.isLostBy(received)) {
+      await this.#renewOnce(session);
+      received = await this.#send(message, signal);
+    }
+    const reply = readReply(received, message);
+    this.#session?.remember(message, reply);
+    return reply;
+  }
+
+  async #send(message: Message, signal: AbortSignal): Promise<SendResult> {
+    const onMessage = (sent: Message) => this.#pass(sent);
+    return await this.#channel.send(message, { headers: this.#toHeaders(message), signal, onMessage });
+  }
+
+  /** Passes a message of the server on to the client. Responses that nobody waits for are left out. */
+  #pass(message: Message): Promise<void> | undefined {
+    return message.method === undefined ? undefined : this.#options.write(message);
+  }
+
+  /** Begins another session in place of `lost`, unless that has happened already. */
+  #renewOnce(lost: BridgeSession): Promise<void> {
+    if (lost !== this.#session) return this.#renewing ?? Promise.resolve();
+    return this.#renewing ??= this.#renew(lost, this.#closed.signal).finally(() => this.#renewing = undefined);
+  }
+
+  /** Begins a session for a client that knows of none, and tells it that everything may have changed. */
+  async #renew(lost: BridgeSession, signal: AbortSignal): Promise<void> {
+    const reply = await this.#initialize(lost.initialize, signal);
+    const session = this.#session;
+    if (reply.error || !session) throw new Error(`Cannot begin a new session: ${reply.error?.message}`);
+    await this.#notify({ jsonrpc: "2.0", method: "notifications/initialized" });
+    for (const message of lost.settings) {
+      const again = { ...message, id: crypto.randomUUID() };
+      session.remember(message, readReply(await this.#send(again, signal), again));
+    }
+    this.#options.onWarning("The server has forgotten the session, so the bridge has begun another one.");
+    for (const kind of session.changingLists) {
+      this.#pass({ jsonrpc: "2.0", method: `notifications/${kind}/list_changed` });
+    }
+  }
+
+  /** Reads the stream for messages that belong to no request, as long as the session lives. Not every server has one. */
+  async #listen(session: BridgeSession): Promise<void> {
+    const isOver = () => this.#closed.signal.aborted || this.#session !== session;
+    for (let waitMs = REOPEN_MS; !isOver();) {
+      try {
+        if (session.isLost) return await this.#renewOnce(session);
+        const onMessage = (sent: Message) => this.#pass(sent);
+        const signal = AbortSignal.any([this.#closed.signal, session.over]);
+        const stream = await this.#channel.openStream?.({ headers: session.headers, signal, onMessage });
+        if (stream) waitMs = REOPEN_MS;
+        const status = await stream?.ended;
+        if (status === undefined || (!session.isLostBy({ status }) && isRefusal(status))) return;
+      } catch (error) {
+        const status = isObject(error) && typeof error.status === "number" ? error.status : 0;
+        if (!session.isLostBy({ status }) && isRefusal(status)) return;
+      }
+      await delay(waitMs, this.#closed.signal).catch(() => {});
+      waitMs = Math.min(waitMs * 2, MAX_REOPEN_MS);
+    }
+  }
+
+  #toHeaders(message: Message): Readonly<Record<string, string | null>> {
+    const revision = toRevision(message);
+    if (revision === undefined) return message.method === "initialize" ? {} : this.#session?.headers ?? {};
+    this.#codec.version = revision;
+    return this.#codec.toHeaders(message);
   }
 
   #warn(action: string, error: unknown): void {
     this.#options.onWarning(`${action}: ${error instanceof Error ? error.message : error}`);
   }
+}
+
+/** Returns the response to a request. @throws {Error} if the server sent anything else. */
+function readReply(received: SendResult, { id, method }: Message): Message {
+  const { message } = received;
+  if (!message) throw new Error(describeResponse(received));
+  // An error without an id is of a server that could not read the request.
+  const isOwn = message.id === id || (message.error !== undefined && (message.id ?? null) === null);
+  if (message.method === undefined && isOwn) return message;
+  throw new Error(`the response to ${method} is a message that belongs to no request`);
+}
+
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500;
 }
 
 /** The revision that a message of 2026-07-28 or later names. */

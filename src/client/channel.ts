@@ -13,8 +13,11 @@ export interface SendOptions {
   readonly signal?: AbortSignal;
   /** Whether to resume a stream that ended too early. Defaults to `true`. */
   readonly resumes?: () => boolean;
-  /** Called with each message before the response, on a channel where messages belong to requests. */
-  readonly onMessage?: (message: Message) => void;
+  /**
+   * Called with each message before the response, on a channel where messages belong to requests. If it returns a promise,
+   * the channel reads on when that settles.
+   */
+  readonly onMessage?: (message: Message) => Promise<void> | undefined | void;
 }
 
 /** The outcome of a message. */

@@ -28,6 +28,13 @@ export function startPatientTimer(ms: number, waitedMs: () => number, onTime: ()
   return () => stopTimer();
 }
 
+/** Settles with `work`, or after `ms` milliseconds. */
+export async function settleWithin(work: Promise<unknown>, ms: number): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const stopTimer = startTimer(ms, late.resolve);
+  await Promise.race([work, late.promise]).finally(stopTimer);
+}
+
 /** Settles after `ms` milliseconds. Throws the reason of `signal` if that is aborted first. */
 export function delay(ms: number, signal?: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();

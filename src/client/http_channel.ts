@@ -139,8 +139,10 @@ class HttpChannel implements Channel {
       });
     for (let event = await next(); !event.done; event = await next()) {
       for (const message of this.#readEvent(event.value, position)) {
-        if (!isResponse(message)) options.onMessage?.(message);
-        else if (this.#isStrict) return await expectEnd(events, message);
+        if (!isResponse(message)) {
+          const passed = options.onMessage?.(message);
+          if (passed) await passed;
+        } else if (this.#isStrict) return await expectEnd(events, message);
         else {
           this.#draining.set(stop, this.#drain(events, stop));
           return message;

@@ -14,14 +14,20 @@ export interface LineTransport {
   close(): Promise<void>;
 }
 
-/** Opens a transport. Calls `receive` with each line, and `end` with the reason when there will be no more. */
-export type OpenLineTransport = (receive: (text: string) => void, end: (state: string) => void) => LineTransport;
+/**
+ * Opens a transport. Calls `receive` with each line, and `end` with the reason when there will be no more. If `receive`
+ * returns a promise, the client takes more lines when that settles.
+ */
+export type OpenLineTransport = (
+  receive: (text: string) => Promise<void> | undefined,
+  end: (state: string) => void,
+) => LineTransport;
 
 /** The options of {@linkcode lineChannel}. */
 export interface LineChannelOptions {
   readonly open: OpenLineTransport;
   /** Called with each message that is not a response to a request of this channel. */
-  readonly onMessage: (message: Message) => void;
+  readonly onMessage: (message: Message) => Promise<void> | undefined | void;
   /** Called with the error for each line that is not a message. */
   readonly onBroken: (error: unknown) => void;
   readonly trace?: Trace;
@@ -45,19 +51,21 @@ export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOpt
     end();
   });
 
-  function receive(text: string): void {
+  function receive(text: string): Promise<void> | undefined {
     let messages;
     try {
       messages = readMessages(text);
     } catch (error) {
-      return onBroken(error);
+      return void onBroken(error);
     }
+    let passed: Promise<void> | undefined;
     for (const message of messages) {
       trace?.received(message);
       const at = message.method === undefined ? waiters.findIndex(({ id }) => id === message.id) : -1;
-      if (at < 0) onMessage(message);
+      if (at < 0) passed = onMessage(message) ?? passed;
       else waiters.splice(at, 1)[0].resolve({ message });
     }
+    return passed;
   }
 
   async function send(message: Message, { signal }: SendOptions = {}): Promise<SendResult> {

@@ -66,7 +66,7 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
     }
 
     function take(line: ReturnType<LineSplitter["push"]>[number]): void {
-      if ("text" in line) return receive(line.text);
+      if ("text" in line) return void receive(line.text);
       const state = line.problem === "long" ? `it is longer than ${MAX_BYTES} bytes` : "it is not UTF-8";
       onBroken(new Error(`Cannot read the server's line: ${state}`));
     }

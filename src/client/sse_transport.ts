@@ -43,7 +43,7 @@ export async function sseTransport(
     async function read(): Promise<void> {
       try {
         for (let next = await events.next(); !next.done; next = await events.next()) {
-          if (next.value.data !== undefined) receive(next.value.data);
+          if (next.value.data !== undefined) await receive(next.value.data);
         }
       } catch {
         // A broken stream has ended, too.

@@ -57,11 +57,11 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 
 /**
  * What the command line may import besides itself: published entries, and what is made for it. `src/library.ts` is the
- * entry `.` without the start of a program, and `src/client/bridge.ts` passes messages on below the public client.
+ * entry `.` without the start of a program, and `src/client/bridge_lines.ts` passes messages on below the public client.
  */
 export const OPEN: readonly string[] = [
   ...Object.values(config.exports).map((path) => path.slice("./".length)),
-  ...["src/library.ts", "src/host.ts", "src/client/bridge.ts", "src/kit/"],
+  ...["src/library.ts", "src/host.ts", "src/client/bridge_lines.ts", "src/kit/"],
 ];
 
 /** The modules of the inspector's page, which run in a browser, and what they may import besides each other. */

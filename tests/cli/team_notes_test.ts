@@ -10,14 +10,17 @@ import { connect as connectTo } from "../../src/client/client.ts";
 import { type Connection, connectTest, fakeContext } from "../../src/testing/testing.ts";
 import { gate, textOf, turn, until } from "../support/behaviour.ts";
 import { testProcesses, withFiles } from "../support/command_line.ts";
+import { withEnvironment } from "../support/environment.ts";
 import { runtimes } from "./runtimes.ts";
 import { root, type Running, start } from "../support/processes.ts";
 
 // The example reads its environment when it is imported.
 const folder = await mkdtemp(`${tmpdir()}/mcp-team-notes-`);
-process.env.NOTES_DB = `${folder}/notes.db`;
 process.on("exit", () => void rm(folder, { recursive: true, force: true }));
-const { default: server, note, remove, search, transaction, write } = await import("../../examples/team_notes.ts");
+const { default: server, note, remove, search, transaction, write } = await withEnvironment(
+  { NOTES_DB: `${folder}/notes.db` },
+  () => import("../../examples/team_notes.ts"),
+);
 
 const keys = { ada: "ada-demo-key-0123", bob: "bob-demo-key-0123" };
 const toHeaders = (user: keyof typeof keys) => ({ authorization: `Bearer ${keys[user]}` });
@@ -180,7 +183,6 @@ async function serve(program: readonly string[], cwd: string): Promise<{ running
 
 for (const { name, program } of runtimes) {
   testProcesses(`${name}: team notes survive a restart, and two users share a server`, async () => {
-    delete process.env.NOTES_DB;
     await withFiles({}, async (cwd) => {
       for (const [round, revisions] of [["2026-07-28"], ["2025-11-25"]].entries()) {
         const { running, url } = await serve(program, cwd);
@@ -210,7 +212,6 @@ for (const { name, program } of runtimes) {
   });
 
   testProcesses(`${name}: team notes lose nothing that was answered when the process is killed`, async () => {
-    delete process.env.NOTES_DB;
     await withFiles({}, async (cwd) => {
       for (const [round, revisions] of [["2026-07-28"], ["2025-11-25"]].entries()) {
         const first = await serve(program, cwd);

@@ -5,6 +5,7 @@ import { connect, McpError } from "../../src/client/client.ts";
 import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { textOf } from "../support/behaviour.ts";
+import { withEnvironment } from "../support/environment.ts";
 import {
   agreed,
   discovered,
@@ -415,17 +416,12 @@ Deno.test("the error names a command that cannot be started, and a silent one fa
 
 Deno.test("a process inherits only the environment variables that programs need to run", async () => {
   // Set for this process alone: a secret, and a function exported by a shell.
-  const env = typeof Deno === "undefined" ? globalThis.process.env : undefined;
-  const set = (name: string, value: string) => env ? void (env[name] = value) : Deno.env.set(name, value);
-  const before = globalThis.process.env.TERM ?? "dumb";
-  set("MCP_TEST_SECRET", "s3cret");
-  set("TERM", "() { echo; }");
+  const secret = { MCP_TEST_SECRET: "s3cret", TERM: "() { echo; }" };
   let errors = "";
   const onStderr = (text: string) => void (errors += text);
   const options = { onStderr, era: "legacy" } as const;
   const target = { command: "sh", args: ["-c", "env >&2"], env: { NAMED: "yes" } };
-  await assertRejects(() => connect(target, options), DOMException);
-  set("TERM", before);
+  await withEnvironment(secret, () => assertRejects(() => connect(target, options), DOMException));
   const names = errors.trim().split("\n").map((line) => line.split("=")[0]);
   const known = ["HOME", "LOGNAME", "PATH", "SHELL", "USER", "NAMED", "PWD", "OLDPWD", "SHLVL", "_"];
   assertEquals(names.filter((name) => !known.includes(name)), []);

@@ -1,9 +1,9 @@
 // The recipes in examples/: guarded files, one server in five files, valibot and arktype.
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
-import process from "node:process";
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { connectTest, type ConnectTestOptions } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
+import { withEnvironment } from "../support/environment.ts";
 
 async function load(path: string) {
   return (await import(new URL(`../../examples/${path}`, import.meta.url).href)).default;
@@ -52,8 +52,7 @@ Deno.test("files.ts reads files below its folder only, and hides keys", async ()
     await writeFile(`${outside}/secret.txt`, "secret");
     await writeFile(`${folder}/a.txt`, "The key is sk-1234567890abcdef.");
     await symlink(`${outside}/secret.txt`, `${folder}/link.txt`);
-    process.env.FOLDER = folder;
-    const server = await load("files.ts");
+    const server = await withEnvironment({ FOLDER: folder }, () => load("files.ts"));
     for (const options of WAYS) {
       await using client = await connectTest(server, options);
       const { structuredContent } = await client.callTool("list_files");
@@ -68,7 +67,6 @@ Deno.test("files.ts reads files below its folder only, and hides keys", async ()
       }
     }
   } finally {
-    delete process.env.FOLDER;
     await rm(outside, { recursive: true });
     await rm(folder, { recursive: true });
   }

@@ -1,10 +1,10 @@
 // The example of roles: each caller sees the tools of its role, in both eras, in this process and served.
-import process from "node:process";
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { connectTest, McpError } from "../../src/testing/testing.ts";
 import { textOf, until } from "../support/behaviour.ts";
 import { testProcesses } from "../support/command_line.ts";
+import { withEnvironment } from "../support/environment.ts";
 import { TestIssuer } from "../support/issuer.ts";
 import { findFreePort, root, start } from "../support/processes.ts";
 
@@ -12,10 +12,8 @@ import { findFreePort, root, start } from "../support/processes.ts";
 const issuer = await TestIssuer.start();
 const resource = "https://orders.example.com/mcp";
 const key = "nightly-key-8d3f5a7c6e1b";
-process.env.MCP_RESOURCE = resource;
-process.env.MCP_ISSUER = issuer.name;
-process.env.SCRIPT_KEY = key;
-const { default: server } = await import("../../examples/roles.ts");
+const variables = { MCP_RESOURCE: resource, MCP_ISSUER: issuer.name, SCRIPT_KEY: key };
+const { default: server } = await withEnvironment(variables, () => import("../../examples/roles.ts"));
 
 type Headers = Record<string, string>;
 

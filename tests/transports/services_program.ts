@@ -45,6 +45,6 @@ const server = createServer({
 export default what === "export" ? server : undefined;
 
 if (what !== "export") {
-  await serveStdio(server, { drainMs: 100 });
+  await serveStdio(server, { drainMs: 2000 });
   console.error("served");
 }

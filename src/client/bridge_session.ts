@@ -1,0 +1,81 @@
+/**
+ * A session of a bridge with a server of a revision before 2026-07-28, and what another session needs to replace it.
+ *
+ * @module
+ */
+import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
+import { isObject } from "../protocol/jsonrpc.ts";
+import type { SendResult } from "./channel.ts";
+import type { Message } from "./message.ts";
+
+/** Subscriptions to resources that another session repeats. */
+const MAX_SUBSCRIPTIONS = 1000;
+
+/** A session. */
+export class BridgeSession {
+  /** The request that began it. */
+  readonly initialize: Message;
+  /** Its id, if the server gave it one. */
+  readonly id: string | undefined;
+  /** The headers of its requests. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The kinds of lists whose changes the server announces, such as `tools`. */
+  readonly changingLists: readonly string[];
+  readonly #over = new AbortController();
+  #level: Message | undefined;
+  readonly #subscriptions = new Map<unknown, Message>();
+
+  constructor(initialize: Message, { result }: Message, headers: Headers | undefined) {
+    const { protocolVersion, capabilities } = isObject(result) ? result : {};
+    const version = typeof protocolVersion === "string" ? protocolVersion : "";
+    const declared = isObject(capabilities) ? capabilities : {};
+    this.initialize = initialize;
+    this.id = headers?.get("mcp-session-id") ?? undefined;
+    this.headers = {
+      ...this.id === undefined ? {} : { "mcp-session-id": this.id },
+      ...version >= "2025-06-18" ? { "mcp-protocol-version": version } : {},
+    };
+    this.changingLists = ["tools", "resources", "prompts"].filter((kind) => {
+      const capability = declared[kind];
+      return isObject(capability) && capability.listChanged === true;
+    });
+  }
+
+  /** Aborts when the session is lost. */
+  get over(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  /** Whether the server has forgotten it. */
+  get isLost(): boolean {
+    return this.#over.signal.aborted;
+  }
+
+  /** Marks it as forgotten. */
+  lose(): void {
+    this.#over.abort();
+  }
+
+  /** Whether a response says that the server has forgotten it. It is then marked. */
+  isLostBy({ status, message }: SendResult): boolean {
+    const isLost = status === 404 && this.id !== undefined && message?.error?.code !== METHOD_NOT_FOUND;
+    if (isLost) this.lose();
+    return isLost;
+  }
+
+  /** Remembers a successful request that changes the session. */
+  remember(message: Message, { error }: Message): void {
+    const { method, params } = message;
+    if (error) return;
+    if (method === "logging/setLevel") this.#level = message;
+    if (method === "resources/unsubscribe") this.#subscriptions.delete(params?.uri);
+    if (method === "resources/subscribe" && this.#subscriptions.size < MAX_SUBSCRIPTIONS) {
+      this.#subscriptions.set(params?.uri, message);
+    }
+  }
+
+  /** The requests that give another session the log level and the subscriptions of this one. */
+  get settings(): readonly Message[] {
+    return [...this.#level ? [this.#level] : [], ...this.#subscriptions.values()];
+  }
+}

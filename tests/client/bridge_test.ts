@@ -1,0 +1,312 @@
+// The bridge between a client over lines and a server over HTTP, in one process: what it passes on, what it leaves out,
+// and what it restores. tests/cli/bridge_test.ts runs it as a program.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { z } from "zod";
+import { createServer, resource, type Server, tool } from "../../mod.ts";
+import { bridgeLines } from "../../src/client/bridge_lines.ts";
+import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { until } from "../support/behaviour.ts";
+
+const url = "http://127.0.0.1:1/mcp";
+const _meta = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientInfo": { name: "c", version: "1" },
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+const client = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
+
+type Json = Readonly<Record<string, unknown>>;
+type Handle = (request: Request) => Promise<Response> | Response;
+
+/** A client over lines. */
+class LineClient implements AsyncDisposable {
+  readonly received: Json[] = [];
+  readonly warnings: string[] = [];
+  readonly ended: Promise<void>;
+  /** While it is set, the client reads nothing. */
+  gate: Promise<void> | undefined;
+  isBroken = false;
+  readonly #stop = new AbortController();
+  readonly #input = new TransformStream<Uint8Array, Uint8Array>();
+  readonly #writer = this.#input.writable.getWriter();
+
+  constructor(fetch: Handle) {
+    const output = async (bytes: Uint8Array) => {
+      if (this.isBroken) throw new Error("EPIPE");
+      await this.gate;
+      this.received.push(JSON.parse(new TextDecoder().decode(bytes)));
+    };
+    const lines = { input: this.#input.readable, output, signal: this.#stop.signal };
+    const onWarning = (text: string) => void this.warnings.push(text);
+    this.ended = bridgeLines(lines, { url, fetch: async (request) => await fetch(request), onWarning });
+  }
+
+  async write(...messages: readonly Json[]): Promise<void> {
+    const text = messages.map((message) => JSON.stringify({ jsonrpc: "2.0", ...message }) + "\n").join("");
+    await this.#writer.write(new TextEncoder().encode(text));
+  }
+
+  /** Sends a request, and returns its response. */
+  async request(id: number, method: string, params: Json = {}): Promise<Json> {
+    await this.write({ id, method, params });
+    return await this.find((message) => message.id === id && message.method === undefined);
+  }
+
+  async find(isIt: (message: Json) => boolean): Promise<Json> {
+    await until(() => this.received.some(isIt), "the message comes");
+    return this.received.find(isIt)!; // Just found.
+  }
+
+  async open(): Promise<void> {
+    await this.request(0, "initialize", client);
+    await this.write({ method: "notifications/initialized" });
+  }
+
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#writer.close().catch(() => {});
+    await this.ended;
+  }
+}
+
+const stream = (...messages: readonly unknown[]) =>
+  new Response(messages.map((message) => `data: ${JSON.stringify(message)}\n\n`).join(""), {
+    headers: { "content-type": "text/event-stream" },
+  });
+const json = (message: unknown, headers = {}) => Response.json(message, { headers });
+
+Deno.test("bridge: responses that belong to no request of the client are left out", async () => {
+  const foreign = { jsonrpc: "2.0", id: 99, result: { stolen: true } };
+  const own = { jsonrpc: "2.0", id: 1, result: { own: true } };
+  await using bridged = new LineClient(() => stream(foreign, { ...foreign, id: null }, own));
+  assertEquals(await bridged.request(1, "ping", { _meta }), own);
+  assertEquals(bridged.received, [own]);
+});
+
+Deno.test("bridge: a response that is another message is an error", async () => {
+  const right = { jsonrpc: "2.0", id: 1, result: {} };
+  for (
+    const wrong of [
+      { ...right, id: 2 },
+      { ...right, id: "1" },
+      { ...right, id: null },
+      { jsonrpc: "2.0", id: 1, method: "sampling/createMessage", params: {} },
+    ]
+  ) {
+    await using bridged = new LineClient(() => json(wrong));
+    const { error } = await bridged.request(1, "ping", { _meta });
+    assertStringIncludes(JSON.stringify(error), "belongs to no request");
+    assertEquals(bridged.received.length, 1);
+  }
+  const unread = { jsonrpc: "2.0", id: null, error: { code: -32600, message: "Invalid" } };
+  await using bridged = new LineClient(() => Response.json(unread, { status: 400 }));
+  assertEquals(await bridged.request(1, "ping", { _meta }), { ...unread, id: 1 });
+});
+
+Deno.test("bridge: a tool whose arguments headers repeat is called without a list before it", async () => {
+  const region = z.string().meta({ "x-mcp-header": "Region" });
+  const pages = Array.from({ length: 600 }, (_, at) => tool({ name: `t${at}`, run: () => "" }));
+  const look = tool({ name: "zz_look", input: { region }, run: ({ region }) => region });
+  const server = createServer({ name: "s", version: "1", handlers: [...pages, look] });
+  const methods: (string | null)[] = [];
+  await using bridged = new LineClient((request) => {
+    methods.push(request.headers.get("mcp-method"));
+    return server.fetch(request);
+  });
+  for (const id of [1, 2]) {
+    const { result } = await bridged.request(id, "tools/call", {
+      name: "zz_look",
+      arguments: { region: "north" },
+      _meta,
+    });
+    assertStringIncludes(JSON.stringify(result), "north");
+  }
+  const lists = ["tools/list", "tools/list", "tools/list"];
+  assertEquals(methods, ["tools/call", ...lists, "tools/call", "tools/call"]);
+  await server.close();
+});
+
+Deno.test("bridge: a refusal that no list can repair is passed on after one attempt", async () => {
+  let count = 0;
+  const error = { code: -32020, message: "Header mismatch" };
+  await using bridged = new LineClient(async (request) => {
+    count++;
+    const { id, method } = await request.json();
+    const isCall = method === "tools/call";
+    // Endless pages.
+    return json({ jsonrpc: "2.0", id, ...isCall ? { error } : { result: { tools: [], nextCursor: `${count}` } } });
+  });
+  const reply = await bridged.request(1, "tools/call", { name: "a", arguments: {}, _meta });
+  assertEquals([reply.error, count], [error, 101]);
+});
+
+Deno.test("bridge: a stream waits for a client that does not read", async () => {
+  let sent = 0;
+  const note = { jsonrpc: "2.0", method: "notifications/message", params: { level: "info", data: "a".repeat(10_000) } };
+  const encoder = new TextEncoder();
+  const isWaiting: boolean[] = [];
+  const endless = () =>
+    new ReadableStream<Uint8Array>({
+      pull(controller) {
+        sent++;
+        if (sent < 2000) controller.enqueue(encoder.encode(`data: ${JSON.stringify(note)}\n\n`));
+        else {
+          controller.enqueue(encoder.encode(`data: ${JSON.stringify({ jsonrpc: "2.0", id: 1, result: {} })}\n\n`));
+          controller.close();
+        }
+      },
+    }, { highWaterMark: 0 });
+  await using bridged = new LineClient(() =>
+    new Response(endless(), { headers: { "content-type": "text/event-stream" } })
+  );
+  const gate = Promise.withResolvers<void>();
+  bridged.gate = gate.promise;
+  await bridged.write({ id: 1, method: "ping", params: { _meta } });
+  // The number of messages stands still over many turns of the event loop.
+  for (let before = -1; isWaiting.length < 20;) {
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    if (sent > 0 && sent === before) isWaiting.push(true);
+    before = sent;
+  }
+  assert(sent < 20, `${sent} messages were taken`);
+  bridged.gate = undefined;
+  gate.resolve();
+  await bridged.find(({ id }) => id === 1);
+  assertEquals(bridged.received.length, 2000);
+});
+
+Deno.test("bridge: a client that reads no more, or a signal, ends it although it waits for the client", async () => {
+  for (const how of ["broken", "signal"]) {
+    const methods: string[] = [];
+    const server = createServer({ name: "s", version: "1", handlers: [tool({ name: "a", run: () => "" })] });
+    const bridged = new LineClient((request) => {
+      methods.push(request.method);
+      return server.fetch(request);
+    });
+    await bridged.open();
+    if (how === "broken") bridged.isBroken = true;
+    else bridged.gate = new Promise(() => {});
+    await bridged.write({ id: 1, method: "ping" }, { id: 2, method: "tools/list" });
+    if (how === "signal") bridged.stop();
+    await bridged.ended;
+    assert(methods.includes("DELETE"), "the session is ended");
+    await server.close();
+  }
+});
+
+/** A server that forgets all sessions when it is restarted. */
+class Restarting {
+  server!: Server;
+  readonly methods: string[] = [];
+  isDown = false;
+
+  constructor() {
+    this.restart();
+  }
+
+  restart(): void {
+    const note = resource({ uri: "note://a", name: "a", read: () => "text" });
+    const secret = crypto.randomUUID();
+    const log = tool({ name: "log", run: (_, ctx) => (ctx.log.info("heard"), "") });
+    this.server = createServer({
+      name: "s",
+      version: "1",
+      secret,
+      handlers: [note, log],
+      capabilities: { logging: true },
+    });
+  }
+
+  readonly fetch = async (request: Request): Promise<Response> => {
+    if (this.isDown) return new Response("Bad gateway", { status: 502 });
+    const { method = request.method } = request.method === "POST" ? await request.clone().json() : {};
+    const response = await this.server.fetch(request);
+    this.methods.push(`${method} ${response.status}`);
+    return response;
+  };
+}
+
+Deno.test("bridge: a new session has the log level and the subscriptions of the lost one, and a stream", async () => {
+  const restarting = new Restarting();
+  await using bridged = new LineClient(restarting.fetch);
+  await bridged.open();
+  await bridged.request(1, "logging/setLevel", { level: "info" });
+  await bridged.request(2, "resources/subscribe", { uri: "note://a" });
+  await bridged.request(3, "resources/subscribe", { uri: "note://gone" });
+  await bridged.request(4, "resources/unsubscribe", { uri: "note://gone" });
+  await until(() => restarting.methods.includes("GET 200"), "the stream is open");
+  const before = restarting.server;
+  restarting.restart();
+  restarting.methods.length = 0;
+  await before.close();
+  // Nothing is requested: the lost stream tells that the session is gone.
+  await until(() => restarting.methods.includes("GET 200"), "the stream is open again");
+  assertEquals(restarting.methods.filter((each) => !each.startsWith("GET")), [
+    "initialize 200",
+    "notifications/initialized 202",
+    "logging/setLevel 200",
+    "resources/subscribe 200",
+  ]);
+  await restarting.server.resourceUpdated("note://a");
+  await bridged.find(({ method }) => method === "notifications/resources/updated");
+  await bridged.request(5, "tools/call", { name: "log" });
+  await bridged.find(({ method }) => method === "notifications/message");
+  assertEquals(bridged.received.filter(({ id }) => id !== undefined).map(({ id }) => id), [0, 1, 2, 3, 4, 5]);
+  await restarting.server.close();
+});
+
+Deno.test("bridge: an unknown method does not end the session", async () => {
+  const restarting = new Restarting();
+  await using bridged = new LineClient(restarting.fetch);
+  await bridged.open();
+  const { error } = await bridged.request(1, "no/such");
+  assertStringIncludes(JSON.stringify(error), "-32601");
+  assertEquals(restarting.methods.filter((each) => each.startsWith("initialize")).length, 1);
+  await restarting.server.close();
+});
+
+Deno.test("bridge: two requests with one id both get a response", async () => {
+  const gate = Promise.withResolvers<void>();
+  await using bridged = new LineClient(async (request) => {
+    const { id, method } = await request.json();
+    if (method === "slow") await gate.promise;
+    return json({ jsonrpc: "2.0", id, result: { method } });
+  });
+  await bridged.write({ id: 1, method: "slow", params: { _meta } }, { id: 1, method: "fast", params: { _meta } });
+  await bridged.find(({ result }) => JSON.stringify(result).includes("fast"));
+  // The slow one can still be cancelled.
+  await bridged.write({ method: "notifications/cancelled", params: { requestId: 1, _meta } });
+  gate.resolve();
+  await bridged.request(2, "ping", { _meta });
+  assert(bridged.received.length <= 3);
+});
+
+Deno.test("bridge: a server of 2024-11-05 is reached over its event stream, again after it is lost", async () => {
+  const hello = tool({ name: "hello", run: () => "Hello!" });
+  const server = createServer({ name: "s", version: "1", hosts: ["127.0.0.1"], handlers: [hello] });
+  const old = httpSse(server, { path: "/mcp", messages: "/messages" });
+  let cut: (() => void) | undefined;
+  await using bridged = new LineClient(async (request) => {
+    const { pathname } = new URL(request.url);
+    if (request.method === "POST" && pathname === "/mcp") return new Response("Method not allowed", { status: 405 });
+    const response = await old.fetch(request);
+    if (request.method !== "GET" || !response.body) return response;
+    const through = new TransformStream<Uint8Array, Uint8Array>();
+    const stop = new AbortController();
+    cut = () => stop.abort();
+    response.body.pipeTo(through.writable, { signal: stop.signal }).catch(() => {});
+    return new Response(through.readable, response);
+  });
+  await bridged.request(0, "initialize", { ...client, protocolVersion: "2024-11-05" });
+  await bridged.write({ method: "notifications/initialized" });
+  assertStringIncludes(JSON.stringify(await bridged.request(1, "tools/call", { name: "hello" })), "Hello!");
+  cut?.();
+  await until(async () => {
+    const id = 10 + bridged.received.length;
+    return JSON.stringify(await bridged.request(id, "tools/call", { name: "hello" })).includes("Hello!");
+  }, "the session is renewed");
+  await server.close();
+});

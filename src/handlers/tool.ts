@@ -33,6 +33,7 @@ import {
   toMethod,
 } from "../core/visibility/feature.ts";
 import type { Filter, Guards } from "../core/visibility/guards.ts";
+import { type Step, wrapRun } from "../core/visibility/run_steps.ts";
 import { withInternals } from "../core/call/internals.ts";
 import type { Requirement } from "../core/call/question.ts";
 import { createList } from "../core/visibility/pagination.ts";
@@ -162,6 +163,18 @@ export interface ToolOptions<
   readonly requires?: readonly Requirement[];
   /** Additions of extensions, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
   readonly extensions?: readonly Attribute[];
+  /**
+   * Cache of what `run` returns, such as `cache({ ttlMs: 60_000 })` of `@x/mcp/handlers`. It comes after the services. The
+   * tool needs `readOnlyHint: true`.
+   */
+  readonly cache?: Step<"cache">;
+  /**
+   * Retries of `run`, such as `retry({ attempts: 3 })` of `@x/mcp/handlers`. The tool needs `readOnlyHint: true` or
+   * `idempotentHint: true`.
+   */
+  readonly retry?: Step<"retry">;
+  /** Circuit breaker of `run`, such as `circuit({ failures: 5 })` of `@x/mcp/handlers`. */
+  readonly circuit?: Step<"circuit">;
   /** Quota of the tool, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. */
   readonly quota?: Quota;
   /**
@@ -221,6 +234,9 @@ const OPTIONS: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
     forCaller: "function",
     idempotencyKey: "function",
     idempotency: IDEMPOTENCY,
+    cache: true,
+    retry: true,
+    circuit: true,
     run: true,
   },
   hints: {
@@ -348,7 +364,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   options: ToolOptions<I, O, S>,
   services: Binding | undefined,
 ): Definition {
-  const { name, title, description, annotations, icons, allow, use = [], run } = options;
+  const { name, title, description, annotations, icons, allow, use = [] } = options;
   const place = `tool ${JSON.stringify(name)}`;
   const { requires, _meta, extensions } = readExtensions(options, place);
   const idempotency = readIdempotency(options, { place, name, services });
@@ -357,6 +373,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   const output = options.output === undefined ? undefined : compileSchema(options.output, { use: "output", place });
   // Otherwise a schema without a JSON Schema would fail every tools/list.
   output?.json();
+  const run = wrapRun(options, place);
   const invoke = (
     call: Call,
     ctx: Context<never> = call,
@@ -368,9 +385,9 @@ function define<I extends Schema, O extends Schema, S extends Services>(
       const sending = { place, call, core };
       return output ? toCheckedResult(value, sending, output) : toPlainResult(value, sending);
     };
-    if (filter) return filter(() => run(value as Infer<I>, ctx), ctx).then(answer); // As below.
-    // The input schema has validated `value`, so it has the inferred type.
-    const returned: unknown = run(value as Infer<I>, ctx);
+    if (filter) return filter(() => run(value as never, ctx), ctx).then(answer); // As below.
+    // The input schema has validated `value`, so it has the type that `run` takes.
+    const returned = run(value as never, ctx);
     // Query builders are thenables but not promises. Not `isPromiseLike`, because each function of a call costs time.
     return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
   };

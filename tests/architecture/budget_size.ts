@@ -2,7 +2,7 @@
 const root = new URL("../../", import.meta.url);
 
 /** The most that a one-tool server may weigh, in KiB minified. */
-export const BUNDLE_KIB = 104;
+export const BUNDLE_KIB = 105;
 
 /** The size of a bundle. */
 export interface Weight {

@@ -28,6 +28,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/auth": below,
   "src/auth/oauth": [...below, "src/auth"],
   "src/quota": [...below, "src/handlers"],
+  "src/ready": [...below, "src/handlers"],
   "src/discovery": [...below, "src/runtime.ts"],
   "src/worker": [...below, "src/runtime.ts", "src/transports"],
   "src/middleware": below,

@@ -95,6 +95,12 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: `auth.runningPerPeer; ${RESERVE}`,
     full: "503 before the caller is authenticated",
   },
+  "handler.cacheBytes": {
+    counts: "bytes of results that one cache keeps",
+    payer: `${CLIENT}; of several that use one result, the one that holds least`,
+    share: "a quarter of the total; each byte counts towards memory.bytes too",
+    full: "the client with most bytes loses the result that it used least recently",
+  },
   "handler.keepBytes": {
     counts: "bytes of large results that one tool keeps",
     payer: CLIENT,

@@ -19,6 +19,7 @@ const LATER: Readonly<Record<string, number>> = {
   "./client/oauth": 22,
   "./client/skills": 7,
   "./client/tasks": 10,
+  "./handlers": 10,
   "./skills": 2,
   "./tasks": 8,
   "./stores/redis": 3,

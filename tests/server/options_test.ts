@@ -20,6 +20,7 @@ import { clientExtension, connect as connectClient } from "../../src/client/clie
 import { discover } from "../../src/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
 import { quota } from "../../src/quota/quota.ts";
+import { cache, circuit, retry } from "../../src/ready/ready.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
@@ -130,6 +131,9 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     annotations: { title: "T", readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true },
     forCaller: () => undefined,
     quota: quota({ timeoutMs: 5 }),
+    cache: cache({ ttlMs: 5 }),
+    retry: retry(),
+    circuit: circuit(),
     run: text,
   }]],
   ". prompt": [[prompt, { ...handler, ...description, name: "p", complete: {}, run: text }]],
@@ -245,6 +249,9 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     keepMs: 5,
     keepBytes: 5,
   }]],
+  "./handlers cache": [[cache, { ttlMs: 5, entries: 5, bytes: 500 }]],
+  "./handlers retry": [[retry, { attempts: 2, delayMs: 5, maxDelayMs: 5, errors: () => true, unsafe: false }]],
+  "./handlers circuit": [[circuit, { failures: 2, retryMs: 5, errors: () => true }]],
   "./client clientExtension": [[clientExtension, {
     id: "com.example/all",
     settings: {},

@@ -56,6 +56,7 @@ export const PER_INSTANCE = {
   handlers: "`handlers.add` and `handlers.remove` change only the instance on which they are called.",
   functions:
     "A function cannot be sent to another instance, so `listChanged` with `to` reaches the clients of one instance.",
+  ready: "The cache and the circuit breaker of a tool belong to each instance.",
   log: "`server.log` reaches the clients that are connected to the same instance.",
   later: "A change reaches other instances some milliseconds later, as a separate burst.",
 } as const;

@@ -29,6 +29,9 @@ export function withInternals<T extends object, I>(
 /** Key of the method of a context that tests scopes. */
 export const HAS_SCOPES: unique symbol = Symbol.for("mcp.hasScopes");
 
+/** Key of the call in a context that stands for it. */
+export const CALL: unique symbol = Symbol.for("mcp.call");
+
 /** Key of the check of an authentication that does not fit every path. */
 export const CHECK_PATH: unique symbol = Symbol.for("mcp.checkPath");
 

@@ -40,6 +40,7 @@ export type PotName =
   | "endpoints.checked"
   | "auth.running"
   | "auth.refused"
+  | "handler.cacheBytes"
   | "handler.keepBytes"
   | "handler.waiting"
   | "idempotency.bytes"

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Context } from "../call/context.ts";
-import { HAS_SCOPES } from "../call/internals.ts";
+import { CALL, HAS_SCOPES } from "../call/internals.ts";
 import type { Service } from "../call/service.ts";
 import type { Scope } from "./service_scope.ts";
 
@@ -39,6 +39,10 @@ export class ServiceContext<S> implements Context<S> {
 
   get principal(): Context["principal"] {
     return this.#call.principal;
+  }
+
+  get [CALL](): Context {
+    return this.#call;
   }
 
   get [HAS_SCOPES](): unknown {

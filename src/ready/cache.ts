@@ -1,0 +1,210 @@
+/**
+ * Caches what a tool returns.
+ *
+ * @module
+ */
+import type { Holding, Pot } from "../core/capacity/account.ts";
+import type { Sweep, Ticker } from "../core/capacity/timers.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import type { Call } from "../core/call/call.ts";
+import type { FeatureParts } from "../core/visibility/feature_parts.ts";
+import type { Step, SteppedTool } from "../core/visibility/run_steps.ts";
+import { checkNumbers } from "./numbers.ts";
+import { toKey, weighPlain } from "./plain_values.ts";
+import { makeStep, type SteppedRun } from "./step.ts";
+
+/** Options of {@linkcode cache}. Only `ttlMs` is required. */
+export interface CacheOptions {
+  /** Milliseconds for which a result is kept. */
+  readonly ttlMs: number;
+  /** Number of results that are kept at most, for all tools with this cache. Defaults to 1000. */
+  readonly entries?: number;
+  /**
+   * Bytes of all kept results and their inputs. One client has at most a quarter of them, and loses what it used least
+   * recently. They count towards `limits.memory` too. Defaults to 16 MiB.
+   */
+  readonly bytes?: number;
+}
+
+/** A cache for the option `cache` of a tool, made by {@linkcode cache}. Tools with the same object share its bounds. */
+export interface ToolCache extends Step<"cache"> {
+  /** Drops all results. A call that runs already is not kept either. */
+  clear(): void;
+}
+
+const OPTIONS: KnownOptions<keyof CacheOptions> = {
+  names: { ttlMs: true, entries: true, bytes: true },
+  hints: { ttl: "ttlMs", max: "entries", maxBytes: "bytes", maxEntries: "entries" },
+};
+
+/**
+ * Creates a cache for the option `cache` of a tool with `annotations: { readOnlyHint: true }`. The result of a call is
+ * kept for calls with an equal input of the same principal at the same path of the server. Callers without a principal
+ * share results.
+ *
+ * Not kept are errors, results of calls that asked the client or used `ctx.once`, and values that cannot be copied, such
+ * as streams and instances of classes. Equal calls that run at the same time each run the tool.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { cache } from "@x/mcp/handlers";
+ *
+ * const rates = tool({
+ *   name: "rates",
+ *   annotations: { readOnlyHint: true },
+ *   cache: cache({ ttlMs: 60_000 }),
+ *   run: () => ({ EUR: 1.08 }),
+ * });
+ *
+ * export default createServer({ name: "rates", version: "1.0.0", handlers: [rates] });
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown or invalid. `tool()` throws if the tool has no `readOnlyHint: true`.
+ */
+export function cache(options: CacheOptions): ToolCache {
+  checkOptions("make a cache", options, OPTIONS);
+  const { ttlMs, entries = 1000, bytes = 16 * 1024 * 1024 } = options;
+  checkNumbers("make a cache", { ttlMs, entries, bytes });
+  const bounds = { ttlMs, bytes, least: Math.ceil(bytes / entries) };
+  // The first tool names the pot, so that equal caches of several paths are one.
+  let pot: string | undefined;
+  // All paths of a server share its ticker.
+  const shelves = new WeakMap<Ticker, Shelf>();
+  let generation = 0;
+  const step = makeStep("cache", (tool) => {
+    checkReadOnly(tool);
+    const { name } = tool;
+    pot ??= `${name} ${bytes}`;
+    const of = pot;
+    return (run) =>
+      serve(run, name, ({ ticker }) => {
+        const known = shelves.get(ticker);
+        if (known?.generation === generation) return known;
+        known?.drop();
+        const shelf = new Shelf({ ...bounds, pot: of }, ticker, generation);
+        shelves.set(ticker, shelf);
+        return shelf;
+      });
+  });
+  return { ...step, clear: () => void generation++ };
+}
+
+function checkReadOnly({ name, annotations }: SteppedTool): void {
+  if (annotations?.readOnlyHint === true) return;
+  const remedy = "set annotations: { readOnlyHint: true }, or remove the cache";
+  const place = `tool ${JSON.stringify(name)}`;
+  throw new TypeError(`Cannot make ${place}: it has a cache, but is not marked as read-only; ${remedy}`);
+}
+
+/** Returns the kept value of a call, or runs the tool and keeps its value. */
+function serve({ call, core, input, next, usesRounds }: SteppedRun, name: string, open: Open): unknown {
+  const shelf = open(core);
+  const key = shelf.toKey(name, call, input);
+  const kept = key === undefined ? undefined : shelf.find(key, call);
+  if (kept) return structuredClone(kept.value);
+  const returned = next();
+  const keep = (value: unknown) => {
+    // After clear(), the shelf is another one.
+    if (key !== undefined && !usesRounds() && open(core) === shelf) shelf.keep(key, value, call);
+    return value;
+  };
+  // Query builders are thenables but not promises.
+  return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(keep) : keep(returned);
+}
+
+/** Returns the kept values of a server. */
+type Open = (core: FeatureParts) => Shelf;
+
+/** A kept value. */
+interface Kept {
+  readonly value: unknown;
+  /** Time until which it is kept, in milliseconds of the monotonic clock. */
+  readonly ends: number;
+  /** Its places in memory and in the cache. */
+  readonly held: readonly Holding[];
+}
+
+/** The bounds of a cache. */
+interface CacheBounds {
+  readonly ttlMs: number;
+  readonly bytes: number;
+  /** Bytes that each entry counts at least, which bounds their number. */
+  readonly least: number;
+  /** Name of the pot, among those of caches. */
+  readonly pot: string;
+}
+
+/** The kept values of one server. */
+class Shelf {
+  readonly generation: number;
+  readonly #bounds: CacheBounds;
+  readonly #ticker: Ticker;
+  /** The oldest first. */
+  readonly #entries = new Map<string, Kept>();
+  readonly #sweep: Sweep = (now) => {
+    for (const [key, { ends }] of this.#entries) {
+      if (ends > now) return ends - now;
+      this.#forget(key);
+    }
+  };
+
+  constructor(bounds: CacheBounds, ticker: Ticker, generation: number) {
+    this.#bounds = bounds;
+    this.#ticker = ticker;
+    this.generation = generation;
+  }
+
+  /** Returns the key of a call. Returns `undefined` if its input, or its principal, cannot be compared. */
+  toKey(name: string, { principal, host: { endpoint } }: Call, input: unknown): string | undefined {
+    // With its scopes and facts, by which a handler may decide. A renewed credential has another expiry.
+    const { expiresAt: _, ...caller } = principal ?? {};
+    return toKey([endpoint, name, principal ? caller : null, input], this.#bounds.bytes / 4);
+  }
+
+  find(key: string, { link: { account } }: Call): Kept | undefined {
+    const kept = this.#entries.get(key);
+    if (!kept) return;
+    if (kept.ends <= this.#ticker.clock.now()) return void this.#forget(key);
+    for (const held of kept.held) held.use(account);
+    return kept;
+  }
+
+  /** Keeps a value, if that is right and there is room. */
+  keep(key: string, value: unknown, call: Call): void {
+    if (call.ended || isFailure(value)) return;
+    const { bytes, least, ttlMs } = this.#bounds;
+    const weight = weighPlain(value, bytes / 4);
+    if (weight === undefined) return;
+    this.#forget(key);
+    const { account } = call.link;
+    const size = weight + 2 * key.length + 200;
+    const drop = () => this.#forget(key);
+    const charge = account.keep(size, drop);
+    const place = charge && this.#toPot(call).keep(account, Math.max(size, least), drop);
+    if (!place) return charge?.end();
+    const ends = this.#ticker.clock.now() + ttlMs;
+    this.#entries.set(key, { value: structuredClone(value), ends, held: [charge, place] });
+    this.#ticker.schedule(this.#sweep, ttlMs);
+  }
+
+  /** Drops everything. */
+  drop(): void {
+    for (const key of this.#entries.keys()) this.#forget(key);
+  }
+
+  #toPot({ link: { account } }: Call): Pot {
+    const { bytes: total, pot } = this.#bounds;
+    return account.pot({ name: "handler.cacheBytes", of: pot, total, share: total / 4, isCache: true });
+  }
+
+  #forget(key: string): boolean {
+    const kept = this.#entries.get(key);
+    this.#entries.delete(key);
+    for (const held of kept?.held ?? []) held.end();
+    return !!kept;
+  }
+}
+
+function isFailure(value: unknown): boolean {
+  return Object(value).isError === true && Array.isArray(Object(value).content);
+}

@@ -1,0 +1,158 @@
+/**
+ * A circuit breaker: stops running a tool that fails again and again.
+ *
+ * @module
+ */
+import type { Ticker } from "../core/capacity/timers.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import type { Call } from "../core/call/call.ts";
+import { ToolError } from "../protocol/errors.ts";
+import type { Step } from "../core/visibility/run_steps.ts";
+import { isFailure, type SelectErrors } from "./failures.ts";
+import { checkNumbers } from "./numbers.ts";
+import { makeStep, type SteppedRun } from "./step.ts";
+
+/** Options of {@linkcode circuit}. All are optional. */
+export interface CircuitOptions {
+  /** Number of failures in a row that open the circuit. Defaults to 5. */
+  readonly failures?: number;
+  /** Milliseconds between attempts while the circuit is open. Defaults to 10,000. */
+  readonly retryMs?: number;
+  /**
+   * Selects the errors that count as failures. It is not asked about a `ToolError` or an `McpError`, which never count.
+   * Defaults to all other errors, and timeouts.
+   */
+  readonly errors?: SelectErrors;
+}
+
+const OPTIONS: KnownOptions<keyof CircuitOptions> = {
+  names: { failures: true, retryMs: true, errors: "function" },
+  hints: { threshold: "failures", resetMs: "retryMs", resetTimeout: "retryMs", when: "errors" },
+};
+
+/**
+ * Creates a circuit breaker for the option `circuit` of a tool. Tools with the same object share it. After `failures` in a row the tool no longer runs, and
+ * the model reads why and when to try again. One call per `retryMs` tries whether the tool works again; its success
+ * closes the circuit.
+ *
+ * The failures of one client open the circuit for this client only. For all clients, at most half of the failures may
+ * come from one of them.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { circuit } from "@x/mcp/handlers";
+ *
+ * const search = tool({
+ *   name: "search",
+ *   circuit: circuit({ failures: 3, retryMs: 5000 }),
+ *   run: async (_input, { signal }) => (await fetch("https://search.example.com", { signal })).text(),
+ * });
+ *
+ * export default createServer({ name: "search", version: "1.0.0", handlers: [search] });
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown or invalid.
+ */
+export function circuit(options: CircuitOptions = {}): Step<"circuit"> {
+  checkOptions("make a circuit breaker", options, OPTIONS);
+  const { failures = 5, retryMs = 10_000, errors } = options;
+  checkNumbers("make a circuit breaker", { failures, retryMs });
+  // All paths of a server share its ticker.
+  const states = new WeakMap<Ticker, Streak>();
+  const open = (ticker: Ticker) => {
+    const streak = states.get(ticker) ?? new Streak({ failures, retryMs, ticker });
+    states.set(ticker, streak);
+    return streak;
+  };
+  return makeStep("circuit", ({ name }) => (run) => guard(run, { name, errors, failures, open }));
+}
+
+interface Breaker {
+  readonly name: string;
+  readonly failures: number;
+  readonly errors?: SelectErrors;
+  readonly open: (ticker: Ticker) => Streak;
+}
+
+async function guard({ call, core, next }: SteppedRun, { name, errors, failures, open }: Breaker): Promise<unknown> {
+  const place = `tool ${JSON.stringify(name)}`;
+  const streak = open(core.ticker);
+  const waitMs = streak.check(call);
+  if (waitMs) {
+    core.observing?.reach("handler.circuit", call.link.account.key, place);
+    const seconds = Math.ceil(waitMs / 1000);
+    throw new ToolError(`${name} is not available: it failed ${failures} times in a row; try again in ${seconds} s`);
+  }
+  // A handler may ignore its cancellation, and never end.
+  const { signal } = call;
+  const onAbort = () => {
+    if (call.why === "timeout") streak.fail(call);
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    const value = await next();
+    if (!call.ended) streak.clear();
+    return value;
+  } catch (error) {
+    // The error of a cancelled handler says nothing of what the handler depends on.
+    if (!call.ended && isFailure(error, errors, place)) streak.fail(call);
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** Number of clients whose failures are counted apart. */
+const MAX_CLIENTS = 1000;
+
+/** The failures since the last success, of one server. */
+class Streak {
+  readonly #failures: number;
+  readonly #retryMs: number;
+  readonly #ticker: Ticker;
+  /** The failures of each client. */
+  readonly #counts = new Map<unknown, number>();
+  /** Time of the next attempt, in milliseconds of the monotonic clock. */
+  #nextAt = 0;
+
+  constructor({ failures, retryMs, ticker }: { failures: number; retryMs: number; ticker: Ticker }) {
+    this.#failures = failures;
+    this.#retryMs = retryMs;
+    this.#ticker = ticker;
+  }
+
+  /** Returns the milliseconds until the next attempt. Returns 0 if the call may run, which counts as the attempt. */
+  check(call: Call): number {
+    if (!this.#isOpen(toClient(call))) return 0;
+    const now = this.#ticker.clock.now();
+    if (now < this.#nextAt) return this.#nextAt - now;
+    this.#nextAt = now + this.#retryMs;
+    return 0;
+  }
+
+  /** Counts a failure. */
+  fail(call: Call): void {
+    const client = toClient(call);
+    const key = this.#counts.has(client) || this.#counts.size < MAX_CLIENTS ? client : undefined;
+    this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
+    this.#nextAt = this.#ticker.clock.now() + this.#retryMs;
+  }
+
+  /** Closes the circuit. */
+  clear(): void {
+    this.#counts.clear();
+  }
+
+  // A client that makes the tool fail must not take it from all others.
+  #isOpen(client: unknown): boolean {
+    if ((this.#counts.get(client) ?? 0) >= this.#failures) return true;
+    const most = Math.ceil(this.#failures / 2);
+    let sum = 0;
+    for (const count of this.#counts.values()) sum += Math.min(count, most);
+    return this.#counts.size > 1 && sum >= this.#failures;
+  }
+}
+
+function toClient({ link: { account } }: Call): unknown {
+  return account.turnKey;
+}

@@ -1,0 +1,24 @@
+/**
+ * Which errors of a handler are failures of what it depends on.
+ *
+ * @module
+ */
+import { isMcpError, isToolError } from "../protocol/errors.ts";
+import { isStrayPromise } from "../protocol/promises.ts";
+
+/** Selects the errors that count as failures. */
+export type SelectErrors = (error: unknown) => boolean;
+
+/**
+ * Tests whether an error is a failure. A `ToolError` and an `McpError` are answers that the handler chose, and a question
+ * to the client is an `McpError` too.
+ *
+ * @throws {TypeError} if the function of the author returns no boolean.
+ */
+export function isFailure(error: unknown, select: SelectErrors | undefined, place: string): boolean {
+  if (isMcpError(error) || isToolError(error)) return false;
+  if (!select) return true;
+  const selected: unknown = select(error);
+  if (!isStrayPromise(selected) && typeof selected === "boolean") return selected;
+  throw new TypeError(`Cannot run ${place}: errors() returned no boolean; return true or false`, { cause: error });
+}

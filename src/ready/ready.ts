@@ -1,0 +1,26 @@
+/**
+ * Ready parts of handlers: a cache, retries and a circuit breaker for tools.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { cache, circuit, retry } from "@x/mcp/handlers";
+ *
+ * const forecast = tool({
+ *   name: "forecast",
+ *   annotations: { readOnlyHint: true },
+ *   cache: cache({ ttlMs: 60_000 }),
+ *   retry: retry({ attempts: 3 }),
+ *   circuit: circuit({ failures: 5, retryMs: 10_000 }),
+ *   run: async (_input, { signal }) => (await fetch("https://weather.example.com/today", { signal })).json(),
+ * });
+ *
+ * export default createServer({ name: "weather", version: "1.0.0", handlers: [forecast] });
+ * ```
+ *
+ * @module
+ */
+export { cache, type CacheOptions, type ToolCache } from "./cache.ts";
+export { circuit, type CircuitOptions } from "./circuit.ts";
+export { retry, type RetryOptions } from "./retry.ts";
+export type { SelectErrors } from "./failures.ts";
+export type { Step, StepName } from "../core/visibility/run_steps.ts";

@@ -1,0 +1,120 @@
+/**
+ * Runs a tool again after a failure.
+ *
+ * @module
+ */
+import type { Call } from "../core/call/call.ts";
+import type { Clock } from "../core/capacity/timers.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import type { Step, SteppedTool } from "../core/visibility/run_steps.ts";
+import { isFailure, type SelectErrors } from "./failures.ts";
+import { checkNumbers } from "./numbers.ts";
+import { makeStep, type SteppedRun } from "./step.ts";
+
+/** Options of {@linkcode retry}. All are optional. */
+export interface RetryOptions {
+  /** Number of runs at most, with the first one. Defaults to 3. */
+  readonly attempts?: number;
+  /**
+   * Longest delay before the second run, in milliseconds. It doubles with each run, and the delay is a random part of it.
+   * Defaults to 200.
+   */
+  readonly delayMs?: number;
+  /** Longest delay before any run, in milliseconds. Defaults to 5000. */
+  readonly maxDelayMs?: number;
+  /**
+   * Selects the errors after which the tool runs again. It is not asked about a `ToolError` or an `McpError`, which never
+   * cause another run. Defaults to all other errors.
+   */
+  readonly errors?: SelectErrors;
+  /**
+   * Whether the tool may have neither `readOnlyHint: true` nor `idempotentHint: true`, although a failed run may have had
+   * an effect. Defaults to `false`.
+   */
+  readonly unsafe?: boolean;
+}
+
+const OPTIONS: KnownOptions<keyof RetryOptions> = {
+  names: { attempts: true, delayMs: true, maxDelayMs: true, errors: "function", unsafe: "boolean" },
+  hints: { retries: "attempts", times: "attempts", minDelayMs: "delayMs", when: "errors", shouldRetry: "errors" },
+};
+
+/**
+ * Creates retries for the option `retry` of a tool: if `run` fails, it runs again after a delay with jitter. It gives up
+ * once the call is cancelled, asked its client or used `ctx.once`, or if the delay would exceed the timeout of the call.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { retry } from "@x/mcp/handlers";
+ *
+ * const status = tool({
+ *   name: "status",
+ *   annotations: { readOnlyHint: true },
+ *   retry: retry({ attempts: 4, delayMs: 100 }),
+ *   run: async (_input, { signal }) => (await fetch("https://status.example.com", { signal })).text(),
+ * });
+ *
+ * export default createServer({ name: "status", version: "1.0.0", handlers: [status] });
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown or invalid. `tool()` throws if the tool may not run twice.
+ */
+export function retry(options: RetryOptions = {}): Step<"retry"> {
+  checkOptions("make retries", options, OPTIONS);
+  const { attempts = 3, delayMs = 200, maxDelayMs = 5000, errors, unsafe } = options;
+  checkNumbers("make retries", { attempts, delayMs, maxDelayMs });
+  const toDelay = (attempt: number) => Math.random() * Math.min(maxDelayMs, delayMs * 2 ** (attempt - 1));
+  return makeStep("retry", (tool) => {
+    const place = `tool ${JSON.stringify(tool.name)}`;
+    checkRepeatable(place, tool, unsafe);
+    return (run) => repeat(run, { place, attempts, errors, toDelay });
+  });
+}
+
+function checkRepeatable(place: string, { annotations }: SteppedTool, unsafe: boolean | undefined): void {
+  if (unsafe || annotations?.readOnlyHint === true || annotations?.idempotentHint === true) return;
+  const remedy = "set annotations: { idempotentHint: true } or readOnlyHint: true, or retry({ unsafe: true })";
+  throw new TypeError(`Cannot make ${place}: it is retried, but a second run may repeat its effect; ${remedy}`);
+}
+
+interface Rules {
+  readonly place: string;
+  readonly attempts: number;
+  readonly errors?: SelectErrors;
+  /** Returns the delay after a failed run, in milliseconds. */
+  readonly toDelay: (attempt: number) => number;
+}
+
+async function repeat(run: SteppedRun, { place, attempts, errors, toDelay }: Rules): Promise<unknown> {
+  const { call, core: { ticker: { clock } }, next, usesRounds } = run;
+  const began = clock.now();
+  for (let attempt = 1;; attempt++) {
+    try {
+      return await next();
+    } catch (error) {
+      if (attempt >= attempts || usesRounds() || call.ended || !isFailure(error, errors, place)) throw error;
+      const delayMs = toDelay(attempt);
+      if (clock.now() + delayMs - began >= toTimeout(run)) throw error;
+      await pause(call, clock, delayMs);
+      if (call.ended) throw error;
+    }
+  }
+}
+
+function toTimeout({ call, core: { limits } }: SteppedRun): number {
+  return call.timeoutMs ?? limits.calls.timeoutMs;
+}
+
+/** Waits for a time, or until the call is cancelled. */
+function pause({ signal }: Call, clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const end = () => {
+      stop();
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const stop = clock.start(end, ms);
+    signal.addEventListener("abort", end, { once: true });
+  });
+}

@@ -1,0 +1,466 @@
+// The steps directly around the function of a tool: its cache, its retries and its circuit breaker.
+import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { z } from "zod";
+import { service, tool, ToolError } from "../../mod.ts";
+import type { LimitEvent } from "../../src/observer.ts";
+import { quota } from "../../src/quota/quota.ts";
+import { cache, circuit, retry } from "../../src/ready/ready.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
+
+const annotations = { readOnlyHint: true };
+const input = z.object({ a: z.unknown(), b: z.string().default("b") });
+
+behaviour("a cache returns the result for an equal input, until it is too old", async (connect) => {
+  const clock = fakeClock();
+  let runs = 0;
+  const count = tool({
+    name: "count",
+    annotations,
+    input,
+    cache: cache({ ttlMs: 1000 }),
+    run: ({ a, b }) => ({ a, b, run: ++runs }),
+  });
+  const { client } = await connect({ clock, handlers: [count] });
+  const call = async (args: Record<string, unknown>) =>
+    (await client.callTool("count", args)).structuredContent as { readonly run: number };
+  assertEquals(await call({ a: { x: 1, y: 2 } }), { a: { x: 1, y: 2 }, b: "b", run: 1 } as object);
+  // Equal once validated, whatever the order of the keys.
+  assertEquals((await call({ b: "b", a: { y: 2, x: 1 } })).run, 1);
+  assertEquals((await call({ a: { x: 1, y: "2" } })).run, 2);
+  assertEquals((await call({ a: { x: 1, y: 2 }, b: "c" })).run, 3);
+  await clock.advance(999);
+  assertEquals((await call({ a: { x: 1, y: 2 } })).run, 1);
+  await clock.advance(1);
+  assertEquals((await call({ a: { x: 1, y: 2 } })).run, 4);
+}, { perInstance: "ready" });
+
+behaviour("a cache keeps any value that can be copied, and guards and encoders see it each time", async (connect) => {
+  const runs: Record<string, number> = {};
+  const values: Record<string, () => unknown> = {
+    map: () => new Map([["at", new Date(0)]]),
+    bytes: () => new Uint8Array([1, 2]),
+    nothing: () => undefined,
+    list: () => [{ deep: new Set([1n]) }],
+    full: () => ({ content: [{ type: "text", text: "full" }] }),
+    stream: () => new Response("text").body,
+    own: () =>
+      new (class Own {
+        readonly a = 1;
+      })(),
+  };
+  let guarded = 0;
+  const guards = {
+    output: [(value: unknown) => {
+      guarded++;
+      // A guard may change what it gets, but not what is kept.
+      if (value instanceof Map) value.set("run", guarded);
+    }],
+  };
+  const pick = tool({
+    name: "pick",
+    annotations,
+    input: z.object({ kind: z.string() }),
+    cache: cache({ ttlMs: 60_000 }),
+    guards,
+    run: ({ kind }) => {
+      runs[kind] = (runs[kind] ?? 0) + 1;
+      return values[kind]() as string;
+    },
+  });
+  const { client } = await connect({ handlers: [pick] });
+  for (const kind of Object.keys(values)) {
+    const [first, second] = [await client.callTool("pick", { kind }), await client.callTool("pick", { kind })];
+    if (kind !== "map") assertEquals(second, first, kind);
+    assertEquals(runs[kind], ["stream", "own"].includes(kind) ? 2 : 1, kind);
+  }
+  assertEquals(guarded, 2 * Object.keys(values).length);
+}, { perInstance: "ready" });
+
+behaviour("a cache keeps no failures, and nothing of calls that use rounds", async (connect) => {
+  let runs = 0;
+  const kinds: Record<string, () => unknown> = {
+    words: () => {
+      throw new ToolError("no");
+    },
+    bug: () => {
+      throw new Error("bug");
+    },
+    error: () => ({ content: [], isError: true }),
+    response: () => new Response("no", { status: 500 }),
+  };
+  const fail = tool({
+    name: "fail",
+    annotations,
+    input: z.object({ kind: z.string() }),
+    cache: cache({ ttlMs: 60_000 }),
+    run: ({ kind }) => {
+      runs++;
+      return kinds[kind]() as string;
+    },
+  });
+  const ask = tool({
+    name: "ask",
+    annotations,
+    cache: cache({ ttlMs: 60_000 }),
+    run: async (_input, { elicit }) => {
+      const { action } = await elicit("ok", { message: "OK?", schema: z.object({}) });
+      return `${action} ${++runs}`;
+    },
+  });
+  const once = tool({
+    name: "once",
+    annotations,
+    cache: cache({ ttlMs: 60_000 }),
+    run: async (_input, ctx) => `${await ctx.once("a", () => 1)} ${++runs}`,
+  });
+  const { client, takeFaults } = await connect(
+    { handlers: [fail, ask, once] },
+    { onElicit: () => ({ action: "accept", content: {} }) },
+  );
+  for (const kind of Object.keys(kinds)) {
+    runs = 0;
+    assert((await client.callTool("fail", { kind })).isError);
+    assert((await client.callTool("fail", { kind })).isError);
+    assertEquals(runs, 2, kind);
+  }
+  assertEquals(takeFaults().length, 2);
+  runs = 0;
+  assertEquals([textOf(await client.callTool("ask")), textOf(await client.callTool("ask"))], ["accept 1", "accept 2"]);
+  assertEquals([textOf(await client.callTool("once")), textOf(await client.callTool("once"))], ["1 3", "1 4"]);
+}, { perInstance: "ready" });
+
+behaviour("no principal gets a cached result of another one, nor of itself with other scopes", async (connect, way) => {
+  if (way.transport === "pipe") return;
+  let runs = 0;
+  const who = tool({
+    name: "who",
+    annotations,
+    cache: cache({ ttlMs: 60_000 }),
+    run: (_input, { principal }) => `${principal?.id} ${++runs}`,
+  });
+  const { client, join } = await connect({ handlers: [who] });
+  const principals = [
+    { id: "ada" },
+    { id: "bob" },
+    { id: "ada", scopes: ["a"] },
+    { id: "ada", scopes: ["a"], plan: "paid" },
+    { id: "undefined" },
+  ];
+  const all = [client, ...await Promise.all(principals.map((principal) => join({ principal })))];
+  const first = [];
+  for (const each of all) first.push(textOf(await each.callTool("who")));
+  assertEquals(first, ["undefined 1", "ada 2", "bob 3", "ada 4", "ada 5", "undefined 6"]);
+  const again = await join({ principal: { id: "bob", expiresAt: Date.now() + 60_000 } });
+  assertEquals(textOf(await again.callTool("who")), "bob 3");
+}, { perInstance: "ready" });
+
+behaviour("a cache is bounded in entries and bytes, and can be cleared", async (connect, way) => {
+  if (way.transport === "pipe") return;
+  let runs = 0;
+  const small = cache({ ttlMs: 60_000, entries: 8, bytes: 80_000 });
+  const { pass, open } = gate();
+  const text = tool({
+    name: "text",
+    annotations,
+    input: z.object({ size: z.number(), n: z.number(), waits: z.boolean().default(false) }),
+    cache: small,
+    run: async ({ size, waits }) => {
+      runs++;
+      if (waits) await pass;
+      return "x".repeat(size);
+    },
+  });
+  const { client } = await connect({ handlers: [text] }, { principal: { id: "ada" } });
+  const call = async (size: number, n: number, waits = false) => {
+    const before = runs;
+    await client.callTool("text", { size, n, waits });
+    return runs > before ? "runs" : "kept";
+  };
+  assertEquals([await call(1, 1), await call(1, 1)], ["runs", "kept"]);
+  // A quarter of eight entries is the share of one client, which loses what it used least recently.
+  assertEquals([await call(1, 2), await call(1, 1), await call(1, 3)], ["runs", "kept", "runs"]);
+  assertEquals([await call(1, 1), await call(1, 2)], ["kept", "runs"]);
+  assertEquals([await call(20_000, 9), await call(20_000, 9)], ["runs", "runs"]);
+  assertEquals([await call(1, 2)], ["kept"]);
+  const before = runs;
+  const waiting = call(1, 7, true);
+  await until(() => runs > before, "the call runs");
+  small.clear();
+  open();
+  await waiting;
+  assertEquals([await call(1, 2), await call(1, 7, true), await call(1, 7, true)], ["runs", "runs", "kept"]);
+}, { perInstance: "ready" });
+
+behaviour("equal calls at the same time each run, so that one that is cancelled stops no other", async (connect) => {
+  const { pass, open } = gate();
+  let runs = 0;
+  const slow = tool({
+    name: "slow",
+    annotations,
+    cache: cache({ ttlMs: 60_000 }),
+    run: async () => {
+      const run = ++runs;
+      await pass;
+      return run;
+    },
+  });
+  const { client } = await connect({ handlers: [slow] });
+  const abort = new AbortController();
+  const first = client.callTool("slow", {}, { signal: abort.signal }).catch(() => "cancelled");
+  await until(() => runs === 1, "the first call runs");
+  const second = client.callTool("slow");
+  await until(() => runs === 2, "both run");
+  abort.abort();
+  assertEquals(await first, "cancelled");
+  open();
+  assertEquals(textOf(await second), "2");
+  assertEquals(textOf(await client.callTool("slow")), "2");
+}, { perInstance: "ready" });
+
+behaviour("a tool is retried after failures, and not after what it says", async (connect) => {
+  const clock = fakeClock();
+  const runs: string[] = [];
+  const disposed: string[] = [];
+  const tx = service("tx", () => "tx", { per: "call", dispose: (_tx, end) => void disposed.push(end) });
+  const flaky = tool({
+    name: "flaky",
+    annotations: { idempotentHint: true },
+    input: z.object({ kind: z.string() }),
+    services: { tx },
+    retry: retry({ attempts: 3, delayMs: 100, errors: (error) => !String(error).includes("fatal") }),
+    run: async ({ kind }, { elicit }) => {
+      runs.push(kind);
+      if (kind === "second" && runs.length < 2) throw new TypeError("connection lost");
+      if (kind === "words") throw new ToolError("no such thing");
+      if (kind === "fatal") throw new Error("fatal");
+      if (kind === "never") throw new Error("down");
+      if (kind === "asks") {
+        await elicit("ok", { message: "OK?", schema: z.object({}) });
+        throw new Error("after a question");
+      }
+      return runs.length;
+    },
+  });
+  const { client, takeFaults } = await connect(
+    { clock, handlers: [flaky] },
+    { onElicit: () => ({ action: "accept", content: {} }) },
+  );
+  const call = async (kind: string) => {
+    runs.length = 0;
+    const calling = client.callTool("flaky", { kind });
+    let done = false;
+    calling.finally(() => done = true).catch(() => {});
+    await until(async () => {
+      await clock.advance(50);
+      return done;
+    }, "the call ends");
+    return { text: textOf(await calling), runs: runs.length, faults: takeFaults().map(({ error }) => String(error)) };
+  };
+  assertEquals(await call("second"), { text: "2", runs: 2, faults: [] });
+  assertEquals(await call("words"), { text: "no such thing", runs: 1, faults: [] });
+  assertEquals((await call("fatal")).runs, 1);
+  const never = await call("never");
+  assertEquals([never.runs, never.faults], [3, ["Error: down"]]);
+  const asks = await call("asks");
+  // Without a session, the handler runs again with the answer.
+  assert(asks.runs <= 2);
+  assertEquals(asks.faults, ["Error: after a question"]);
+  // The services live for all attempts of one call.
+  await until(() => disposed.filter((end) => end === "result").length === 1, "the transaction of the success ends");
+}, { perInstance: "ready" });
+
+behaviour("retries end with the call, and before its timeout", async (connect, way) => {
+  const clock = fakeClock();
+  let runs = 0;
+  const signals: AbortSignal[] = [];
+  const run = (_input: unknown, { signal }: { readonly signal: AbortSignal }): string => {
+    signals.push(signal);
+    runs++;
+    throw new Error("down");
+  };
+  const options = { attempts: 50, delayMs: 1000, maxDelayMs: 1000 };
+  const long = tool({ name: "long", annotations, retry: retry(options), run });
+  const short = tool({
+    name: "short",
+    annotations,
+    retry: retry({ ...options, attempts: 1000 }),
+    quota: quota({ timeoutMs: 1 }),
+    run,
+  });
+  const { client, takeFaults } = await connect({ clock, handlers: [long, short] });
+  // Over HTTP in 2026-07-28, a lost client is noticed by its stream, which opens after a time.
+  if (way.era === "legacy" || way.transport === "pipe") {
+    const abort = new AbortController();
+    const cancelled = client.callTool("long", {}, { signal: abort.signal }).catch(() => "cancelled");
+    await until(() => runs === 1, "the tool runs");
+    abort.abort();
+    assertEquals(await cancelled, "cancelled");
+    await until(() => signals[0].aborted, "the server cancels the call");
+    await clock.advance(60_000);
+    assertEquals(runs, 1);
+  }
+  runs = 0;
+  // A delay within the last millisecond is as unlikely as a test that fails by it: 1 in 1000 for each further run.
+  assert((await client.callTool("short")).isError);
+  assert(runs < 5, `${runs} runs`);
+  takeFaults();
+}, { perInstance: "ready" });
+
+behaviour("a circuit opens after failures in a row, and lets one call through per interval", async (connect) => {
+  const clock = fakeClock();
+  const limits: LimitEvent[] = [];
+  let [runs, isDown] = [0, true];
+  const search = tool({
+    name: "search",
+    input: z.object({ words: z.boolean().default(false) }),
+    circuit: circuit({ failures: 3, retryMs: 5000 }),
+    run: ({ words }) => {
+      runs++;
+      if (words) throw new ToolError("nothing found");
+      if (isDown) throw new Error("down");
+      return "found";
+    },
+  });
+  const { client, takeFaults } = await connect({
+    clock,
+    handlers: [search],
+    observer: { limit: (event) => limits.push(event) },
+  });
+  const call = async (words = false) => textOf(await client.callTool("search", { words }));
+  for (let i = 0; i < 2; i++) await call();
+  // Words for the model are an answer: the tool works.
+  assertEquals(await call(true), "nothing found");
+  await call();
+  assertEquals(takeFaults().length, 3);
+  const refused = await call();
+  assertEquals(refused, "search is not available: it failed 3 times in a row; try again in 5 s");
+  assertEquals([runs, limits[0]?.limit], [4, "handler.circuit"]);
+  await clock.advance(4000);
+  assertMatch(await call(), /try again in 1 s/);
+  await clock.advance(1000);
+  assertMatch(await call(), /Internal error/);
+  assertEquals([runs, takeFaults().length], [5, 1]);
+  assertMatch(await call(), /try again in 5 s/);
+  isDown = false;
+  await clock.advance(5000);
+  assertEquals([await call(), await call()], ["found", "found"]);
+  isDown = true;
+  await call();
+  assertEquals(takeFaults().length, 1);
+  assertMatch(await call(), /Internal error/);
+  takeFaults();
+}, { perInstance: "ready" });
+
+behaviour("one client that makes a tool fail does not take it from others", async (connect, way) => {
+  if (way.transport === "pipe") return;
+  const parse = tool({
+    name: "parse",
+    input: z.object({ text: z.string() }),
+    circuit: circuit({ failures: 4, retryMs: 5000 }),
+    run: ({ text }) => {
+      JSON.parse(text);
+      return "parsed";
+    },
+  });
+  const { join, takeFaults } = await connect({ clock: fakeClock(), handlers: [parse] });
+  const [ada, bob, eve] = await Promise.all(["ada", "bob", "eve"].map((id) => join({ principal: { id } })));
+  for (let i = 0; i < 4; i++) await eve.callTool("parse", { text: "{" });
+  assertMatch(textOf(await eve.callTool("parse", { text: "1" })), /not available/);
+  assertEquals(textOf(await ada.callTool("parse", { text: "1" })), "parsed");
+  // The success of another client shows that the tool works.
+  assertEquals(textOf(await eve.callTool("parse", { text: "1" })), "parsed");
+  for (const each of [eve, eve, eve, bob, bob]) await each.callTool("parse", { text: "{" });
+  assertMatch(textOf(await ada.callTool("parse", { text: "1" })), /not available/);
+  takeFaults();
+}, { perInstance: "ready" });
+
+behaviour("a timeout counts as a failure, also of a handler that never ends", async (connect) => {
+  const clock = fakeClock();
+  let runs = 0;
+  const hang = tool({
+    name: "hang",
+    circuit: circuit({ failures: 1 }),
+    quota: quota({ timeoutMs: 1000 }),
+    run: () => {
+      runs++;
+      return new Promise<string>(() => {});
+    },
+  });
+  const { client } = await connect({ clock, handlers: [hang] });
+  const first = client.callTool("hang").catch((error) => String(error));
+  await until(() => runs === 1, "the tool runs");
+  await clock.advance(1000);
+  assertMatch(String(await first), /took longer than 1000 ms/);
+  assertMatch(textOf(await client.callTool("hang")), /not available/);
+  assertEquals(runs, 1);
+}, { perInstance: "ready" });
+
+behaviour("a cache answers while the circuit is open, and a refusal is not retried", async (connect) => {
+  let runs = 0;
+  const both = tool({
+    name: "both",
+    annotations,
+    input: z.object({ fails: z.boolean() }),
+    cache: cache({ ttlMs: 60_000 }),
+    retry: retry({ attempts: 3, delayMs: 1 }),
+    circuit: circuit({ failures: 2 }),
+    run: ({ fails }) => {
+      runs++;
+      if (fails) throw new Error("down");
+      return "up";
+    },
+  });
+  const { client, takeFaults } = await connect({ handlers: [both] });
+  assertEquals(textOf(await client.callTool("both", { fails: false })), "up");
+  // The third attempt meets the open circuit.
+  assertMatch(textOf(await client.callTool("both", { fails: true })), /not available/);
+  assertEquals(runs, 3);
+  assertEquals(textOf(await client.callTool("both", { fails: false })), "up");
+  assertMatch(textOf(await client.callTool("both", { fails: true })), /not available/);
+  assertEquals([runs, takeFaults().length], [3, 0]);
+}, { perInstance: "ready" });
+
+Deno.test("steps that do not fit are errors at the start", () => {
+  const run = () => "";
+  const cached = { cache: cache({ ttlMs: 1 }), run };
+  const words = "it has a cache, but is not marked as read-only";
+  assertThrows(() => tool({ name: "a", ...cached }), TypeError, `Cannot make tool "a": ${words}`);
+  assertThrows(() => tool({ name: "a", ...cached, annotations: { idempotentHint: true } }), TypeError, words);
+  const retried = "it is retried, but a second run may repeat its effect";
+  assertThrows(() => tool({ name: "a", retry: retry(), run }), TypeError, retried);
+  assertThrows(
+    () => tool({ name: "a", retry: retry(), annotations: { readOnlyHint: false }, run }),
+    TypeError,
+    retried,
+  );
+  tool({ name: "a", retry: retry({ unsafe: true }), run });
+  const made = "its circuit is not one of @x/mcp/handlers";
+  for (const circuit of [{ failures: 2 }, retry(), null, 5, () => 1]) {
+    assertThrows(() => tool({ name: "a", circuit: circuit as never, run }), TypeError, made);
+  }
+  for (const wrong of [0, -1, NaN, Infinity, "5"]) {
+    assertThrows(() => cache({ ttlMs: wrong as number }), TypeError, "it must be a number above 0");
+    assertThrows(() => retry({ delayMs: wrong as number }), TypeError, "it must be a number above 0");
+    assertThrows(() => circuit({ failures: wrong as number }), TypeError, "it must be a number above 0");
+  }
+  assertThrows(() => retry({ attempts: 2.5 }), TypeError, "attempts is 2.5; it must be a whole number");
+});
+
+behaviour("a function that selects errors fails closed", async (connect) => {
+  let runs = 0;
+  const odd = tool({
+    name: "odd",
+    annotations,
+    retry: retry({ attempts: 5, delayMs: 1, errors: (() => Promise.resolve(true)) as never }),
+    run: () => {
+      runs++;
+      throw new Error("down");
+    },
+  });
+  const { client, takeFaults } = await connect({ handlers: [odd] });
+  assert((await client.callTool("odd")).isError);
+  const [{ error }] = takeFaults();
+  assertMatch(String(error), /Cannot run tool "odd": errors\(\) returned no boolean/);
+  assertEquals([runs, String(Object(error).cause)], [1, "Error: down"]);
+}, { perInstance: "ready" });

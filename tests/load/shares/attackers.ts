@@ -13,7 +13,7 @@ const TIMES = 8;
 const RELEASED = 4;
 
 /** Phases after which each attacker has taken each step alone, and all of them at once. */
-export const PHASES = 15;
+export const PHASES = 16;
 
 type Step = () => unknown;
 
@@ -60,6 +60,7 @@ export class Attackers {
       () => this.#post(toCall("narrow")),
       () => this.#post(toCall("late")),
       () => this.#post(toCall("keep")),
+      () => this.#post(toCall("cached", { key: crypto.randomUUID() })),
       () => this.#fillSession(),
       () => this.#useKeys(),
       () => this.#endSession(),

@@ -5,6 +5,7 @@ import { customAuth } from "../../../src/auth/auth.ts";
 import { INTERNALS } from "../../../src/core/call/internals.ts";
 import type { LimitOptions } from "../../../src/core/capacity/limits.ts";
 import { quota } from "../../../src/quota/quota.ts";
+import { cache } from "../../../src/ready/ready.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../../src/stores/stores.ts";
 import { wrapEngine } from "../../support/engines.ts";
 import { any } from "../../hostile/attack.ts";
@@ -117,6 +118,13 @@ function listHandlers() {
     tool({
       name: "keep",
       quota: quota({ resultBytes: 2000, onLarge: "link", keepBytes: 2_000_000 }),
+      run: () => "x".repeat(20_000),
+    }),
+    tool({
+      name: "cached",
+      input: z.object({ key: z.string() }),
+      annotations: { readOnlyHint: true },
+      cache: cache({ ttlMs: 600_000, bytes: 1_000_000 }),
       run: () => "x".repeat(20_000),
     }),
     tool({

@@ -13,6 +13,7 @@ import { Ticker } from "./core/capacity/timers.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
 import { toRequestPath } from "./transports/http/address.ts";
 import type { Server, ServerInternals } from "./server/server.ts";
+import { addStats } from "./server/stats.ts";
 
 /** Options of {@linkcode mount}. */
 export interface MountOptions {
@@ -67,10 +68,11 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
   const services = shareServices(servers);
   for (const { handlers, of } of shared) for (const server of of) server.handlers.add(...handlers);
   let closed: Promise<void> | undefined;
-  const close = async () => {
+  const closeAll = async () => {
     await Promise.all(servers.map((server) => server.close()));
     await services.close();
   };
+  const close = () => closed ??= closeAll();
   const fetch: Fetch = async (request, info) => await (find(request.url)?.fetch(request, info) ?? refusePath());
   return {
     servers,
@@ -88,7 +90,9 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
     log: createServerLog((level, data, options) => servers.forEach((server) => server.log[level](data, options))),
     ready: async () => void await Promise.all(servers.map((server) => server.ready())),
     end: (select) => servers.forEach((server) => server.end(select)),
-    close: () => closed ??= close(),
+    stats: () => servers.map((server) => server.stats()).reduce(addStats),
+    close,
+    [Symbol.asyncDispose]: close,
     [INTERNALS]: toInternals(servers),
   };
 }

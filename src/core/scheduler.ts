@@ -69,6 +69,16 @@ export class Scheduler implements Executor {
     if (middleware.length) this.invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
   }
 
+  /** Number of calls that run, with deferred work. */
+  get running(): number {
+    return this.#running;
+  }
+
+  /** Bytes of running calls without a charge. An upper bound. */
+  get unchargedBytes(): number {
+    return this.#unchargedBytes;
+  }
+
   /** Number of calls that wait for a slot. */
   get waiting(): number {
     return this.#waiting.used;

@@ -40,10 +40,11 @@ import { createHandlerSet } from "./handler_set.ts";
 import { type CommonOptions, createCore, type Share } from "./core.ts";
 import type { RouteServerOptions } from "./options.ts";
 import { LIST_CHANGED, LOG, SERVER } from "./option_names.ts";
+import { readStats, type ServerStats } from "./stats.ts";
 import type { Principal } from "../core/call/context.ts";
 
 /** An MCP server: the default export of a server file. */
-export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handlers> {
+export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handlers>, AsyncDisposable {
   /** Handles web-standard requests. Called by `deno serve`, Bun, Deno Deploy, Workers and routers. */
   readonly fetch: Fetch;
   /** The handlers, which can change while the server runs. */
@@ -71,6 +72,10 @@ export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handle
    * disposes the services. Settles when everything has ended.
    */
   close(): Promise<void>;
+  /** Returns the numbers of what the server holds now: calls, streams, sessions and bytes. It costs no time. */
+  stats(): ServerStats;
+  /** Closes the server, like `close()`, at the end of a block with `await using server = createServer(…)`. */
+  [Symbol.asyncDispose](): Promise<void>;
   /**
    * Internals for transports, the command line and the test kit.
    *
@@ -168,6 +173,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const ending = createEnding({ engine, endpoint }, site);
   const routed = serveBy(core, routers);
   const serve = hasParams ? routed : endpoint.fetch;
+  const close = () => site.closed ??= closeServer(engine, ending);
   const refuse = (): never => {
     throw new TypeError(`Cannot open ${path}: it has parameters; give params, as in serveStdio(server, { params })`);
   };
@@ -186,7 +192,9 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       await Promise.all([findRoot(host).container?.ready(), host.lives?.ready()]);
     },
     end: (select) => core.callers.end(select),
-    close: () => site.closed ??= closeServer(engine, ending),
+    stats: () => readStats(engine),
+    close,
+    [Symbol.asyncDispose]: close,
     [INTERNALS]: {
       openPipe: hasParams ? refuse : undefined,
       served: { engine, era },

@@ -7,6 +7,7 @@
  */
 import { INTERNALS } from "./core/call/internals.ts";
 import { LIMITS } from "./core/capacity/limits.ts";
+import type { Observer } from "./core/call/observer.ts";
 import type { Store, StoreInternals } from "./core/store.ts";
 import type { Server } from "./server/server.ts";
 import { enterServer, type PipeServer } from "./transports/channel.ts";
@@ -42,6 +43,8 @@ export interface Endpoint {
   enter(params?: Readonly<Record<string, string>>): Promise<PipeServer>;
   /** Turns `development` on, unless the options of the server set it to `false`. */
   develop(): void;
+  /** Adds an observer, before the first request. */
+  observe(observer: Observer): void;
   /** Loads the code of the first request. */
   load(): Promise<void>;
 }
@@ -104,7 +107,7 @@ export function isServer(value: unknown): value is Server {
 }
 
 function toEndpoint(server: Server): Endpoint {
-  const { name, auth, http: { path }, develop, load } = server[INTERNALS];
+  const { name, auth, http: { path }, develop, observe, load } = server[INTERNALS];
   const template = new PathTemplate(path);
   return {
     server,
@@ -115,6 +118,7 @@ function toEndpoint(server: Server): Endpoint {
     toPath: (params) => template.build(params),
     enter: (params) => enterServer(server, params),
     develop,
+    observe,
     load,
   };
 }

@@ -221,6 +221,7 @@ function toInternals(servers: readonly Server[]): ServerInternals {
     },
     load: async () => void await Promise.all(servers.map((server) => server[INTERNALS].load())),
     develop: () => servers.forEach((server) => server[INTERNALS].develop()),
+    observe: (observer) => servers.forEach((server) => server[INTERNALS].observe(observer)),
     servers,
   };
 }

@@ -45,6 +45,7 @@ export async function loadAll(): Promise<void> {
     import("./read.ts"),
     import("./serve_http.ts"),
     import("./skills_folder.ts"),
+    import("./event_log.ts"),
     import("./stdio_notice.ts"),
     import("./install/toml_edit.ts"),
     import("./install/entry_check.ts"),

@@ -46,6 +46,11 @@ export const serve: Command = {
     ...ENDPOINT_OPTIONS,
     skills: { text: "Serve the skills of a folder: the folders in it with a SKILL.md" },
     watch: { text: "Reload the target when it or a file that it imports changes, and notify connected clients" },
+    log: {
+      value: "FORMAT",
+      text: "Print calls, refusals and errors to standard error: json for one JSON object per line, pretty for people",
+      completion: ["json", "pretty"],
+    },
     inspect: {
       text:
         "Also serve the inspector at /, a page to try the server in a browser; without TARGET, inspect the server " +
@@ -74,6 +79,9 @@ async function serveTarget(args: Args): Promise<void> {
   const isTerminal = await platform.isTerminal();
   const isHttp = !("stdio" in flags) && ("http" in flags || isTerminal);
   checkHttpOptions(flags, isHttp);
+  const log = "log" in flags
+    ? (await importModule<typeof import("./event_log.ts")>("./event_log.ts")).createLog(flags.log)
+    : undefined;
   // Clients wait for a stdio server to start, so load only what it needs.
   const http = isHttp ? await importModule<typeof import("./serve_http.ts")>("./serve_http.ts") : undefined;
   const address = http?.readHttpAddress(flags);
@@ -101,6 +109,8 @@ async function serveTarget(args: Args): Promise<void> {
   if (!others.length && (params || mayNeedParams)) checkParams(endpoint, params, choice);
   // Warnings for development, because both options are for authors of servers.
   if ("watch" in flags || "inspect" in flags) listEndpoints(whole).forEach((each) => each.develop());
+  // A server of an older copy of this library cannot be observed.
+  if (log) listEndpoints(whole).forEach((each) => each.observe?.(log));
   if ("watch" in flags) {
     (await importModule<typeof import("./target_watcher.ts")>("./target_watcher.ts")).watchTarget(target, loaded);
   }

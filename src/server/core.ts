@@ -15,6 +15,7 @@ import { readLimits } from "../core/capacity/limits.ts";
 import { seesLists } from "../core/call/middleware.ts";
 import { combineObservers } from "../core/call/combined_observer.ts";
 import type { SharedState } from "../core/store.ts";
+import type { Observer } from "../core/call/observer.ts";
 import type { ServerOptions } from "./options.ts";
 
 /** The options that servers of any path have. */
@@ -57,6 +58,12 @@ export function createCore(
   };
   if (options.observer) core.observing = createObserving(core);
   return core;
+}
+
+/** Adds an observer to those of the options. In place, because parts of the server have the observer. */
+export function addObserver(core: Core, { observer = [] }: Pick<ServerOptions, "observer">, added: Observer): void {
+  Object.assign(core.observer, combineObservers([observer, added].flat()));
+  core.observing = createObserving(core);
 }
 
 function readFilters({ guards, encoders }: Pick<ServerOptions, "guards" | "encoders">): Filters | undefined {

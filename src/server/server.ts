@@ -17,6 +17,7 @@ import type { Handler } from "../core/visibility/feature.ts";
 import type { Typed } from "../core/visibility/typed.ts";
 import { CHECK_PATH, INTERNALS } from "../core/call/internals.ts";
 import { checkOptions } from "../core/call/known_options.ts";
+import type { Observer } from "../core/call/observer.ts";
 import { createServerLog, type ServerLog, toLoggable, toSafeFilter } from "../core/call/log.ts";
 import { Registry, withAlso } from "../core/visibility/registry.ts";
 import { Scheduler } from "../core/scheduler.ts";
@@ -37,7 +38,7 @@ import { type HttpEntry, LazyEndpoint, serveBy } from "../transports/http/lazy_e
 import type { Branch, PathRouter, RouteParams } from "../transports/http/path_router.ts";
 import type { FindSpot } from "../transports/http/upgrades.ts";
 import { createHandlerSet } from "./handler_set.ts";
-import { type CommonOptions, createCore, type Share } from "./core.ts";
+import { addObserver, type CommonOptions, createCore, type Share } from "./core.ts";
 import type { RouteServerOptions } from "./options.ts";
 import { LIST_CHANGED, LOG, SERVER } from "./option_names.ts";
 import { readStats, type ServerStats } from "./stats.ts";
@@ -118,6 +119,8 @@ export interface ServerInternals {
   rest(): void;
   /** Turns `development` on, unless the options set it to `false`. */
   develop(): void;
+  /** Adds an observer, before the first request. */
+  observe(observer: Observer): void;
   /** Loads the code of the first request. */
   load(): Promise<void>;
 }
@@ -208,6 +211,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       end: ending.end,
       rest: () => era.rest?.(),
       develop,
+      observe: (added) => addObserver(core, options, added),
       load: async () => {
         await Promise.all([endpoint.load(), era.load?.()]);
       },

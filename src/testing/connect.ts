@@ -23,7 +23,7 @@ import { ANSWER, toCapabilities } from "../client/answer_options.ts";
 import { createRequestHandler, type RequestHandlerOptions } from "../client/server_requests.ts";
 import type { SubscriptionFilter } from "../client/subscription.ts";
 import { createSubscription, type Subscription } from "./subscription.ts";
-import { Transcript } from "./transcript.ts";
+import { Transcript } from "../kit/transcript.ts";
 import {
   type OpenTransport,
   openTransport,

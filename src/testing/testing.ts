@@ -24,6 +24,7 @@ export { type Connection, connectTest, type ConnectTestOptions } from "./connect
 export { type FakeClock, fakeClock } from "./fake_clock.ts";
 export { type FakeContext, fakeContext, type FakeContextOptions } from "./fake_context.ts";
 export { replay, type Replayable, type Replayed } from "./replay.ts";
+export { replayTranscript } from "./replay_transcript.ts";
 export { testTask, type TestTaskOptions } from "./test_task.ts";
 export type { TestServer, Transport, TransportFacts } from "./transports.ts";
 export type { Subscription } from "./subscription.ts";

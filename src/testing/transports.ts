@@ -15,7 +15,7 @@ import { lineChannel } from "../client/line_channel.ts";
 import { childTransport, memoryTransport } from "../client/line_transports.ts";
 import type { Message } from "../client/message.ts";
 import { type HttpServer, openHttpServer, startChild, toCommand, withPrincipal } from "./http_server.ts";
-import type { Transcript } from "./transcript.ts";
+import type { Transcript } from "../kit/transcript.ts";
 
 /** A server that `createServer` made. */
 export interface TestServer extends PipeServer {

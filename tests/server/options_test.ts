@@ -19,6 +19,7 @@ import { clientCredentials, exchangeToken, oauth } from "../../src/auth/oauth/oa
 import { clientExtension, connect as connectClient } from "../../src/client/client.ts";
 import { discover } from "../../src/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
+import { audit as auditCalls, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { cache, circuit, retry } from "../../src/ready/ready.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
@@ -240,6 +241,10 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
       if (error instanceof TypeError) throw error;
     }
   }, { audience: "a", resource: "https://a.example", scopes: ["a"] }]],
+  "./observe prometheus": [[prometheus, { path: "/metrics", token: "x".repeat(16), handlers: true }]],
+  "./observe jsonLog": [[jsonLog, { redact: text, write: text, details: true }]],
+  "./observe audit": [[auditCalls, { write: text, redact: text, onError: "continue" }]],
+  "./observe record": [[record, { write: text, redact: text }]],
   "./quota quota": [[quota, {
     timeoutMs: 5,
     concurrency: { calls: 1, waiting: 2 },
@@ -391,6 +396,7 @@ const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   "./tasks tasks": "nothing",
   "./worker exposeWorker": "a handler",
   "./testing fakeClock": "a date",
+  "./testing replayTranscript": "a server and a transcript",
   "./testing/stores listStoreCases": "a function that makes stores",
 };
 

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool, ToolError } from "../../mod.ts";
 import { connectTest, fakeClock, fakeContext, McpError, type TestServer } from "../../src/testing/testing.ts";
-import { Transcript } from "../../src/testing/transcript.ts";
+import { Transcript } from "../../src/kit/transcript.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
 

@@ -10,7 +10,7 @@ import { z } from "zod";
 import { createServer, prompt, resource, type Server, tool } from "../../mod.ts";
 import { readEvents } from "../../src/kit/event_stream.ts";
 import { type Connection, connectTest, type ConnectTestOptions } from "../../src/testing/testing.ts";
-import { Transcript } from "../../src/testing/transcript.ts";
+import { Transcript } from "../../src/kit/transcript.ts";
 import { openPipe } from "../../src/transports/channel.ts";
 import { started, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";

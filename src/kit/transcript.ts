@@ -3,8 +3,6 @@
  *
  * @module
  */
-import type { Message } from "../client/message.ts";
-
 /** The headers that a transcript shows. The others are the same on every request. */
 const SHOWN = /^(mcp-(?!session-id).*|authorization|last-event-id)$/;
 
@@ -43,12 +41,12 @@ export class Transcript {
   }
 
   /** Records a sent message. */
-  sent(message: Message): void {
+  sent(message: unknown): void {
     this.lines.push(`→ ${this.toText(message)}`);
   }
 
   /** Records a received message. */
-  received(message: Message): void {
+  received(message: unknown): void {
     this.lines.push(`← ${this.toText(message)}`);
   }
 
@@ -66,6 +64,11 @@ export class Transcript {
       // In the result of a tool, the id of an error is part of the text.
       return value.replace(/(?<=Internal error \()[0-9a-f]{8}(?=\)$)/, (id) => this.name("error", id));
     });
+  }
+
+  /** The number of names. */
+  get size(): number {
+    return this.#names.size;
   }
 
   /** Returns a text with the values in place of their names. */

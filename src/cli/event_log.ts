@@ -1,0 +1,35 @@
+/**
+ * The log of `serve --log`: the events of a server on standard error, as JSON or for people.
+ *
+ * @module
+ */
+import { jsonLog, type LogRecord } from "../observe/observe.ts";
+import { toPrintableLine } from "../kit/printable.ts";
+import { UsageError } from "./cli_error.ts";
+
+/**
+ * Creates the observer for a format.
+ *
+ * @throws {UsageError} if the format is neither `json` nor `pretty`.
+ */
+export function createLog(format: string): ReturnType<typeof jsonLog> {
+  if (format === "json") return jsonLog();
+  if (format === "pretty") return jsonLog({ write: (_line, record) => console.error(toLine(record)) });
+  throw new UsageError(`Cannot log as ${JSON.stringify(format)}: the formats are json and pretty`);
+}
+
+/** Fields that come first, without their names. */
+const FIRST = ["event", "method", "name", "outcome", "reason", "state", "limit", "service", "error"];
+/** Fields that people do not need in most lines. */
+const LEFT_OUT = ["time", "level", "id", "parent", "durationMs", "waitedMs", "transport", "stack", ...FIRST];
+
+/** Formats a record, such as `14:03:21 info  call tools/call add result 1.2 ms principal=ada`. */
+function toLine(record: LogRecord): string {
+  const { time, level, durationMs, stack } = record;
+  const first = FIRST.flatMap((name) => record[name] === undefined ? [] : [String(record[name])]);
+  const rest = Object.entries(record).filter(([name, value]) => value !== undefined && !LEFT_OUT.includes(name))
+    .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+  const took = durationMs === undefined ? [] : [`${durationMs} ms`];
+  const line = [time.slice(11, 19), level.padEnd(5), ...first, ...took, ...rest].map(toPrintableLine).join(" ");
+  return Array.isArray(stack) ? [line, ...stack.map((frame) => `    ${toPrintableLine(frame)}`)].join("\n") : line;
+}

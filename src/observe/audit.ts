@@ -1,0 +1,222 @@
+/**
+ * An audit log: who wanted to do what, and how it ended.
+ *
+ * @module
+ */
+import type { Context } from "../core/call/context.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { type Middleware, onlyMethods } from "../core/call/middleware.ts";
+import { isQuestion } from "../core/call/question.ts";
+import { printFault } from "../kit/printable.ts";
+import { isObject } from "../protocol/jsonrpc.ts";
+
+/** What both records of a call have. */
+export interface AuditSubject {
+  /** Id of the call. Both of its records have the same. */
+  readonly id: string;
+  /** When the record was made, as an ISO 8601 date in UTC. */
+  readonly time: string;
+  /** Id of the authenticated caller, if any. */
+  readonly principal?: string;
+  /** Method of the call: `tools/call`, `resources/read` or `prompts/get`. */
+  readonly method: string;
+  /** Name of the tool or the prompt, or URI of the resource, as it came. */
+  readonly subject?: string;
+}
+
+/** The record that is written before a handler runs. */
+export interface AuditIntent extends AuditSubject {
+  /** Which record it is. */
+  readonly phase: "intent";
+  /** Name and version of the client, if it sent them. They are not verified. */
+  readonly client?: { readonly name: string; readonly version: string };
+  /** Parameters of the server's path, such as the tenant, if it has any. */
+  readonly route?: unknown;
+  /** A copy of the arguments of the tool or the prompt as they came, before any check. */
+  readonly arguments?: unknown;
+}
+
+/** The record that is written after the handler has run. */
+export interface AuditOutcome extends AuditSubject {
+  /** Which record it is. */
+  readonly phase: "outcome";
+  /**
+   * How the call ended: with a result, with a result whose `isError` is `true`, with questions to the client, with an error,
+   * or by cancellation. After `input_required`, the client sends the request again, which is a call of its own.
+   */
+  readonly outcome: "result" | "tool_error" | "input_required" | "error" | "cancelled";
+  /** Code of the JSON-RPC error, if the handler threw one. */
+  readonly code?: number;
+  /** Milliseconds from the intent to the end. */
+  readonly durationMs: number;
+}
+
+/** A record of {@linkcode audit}. */
+export type AuditRecord = AuditIntent | AuditOutcome;
+
+/** Options of {@linkcode audit}. */
+export interface AuditOptions {
+  /** Writes a record. The call waits until it has settled. */
+  readonly write: (record: AuditRecord) => unknown;
+  /**
+   * Returns the intent that is written in place of an intent, for example without some arguments. The outcome has the
+   * `subject` and the `principal` that it returns.
+   */
+  readonly redact?: (intent: AuditIntent) => AuditIntent;
+  /**
+   * What happens if an intent cannot be written. With `fail`, the call fails and its handler does not run. With `continue`,
+   * the error is printed. Defaults to `fail`.
+   */
+  readonly onError?: "fail" | "continue";
+}
+
+const OPTIONS: KnownOptions<keyof AuditOptions> = {
+  names: { write: "function", redact: "function", onError: ["fail", "continue"] },
+  hints: { sink: "write", log: "write", filter: "redact" },
+};
+
+/**
+ * Creates middleware that writes who calls tools, reads resources and gets prompts: an intent before the handler runs, and
+ * the outcome afterwards. It sees no other methods, so lists stay public.
+ *
+ * A call whose intent cannot be written fails. An outcome that cannot be written is printed, because the handler has
+ * already run.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { audit } from "@x/mcp/observe";
+ *
+ * const log = audit({
+ *   redact: (intent) => ({ ...intent, arguments: undefined }),
+ *   write: (record) => console.error(JSON.stringify(record)),
+ * });
+ * const pay = tool({ name: "pay", run: () => "paid" });
+ * export default createServer({ name: "bank", version: "1.0.0", handlers: [pay], use: [log] });
+ * ```
+ *
+ * @throws {TypeError} if `write` is missing, or an option is unknown or has the wrong type.
+ */
+export function audit(options: AuditOptions): Middleware {
+  checkOptions("audit calls", options, OPTIONS);
+  if (!options.write) throw new TypeError("Cannot audit calls: there is no write; give a function that keeps a record");
+  const log = new AuditLog(options);
+  return onlyMethods(["tools/call", "resources/read", "prompts/get"], async (call, next) => {
+    const since = performance.now();
+    const { id, method, principal, subject } = await log.begin(call);
+    const end = (outcome: AuditOutcome["outcome"], code?: number) =>
+      log.end({
+        phase: "outcome",
+        id,
+        time: now(),
+        method,
+        principal,
+        subject,
+        outcome,
+        code,
+        durationMs: toMs(since),
+      });
+    try {
+      const result = await next();
+      const { isError, resultType } = result;
+      await end(isError === true ? "tool_error" : resultType === "input_required" ? resultType : "result");
+      return result;
+    } catch (error) {
+      if (isQuestion(error)) await end("input_required");
+      else await end(call.signal.aborted ? "cancelled" : "error", readCode(error));
+      throw error;
+    }
+  });
+}
+
+class AuditLog {
+  readonly #options: AuditOptions;
+  /** Whether the last record could not be written. Only the first of several failures is printed. */
+  #isFailing = false;
+
+  constructor(options: AuditOptions) {
+    this.#options = options;
+  }
+
+  /** Writes the intent of a call, and returns it as it was written. */
+  async begin(call: Context): Promise<AuditSubject> {
+    const { id, time, method, principal } = toSubject(call);
+    try {
+      const intent = this.#redact(toIntent(call, { id, time, method, principal }));
+      await this.#options.write(intent);
+      this.#isFailing = false;
+      return intent;
+    } catch (error) {
+      if (this.#options.onError !== "continue") {
+        throw new Error("Cannot run the call: its audit record could not be written", { cause: error });
+      }
+      this.#print("intent", id, error);
+      // What redact would have removed must not be in the outcome.
+      return { id, time, method, principal };
+    }
+  }
+
+  /** Writes the outcome of a call. It never throws. */
+  async end(outcome: AuditOutcome): Promise<void> {
+    try {
+      await this.#options.write(outcome);
+      this.#isFailing = false;
+    } catch (error) {
+      this.#print("outcome", outcome.id, error);
+    }
+  }
+
+  #redact(intent: AuditIntent): AuditIntent {
+    const { redact } = this.#options;
+    if (!redact) return intent;
+    const redacted: unknown = redact(intent);
+    if (!isObject(redacted) || "then" in redacted) {
+      throw new TypeError("Cannot write an audit record: redact must return the record, and not a promise");
+    }
+    const { id, time, method } = intent;
+    return { ...redacted, phase: "intent", id, time, method };
+  }
+
+  #print(phase: string, id: string, error: unknown): void {
+    if (!this.#isFailing) printFault(`in the audit log: the ${phase} of ${id} is not written`, error);
+    this.#isFailing = true;
+  }
+}
+
+function toSubject({ method, principal }: Context): AuditSubject {
+  return { id: crypto.randomUUID(), time: now(), method, principal: principal?.id };
+}
+
+function toIntent(call: Context, about: AuditSubject): AuditIntent {
+  const { params: { name, uri, arguments: given }, client: { info } } = call;
+  const subject = about.method === "resources/read" ? uri : name;
+  return {
+    phase: "intent",
+    ...about,
+    subject: typeof subject === "string" ? subject : undefined,
+    client: info && { name: info.name, version: info.version },
+    route: readRoute(call),
+    // A copy, because redact may change it.
+    arguments: given === undefined ? undefined : structuredClone(given),
+  };
+}
+
+function readRoute({ route }: Context): unknown {
+  try {
+    return route();
+  } catch {
+    // The path of the server has no parameters.
+  }
+}
+
+function readCode(error: unknown): number | undefined {
+  const code = isObject(error) ? error.code : undefined;
+  return typeof code === "number" ? code : undefined;
+}
+
+function now(): string {
+  return new Date().toISOString();
+}
+
+function toMs(since: number): number {
+  return Math.round((performance.now() - since) * 1000) / 1000;
+}

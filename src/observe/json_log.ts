@@ -1,0 +1,208 @@
+/**
+ * Logs of a server as lines of JSON.
+ *
+ * @module
+ */
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import type {
+  AuthEvent,
+  CallEvent,
+  CloseEvent,
+  FaultEvent,
+  HandlersEvent,
+  LimitEvent,
+  Observer,
+  RefusedEvent,
+  ServiceEvent,
+  SessionEvent,
+  StoreEvent,
+} from "../core/call/observer.ts";
+import { toPrintableJson } from "../kit/printable.ts";
+import { toTarget } from "./operation.ts";
+
+/** One line of a log, before it becomes text. */
+export interface LogRecord {
+  /** When it was written, as an ISO 8601 date in UTC. */
+  readonly time: string;
+  /** How serious it is. */
+  readonly level: "info" | "warn" | "error";
+  /** The event of the observer, such as `call`. */
+  readonly event: string;
+  /** The fields of the event. */
+  readonly [field: string]: unknown;
+}
+
+/** Options of {@linkcode jsonLog}. */
+export interface JsonLogOptions {
+  /**
+   * Returns the record to be written in place of a record: without what must not be in logs, or with more fields. It
+   * returns `undefined` to leave the line out. If it throws, the line is not written.
+   */
+  readonly redact?: (record: LogRecord) => LogRecord | undefined;
+  /** Writes a line, which has no line feed. Defaults to `console.error`. */
+  readonly write?: (line: string, record: LogRecord) => unknown;
+  /**
+   * Whether records have what may quote arguments or data: messages of errors, URIs of resources, and why a credential was
+   * rejected. Defaults to `false`.
+   */
+  readonly details?: boolean;
+}
+
+const OPTIONS: KnownOptions<keyof JsonLogOptions> = {
+  names: { redact: "function", write: "function", details: "boolean" },
+  hints: { filter: "redact", sink: "write", output: "write", verbose: "details" },
+};
+
+/** Maximum characters of a text that a client chooses. */
+const MAX_TEXT = 200;
+/** Maximum stack frames of an error. */
+const MAX_FRAMES = 20;
+
+/**
+ * Creates an observer that writes one line of JSON for each call, refusal, reached limit, session, rejected credential,
+ * unexpected error, and failure of a service or a store.
+ *
+ * Lines never have arguments, results, tokens, headers or `requestState`.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { jsonLog } from "@x/mcp/observe";
+ *
+ * const hello = tool({ name: "hello", run: () => "Hello!" });
+ * export default createServer({ name: "greeter", version: "1.0.0", handlers: [hello], observer: jsonLog() });
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown or has the wrong type.
+ */
+export function jsonLog(options: JsonLogOptions = {}): Observer {
+  checkOptions("create the log", options, OPTIONS);
+  return new JsonLog(options);
+}
+
+class JsonLog implements Observer {
+  readonly #redact?: JsonLogOptions["redact"];
+  readonly #write: NonNullable<JsonLogOptions["write"]>;
+  readonly #details: boolean;
+
+  constructor({ redact, write = (line) => console.error(line), details = false }: JsonLogOptions) {
+    this.#redact = redact;
+    this.#write = write;
+    this.#details = details;
+  }
+
+  call(event: CallEvent): unknown {
+    const { outcome, method, subject, id, parent, durationMs, waitedMs, code, why, resultType } = event;
+    const level = outcome === "error" ? "warn" : "info";
+    return this.#log("call", level, {
+      method,
+      name: toTarget(event),
+      ...this.#details && { subject, message: event.message },
+      outcome,
+      code,
+      why,
+      resultType,
+      durationMs: round(durationMs),
+      waitedMs: waitedMs ? round(waitedMs) : undefined,
+      ...toCaller(event),
+      peer: event.peer,
+      revision: event.revision,
+      client: event.client && `${event.client.name}/${event.client.version}`,
+      session: event.session,
+      id,
+      parent,
+      traceId: /^[\da-f]{2}-([\da-f]{32})-/.exec(event.traceparent ?? "")?.[1],
+    });
+  }
+
+  refused(event: RefusedEvent): unknown {
+    const { status, reason, code, limit, method } = event;
+    const level = reason === "fault" ? "error" : "warn";
+    const message = this.#details ? event.message : undefined;
+    return this.#log("refused", level, { method, reason, status, code, limit, message, ...toCaller(event) });
+  }
+
+  fault({ id: errorId, error, server, method, subject }: FaultEvent): unknown {
+    const place = { server, method, name: method ? toTarget({ method, subject }) : subject };
+    return this.#log("fault", "error", { ...place, errorId, ...this.#describe(error) });
+  }
+
+  limit({ limit, handler, client }: LimitEvent): unknown {
+    return this.#log("limit", "warn", { limit, handler, client });
+  }
+
+  session(event: SessionEvent): unknown {
+    const { state, id, revision, why } = event;
+    return this.#log("session", "info", { state, session: id, revision, why, ...toCaller(event) });
+  }
+
+  auth(event: AuthEvent): unknown {
+    const { state, reason, status } = event;
+    // Each call has the id of its caller.
+    if (state === "accepted") return;
+    const detail = this.#details ? event.detail : undefined;
+    return this.#log("auth", "warn", { state, reason, detail, status, ...toCaller(event) });
+  }
+
+  service({ name, state, error, durationMs }: ServiceEvent): unknown {
+    const ms = durationMs === undefined ? undefined : round(durationMs);
+    const isFailure = state === "failed";
+    const described = isFailure ? this.#describe(error) : {};
+    return this.#log("service", isFailure ? "error" : "info", { service: name, state, durationMs: ms, ...described });
+  }
+
+  store({ state, operation, error }: StoreEvent): unknown {
+    const described = error === undefined ? {} : this.#describe(error);
+    return this.#log("store", state === "recovered" ? "info" : "error", { state, operation, ...described });
+  }
+
+  handlers({ added, removed }: HandlersEvent): unknown {
+    return this.#log("handlers", "info", { added, removed });
+  }
+
+  close({ durationMs }: CloseEvent): unknown {
+    return this.#log("close", "info", { durationMs: round(durationMs) });
+  }
+
+  #log(event: string, level: LogRecord["level"], fields: Readonly<Record<string, unknown>>): unknown {
+    const record = { time: new Date().toISOString(), level, event, ...mapValues(fields, cut) };
+    const redacted: LogRecord | undefined = this.#redact ? this.#redact(record) : record;
+    if (redacted === undefined) return;
+    if (typeof redacted !== "object" || redacted === null || "then" in redacted) {
+      throw new TypeError("Cannot write a log line: redact must return a record or undefined, and not a promise");
+    }
+    return this.#write(toPrintableJson(JSON.stringify(redacted)), redacted);
+  }
+
+  /** Describes an unexpected error. Its message may quote arguments, so it is a detail. */
+  #describe(error: unknown): Readonly<Record<string, unknown>> {
+    try {
+      if (!(error instanceof Error)) return { error: typeof error, message: this.#details ? String(error) : undefined };
+      const { name, message, stack = "" } = error;
+      const frames = `${stack}`.replace(`${message}`, "").split("\n").map((line) => line.trim())
+        .filter((line) => /^at |@.*:\d+:\d+$/.test(line)).slice(0, MAX_FRAMES);
+      return { error: `${name}`, message: this.#details ? `${message}` : undefined, stack: frames };
+    } catch {
+      // The author's code may throw anything, such as a proxy.
+      return { error: "an error that cannot be read" };
+    }
+  }
+}
+
+function toCaller({ transport, principal }: { readonly transport: string; readonly principal?: string }): object {
+  return { transport, principal };
+}
+
+function round(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
+}
+
+function cut(value: unknown): unknown {
+  return typeof value === "string" && value.length > MAX_TEXT ? `${value.slice(0, MAX_TEXT)}…` : value;
+}
+
+function mapValues(
+  fields: Readonly<Record<string, unknown>>,
+  map: (value: unknown) => unknown,
+): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, map(value)]));
+}

@@ -1,0 +1,26 @@
+/**
+ * Observers for the operation of a server: metrics, logs, an audit log and recorded traffic.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { jsonLog, prometheus } from "@x/mcp/observe";
+ *
+ * const metrics = prometheus();
+ * const hello = tool({ name: "hello", run: () => "Hello!" });
+ * const observer = [metrics, jsonLog()];
+ * export const server = createServer({ name: "greeter", version: "1.0.0", handlers: [hello], observer });
+ * ```
+ *
+ * @module
+ */
+export {
+  audit,
+  type AuditIntent,
+  type AuditOptions,
+  type AuditOutcome,
+  type AuditRecord,
+  type AuditSubject,
+} from "./audit.ts";
+export { jsonLog, type JsonLogOptions, type LogRecord } from "./json_log.ts";
+export { type Prometheus, prometheus, type PrometheusOptions } from "./prometheus.ts";
+export { record, type RecordOptions } from "./record.ts";

@@ -1,0 +1,77 @@
+/**
+ * Names of the conventions for telemetry of MCP, and the attributes of a call under these names.
+ *
+ * @see https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
+ * @module
+ */
+import type { CallEvent, EventSource, StartEvent, TransportName } from "../core/call/observer.ts";
+
+/** Attributes of a span or a metric, by the names of the conventions. */
+export type Attributes = Record<string, string>;
+
+/** Upper bounds of the buckets of durations, in seconds. */
+export const BUCKETS: readonly number[] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
+
+/** The protocol and the transport of the network for each transport. A client in the same process has none. */
+const NETWORK: Readonly<Record<TransportName, readonly [transport?: string, protocol?: string]>> = {
+  http: ["tcp", "http"],
+  "http-sse": ["tcp", "http"],
+  websocket: ["tcp", "websocket"],
+  stdio: ["pipe"],
+  memory: [],
+  internal: [],
+};
+
+/** The metrics of a server: their names, units and descriptions. */
+export const SERVER_DURATION = {
+  name: "mcp.server.operation.duration",
+  description: "Duration of MCP requests from their receipt to their response",
+};
+export const SESSION_DURATION = {
+  name: "mcp.server.session.duration",
+  description: "Duration of MCP sessions on the server",
+};
+export const CLIENT_DURATION = {
+  name: "mcp.client.operation.duration",
+  description: "Duration of MCP requests from sending them to their response",
+};
+
+/** Adds how messages travel. */
+export function addNetwork(attributes: Attributes, { transport }: Pick<EventSource, "transport">): Attributes {
+  const [network, protocol] = NETWORK[transport];
+  if (network) attributes["network.transport"] = network;
+  if (protocol) attributes["network.protocol.name"] = protocol;
+  return attributes;
+}
+
+/** Returns the name of the tool or the prompt that a request is for. Its span has it in its name. */
+export function toTarget({ method, subject }: Pick<StartEvent, "method" | "subject">): string | undefined {
+  return method === "tools/call" || method === "prompts/get" ? subject : undefined;
+}
+
+/** Adds what a request is for: its method, and the tool or the prompt. */
+export function addTarget(attributes: Attributes, method: string, target: string | undefined): Attributes {
+  attributes["mcp.method.name"] = method;
+  if (method === "tools/call") attributes["gen_ai.operation.name"] = "execute_tool";
+  if (target !== undefined) attributes[method === "tools/call" ? "gen_ai.tool.name" : "gen_ai.prompt.name"] = target;
+  return attributes;
+}
+
+/** Returns the attributes of a call that are the same for its span and its metric. */
+export function describeOperation(event: StartEvent): Attributes {
+  const attributes = addTarget({}, event.method, toTarget(event));
+  if (event.revision) attributes["mcp.protocol.version"] = event.revision;
+  return addNetwork(attributes, event);
+}
+
+/** Adds how a call has ended. `input_required` is not an error. */
+export function addOutcome(
+  attributes: Attributes,
+  { outcome, code, why }: Pick<CallEvent, "outcome" | "code" | "why">,
+): Attributes {
+  if (outcome === "tool_error") attributes["error.type"] = outcome;
+  else if (outcome === "cancelled") attributes["error.type"] = why === "timeout" ? why : outcome;
+  else if (outcome === "error") attributes["error.type"] = code === undefined ? "_OTHER" : String(code);
+  if (code !== undefined) attributes["rpc.response.status_code"] = String(code);
+  return attributes;
+}

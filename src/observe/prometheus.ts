@@ -1,0 +1,241 @@
+/**
+ * Metrics of a server as text, for scrapers such as Prometheus.
+ *
+ * @see https://prometheus.io/docs/instrumenting/exposition_formats/
+ * @module
+ */
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import type { CallEvent, Observer, SessionEvent } from "../core/call/observer.ts";
+import {
+  addNetwork,
+  addOutcome,
+  type Attributes,
+  BUCKETS,
+  describeOperation,
+  SERVER_DURATION,
+  SESSION_DURATION,
+} from "./operation.ts";
+
+/** Options of {@linkcode prometheus}. */
+export interface PrometheusOptions {
+  /** Path of the endpoint. Defaults to `/metrics`. */
+  readonly path?: string;
+  /**
+   * Token that scrapers must send as `Authorization: Bearer …`, of at least 16 characters. Without it, everybody who
+   * reaches the endpoint can read the metrics.
+   */
+  readonly token?: string;
+  /**
+   * Whether the labels have the names of tools and prompts. This includes handlers that `allow` hides from some callers.
+   * Defaults to `true` if there is a `token`, else to `false`.
+   */
+  readonly handlers?: boolean;
+}
+
+/** The observer that counts, and the endpoint that shows its metrics. */
+export interface Prometheus extends Observer {
+  /** Path of the endpoint. */
+  readonly path: string;
+  /** Responds to a scraper with the metrics as text. */
+  readonly fetch: (request: Request) => Response;
+  /** Returns the metrics as text. */
+  text(): string;
+}
+
+const OPTIONS: KnownOptions<keyof PrometheusOptions> = {
+  names: {
+    path: { findProblem: (path) => typeof path === "string" && path[0] === "/" ? undefined : "must start with a /" },
+    token: {
+      findProblem: (token) =>
+        typeof token === "string" && token.length >= MIN_TOKEN
+          ? undefined
+          : `is not a valid token; it must have at least ${MIN_TOKEN} characters`,
+    },
+    handlers: "boolean",
+  },
+  hints: { endpoint: "path", url: "path", bearer: "token" },
+};
+
+const MIN_TOKEN = 16;
+
+/**
+ * Maximum different values of one label, and time series of one metric. Further ones count as `other`. Each series holds
+ * 17 numbers, which are also lines of the response.
+ */
+const MAX_VALUES = 500;
+const MAX_SERIES = 2000;
+/** Maximum sessions whose start is known. The duration of others is not measured. */
+const MAX_SESSIONS = 10_000;
+
+const OTHER = "other";
+
+/** The methods of requests that labels have. */
+const METHODS = new Set([
+  ...["initialize", "ping", "server/discover", "subscriptions/listen", "completion/complete", "logging/setLevel"],
+  ...["tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list"],
+  ...["resources/read", "resources/subscribe", "resources/unsubscribe"],
+]);
+
+/**
+ * Creates an observer that counts the calls and sessions of a server, and shows its metrics at a path. The metrics are those
+ * of OpenTelemetry's conventions for MCP: the histograms `mcp_server_operation_duration_seconds` and
+ * `mcp_server_session_duration_seconds`.
+ *
+ * Labels have only known names: methods of the protocol, outcomes, and, with a `token`, tools and prompts of the server.
+ * Everything else is `other`, so clients cannot add time series.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { prometheus } from "@x/mcp/observe";
+ *
+ * const metrics = prometheus({ token: "scrape-7d41f2a09c3be856" });
+ * const hello = tool({ name: "hello", run: () => "Hello!" });
+ * const server = createServer({ name: "greeter", version: "1.0.0", handlers: [hello], observer: metrics });
+ *
+ * export default {
+ *   fetch: (request: Request) =>
+ *     new URL(request.url).pathname === metrics.path ? metrics.fetch(request) : server.fetch(request),
+ * };
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown or invalid.
+ */
+export function prometheus(options: PrometheusOptions = {}): Prometheus {
+  checkOptions("create the metrics", options, OPTIONS);
+  return new Metrics(options);
+}
+
+class Metrics implements Prometheus {
+  readonly path: string;
+  readonly #token?: string;
+  readonly #hasHandlers: boolean;
+  readonly #calls = new Histogram(SERVER_DURATION);
+  readonly #sessions = new Histogram(SESSION_DURATION);
+  /** When each open session was created, in milliseconds. */
+  readonly #created = new Map<string, number>();
+
+  constructor({ path = "/metrics", token, handlers = token !== undefined }: PrometheusOptions) {
+    this.path = path;
+    this.#token = token;
+    this.#hasHandlers = handlers;
+  }
+
+  call(event: CallEvent): void {
+    const labels = addOutcome(describeOperation(event), event);
+    if (!METHODS.has(event.method)) labels["mcp.method.name"] = OTHER;
+    for (const name of this.#hasHandlers ? [] : ["gen_ai.tool.name", "gen_ai.prompt.name"]) {
+      if (name in labels) labels[name] = OTHER;
+    }
+    this.#calls.record(labels, event.durationMs / 1000);
+  }
+
+  session(event: SessionEvent): void {
+    const { state, transport, revision, id } = event;
+    // Of the transports whose sessions have no id, stdio has one session only.
+    const key = id ?? (transport === "stdio" ? transport : undefined);
+    if (key === undefined) return;
+    if (state === "created" && this.#created.size < MAX_SESSIONS) this.#created.set(key, performance.now());
+    if (state !== "ended") return;
+    const since = this.#created.get(key);
+    this.#created.delete(key);
+    if (since === undefined) return;
+    this.#sessions.record(addNetwork({ "mcp.protocol.version": revision }, event), (performance.now() - since) / 1000);
+  }
+
+  text(): string {
+    return this.#calls.toText() + this.#sessions.toText();
+  }
+
+  readonly fetch = (request: Request): Response => {
+    if (request.method !== "GET" && request.method !== "HEAD") return respond(405, "", { allow: "GET, HEAD" });
+    if (!this.#accepts(request.headers.get("authorization"))) return respond(401, "", { "www-authenticate": "Bearer" });
+    return respond(200, request.method === "HEAD" ? "" : this.text());
+  };
+
+  #accepts(authorization: string | null): boolean {
+    return this.#token === undefined || isSame(authorization?.replace(/^bearer +/i, "") ?? "", this.#token);
+  }
+}
+
+/** The time series of one metric. */
+class Histogram {
+  readonly #name: string;
+  readonly #description: string;
+  /** The values of each label so far. */
+  readonly #values = new Map<string, Set<string>>();
+  readonly #series = new Map<string, Series>();
+
+  constructor({ name, description }: typeof SERVER_DURATION) {
+    this.#name = `${toName(name)}_seconds`;
+    this.#description = description;
+  }
+
+  record(labels: Attributes, seconds: number): void {
+    for (const [name, value] of Object.entries(labels)) {
+      const known = this.#values.get(name) ?? new Set();
+      this.#values.set(name, known);
+      if (known.size < MAX_VALUES) known.add(value);
+      else if (!known.has(value)) labels[name] = OTHER;
+    }
+    this.#find(labels).add(seconds);
+  }
+
+  #find(labels: Attributes): Series {
+    const text = toLabels(labels);
+    const isFull = this.#series.size >= MAX_SERIES && !this.#series.has(text);
+    const key = isFull ? toLabels({ "mcp.method.name": OTHER }) : text;
+    const series = this.#series.get(key) ?? new Series();
+    this.#series.set(key, series);
+    return series;
+  }
+
+  toText(): string {
+    const head = `# HELP ${this.#name} ${this.#description}\n# TYPE ${this.#name} histogram\n`;
+    return head + [...this.#series].map(([labels, series]) => series.toText(this.#name, labels)).join("");
+  }
+}
+
+/** The numbers of one time series. */
+class Series {
+  readonly #counts: number[] = Array(BUCKETS.length + 1).fill(0);
+  #sum = 0;
+
+  add(seconds: number): void {
+    const at = BUCKETS.findIndex((bound) => seconds <= bound);
+    this.#counts[at < 0 ? BUCKETS.length : at]++;
+    this.#sum += seconds;
+  }
+
+  toText(name: string, labels: string): string {
+    let total = 0;
+    const lines = this.#counts.map((count, at) => {
+      total += count;
+      return `${name}_bucket{${labels}${labels && ","}le="${BUCKETS[at] ?? "+Inf"}"} ${total}\n`;
+    });
+    return `${lines.join("")}${name}_sum{${labels}} ${this.#sum}\n${name}_count{${labels}} ${total}\n`;
+  }
+}
+
+function toLabels(labels: Attributes): string {
+  return Object.entries(labels).map(([name, value]) => `${toName(name)}="${escapeLabel(value)}"`).join(",");
+}
+
+function toName(name: string): string {
+  return name.replaceAll(".", "_");
+}
+
+function escapeLabel(value: string): string {
+  return value.replace(/[\\"\n]/g, (character) => character === "\n" ? "\\n" : `\\${character}`);
+}
+
+function respond(status: number, body: string, headers: Readonly<Record<string, string>> = {}): Response {
+  const type = "text/plain; version=0.0.4; charset=utf-8";
+  return new Response(body, { status, headers: { "content-type": type, "cache-control": "no-store", ...headers } });
+}
+
+/** Compares texts in a time that does not depend on where they differ. */
+function isSame(given: string, expected: string): boolean {
+  let difference = given.length ^ expected.length;
+  for (let at = 0; at < expected.length; at++) difference |= given.charCodeAt(at) ^ expected.charCodeAt(at);
+  return difference === 0;
+}

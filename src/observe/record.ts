@@ -1,0 +1,118 @@
+/**
+ * Records the messages of a server as a transcript.
+ *
+ * @module
+ */
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import type { MessageEvent, Observer } from "../core/call/observer.ts";
+import { Transcript } from "../kit/transcript.ts";
+
+/** Options of {@linkcode record}. */
+export interface RecordOptions {
+  /** Writes a line, which has no line feed. */
+  readonly write: (line: string) => unknown;
+  /**
+   * Returns the message that is written in place of a message: without what must not be in the file. It returns `undefined`
+   * to leave the message out. If it throws, the message is not written.
+   */
+  readonly redact?: (message: unknown) => unknown;
+}
+
+const OPTIONS: KnownOptions<keyof RecordOptions> = {
+  names: { write: "function", redact: "function" },
+  hints: { sink: "write", output: "write", filter: "redact" },
+};
+
+/** Keys whose values are secrets, in any spelling. A `progressToken` and `maxTokens` are not. */
+const SECRET =
+  /^(?!progressToken$|maxTokens$).*(token|secret|password|passwd|api[-_]?key|authorization|cookie|credential)s?$/i;
+/** Secrets within texts: credentials of headers, JSON Web Tokens, and parameters of URLs. */
+const CREDENTIAL =
+  /\b(?:bearer|basic|dpop)\s+[\w.~+/=-]{8,}|\beyJ[\w-]+\.[\w-]+\.[\w-]*|(?<=(?:token|secret|password|passwd|api[-_]?key)=)[^\s&"']+/gi;
+
+/** Names in a transcript before it starts to name values anew. Each holds the value that it replaces. */
+const MAX_NAMES = 10_000;
+
+/**
+ * Creates an observer that records messages as a transcript: one line for each message, `→` for those of clients and `←`
+ * for those of the server. The test kit replays it with `replayTranscript`.
+ *
+ * Arguments and results are in the transcript. Headers are not. Names such as `<state 1>` and `<token 1>` replace each
+ * `requestState`, values of keys such as `access_token`, `password` and `authorization`, and credentials in texts.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { record } from "@x/mcp/observe";
+ * import { connectTest, replayTranscript } from "@x/mcp/testing";
+ *
+ * const hello = tool({ name: "hello", run: () => "Hello!" });
+ * const lines: string[] = [];
+ * const observer = record({ write: (line) => lines.push(line) });
+ * const server = createServer({ name: "greeter", version: "1.0.0", handlers: [hello], observer });
+ * await using client = await connectTest(server);
+ * await client.callTool("hello");
+ *
+ * const replayed = await replayTranscript(server, lines.slice());
+ * if (replayed.join() !== lines.slice(0, 2).join()) throw new Error("The server has changed");
+ * ```
+ *
+ * @throws {TypeError} if `write` is missing, or an option is unknown or has the wrong type.
+ */
+export function record(options: RecordOptions): Observer {
+  checkOptions("record messages", options, OPTIONS);
+  if (!options.write) {
+    throw new TypeError("Cannot record messages: there is no write; give a function that keeps a line");
+  }
+  return new Recorder(options);
+}
+
+class Recorder implements Observer {
+  readonly #options: RecordOptions;
+  #transcript = new Transcript();
+
+  constructor(options: RecordOptions) {
+    this.#options = options;
+  }
+
+  message({ direction, text }: MessageEvent): unknown {
+    const { write, redact } = this.#options;
+    const parsed = parse(text);
+    const message = redact && parsed !== undefined ? redact(parsed) : parsed;
+    if (message === undefined) return;
+    if (message instanceof Promise) throw new TypeError("Cannot record a message: redact must not return a promise");
+    if (this.#transcript.size > MAX_NAMES) this.#transcript = new Transcript();
+    return write(`${direction === "in" ? "→" : "←"} ${this.#transcript.toText(this.#hide(message))}`);
+  }
+
+  /** Replaces secrets by names. */
+  #hide(message: unknown): unknown {
+    const transcript = this.#transcript;
+    const text = JSON.stringify(message, (key, value) => {
+      if (SECRET.test(key) && value !== null && typeof value !== "boolean") {
+        // The schema of a tool may have a property of this name.
+        return typeof value === "object" && !Array.isArray(value)
+          ? value
+          : transcript.name("token", JSON.stringify(value));
+      }
+      return typeof value === "string" && key !== "requestState" ? this.#hideInText(value) : value;
+    });
+    return text === undefined ? undefined : JSON.parse(text);
+  }
+
+  #hideInText(text: string): string {
+    // Results of tools are often JSON in a text.
+    const inner = /^\s*[[{]/.test(text) ? parse(text) : undefined;
+    if (inner === undefined) return text.replace(CREDENTIAL, (found) => this.#transcript.name("token", found));
+    const hidden = JSON.stringify(this.#hide(inner));
+    return hidden === JSON.stringify(inner) ? text : hidden;
+  }
+}
+
+/** Returns `undefined` for a text that is not JSON, which cannot be searched for secrets. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The server answers it with an error.
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * Replays a transcript: sends what a client sent, and returns what the server answers now.
+ *
+ * @module
+ */
+import { isObject } from "../protocol/jsonrpc.ts";
+import { Transcript } from "../kit/transcript.ts";
+import { openPipe, type Pipe } from "../transports/channel.ts";
+import type { Server } from "../server/server.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+
+/** Time in which an expected message must come, in milliseconds. */
+const WAIT_MS = 5000;
+
+/**
+ * Sends the messages of clients in a transcript to a server, and returns the transcript with what the server answers now.
+ * It equals the given one as long as the server answers as it did.
+ *
+ * Lines start with `→` for messages of clients and `←` for those of the server, as `record` of `@x/mcp/observe` writes
+ * them; other lines, such as comments and heads of HTTP requests, are left out. Each message is sent once the server has
+ * sent what comes before it in the transcript. A message that does not come within 5 seconds is missing in the result.
+ * Each `initialize` begins a new connection. Record the clients of one transcript one after the other.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { connectTest, replayTranscript } from "@x/mcp/testing";
+ *
+ * const hello = tool({ name: "hello", run: () => "Hello!" });
+ * const server = createServer({ name: "greeter", version: "1.0.0", handlers: [hello] });
+ * await using client = await connectTest(server);
+ * await client.callTool("hello");
+ *
+ * const [sent, received] = client.transcript;
+ * const replayed = await replayTranscript(server, [sent, received]);
+ * if (replayed.join() !== [sent, received].join()) throw new Error("The server has changed");
+ * ```
+ *
+ * @throws {TypeError} if a line with `→` or `←` holds invalid JSON, or the server is one of `mount` or of a path with
+ * parameters.
+ */
+export async function replayTranscript(server: Server, transcript: string | readonly string[]): Promise<string[]> {
+  const lines = readLines(transcript);
+  await server[INTERNALS].load();
+  const player = new Player(server);
+  try {
+    for (const { isSent, text } of lines) {
+      if (isSent) player.send(text);
+      else await player.take(text);
+    }
+    return player.finish();
+  } finally {
+    player.close();
+  }
+}
+
+/** A message of the server, with names in place of values that differ from run to run. */
+interface Heard {
+  readonly text: string;
+  readonly message: unknown;
+}
+
+class Player {
+  readonly #server: Server;
+  readonly #transcript = new Transcript();
+  readonly #lines: string[] = [];
+  readonly #pipes: Pipe[] = [];
+  /** Messages that are not in the lines yet. */
+  readonly #heard: Heard[] = [];
+  /** Ids of requests of the server, by those in the transcript. */
+  readonly #ids = new Map<string, unknown>();
+  #onMessage: () => void = () => {};
+
+  constructor(server: Server) {
+    this.#server = server;
+  }
+
+  send(text: string): void {
+    const message: unknown = JSON.parse(this.#transcript.reveal(text));
+    this.#lines.push(`→ ${text}`);
+    const isFirst = isObject(message) && message.method === "initialize";
+    if (isFirst || !this.#pipes.length) this.#pipes.push(this.#open());
+    const isAnswer = isObject(message) && !("method" in message);
+    const key = isAnswer ? JSON.stringify(message.id) : "";
+    const sent = isAnswer && this.#ids.has(key) ? { ...message, id: this.#ids.get(key) } : message;
+    this.#pipes.at(-1)?.receive(JSON.stringify(sent));
+  }
+
+  /** Waits for the message that is expected in the transcript. */
+  async take(text: string): Promise<void> {
+    const expected: unknown = JSON.parse(text);
+    let at = this.#find(expected);
+    if (at < 0) {
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
+        this.#onMessage();
+      }, WAIT_MS);
+      while (at < 0 && !isLate) {
+        await new Promise<void>((resolve) => this.#onMessage = resolve);
+        at = this.#find(expected);
+      }
+      clearTimeout(timer);
+    }
+    const [heard] = at < 0 ? [] : this.#heard.splice(at, 1);
+    if (heard) this.#lines.push(`← ${this.#toExpectedId(heard, expected)}`);
+  }
+
+  /** Returns the lines. Messages that the transcript lacks come last. */
+  finish(): string[] {
+    return [...this.#lines, ...this.#heard.map(({ text }) => `← ${text}`)];
+  }
+
+  close(): void {
+    for (const pipe of this.#pipes) pipe.close();
+  }
+
+  #open(): Pipe {
+    return openPipe(this.#server, {
+      write: (text) => {
+        const message: unknown = JSON.parse(text);
+        this.#heard.push({ message, text: this.#transcript.toText(message) });
+        this.#onMessage();
+        return undefined;
+      },
+    });
+  }
+
+  /** Finds the message in place of the expected one: the response with its id, or the next other one of its method. */
+  #find(expected: unknown): number {
+    if (!isObject(expected)) return this.#heard.length ? 0 : -1;
+    const { id, method } = expected;
+    return this.#heard.findIndex(({ message }) =>
+      isObject(message) && (method === undefined ? message.id === id && !message.method : message.method === method)
+    );
+  }
+
+  #toExpectedId({ text, message }: Heard, expected: unknown): string {
+    if (!isObject(expected) || !isObject(message) || !message.method || message.id === undefined) return text;
+    this.#ids.set(JSON.stringify(expected.id), message.id);
+    return this.#transcript.toText({ ...message, id: expected.id });
+  }
+}
+
+interface Line {
+  readonly isSent: boolean;
+  readonly text: string;
+}
+
+function readLines(transcript: string | readonly string[]): readonly Line[] {
+  const lines = typeof transcript === "string" ? transcript.split("\n") : transcript;
+  return lines.flatMap((line, at) => {
+    const [, direction, text] = /^([→←]) ([{[].*)$/u.exec(line) ?? [];
+    if (!text) return [];
+    try {
+      JSON.parse(text);
+    } catch (cause) {
+      throw new TypeError(`Cannot replay the transcript: line ${at + 1} is not JSON`, { cause });
+    }
+    return [{ isSent: direction === "→", text }];
+  });
+}

@@ -1,0 +1,22 @@
+// `mcp serve --log`: the events of a server on standard error.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { _meta, testProcesses, toRequestLine } from "../support/command_line.ts";
+import { root, run } from "../support/processes.ts";
+import { runtimes } from "./runtimes.ts";
+
+const input = toRequestLine("tools/call", { name: "add", arguments: { a: 271828, b: 3 }, _meta });
+
+testProcesses("the log has one line for a call, as JSON or for people, and never its arguments", async () => {
+  for (const { program: words } of runtimes) {
+    const json = await run([...words, "serve", "--stdio", "--log=json"], { input, cwd: root });
+    const records = json.stderr.trim().split("\n").filter((line) => line[0] === "{").map((line) => JSON.parse(line));
+    const calls = records.filter(({ event }) => event === "call");
+    assertEquals(calls.map(({ method, name, outcome }) => [method, name, outcome]), [["tools/call", "add", "result"]]);
+    const pretty = await run([...words, "serve", "--stdio", "--log=pretty"], { input, cwd: root });
+    assertMatch(pretty.stderr, /^\d\d:\d\d:\d\d info {2}call tools\/call add result [\d.]+ ms .*revision=2026-07-28/m);
+    assert(!/271828/.test(json.stderr + pretty.stderr));
+    const wrong = await run([...words, "serve", "--stdio", "--log=xml"], { input, cwd: root });
+    assertEquals(wrong.code, 2);
+    assertMatch(wrong.stderr, /Cannot log as "xml": the formats are json and pretty/);
+  }
+});

@@ -1,0 +1,144 @@
+// The audit log: an intent before each handler and an outcome after it, or no call.
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { createServer, McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
+import { audit, type AuditOptions, type AuditRecord } from "../../src/observe/observe.ts";
+import { behaviour } from "../support/behaviour.ts";
+import { ask } from "../support/requests.ts";
+
+const form = { type: "object", properties: { name: { type: "string" } } };
+const ran: unknown[] = [];
+const handlers = [
+  tool({
+    name: "pay",
+    input: { type: "object", properties: { to: { type: "string" } }, required: ["to"] },
+    run(input) {
+      ran.push(input);
+      return "paid";
+    },
+  }),
+  tool({
+    name: "wrong",
+    run() {
+      throw new ToolError("wrong");
+    },
+  }),
+  tool({
+    name: "closed",
+    run() {
+      throw new McpError(-31001, "closed");
+    },
+  }),
+  tool({ name: "asks", run: async (_, ctx) => (await ctx.elicit("a", { message: "A?", schema: form })).action }),
+  prompt({ name: "greet", run: () => "Hi" }),
+  resource({ uri: "note://{id}", name: "note", read: ({ id }) => id }),
+];
+
+function auditor(options: Partial<AuditOptions> = {}) {
+  const records: AuditRecord[] = [];
+  return { use: [audit({ write: (record) => void records.push(record), ...options })], records };
+}
+
+behaviour("a call has an intent with its arguments as they came, and an outcome", async (connect, { era }) => {
+  const { use, records } = auditor();
+  const { client } = await connect({ handlers, use }, { onElicit: () => ({ action: "decline" }) });
+  await client.listTools();
+  await client.callTool("pay", { to: "Ada", extra: 1 });
+  await client.callTool("pay", { to: 5 });
+  await client.callTool("wrong");
+  await client.callTool("closed").catch(() => {});
+  await client.readResource("note://1");
+  await client.getPrompt("greet");
+  await client.callTool("asks");
+  const intents = records.flatMap((record) => record.phase === "intent" ? [record] : []);
+  const outcomes = records.flatMap((record) => record.phase === "outcome" ? [record] : []);
+  const asked = era === "modern" ? [["asks", "input_required", undefined]] : [];
+  assertEquals(outcomes.map(({ subject, outcome, code }) => [subject, outcome, code]), [
+    ["pay", "result", undefined],
+    ["pay", "tool_error", undefined],
+    ["wrong", "tool_error", undefined],
+    ["closed", "error", -31001],
+    ["note://1", "result", undefined],
+    ["greet", "result", undefined],
+    ...asked,
+    ["asks", "result", undefined],
+  ]);
+  assertEquals(intents.map(({ id }) => id), outcomes.map(({ id }) => id));
+  assertEquals(new Set(intents.map(({ id }) => id)).size, intents.length);
+  assertEquals(intents.slice(0, 2).map((intent) => intent.arguments), [{ to: "Ada", extra: 1 }, { to: 5 }]);
+  assertEquals(intents[0].client, { name: "test", version: "1.0.0" });
+  assertEquals(records.map(({ phase }) => phase), intents.flatMap(() => ["intent", "outcome"] as const));
+});
+
+behaviour("a call whose intent cannot be written fails, and its handler does not run", async (connect) => {
+  let isDown = true;
+  const write = async () => {
+    await Promise.resolve();
+    if (isDown) throw new Error("The disk is full");
+  };
+  const { use } = auditor({ write });
+  const { client, takeFaults } = await connect({ handlers, use });
+  const before = ran.length;
+  const { message } = await assertRejects(() => client.callTool("pay", { to: "Ada" }), McpError);
+  assert(!message.includes("disk"), message);
+  await client.listTools();
+  assertEquals([ran.length, takeFaults().length], [before, 1]);
+  isDown = false;
+  await client.callTool("pay", { to: "Ada" });
+  assertEquals(ran.length, before + 1);
+});
+
+behaviour("an intent that redact spoils is not written, and the call fails", async (connect) => {
+  for (const spoilt of [undefined, null, "text", Promise.resolve({})]) {
+    const { use, records } = auditor({ redact: () => spoilt as never });
+    const { client, takeFaults } = await connect({ handlers, use });
+    const before = ran.length;
+    await assertRejects(() => client.callTool("pay", { to: "Ada" }), McpError);
+    assertEquals([ran.length, records.length, takeFaults().length], [before, 0, 1]);
+  }
+});
+
+behaviour("with continue, calls go on and the first error is printed", async (connect) => {
+  const printed: string[] = [];
+  const { error } = console;
+  console.error = (text) => printed.push(text);
+  try {
+    const write = () => Promise.reject(new Error("The disk is full"));
+    const { use } = auditor({ write, onError: "continue" });
+    const { client } = await connect({ handlers, use });
+    const before = ran.length;
+    await client.callTool("pay", { to: "Ada" });
+    await client.callTool("pay", { to: "Ben" });
+    assertEquals(ran.length, before + 2);
+  } finally {
+    console.error = error;
+  }
+  assertEquals(printed.length, 1);
+  assert(/Error in the audit log: the intent of .* is not written:\n.*The disk is full/.test(printed[0]), printed[0]);
+});
+
+behaviour("redact changes what is written, and not what the handler gets", async (connect) => {
+  const { use, records } = auditor({
+    redact(intent) {
+      const given = intent.arguments as { to?: string };
+      given.to = "***";
+      return { ...intent, id: "mine", subject: "hidden", principal: undefined };
+    },
+  });
+  const { client } = await connect({ handlers, use });
+  await client.callTool("pay", { to: "Ada" });
+  assertEquals(ran.at(-1), { to: "Ada" });
+  assertEquals(records.map(({ subject }) => subject), ["hidden", "hidden"]);
+  assert(!JSON.stringify(records).includes("Ada") && !JSON.stringify(records).includes("mine"));
+});
+
+Deno.test("lists of a server with an audit log stay public", async () => {
+  const { use } = auditor();
+  const server = createServer({ name: "s", version: "1.0.0", handlers, use });
+  const response = await ask(server, "tools/list", {});
+  await server.close();
+  assertEquals(Object(response).result.cacheScope, "public");
+});
+
+Deno.test("audit needs a function that writes", () => {
+  assertThrows(() => audit({} as AuditOptions), TypeError, "Cannot audit calls: there is no write");
+});

@@ -1,0 +1,110 @@
+// Recorded traffic, and its replay.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { z } from "zod";
+import { createServer, type Observer, tool } from "../../mod.ts";
+import { record, type RecordOptions } from "../../src/observe/observe.ts";
+import { replayTranscript } from "../../src/testing/testing.ts";
+import { behaviour } from "../support/behaviour.ts";
+
+const ask = tool({
+  name: "buy",
+  input: { type: "object" },
+  async run(_input, ctx) {
+    const { action } = await ctx.elicit("sure", { message: "Buy?", schema: z.object({ yes: z.boolean() }) });
+    await ctx.log.warning("low");
+    return `bought ${action}`;
+  },
+});
+const hello = tool({ name: "hello", input: { type: "object" }, run: () => "Hello!" });
+const broken = tool({
+  name: "broken",
+  run() {
+    throw new Error("out of order");
+  },
+});
+
+function recorder(options: Partial<RecordOptions> = {}): { readonly observer: Observer; readonly lines: string[] } {
+  const lines: string[] = [];
+  return { observer: record({ write: (line) => lines.push(line), ...options }), lines };
+}
+
+behaviour("recorded traffic can be replayed, until the server changes", async (connect) => {
+  const { observer, lines } = recorder();
+  const handlers = [hello, ask, broken];
+  const { client, takeFaults } = await connect({ observer, handlers, ttlMs: 0 }, {
+    onElicit: () => ({ action: "accept", content: { yes: true } }),
+  });
+  await client.listTools();
+  await client.callTool("hello", {});
+  await client.callTool("buy", {});
+  await client.callTool("broken");
+  await assertRejects(() => client.callTool("gone"));
+  takeFaults();
+  assert(lines.length >= 10, String(lines.length));
+  const text = lines.join("\n");
+  const copy = () => createServer({ name: "fixture", version: "1.0.0", handlers, observer: { fault() {} } });
+  await using server = disposable(copy());
+  assertEquals(await replayTranscript(server.server, text), lines);
+  const changed = tool({ name: "hello", input: { type: "object" }, run: () => "Goodbye!" });
+  await using other = disposable(
+    createServer({
+      name: "fixture",
+      version: "1.0.0",
+      handlers: [changed, ask, broken],
+      observer: { fault() {} },
+    }),
+  );
+  assertEquals(
+    (await replayTranscript(other.server, text)).map((line) => line.replace("Goodbye!", "Hello!")),
+    lines,
+  );
+  assert(!(await replayTranscript(other.server, text)).join().includes("Hello!"));
+});
+
+function disposable<S extends { close(): Promise<void> }>(server: S): AsyncDisposable & { readonly server: S } {
+  return { server, [Symbol.asyncDispose]: () => server.close() };
+}
+
+behaviour("a transcript has no credentials, no request state and nothing that redact removes", async (connect, way) => {
+  const { observer, lines } = recorder({
+    redact: (message) => JSON.parse(JSON.stringify(message).replaceAll("4000-1234", "****")),
+  });
+  const echo = tool({ name: "echo", input: { type: "object" }, run: (input) => input });
+  const { client } = await connect({ observer, handlers: [echo, ask] }, {
+    onElicit: () => ({ action: "decline" }),
+    headers: { authorization: "Bearer header-5f0c9b2e71" },
+  });
+  await client.callTool("echo", {
+    card: "4000-1234",
+    access_token: "first-5f0c9b2e71",
+    nested: [{ clientSecret: "second-5f0c9b2e71", apiKeys: ["third-5f0c9b2e71"], password: 5092271 }],
+    text: "curl -H 'Authorization: Bearer fourth-5f0c9b2e71'",
+    jwt: "eyJhbGciOiJub25lIn0.eyJzdWIiOiJmaWZ0aCJ9.c2lnbmVk",
+    url: "https://a.example/?access_token=sixth-5f0c9b2e71&page=2",
+    maxTokens: 100,
+  });
+  await client.callTool("buy", {});
+  const text = lines.join("\n");
+  for (const secret of ["5f0c9b2e71", "4000-1234", "5092271", "eyJzdWIi"]) assert(!text.includes(secret), secret);
+  assert(text.includes('"maxTokens":100') && text.includes("****"));
+  assertEquals(text.includes('"requestState":"<state 1>"'), way.era === "modern");
+  assert(!/"requestState":"(?!<state)/.test(text));
+});
+
+behaviour("an error of redact leaves the message out and does not fail the call", async (connect) => {
+  const { observer, lines } = recorder({
+    redact() {
+      throw new Error("no");
+    },
+  });
+  const errors: unknown[] = [];
+  const { error } = console;
+  console.error = (text) => errors.push(text);
+  try {
+    const { client } = await connect({ observer, handlers: [hello] });
+    await client.callTool("hello");
+  } finally {
+    console.error = error;
+  }
+  assertEquals([lines, errors.length], [[], 1]);
+});

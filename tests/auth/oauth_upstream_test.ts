@@ -80,9 +80,12 @@ Deno.test("a failed exchange shows neither token nor secret, and is tried again"
       /status 400 \(invalid_target\)/,
     ],
     [() => Response.json({ error: token }, { status: 400 }), /status 400$/],
-    [() => Response.json({}), /no access_token/],
+    [() => Response.json({}), /status 200 and a body without access_token$/],
+    [() => Response.json({ access_token: "x" }), /status 200 and a body without token_type$/],
+    [() => Response.json({ access_token: "x", token_type: token }), /status 200 and a body that is not valid$/],
+    [() => new Response(`{ "access_token": "${token}`), /status 200$/],
     [() => Response.json({ access_token: token, token_type: "Bearer" }), /returns the caller's own token/],
-    [() => Response.json({ access_token: "x", token_type: "DPoP" }), /the token is no bearer token/],
+    [() => Response.json({ access_token: "x", token_type: "DPoP" }), /the token is bound to a key/],
     [() => new Response(token, { status: 500 }), /status 500$/],
   ];
   const got: (AccessToken | Error)[] = [];

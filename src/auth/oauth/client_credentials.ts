@@ -6,7 +6,8 @@
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import type { Send } from "./http.ts";
 import { Issuer } from "./issuer.ts";
-import { type AccessToken, checkClient, CLIENT, type OAuthClient, requestToken, ReusedToken } from "./oauth_client.ts";
+import { type AccessToken, requestToken, ReusedToken } from "./access_token.ts";
+import { checkClient, CLIENT, type OAuthClient } from "./oauth_client.ts";
 
 /** Options of {@linkcode clientCredentials}. */
 export interface ClientCredentialsOptions extends OAuthClient {

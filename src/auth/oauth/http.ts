@@ -21,17 +21,31 @@ export const TIMEOUT_MS = 5000;
 /** Maximum bytes of a response. */
 const MAX_BYTES = 512 * 1024;
 
+/** A response that was read. */
+export interface TextResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
 /** Sends a request and reads its response. A redirect is a response like any other, because it could lead anywhere. */
-export async function sendJson(send: Send, url: string, init: RequestInit): Promise<JsonResponse> {
-  const headers = new Headers(init.headers);
-  headers.set("accept", "application/json");
+export async function sendText(send: Send, url: string, init: RequestInit): Promise<TextResponse> {
   const signal = init.signal ?? AbortSignal.timeout(TIMEOUT_MS);
   const exchange = async () => {
-    const response = await send(url, { ...init, signal, headers, redirect: "manual" });
-    return { status: response.status, json: parse(await readText(response)) };
+    const response = await send(url, { ...init, signal, redirect: "manual" });
+    const { status, headers } = response;
+    return { status, headers, text: await readText(response) };
   };
   // A `send` that ignores the signal would block all requests that wait for its response.
   return await untilAborted(exchange(), signal);
+}
+
+/** Requests JSON. */
+export async function sendJson(send: Send, url: string, init: RequestInit): Promise<JsonResponse> {
+  const headers = new Headers(init.headers);
+  headers.set("accept", "application/json");
+  const { status, text } = await sendText(send, url, { ...init, headers });
+  return { status, json: parse(text) };
 }
 
 async function readText({ body }: Response): Promise<string> {

@@ -8,7 +8,8 @@ import { InvalidToken, isIdToken } from "./claims.ts";
 import { readSecureUrl, type Send } from "./http.ts";
 import type { Issuer } from "./issuer.ts";
 import { Unavailable } from "./loaded.ts";
-import { checkClient, type OAuthClient, sendForm } from "./oauth_client.ts";
+import { loadTokenRequests } from "./access_token.ts";
+import { checkClient, type OAuthClient } from "./oauth_client.ts";
 
 /** How opaque tokens are checked at their issuer. */
 export interface IntrospectionOptions extends OAuthClient {
@@ -33,14 +34,13 @@ export function createIntrospection(
     const state = `Cannot ask ${issuer.name} about a token`;
     if (url === undefined) throw toUnavailable(`${state}: its metadata has no usable introspection_endpoint`);
     const params = { token, token_type_hint: "access_token" };
-    const { status, json } = await sendForm(place, { endpoint: url, client, params }).catch((error) => {
+    const { introspectAt } = await loadTokenRequests();
+    const request = { issuer: issuer.name, endpoint: url, client, params, send: place.send };
+    const claims = await introspectAt(request).catch((error) => {
       throw toUnavailable(`${state}: ${error instanceof Error ? error.message : error}`, error);
     });
     // An issuer also says `active: false` of tokens that are not for this server.
-    if (status === 200 && json.active === false) return;
-    if (status === 200 && json.active === true) return json;
-    const code = typeof json.error === "string" && /^[a-z_]{1,40}$/.test(json.error) ? ` (${json.error})` : "";
-    throw toUnavailable(`${state}: it responds with status ${status}${code}`);
+    return claims.active === true ? claims : undefined;
   };
 }
 

@@ -7,7 +7,8 @@ import type { Context, Principal } from "../../core/call/context.ts";
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import type { Send } from "./http.ts";
 import type { Issuer } from "./issuer.ts";
-import { type AccessToken, checkClient, type OAuthClient, requestToken, ReusedToken } from "./oauth_client.ts";
+import { type AccessToken, requestToken, ReusedToken } from "./access_token.ts";
+import { checkClient, type OAuthClient } from "./oauth_client.ts";
 import { TokenCache } from "./token_cache.ts";
 
 /** How tokens of callers are exchanged. */

@@ -13,7 +13,7 @@ import {
   dynamicClientRegistrationRequest,
   None,
 } from "oauth4webapi";
-import { toBase64 } from "../../kit/base64.ts";
+import { toBasicCredentials } from "../../kit/basic_credentials.ts";
 import { isObject } from "../../kit/json.ts";
 import { SignInError, toReason } from "./errors.ts";
 import {
@@ -147,19 +147,8 @@ function chooseMethod({ token_endpoint_auth_methods_supported: methods = [] }: A
 /** Returns how requests for a token authenticate. */
 export function toAuthentication({ secret, method }: RegisteredClient): ClientAuthentication {
   if (secret === undefined || method === "none") return None();
-  return method === "client_secret_post" ? ClientSecretPost(secret) : secretInHeader(secret);
-}
-
-/** The library's own escapes more than forms do, such as `-`, and some servers do not undo that. */
-function secretInHeader(secret: string): ClientAuthentication {
-  return (_, { client_id: id }, __, headers) => {
-    const words = new TextEncoder().encode(`${toFormText(id)}:${toFormText(secret)}`);
-    headers.set("authorization", `Basic ${toBase64(words)}`);
-  };
-}
-
-function toFormText(text: string): string {
-  return new URLSearchParams({ "": text }).toString().slice(1);
+  if (method === "client_secret_post") return ClientSecretPost(secret);
+  return (_, { client_id: id }, __, headers) => headers.set("authorization", toBasicCredentials(id, secret));
 }
 
 /** The options of each request to an authorization server. */

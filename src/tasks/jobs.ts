@@ -126,9 +126,12 @@ export class Jobs implements TakeoverHost {
     return await this.#change(id, caller, (running) => running.answer(answers), (record) => {
       const asked = record.work?.questions ?? {};
       const open = Object.entries(answers).filter(([key]) => Object.hasOwn(asked, key));
-      const fresh = Object.fromEntries(open.filter(([key]) => !Object.hasOwn(record.work?.answers ?? {}, key)));
+      const isAnswered = ([key]: readonly [string, unknown]) => Object.hasOwn(record.work?.answers ?? {}, key);
+      const fresh = Object.fromEntries(open.filter((each) => !isAnswered(each)));
+      // The process that runs the task checks answers. It may find that the one it has is not valid.
+      const others = Object.fromEntries(open.filter(isAnswered));
       const next = Object.keys(fresh).length ? withAnswers(record, fresh) : record;
-      return { next, news: open.length ? { answers: fresh } : undefined };
+      return { next, news: open.length ? { answers: fresh, others } : undefined };
     });
   }
 

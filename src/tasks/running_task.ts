@@ -148,7 +148,7 @@ export class RunningTask {
   }
 
   /** Takes over what another process has written: answers of clients, or the end. */
-  async adopt({ base, version, answers = {}, isCancelled }: Adopted): Promise<void> {
+  async adopt({ base, version, answers = {}, others = {}, isCancelled }: Adopted): Promise<void> {
     if (isCancelled) {
       const { work: _, ...record } = this.record;
       this.record = { ...record, status: "cancelled", updatedAt: this.#host.server.clock.date(), by: null };
@@ -164,6 +164,7 @@ export class RunningTask {
       return Promise.resolve();
     });
     await this.#deliver(answers);
+    await this.answer(others);
   }
 
   /** Cancels the task for its caller. */
@@ -198,7 +199,7 @@ export class RunningTask {
       const waiting = this.#waiting.get(key);
       if (!waiting) continue;
       if (await waiting.question.check(value) === undefined) this.#settle(key, value);
-      else await this.#change((record) => withoutAnswer(record, key));
+      else await this.#change((record) => withoutAnswer(record, key, value));
     }
   }
 
@@ -367,6 +368,8 @@ export interface Adopted {
   readonly base: string;
   readonly version: string;
   readonly answers?: Params;
+  /** Answers that it has not written, because each of these questions has an answer, which may not be valid. */
+  readonly others?: Params;
   readonly isCancelled?: boolean;
 }
 
@@ -390,9 +393,10 @@ export function withAnswers(record: TaskRecord, answers: Params): TaskRecord {
   return work ? withStatus({ ...record, work: { ...work, answers: { ...work.answers, ...answers } } }) : record;
 }
 
-function withoutAnswer(record: TaskRecord, key: string): TaskRecord {
+/** Removes an answer, unless another one has replaced it. */
+function withoutAnswer(record: TaskRecord, key: string, value: unknown): TaskRecord {
   const { work } = record;
-  if (!work) return record;
+  if (!work || JSON.stringify(work.answers[key]) !== JSON.stringify(value)) return record;
   const { [key]: _, ...answers } = work.answers;
   return withStatus({ ...record, work: { ...work, answers } });
 }

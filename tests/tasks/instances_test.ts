@@ -127,6 +127,28 @@ Deno.test("any instance answers for a task, whichever runs it", async () => {
   await b.close();
 });
 
+Deno.test("a right answer is taken although a wrong one came just before it, in any order of instances", async () => {
+  const wrong = { name: { action: "accept", content: { name: 7 } } };
+  for (const places of [["b", "b"], ["a", "b"], ["b", "a"], ["b", "c"]]) {
+    const { run, open } = threeSteps();
+    const shared = memoryStore();
+    const names = ["a", "b", "c"];
+    const instances = await Promise.all(names.map(() => startInstance(shared, run)));
+    const [first, second] = places.map((name) => instances[names.indexOf(name)]);
+    const id = await start(instances[0]);
+    await reach(instances[0], id, "input_required");
+    await update(first, id, wrong);
+    await update(second, id, { name: answer("Ada") });
+    // A late answer changes nothing.
+    await reach(instances[0], id, "working");
+    await update(first, id, { name: answer("Bo") });
+    open();
+    const { result } = await reach(instances[1], id, "completed");
+    assertEquals(textOf(Object(result)), "Ada 123 ada pay", places.join());
+    for (const instance of instances) await instance.close();
+  }
+});
+
 Deno.test("a task is cancelled through any instance, and subscribers at each learn of it", async () => {
   const reasons: unknown[] = [];
   const run: Run = async (ctx) => {

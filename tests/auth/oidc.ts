@@ -45,6 +45,7 @@ export async function readFetches(issuer: string): Promise<Readonly<Record<strin
 /** Follows an authorization URL as the browser of a user, up to the client's redirect URI. */
 export async function signIn(authorizationUrl: URL, user: string): Promise<URL> {
   const cookies = new Map<string, string>();
+  const redirectUri = authorizationUrl.searchParams.get("redirect_uri") ?? REDIRECT;
   let url = authorizationUrl;
   for (let step = 0; step < 10; step++) {
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
@@ -57,7 +58,7 @@ export async function signIn(authorizationUrl: URL, user: string): Promise<URL> 
     const location = response.headers.get("location");
     assert(location !== null, `${url.pathname} gives ${response.status}: ${text.slice(0, 500)}`);
     url = new URL(location, url);
-    if (url.href.startsWith(REDIRECT)) return url;
+    if (url.href.startsWith(redirectUri)) return url;
   }
   throw new Error("The sign-in does not end");
 }

@@ -98,6 +98,7 @@ testProcesses("every example is tested, and examples without an installation nee
     "http_api.ts",
     "press.ts",
     "roles.ts",
+    "sign_in.ts",
     "skills",
     "team_notes.ts",
     "tenants.ts",

@@ -1,0 +1,23 @@
+// A client of protected servers: it signs the user in when the server asks for it, and lists the tools.
+//
+//   deno run -A examples/sign_in.ts https://mcp.example.com/mcp
+//   bun examples/sign_in.ts https://mcp.example.com/mcp
+import process from "node:process";
+import { connect } from "@x/mcp/client";
+import { loopback, signIn } from "@x/mcp/client/oauth";
+
+const [url = "http://localhost:3000/mcp"] = process.argv.slice(2);
+
+const auth = signIn({
+  userAgent: loopback({ open: ({ url, issuer }) => console.error(`Sign in at ${issuer}: ${url}`) }),
+  clientName: "Tool lister",
+  // In memory. A program that should not ask again at its next start passes a `store` of its own.
+});
+
+const client = await connect(url, { auth });
+for (const { name, description = "" } of await client.listTools()) console.log(`${name}: ${description}`);
+const facts = await auth.facts(url);
+console.error(
+  facts ? `Signed in at ${facts.issuer} with ${facts.scopes.join(" ") || "no scopes"}` : "No sign-in needed",
+);
+await client.close();

@@ -1,0 +1,22 @@
+// The example of a client that signs in, as a process on both runtimes, at a real authorization server.
+import { assertEquals, assertMatch } from "@std/assert";
+import { signIn, startOidc } from "../auth/oidc.ts";
+import { serveNotes } from "../auth/serve_notes.ts";
+import { testProcesses } from "../support/command_line.ts";
+import { root, start } from "../support/processes.ts";
+import { runtimes } from "../cli/runtimes.ts";
+
+for (const { name, file, program } of runtimes) {
+  testProcesses(`${name}: the example signs a user in and lists the tools`, async () => {
+    await using oidc = await startOidc();
+    await using notes = await serveNotes(program, [oidc.issuers.first]);
+    await using running = await start([...file, `${root}examples/sign_in.ts`, notes.url.href]);
+    const [, link] = await running.waitFor(/Sign in at \S+: (\S+)\n/);
+    const back = await fetch(await signIn(new URL(link), "ada"));
+    assertMatch(await back.text(), /Signed in/);
+    const { code, stdout, stderr } = await running.finished;
+    assertEquals(code, 0, stderr);
+    assertMatch(stdout, /^list: /m);
+    assertMatch(stderr, /^Signed in at \S+ with notes:read/m);
+  });
+}

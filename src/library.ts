@@ -58,6 +58,7 @@ export { McpError, ToolError } from "./protocol/errors.ts";
 export { type Mount, mount, type MountOptions } from "./mount.ts";
 export type { Server } from "./server/server.ts";
 export type { ServerStats } from "./server/stats.ts";
+export type { Route, RouteFacts, RouteList } from "./server/routes.ts";
 export type { RouteHandlers, RouteServerOptions, ServerOptions } from "./server/options.ts";
 export type { Clock } from "./core/capacity/timers.ts";
 export type {

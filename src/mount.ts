@@ -10,9 +10,12 @@ import type { Handler } from "./core/visibility/feature.ts";
 import { INTERNALS } from "./core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "./core/call/known_options.ts";
 import { Ticker } from "./core/capacity/timers.ts";
+import { Room } from "./protocol/room.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
+import { serveBy } from "./transports/http/lazy_endpoint.ts";
 import { toRequestPath } from "./transports/http/address.ts";
 import type { Server, ServerInternals } from "./server/server.ts";
+import type { RouteList, Routes } from "./server/routes.ts";
 import { addStats } from "./server/stats.ts";
 
 /** Options of {@linkcode mount}. */
@@ -24,12 +27,14 @@ export interface MountOptions {
     /** Names of the servers that get them. Defaults to all. */
     readonly to?: readonly string[];
   }[];
+  /** Endpoints beside those of MCP, such as `[health()]` of `@x/mcp/observe`. Defaults to those of the servers. */
+  readonly routes?: RouteList;
 }
 
 const EACH = "give it to each server";
 
 const OPTIONS: KnownOptions<keyof MountOptions> = {
-  names: { handlers: { each: { names: { handlers: "list", to: "texts" } } } },
+  names: { handlers: { each: { names: { handlers: "list", to: "texts" } } }, routes: "list" },
   elsewhere: { auth: EACH, hosts: EACH, origins: EACH, cors: EACH, limits: EACH, use: EACH, admit: EACH },
 };
 
@@ -74,9 +79,11 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
   };
   const close = () => closed ??= closeAll();
   const fetch: Fetch = async (request, info) => await (find(request.url)?.fetch(request, info) ?? refusePath());
-  return {
+  const { core } = servers[0][INTERNALS].engine;
+  const front = options.routes && openRoutes(options.routes, servers, { fetch, server: () => mounted });
+  const mounted: Mount = {
     servers,
-    fetch,
+    fetch: front ? serveBy(core, front) : fetch,
     handlers: {
       add: (...added) => addToAll(servers, added),
       remove: (...removed) => servers.forEach((server) => server.handlers.remove(...removed)),
@@ -88,13 +95,28 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
     resourceUpdated: (uri) => servers.forEach((server) => server.resourceUpdated(uri)),
     listChanged: (list, options) => servers.forEach((server) => server.listChanged(list, options)),
     log: createServerLog((level, data, options) => servers.forEach((server) => server.log[level](data, options))),
-    ready: async () => void await Promise.all(servers.map((server) => server.ready())),
+    ready: async () => void await Promise.all([front?.open(), ...servers.map((server) => server.ready())]),
     end: (select) => servers.forEach((server) => server.end(select)),
     stats: () => servers.map((server) => server.stats()).reduce(addStats),
     close,
     [Symbol.asyncDispose]: close,
     [INTERNALS]: toInternals(servers),
   };
+  return mounted;
+}
+
+/** Returns the routes of several servers, which are loaded with the first request. */
+function openRoutes(
+  list: RouteList,
+  servers: readonly Server[],
+  { fetch, server }: { readonly fetch: Fetch; readonly server: () => Server },
+): Room<Routes> {
+  const { core } = servers[0][INTERNALS].engine;
+  const paths = servers.map((server) => server[INTERNALS].http.path);
+  return new Room(async () => {
+    const { Routes } = await import("./server/routes.ts");
+    return new Routes(list, { core, server: server(), paths, fetch });
+  });
 }
 
 const NOT_FOUND = { status: 404, message: "Cannot serve the request: there is no endpoint at this path" };
@@ -107,7 +129,7 @@ function createRouter(servers: readonly Server[]): (url: string) => Server | und
   const routes: typeof patterns = [];
   const shapes = new Map<string, Server>();
   for (const server of servers) {
-    const { http: { path }, name, auth } = server[INTERNALS];
+    const { http: { path }, name, auth, routes: own } = server[INTERNALS];
     const shape = path.replace(/:\w+/g, ":");
     const other = shapes.get(shape);
     if (other) {
@@ -117,7 +139,8 @@ function createRouter(servers: readonly Server[]): (url: string) => Server | und
     shapes.set(shape, server);
     if (shape === path) byPath.set(path, server);
     else patterns.push({ server, pattern: toPattern(path) });
-    for (const route of typeof auth?.routes === "function" ? auth.routes(path) : auth?.routes ?? []) {
+    const authRoutes = typeof auth?.routes === "function" ? auth.routes(path) : auth?.routes ?? [];
+    for (const route of [...(own ?? []).flat(), ...authRoutes]) {
       if (route.path.includes("/:")) routes.push({ server, pattern: toPattern(route.path) });
       else if (!byPath.has(route.path)) byPath.set(route.path, server);
     }

@@ -61,6 +61,7 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     ttlMs: true,
     cacheScope: ["public", "private"],
     observer: true,
+    routes: "list",
     mapError: "function",
     guards: GUARDS,
     encoders: ENCODERS,

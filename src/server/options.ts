@@ -18,6 +18,7 @@ import type { Observer } from "../core/call/observer.ts";
 import type { Store } from "../core/store.ts";
 import type { Clock } from "../core/capacity/timers.ts";
 import type { Revision } from "../eras/revisions.ts";
+import type { RouteList } from "./routes.ts";
 import type { Cors } from "../transports/http/cors.ts";
 
 /** Schema of path parameters that are not checked further. */
@@ -157,6 +158,11 @@ export interface ServerOptions {
    * error, and `observer.fault` the error itself. Without a `fault`, unexpected errors are printed with `console.error`.
    */
   readonly observer?: Observer | readonly Observer[];
+  /**
+   * Endpoints beside that of MCP, such as `[health()]` of `@x/mcp/observe`, or `[{ path: "/version", fetch }]`. Everybody
+   * reaches them: neither the Host header nor the caller is checked. Defaults to none.
+   */
+  readonly routes?: RouteList;
   /**
    * Describes an unexpected error of a handler. The model reads the text for an error of a tool. Other clients get it as
    * the message of error -32603, or the `McpError` that it returns. If it returns `undefined`, they get "Internal error"

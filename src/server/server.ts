@@ -41,6 +41,7 @@ import { createHandlerSet } from "./handler_set.ts";
 import { addObserver, type CommonOptions, createCore, type Share } from "./core.ts";
 import type { RouteServerOptions } from "./options.ts";
 import { LIST_CHANGED, LOG, SERVER } from "./option_names.ts";
+import type { RouteList } from "./routes.ts";
 import { readStats, type ServerStats } from "./stats.ts";
 import type { Principal } from "../core/call/context.ts";
 
@@ -111,6 +112,8 @@ export interface ServerInternals {
   readonly find?: FindSpot;
   /** The servers of `mount`. */
   readonly servers?: readonly Server[];
+  /** The endpoints beside that of MCP. */
+  readonly routes?: RouteList;
   /** Stops accepting calls. */
   stop(): void;
   /** Ends all streams. */
@@ -177,11 +180,17 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const routed = serveBy(core, routers);
   const serve = hasParams ? routed : endpoint.fetch;
   const close = () => site.closed ??= closeServer(engine, ending);
+  const { routes } = options;
+  const plain = withServices(host, serve);
+  const front = routes && !branch && new Room(async () => {
+    const { Routes } = await import("./routes.ts");
+    return new Routes(routes, { core, server, paths: [path], fetch: plain });
+  });
   const refuse = (): never => {
     throw new TypeError(`Cannot open ${path}: it has parameters; give params, as in serveStdio(server, { params })`);
   };
-  return {
-    fetch: withServices(host, serve),
+  const server: Server = {
+    fetch: front ? serveBy(core, front) : plain,
     ...host.server,
     handlers: set,
     log: createServerLog((level, data, options) => {
@@ -191,6 +200,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       changes.log({ level, logger, data: toLoggable(data) }, toSafeFilter(to, core.report));
     }),
     ready: async () => {
+      if (front) await front.open();
       await endpoint.options.authenticator?.open();
       await Promise.all([findRoot(host).container?.ready(), host.lives?.ready()]);
     },
@@ -216,8 +226,10 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
         await Promise.all([endpoint.load(), era.load?.()]);
       },
       host,
+      routes,
     },
   };
+  return server;
 }
 
 /** Creates the parts of a server. Concrete paths share them, except what must differ between paths. */

@@ -21,7 +21,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/eras/modern": below,
   "src/transports": [...below, "src/runtime.ts"],
   "src/server": [...below, "src/handlers", "src/eras", "src/transports"],
-  "src/mount.ts": [...core, "src/transports", "src/server"],
+  "src/mount.ts": [...core, "src/protocol", "src/transports", "src/server"],
   "src/skills": ["src/core/call", "src/runtime.ts", "src/library.ts", "src/extension.ts"],
   "src/tasks": ["src/core/call", "src/library.ts", "src/extension.ts", "src/stores"],
   "src/apps": [...below, "src/runtime.ts", "src/library.ts", "src/extension.ts", "src/types.ts"],

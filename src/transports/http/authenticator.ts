@@ -26,6 +26,8 @@ export interface Authenticator {
     info: ConnectionInfo | undefined,
     options: EnterOptions<P>,
   ): Caller<P> | Response | Promise<Caller<P> | Response>;
+  /** Whether a request has credentials where the authentication reads them. */
+  hasCredentials(request: Request): boolean;
   /** Refuses all requests that wait for their authentication, because the server is closing. */
   close(): void;
 }

@@ -1,0 +1,206 @@
+/**
+ * Health checks of a server: whether it is alive, and whether it is ready for requests.
+ *
+ * @module
+ */
+import { INTERNALS } from "../core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import type { Route, RouteFacts } from "../server/routes.ts";
+import type { Server } from "../server/server.ts";
+import type { ServerStats } from "../server/stats.ts";
+import { checkCaller } from "../transports/http/access.ts";
+import { Caller } from "../transports/http/caller.ts";
+
+/** Options of {@linkcode health}. */
+export interface HealthOptions {
+  /** Path of the check whether the process responds. Defaults to `/health`. */
+  readonly alivePath?: string;
+  /** Path of the check whether the server is ready for requests. Defaults to `/ready`. */
+  readonly readyPath?: string;
+  /**
+   * Whether the server is ready while its store does not answer. With `"optional"`, the details show the store, and the
+   * status does not depend on it. Defaults to `"required"`.
+   */
+  readonly store?: "required" | "optional";
+  /** Milliseconds that services and store may take. After that, the server is not ready. Defaults to 2000. */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * The state of one part of a server: `pending` if it took longer than `timeoutMs`, `none` if the server has no such part
+ * or closes.
+ */
+export type HealthState = "ok" | "failed" | "pending" | "none";
+
+/** What `/ready` says of a server, to callers whose credentials it accepts. */
+export interface HealthDetails {
+  /** Name of the server. */
+  readonly name: string;
+  /** Whether this server is ready. */
+  readonly ready: boolean;
+  /** The services that live as long as the server, its extensions, its authentication and its routes. */
+  readonly services: HealthState;
+  /** The store. */
+  readonly store: HealthState;
+  /** What the server holds now. */
+  readonly stats: ServerStats;
+}
+
+const OPTIONS: KnownOptions<keyof HealthOptions> = {
+  names: {
+    alivePath: { findProblem: findPathProblem },
+    readyPath: { findProblem: findPathProblem },
+    store: ["required", "optional"],
+    timeoutMs: {
+      findProblem: (ms) => isTime(ms) ? undefined : "must be a whole number of milliseconds from 1 to 60000",
+    },
+  },
+  hints: { path: "alivePath", livenessPath: "alivePath", readinessPath: "readyPath", timeout: "timeoutMs" },
+};
+
+/** Milliseconds for which the state of services and store is remembered, so that requests cannot wear out a store. */
+const REMEMBER_MS = 1000;
+/** A key that no server writes. Any answer about it shows that the store works. */
+const UNUSED_KEY = "health";
+
+/**
+ * Creates the routes of health checks, for `routes` of `createServer` or `mount`:
+ *
+ * - `/health`: status 200 as long as the process responds. It asks nothing.
+ * - `/ready`: status 200 if the services of the server are made and its store answers, else 503. Also 503 while the server
+ *   closes. The state is remembered for one second.
+ *
+ * Both respond to GET and HEAD of everybody with `{}`. A request to `/ready` with credentials that `auth` accepts gets
+ * {@linkcode HealthDetails}: `{ servers: [{ name, ready, services, store, stats }] }`. Wrong credentials count as none.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { health } from "@x/mcp/observe";
+ *
+ * const hello = tool({ name: "hello", run: () => "Hello!" });
+ * export default createServer({ name: "greeter", version: "1.0.0", handlers: [hello], routes: [health()] });
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown or invalid.
+ */
+export function health(options: HealthOptions = {}): readonly Route[] {
+  checkOptions("create health checks", options, OPTIONS);
+  const { alivePath = "/health", readyPath = "/ready", store = "required", timeoutMs = 2000 } = options;
+  const probes = new WeakMap<Server, Probe>();
+  const open = (server: Server) => {
+    const probe = probes.get(server) ?? new Probe(server, { isStoreOptional: store === "optional", timeoutMs });
+    probes.set(server, probe);
+    return probe;
+  };
+  return [
+    { path: alivePath, fetch: (request) => respond(request, 200, {}) },
+    {
+      path: readyPath,
+      async fetch(request, facts) {
+        if (!isRead(request)) return respond(request, 405, {});
+        const servers = facts.server[INTERNALS].servers ?? [facts.server];
+        const states = await Promise.all(servers.map((server) => open(server).read()));
+        const known = await Promise.all(servers.map((server) => isKnownCaller(server, request, facts)));
+        const shown = states.filter((_state, at) => known[at]);
+        return respond(request, states.every(({ ready }) => ready) ? 200 : 503, shown.length ? { servers: shown } : {});
+      },
+    },
+  ];
+}
+
+interface ProbeOptions {
+  readonly isStoreOptional: boolean;
+  readonly timeoutMs: number;
+}
+
+type Parts = Pick<HealthDetails, "services" | "store">;
+
+/** Asks the services and the store of one server, at most once per {@linkcode REMEMBER_MS}. */
+class Probe {
+  readonly #server: Server;
+  readonly #options: ProbeOptions;
+  #parts?: Promise<Parts>;
+  /** Time from which on the parts are asked again. */
+  #until = 0;
+
+  constructor(server: Server, options: ProbeOptions) {
+    this.#server = server;
+    this.#options = options;
+  }
+
+  async read(): Promise<HealthDetails> {
+    const { [INTERNALS]: { name } } = this.#server;
+    // A server that closes makes no services and has closed its store.
+    const isClosing = () => this.#server.stats().isClosing;
+    const { services, store }: Parts = isClosing() ? { services: "none", store: "none" } : await this.#ask();
+    const isReady = (state: HealthState) => state === "ok" || state === "none";
+    const ready = !isClosing() && isReady(services) && (isReady(store) || this.#options.isStoreOptional);
+    return { name, ready, services, store, stats: this.#server.stats() };
+  }
+
+  // Requests that come while the parts are asked wait for the same answer.
+  #ask(): Promise<Parts> {
+    const { clock } = this.#server[INTERNALS].engine.core.ticker;
+    if (this.#parts && clock.now() < this.#until) return this.#parts;
+    this.#until = Infinity;
+    return this.#parts = this.#askNow().finally(() => this.#until = clock.now() + REMEMBER_MS);
+  }
+
+  async #askNow(): Promise<Parts> {
+    const { engine: { store: used } } = this.#server[INTERNALS];
+    const [services, store] = await Promise.all([
+      this.#wait(() => this.#server.ready()),
+      used && this.#wait(() => used.get(UNUSED_KEY)),
+    ]);
+    return { services, store: store ?? "none" };
+  }
+
+  async #wait(run: () => unknown): Promise<HealthState> {
+    const { engine: { core: { ticker } }, http } = this.#server[INTERNALS];
+    const { promise: late, resolve } = Promise.withResolvers<"pending">();
+    const timeout = ticker.startTimeout(this.#options.timeoutMs, () => resolve("pending"));
+    // The services and the store report their errors themselves.
+    const ended = (async () => await run())().then(() => "ok" as const, () => "failed" as const);
+    // The timer stops with the server.
+    http.ended.then(() => resolve("pending"));
+    const state = await Promise.race([ended, late]);
+    ticker.cancel(timeout);
+    return state;
+  }
+}
+
+/**
+ * Whether a request has credentials that the server accepts. A request without credentials asks nobody. Host and Origin
+ * are checked as for a call, because a page that makes a name resolve to this machine must not read the details.
+ */
+async function isKnownCaller(server: Server, request: Request, { info }: RouteFacts): Promise<boolean> {
+  const { options } = server[INTERNALS].http.endpoint;
+  if (!options.authenticator || checkCaller(request, info, options)) return false;
+  try {
+    const authenticator = await options.authenticator.open();
+    if (!authenticator.hasCredentials(request)) return false;
+    return await authenticator.authenticate(request, info, { transport: "http" }) instanceof Caller;
+  } catch {
+    // The authentication of the server is unusable, which `server.ready()` reports.
+    return false;
+  }
+}
+
+function isRead({ method }: Request): boolean {
+  return method === "GET" || method === "HEAD";
+}
+
+function respond(request: Request, status: number, body: object): Response {
+  const headers = { "content-type": "application/json", "cache-control": "no-store" };
+  if (!isRead(request)) return new Response("{}", { status: 405, headers: { ...headers, allow: "GET, HEAD" } });
+  return new Response(request.method === "HEAD" ? null : JSON.stringify(body), { status, headers });
+}
+
+function findPathProblem(path: unknown): string | undefined {
+  const isPath = typeof path === "string" && URL.parse(path, "http://x")?.pathname === path;
+  return isPath ? undefined : "is not a path; write one like /health";
+}
+
+function isTime(ms: unknown): boolean {
+  return typeof ms === "number" && Number.isSafeInteger(ms) && ms >= 1 && ms <= 60_000;
+}

@@ -1,0 +1,88 @@
+/**
+ * Endpoints beside that of MCP, such as `/health`.
+ *
+ * @module
+ */
+import type { ConnectionInfo } from "../transports/http/access.ts";
+import type { Fetch } from "../transports/http/fetch.ts";
+import type { Core } from "../core/core.ts";
+import type { Server } from "./server.ts";
+
+/**
+ * An endpoint beside that of MCP, such as `/health`. Everybody reaches it: the server checks neither the Host header nor
+ * the caller, and goes on to serve it while it closes.
+ */
+export interface Route {
+  /** Path of the endpoint, without parameters. */
+  readonly path: string;
+  /** Responds to a request of any method. An error that it throws becomes HTTP 500 without details. */
+  readonly fetch: (request: Request, facts: RouteFacts) => Response | Promise<Response>;
+}
+
+/** Facts for a {@linkcode Route}. */
+export interface RouteFacts {
+  /** The server that has the route, or the servers of `mount`. */
+  readonly server: Server;
+  /** Facts about the connection, from the runtime or from code in front. */
+  readonly info?: ConnectionInfo;
+}
+
+/** Routes, such as `[health(), prometheus()]`. */
+export type RouteList = readonly (Route | readonly Route[])[];
+
+/** What a server with routes consists of. */
+export interface RoutedParts {
+  readonly core: Pick<Core, "report">;
+  /** The server that has the routes. */
+  readonly server: Server;
+  /** Paths of its endpoints. */
+  readonly paths: readonly string[];
+  /** Handles all other requests. */
+  readonly fetch: Fetch;
+}
+
+/** The routes of a server, in front of everything else. */
+export class Routes {
+  readonly #routes: ReadonlyMap<string, Route>;
+  readonly #parts: RoutedParts;
+
+  /**
+   * Reads a list of routes.
+   *
+   * @throws {TypeError} if one is not a route, or its path is that of another route or of an endpoint.
+   */
+  constructor(list: RouteList, parts: RoutedParts) {
+    const routes = list.flat();
+    const odd = routes.findIndex((route) => !isRoute(route));
+    if (odd >= 0) {
+      throw new TypeError(`Cannot add routes: the item ${odd} is not a route; write { path: "/version", fetch }`);
+    }
+    const paths = [...parts.paths, ...routes.map(({ path }) => path)];
+    const twice = paths.find((path, at) => paths.indexOf(path) < at);
+    if (twice) throw new TypeError(`Cannot add the route ${twice}: the path is used already; choose another path`);
+    this.#routes = new Map(routes.map((route) => [route.path, route]));
+    this.#parts = parts;
+  }
+
+  /** Handles a request. */
+  readonly fetch: Fetch = async (request, info) => {
+    const { core, server, fetch } = this.#parts;
+    const path = URL.parse(request.url)?.pathname ?? "";
+    const route = this.#routes.get(path);
+    if (!route) return await fetch(request, info);
+    try {
+      const response: unknown = await route.fetch(request, { server, info });
+      if (response instanceof Response) return response;
+      throw new TypeError(`Cannot serve the route ${path}: its fetch() returned no Response; return one`);
+    } catch (error) {
+      core.report(error);
+      return new Response(null, { status: 500 });
+    }
+  };
+}
+
+function isRoute(route: unknown): boolean {
+  const { path, fetch } = Object(route);
+  return typeof fetch === "function" && typeof path === "string" && URL.parse(path, "http://x")?.pathname === path &&
+    !path.includes("/:");
+}

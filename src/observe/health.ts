@@ -120,12 +120,16 @@ class Probe {
   readonly #server: Server;
   readonly #options: ProbeOptions;
   #parts?: Promise<Parts>;
+  /** Ends each wait for a part. */
+  readonly #waits = new Set<() => void>();
   /** Time from which on the parts are asked again. */
   #until = 0;
 
   constructor(server: Server, options: ProbeOptions) {
     this.#server = server;
     this.#options = options;
+    // The timer stops with the server.
+    server[INTERNALS].http.ended.then(() => this.#waits.forEach((giveUp) => giveUp()));
   }
 
   async read(): Promise<HealthDetails> {
@@ -156,14 +160,15 @@ class Probe {
   }
 
   async #wait(run: () => unknown): Promise<HealthState> {
-    const { engine: { core: { ticker } }, http } = this.#server[INTERNALS];
+    const { ticker } = this.#server[INTERNALS].engine.core;
     const { promise: late, resolve } = Promise.withResolvers<"pending">();
     const timeout = ticker.startTimeout(this.#options.timeoutMs, () => resolve("pending"));
     // The services and the store report their errors themselves.
     const ended = (async () => await run())().then(() => "ok" as const, () => "failed" as const);
-    // The timer stops with the server.
-    http.ended.then(() => resolve("pending"));
+    const giveUp = () => resolve("pending");
+    this.#waits.add(giveUp);
     const state = await Promise.race([ended, late]);
+    this.#waits.delete(giveUp);
     ticker.cancel(timeout);
     return state;
   }

@@ -1,5 +1,5 @@
 /**
- * Observers for the operation of a server: metrics, logs, an audit log and recorded traffic.
+ * Parts for the operation of a server: health checks, metrics, logs, an audit log and recorded traffic.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -21,6 +21,7 @@ export {
   type AuditRecord,
   type AuditSubject,
 } from "./audit.ts";
+export { health, type HealthDetails, type HealthOptions, type HealthState } from "./health.ts";
 export { jsonLog, type JsonLogOptions, type LogRecord } from "./json_log.ts";
 export { type Prometheus, prometheus, type PrometheusOptions } from "./prometheus.ts";
 export { record, type RecordOptions } from "./record.ts";

@@ -19,7 +19,7 @@ import { clientCredentials, exchangeToken, oauth } from "../../src/auth/oauth/oa
 import { clientExtension, connect as connectClient } from "../../src/client/client.ts";
 import { discover } from "../../src/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
-import { audit as auditCalls, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
+import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { cache, circuit, retry } from "../../src/ready/ready.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
@@ -98,6 +98,7 @@ const serverOptions = {
   ttlMs: 5,
   cacheScope: "private",
   observer: {},
+  routes: [],
   mapError: text,
   guards: { input: [], output: [] },
   encoders: [],
@@ -153,7 +154,10 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     read: text,
   }]],
   ". group": [[(options) => group("g", [], options), { use: [pass], tags: ["a"], allow: () => true }]],
-  ". mount": [[(options) => mount([createServer(about)], options), { handlers: [{ handlers: [], to: ["s"] }] }]],
+  ". mount": [[(options) => mount([createServer(about)], options), {
+    handlers: [{ handlers: [], to: ["s"] }],
+    routes: [],
+  }]],
   ". extension": [
     [extension, {
       id: "com.example/all",
@@ -242,6 +246,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     }
   }, { audience: "a", resource: "https://a.example", scopes: ["a"] }]],
   "./observe prometheus": [[prometheus, { path: "/metrics", token: "x".repeat(16), handlers: true }]],
+  "./observe health": [[health, { alivePath: "/a", readyPath: "/b", store: "optional", timeoutMs: 5 }]],
   "./observe jsonLog": [[jsonLog, { redact: text, write: text, details: true }]],
   "./observe audit": [[auditCalls, { write: text, redact: text, onError: "continue" }]],
   "./observe record": [[record, { write: text, redact: text }]],

@@ -103,7 +103,8 @@ export class HttpAuthenticator implements Authenticator {
   hasCredentials({ headers: given, url }: Request): boolean {
     const { headers, cookies, query } = this.#hidden;
     return [...headers].some((name) => given.has(name)) ||
-      cookies.length > 0 && (given.get("cookie") ?? "").split(";").some((each) => cookies.includes(toCookieName(each))) ||
+      cookies.length > 0 &&
+        (given.get("cookie") ?? "").split(";").some((each) => cookies.includes(toCookieName(each))) ||
       query.length > 0 && query.some((name) => new URL(url).searchParams.has(name));
   }
 

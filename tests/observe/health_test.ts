@@ -1,0 +1,279 @@
+// Health checks, and other routes of servers.
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { createServer, mount, type Server, type ServerOptions, service, tool } from "../../mod.ts";
+import { apiKey } from "../../src/auth/auth.ts";
+import { health, type HealthDetails } from "../../src/observe/observe.ts";
+import { customStore } from "../../src/stores/stores.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { gate, until } from "../support/behaviour.ts";
+
+const KEY = "k".repeat(32);
+const auth = apiKey({ keys: { probe: KEY } });
+const about = { name: "checked", version: "1.0.0" };
+const SIGNED = { authorization: `Bearer ${KEY}` };
+
+function make(options: Partial<ServerOptions> = {}): Server {
+  return createServer({ ...about, routes: [health()], ...options });
+}
+
+async function ask(
+  server: Pick<Server, "fetch">,
+  path: string,
+  { method = "GET", ...headers }: Readonly<Record<string, string>> = {},
+): Promise<{ readonly status: number; readonly body: string; readonly response: Response }> {
+  const request = new Request(`http://127.0.0.1${path}`, { method, headers: { host: "127.0.0.1", ...headers } });
+  const response = await server.fetch(request);
+  return { status: response.status, body: await response.text(), response };
+}
+
+async function readDetails(server: Pick<Server, "fetch">): Promise<readonly HealthDetails[]> {
+  const { body } = await ask(server, "/ready", SIGNED);
+  return JSON.parse(body).servers;
+}
+
+/** A store whose `get` is replaced, and counts. */
+function storeOf(get: () => undefined | Promise<undefined>) {
+  let count = 0;
+  const unused = (): never => {
+    throw new Error("not used");
+  };
+  const engine = {
+    get() {
+      count++;
+      return get();
+    },
+    ...{ set: unused, delete: unused, list: unused, append: unused, read: unused, trim: unused },
+  };
+  const store = customStore(() => engine, { timeoutMs: 200 });
+  return { store, count: () => count };
+}
+
+Deno.test("everybody gets the status and an empty object", async () => {
+  await using server = make({ auth });
+  for (const path of ["/health", "/ready"]) {
+    const given: readonly Readonly<Record<string, string>>[] = [
+      {},
+      { authorization: "Bearer wrong" },
+      { origin: "https://evil.example" },
+    ];
+    for (const headers of given) {
+      const { status, body, response } = await ask(server, path, headers);
+      assertEquals([path, status, body], [path, 200, "{}"]);
+      assertEquals(response.headers.get("cache-control"), "no-store");
+      assertEquals(response.headers.get("access-control-allow-origin"), null);
+    }
+    const head = await ask(server, path, { method: "HEAD" });
+    assertEquals([head.status, head.body], [200, ""]);
+    for (const method of ["POST", "DELETE", "OPTIONS"]) {
+      const { status, response } = await ask(server, path, { method });
+      assertEquals([status, response.headers.get("allow")], [405, "GET, HEAD"]);
+    }
+  }
+});
+
+Deno.test("a probe may use any Host header, as an orchestrator does that knows only the address", async () => {
+  await using server = make({ auth, hosts: ["mcp.example.com"] });
+  const host = "10.1.2.3:8000";
+  const ask = async (headers: Readonly<Record<string, string>>) => {
+    const response = await server.fetch(new Request(`http://${host}/ready`, { headers: { host, ...headers } }));
+    return [response.status, await response.text()];
+  };
+  assertEquals(await ask({}), [200, "{}"]);
+  // The details are for callers that could call the server.
+  assertEquals(await ask(SIGNED), [200, "{}"]);
+});
+
+Deno.test("credentials that auth accepts get the details, and no other request is authenticated", async () => {
+  const states: string[] = [];
+  await using server = make({ auth, observer: { auth: ({ state }) => void states.push(state) } });
+  await ask(server, "/ready");
+  await ask(server, "/health", SIGNED);
+  assertEquals(states, []);
+  const [details] = await readDetails(server);
+  assertEquals(details, { name: "checked", ready: true, services: "ok", store: "none", stats: server.stats() });
+  await ask(server, "/ready", { authorization: "Bearer wrong" });
+  assertEquals(states, ["accepted", "refused"]);
+  const head = await ask(server, "/ready", { ...SIGNED, method: "HEAD" });
+  assertEquals(head.body, "");
+});
+
+Deno.test("a server without auth shows no details", async () => {
+  await using server = make();
+  assertEquals((await ask(server, "/ready", SIGNED)).body, "{}");
+});
+
+Deno.test("credentials in a header that auth declares get the details", async () => {
+  const authenticate = (request: Request) => request.headers.get("x-key") === KEY ? { id: "a", scopes: [] } : undefined;
+  await using server = make({ auth: { authenticate, credentials: { headers: ["X-Key"] } } });
+  assertEquals((await ask(server, "/ready")).body, "{}");
+  assertStringIncludes((await ask(server, "/ready", { "x-key": KEY })).body, "checked");
+  assertEquals((await ask(server, "/ready", { "x-key": "wrong" })).body, "{}");
+});
+
+Deno.test("an authentication that fails shows no details, and the status stays", async () => {
+  const faults: unknown[] = [];
+  const authenticate = () => {
+    throw new Error("no database");
+  };
+  await using server = make({ auth: authenticate, observer: { fault: ({ error }) => void faults.push(error) } });
+  const { status, body } = await ask(server, "/ready", SIGNED);
+  assertEquals([status, body, faults.length], [200, "{}", 1]);
+});
+
+Deno.test("a service that fails makes the server not ready until it works", async () => {
+  const clock = fakeClock();
+  let isBroken = true;
+  const db = service("db", () => {
+    if (isBroken) throw new Error("password is hunter2");
+    return {};
+  });
+  const read = tool({ name: "read", services: { db }, run: () => "" });
+  await using server = make({ auth, handlers: [read], clock, observer: { fault() {} } });
+  const failed = await ask(server, "/ready", SIGNED);
+  assertEquals([failed.status, JSON.parse(failed.body).servers[0].services], [503, "failed"]);
+  assert(!failed.body.includes("hunter2"));
+  assertEquals((await ask(server, "/health")).status, 200);
+  isBroken = false;
+  assertEquals((await ask(server, "/ready")).status, 503, "remembered");
+  await clock.advance(1000);
+  assertEquals((await ask(server, "/ready")).status, 200);
+});
+
+Deno.test("a service that takes too long makes the server not ready, and all probes wait for it once", async () => {
+  const clock = fakeClock();
+  const { pass, open } = gate();
+  let made = 0;
+  const slow = service("slow", async () => {
+    made++;
+    await pass;
+    return {};
+  });
+  const read = tool({ name: "read", services: { slow }, run: () => "" });
+  await using server = make({ auth, handlers: [read], clock, routes: [health({ timeoutMs: 50 })] });
+  const probes = Array.from({ length: 20 }, () => ask(server, "/ready", SIGNED));
+  await until(() => made > 0, "the service is being made");
+  await clock.advance(50);
+  for (const { status, body } of await Promise.all(probes)) {
+    assertEquals([status, JSON.parse(body).servers[0].services], [503, "pending"]);
+  }
+  assertEquals(made, 1);
+  open();
+  await clock.advance(1000);
+  assertEquals((await ask(server, "/ready")).status, 200);
+});
+
+Deno.test("the store is asked once per second, however many probes come", async () => {
+  const clock = fakeClock();
+  let isLost = false;
+  const { store, count } = storeOf(() => {
+    if (isLost) throw new RangeError("lost");
+    return undefined;
+  });
+  const observer = { store() {}, fault() {} };
+  await using server = make({ auth, store, secret: "s".repeat(32), clock, observer });
+  for (let i = 0; i < 50; i++) assertEquals((await ask(server, "/ready")).status, 200);
+  assertEquals(count(), 1);
+  isLost = true;
+  await clock.advance(1000);
+  const failed = await Promise.all(Array.from({ length: 50 }, () => ask(server, "/ready", SIGNED)));
+  assertEquals(new Set(failed.map(({ status }) => status)), new Set([503]));
+  assertEquals(count(), 2);
+  assertEquals(JSON.parse(failed[0].body).servers[0].store, "failed");
+  isLost = false;
+  await clock.advance(1000);
+  assertEquals((await ask(server, "/ready")).status, 200);
+});
+
+Deno.test("an optional store is shown, and does not change the status", async () => {
+  const { store } = storeOf(() => {
+    throw new RangeError("lost");
+  });
+  const observer = { store() {}, fault() {} };
+  const routes = [health({ store: "optional" })];
+  await using server = make({ auth, store, secret: "s".repeat(32), routes, observer });
+  const { status, body } = await ask(server, "/ready", SIGNED);
+  assertEquals([status, JSON.parse(body).servers[0].store], [200, "failed"]);
+});
+
+Deno.test("a server that closes is alive and not ready, also for probes that wait", async () => {
+  const never = service("never", () => new Promise<object>(() => {}));
+  const read = tool({ name: "read", services: { never }, run: () => "" });
+  const server = make({ handlers: [read], limits: { calls: { closeMs: 10 } } });
+  const waiting = ask(server, "/ready");
+  const closed = server.close();
+  assertEquals((await ask(server, "/ready")).status, 503);
+  assertEquals((await ask(server, "/health")).status, 200);
+  await closed;
+  assertEquals((await waiting).status, 503);
+  assertEquals([(await ask(server, "/ready")).status, (await ask(server, "/health")).status], [503, 200]);
+});
+
+Deno.test("mount is ready if all its servers are, and each shows its details to its own callers", async () => {
+  const other = apiKey({ keys: { probe: "o".repeat(32) } });
+  const one = createServer({ ...about, name: "one", path: "/one", auth });
+  const two = createServer({ ...about, name: "two", path: "/two", auth: other });
+  await using both = mount([one, two], { routes: [health({ alivePath: "/livez", readyPath: "/readyz" })] });
+  assertEquals((await ask(both, "/readyz")).status, 200);
+  assertEquals((await ask(both, "/livez")).status, 200);
+  const { body } = await ask(both, "/readyz", SIGNED);
+  assertEquals(JSON.parse(body).servers.map(({ name }: HealthDetails) => name), ["one"]);
+  await two.close();
+  assertEquals((await ask(both, "/readyz")).status, 503);
+});
+
+Deno.test("a server of mount keeps its own routes", async () => {
+  await using both = mount([make({ path: "/one" }), createServer({ ...about, name: "two", path: "/two" })]);
+  assertEquals((await ask(both, "/ready")).status, 200);
+});
+
+Deno.test("a server whose path has parameters has health checks too", async () => {
+  await using server = make({ path: "/tenants/:tenant/mcp", auth });
+  assertEquals((await ask(server, "/ready")).status, 200);
+  const [details] = await readDetails(server);
+  assertEquals(details.ready, true);
+});
+
+Deno.test("a route may be any function, whose errors show nothing", async () => {
+  const faults: unknown[] = [];
+  const broken = () => {
+    throw new Error("secret");
+  };
+  // As from JavaScript, where a function may return anything.
+  // deno-lint-ignore no-explicit-any
+  const nothing = (() => undefined) as any;
+  await using server = make({
+    routes: [
+      { path: "/version", fetch: (_request, { server }) => Response.json(server.stats().isClosing) },
+      [{ path: "/broken", fetch: broken }, { path: "/nothing", fetch: nothing }],
+    ],
+    observer: { fault: ({ error }) => void faults.push(error) },
+  });
+  assertEquals((await ask(server, "/version?a=b")).body, "false");
+  assertEquals([(await ask(server, "/broken")).status, (await ask(server, "/broken")).body], [500, ""]);
+  assertEquals((await ask(server, "/nothing")).status, 500);
+  assertEquals(faults.length, 3);
+  assertEquals((await ask(server, "/versions")).status, 404);
+});
+
+Deno.test("routes that cannot be served fail at the start", async () => {
+  for (
+    const [routes, state] of [
+      [[health(), health()], "the path is used already"],
+      [[{ path: "/mcp", fetch: () => new Response() }], "the path is used already"],
+      [[{ path: "version", fetch: () => new Response() }], "is not a route"],
+      [[{ path: "/a/:b", fetch: () => new Response() }], "is not a route"],
+      [[{ path: "/a" }], "is not a route"],
+    ] as const
+  ) {
+    // As from JavaScript.
+    // deno-lint-ignore no-explicit-any
+    await using server = make({ routes: routes as any, observer: { fault() {} } });
+    await assertRejects(() => server.ready(), TypeError, state);
+    assertEquals((await ask(server, "/mcp")).status, 500);
+  }
+});
+
+Deno.test("options of health checks that are wrong throw", () => {
+  assertThrows(() => health({ readyPath: "ready" }), TypeError, "is not a path");
+  assertThrows(() => health({ timeoutMs: 0 }), TypeError, "from 1 to 60000");
+});

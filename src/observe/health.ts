@@ -98,7 +98,9 @@ export function health(options: HealthOptions = {}): readonly Route[] {
       path: readyPath,
       async fetch(request, facts) {
         if (!isRead(request)) return respond(request, 405, {});
-        const servers = facts.server[INTERNALS].servers ?? [facts.server];
+        // Only `createServer` and `mount` call routes, with what they return.
+        const whole = facts.server as Server;
+        const servers = whole[INTERNALS].servers ?? [whole];
         const states = await Promise.all(servers.map((server) => open(server).read()));
         const known = await Promise.all(servers.map((server) => isKnownCaller(server, request, facts)));
         const shown = states.filter((_state, at) => known[at]);

@@ -6,7 +6,7 @@
 import type { ConnectionInfo } from "../transports/http/access.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
 import type { Core } from "../core/core.ts";
-import type { Server } from "./server.ts";
+import type { ServerStats } from "./stats.ts";
 
 /**
  * An endpoint beside that of MCP, such as `/health`. Everybody reaches it: the server checks neither the Host header nor
@@ -21,8 +21,13 @@ export interface Route {
 
 /** Facts for a {@linkcode Route}. */
 export interface RouteFacts {
-  /** The server that has the route, or the servers of `mount`. */
-  readonly server: Server;
+  /** The server that has the route, or what `mount` returned. */
+  readonly server: {
+    /** Makes all services that live as long as the server, and rejects if one fails. */
+    ready(): Promise<void>;
+    /** Returns the numbers of what the server holds now. */
+    stats(): ServerStats;
+  };
   /** Facts about the connection, from the runtime or from code in front. */
   readonly info?: ConnectionInfo;
 }
@@ -34,7 +39,7 @@ export type RouteList = readonly (Route | readonly Route[])[];
 export interface RoutedParts {
   readonly core: Pick<Core, "report">;
   /** The server that has the routes. */
-  readonly server: Server;
+  readonly server: RouteFacts["server"];
   /** Paths of its endpoints. */
   readonly paths: readonly string[];
   /** Handles all other requests. */

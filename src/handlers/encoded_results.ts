@@ -6,11 +6,11 @@
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import { ResultError } from "../protocol/errors.ts";
+import { copyText } from "../protocol/text_copy.ts";
+import type { TextCopy } from "../protocol/text_option.ts";
 import type { Content, ResourceContents, ToolResult } from "../protocol/types.ts";
 import type { CompiledSchema } from "../schema/schema.ts";
 import { encode, type Encoded, release } from "./encoders.ts";
-
-export { runFiltered } from "./filters.ts";
 
 /** The result that is being sent. */
 export interface Sending {
@@ -18,6 +18,10 @@ export interface Sending {
   readonly place: string;
   readonly call: Call;
   readonly core: FeatureParts;
+  /** The text copy of structured content, if the tool has an option for it. */
+  readonly text?: TextCopy;
+  /** Media type of a resource, if it has one. */
+  readonly mimeType?: string;
 }
 
 /** Services that build a result. */
@@ -66,11 +70,62 @@ export class EncodedResults {
     const found = media.map(({ block }) => block);
     this.checkContent({ content: full?.content ?? blocks ?? [] });
     if (full) return { ...full, content: [...full.content, ...found], structuredContent };
+    if (!blocks && structuredContent !== undefined) return this.#withCopy(structuredContent, found);
     return {
       content: blocks ?? [...text === undefined ? [] : [toText(text)], ...found],
       structuredContent,
       isError: isError || undefined,
     };
+  }
+
+  /** Returns a result with structured content, its text copy, and media. */
+  #withCopy(structuredContent: unknown, media: readonly unknown[]): Record<string, unknown> {
+    const { text, core } = this.#tools;
+    const { content, mark } = copyText(structuredContent, text ?? core.text ?? "full");
+    return { content: [...content, ...media], structuredContent, ...mark };
+  }
+
+  /** Returns what a handler can return in place of an object whose JSON is no object, such as a date. */
+  ofScalar(value: unknown): unknown {
+    const { call: { method, params }, mimeType = "application/json" } = this.#tools;
+    if (Object(value) === value) return value;
+    if (method === "tools/call") return this.#withCopy(value, []);
+    return method === "resources/read" ? [{ uri: params.uri, mimeType, text: JSON.stringify(value) }] : value;
+  }
+
+  /**
+   * Encodes a value as guards see it: JSON, content blocks, or a full result. `finish` adds the text copy to what the
+   * guards leave of structured content with media.
+   */
+  async forGuards(given: unknown): Promise<{ value: unknown; finish?: (left: unknown) => unknown }> {
+    const { call, mimeType } = this.#tools;
+    const { method } = call;
+    if (this.#isFull(given)) {
+      const { value, media } = await this.#encode(given.structuredContent);
+      const content = [...given.content, ...media.map(({ block }) => block)];
+      return { value: { ...given, content, structuredContent: value } };
+    }
+    const encoded = await this.#encode(given);
+    const { value, text, media, blocks, isError } = encoded;
+    if (method === "resources/read") {
+      if (!media.length && !isError) return { value };
+      return { value: this.#toContents(encoded, { uri: String(call.params.uri), mimeType }) };
+    }
+    if (method === "prompts/get") return { value: media.length || isError ? this.#toMessages(encoded) : value };
+    const found = media.map(({ block }) => block);
+    if (isError) return { value: { content: blocks ?? [toText(text ?? ""), ...found], isError } };
+    if (blocks) return { value: blocks.length ? blocks : undefined };
+    if (!media.length) return { value };
+    const finish = (left: unknown) =>
+      this.#isFull(left) && left.structuredContent !== undefined && !left.isError
+        ? { ...left, ...this.#withCopy(left.structuredContent, left.content) }
+        : left;
+    return { value: { content: found, structuredContent: value }, finish };
+  }
+
+  #isFull(value: unknown): value is ToolResult {
+    const { content } = Object(value);
+    return this.#tools.call.method === "tools/call" && Array.isArray(content) && content.every(this.#tools.isContent);
   }
 
   /** Returns a full result unchanged. Throws if a content block is invalid. */
@@ -97,9 +152,15 @@ export class EncodedResults {
   /** Returns the contents of a resource, or `undefined` without contents. */
   async ofResource(
     given: unknown,
-    { uri, mimeType }: { readonly uri: string; readonly mimeType?: string },
+    options: { readonly uri: string; readonly mimeType?: string },
   ): Promise<readonly unknown[] | undefined> {
-    const { value, text, media, isError } = await this.#encode(given);
+    return this.#toContents(await this.#encode(given), options);
+  }
+
+  #toContents(
+    { value, text, media, isError }: Encoded,
+    { uri, mimeType }: { readonly uri: string; readonly mimeType?: string },
+  ): readonly unknown[] | undefined {
     if (isError) throw this.#toFailed();
     const found = media.map(({ path, text, blob, mimeType: type }): ResourceContents => ({
       uri: path ? `${uri}#${encodeURIComponent(path.toWellFormed())}` : uri,
@@ -116,7 +177,10 @@ export class EncodedResults {
 
   /** Returns the messages of a prompt, or the texts and content blocks to make messages from. */
   async ofPrompt(given: unknown): Promise<unknown> {
-    const { value, text, media, blocks, isError, isPlain } = await this.#encode(given);
+    return this.#toMessages(await this.#encode(given));
+  }
+
+  #toMessages({ value, text, media, blocks, isError, isPlain }: Encoded): unknown {
     if (isError) throw this.#toFailed();
     if (blocks?.length) return blocks;
     const isList = Array.isArray(value) && value.length && value.every((item) => Object(item).role ?? isTyped(item));

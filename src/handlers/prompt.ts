@@ -40,7 +40,7 @@ import type { Callable } from "./callable.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
 import { isContent, isDoubtful, loadResults } from "./content.ts";
 import type { Sending } from "./encoded_results.ts";
-import { runGuarded } from "./value_room.ts";
+import { runGuarded } from "./guard_room.ts";
 import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 
 /** A message that a prompt returns. Its text may be a plain string. */
@@ -239,8 +239,9 @@ function define<I extends Schema, S extends Services>(
     filter: Filter | undefined,
   ) => {
     // `value` is what the input schema let through, which is what Infer stands for.
-    const returns = () => run(value as Infer<I>, ctx);
-    return toPromptResult(await (filter ? filter(returns, ctx) : returns()), { place, call, core });
+    const returns = (ctx: Context<never>) => run(value as Infer<I>, ctx);
+    const sending = { place, call, core };
+    return toPromptResult(await (filter ? filter(returns, ctx, sending) : returns(ctx)), sending);
   };
   return {
     key: name,

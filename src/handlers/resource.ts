@@ -397,10 +397,10 @@ function define<Input>(form: Form<Input>): Defined {
     core: FeatureParts,
     filter: Filter | undefined,
   ) => {
-    const sending = { place: `resource ${quote(uri)}`, call, core };
+    const sending = { place: `resource ${quote(uri)}`, call, core, mimeType };
     // `matched` comes from the matcher of this form, so it has the type Input.
-    const returns = () => read(matched as Input, ctx);
-    const value = await (filter ? filter(returns, ctx) : returns());
+    const returns = (ctx: Context<never>) => read(matched as Input, ctx);
+    const value = await (filter ? filter(returns, ctx, sending) : returns(ctx));
     const contents = await toContents(value, { uri, mimeType }, sending);
     if (!contents) throw McpError.resourceNotFound(uri);
     return { contents };

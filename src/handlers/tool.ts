@@ -8,6 +8,7 @@ import { toVariant } from "./variant.ts";
 import type { FeatureParts, MapError, PublishedTool, PublishSchema } from "../core/visibility/feature_parts.ts";
 import { INVALID_PARAMS, isMcpError, isResultError, isToolError, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import { TEXT_COPY } from "../protocol/text_option.ts";
 import { isStrayPromise } from "../protocol/promises.ts";
 import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
 import type { Checked, CompiledSchema, Infer, InferInput, Schema, StandardSchema } from "../schema/schema.ts";
@@ -46,7 +47,7 @@ import type { Typed } from "../core/visibility/typed.ts";
 import { IDEMPOTENCY, readIdempotency, runOnce } from "./idempotency.ts";
 import { toListedOptions } from "./tool_from.ts";
 import type { Callable } from "./callable.ts";
-import { runGuarded } from "./value_room.ts";
+import { runGuarded } from "./guard_room.ts";
 import type { ToolVariant } from "./variant.ts";
 import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 
@@ -119,6 +120,12 @@ export interface ToolOptions<
   readonly lenientArguments?: boolean;
   /** Schema of the structured content. Each result is validated before it is sent. */
   readonly output?: O;
+  /**
+   * The text beside structured content: `"full"` is the same as JSON, `"summary"` are its keys with their types and lengths
+   * in at most 500 characters, and `"none"` is no text. Text that `run` returns stays as it is. Clients of revisions
+   * without structured content get all of it as text. Defaults to the server's `text`.
+   */
+  readonly text?: "full" | "summary" | "none";
   /** Hints about the tool's behavior. */
   readonly annotations?: ToolAnnotations;
   /** Icons of the tool. */
@@ -230,6 +237,7 @@ const OPTIONS: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
     input: true,
     lenientArguments: "boolean",
     output: true,
+    text: TEXT_COPY,
     annotations: ANNOTATIONS,
     forCaller: "function",
     idempotencyKey: "function",
@@ -364,7 +372,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   options: ToolOptions<I, O, S>,
   services: Binding | undefined,
 ): Definition {
-  const { name, title, description, annotations, icons, allow, use = [] } = options;
+  const { name, title, description, annotations, icons, allow, text, use = [] } = options;
   const place = `tool ${JSON.stringify(name)}`;
   const { requires, _meta, extensions } = readExtensions(options, place);
   const idempotency = readIdempotency(options, { place, name, services });
@@ -381,11 +389,11 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     core: FeatureParts,
     filter: Filter | undefined,
   ): Result | Promise<Result> => {
+    const sending = { place, call, core, text };
     const answer = (value: unknown) => {
-      const sending = { place, call, core };
       return output ? toCheckedResult(value, sending, output) : toPlainResult(value, sending);
     };
-    if (filter) return filter(() => run(value as never, ctx), ctx).then(answer); // As below.
+    if (filter) return filter((ctx) => run(value as never, ctx), ctx, sending).then(answer); // As below.
     // The input schema has validated `value`, so it has the type that `run` takes.
     const returned = run(value as never, ctx);
     // Query builders are thenables but not promises. Not `isPromiseLike`, because each function of a call costs time.
@@ -612,7 +620,7 @@ function toFullResult(full: ToolResult, sending: Sending, output?: CompiledSchem
 
 function toJsonResult(value: unknown, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
   const text = toJson(value);
-  return text
+  return text && (sending.text ?? sending.core.text ?? "full") === "full"
     ? { content: [toText(text)], structuredContent: typeof value === "object" ? value ?? undefined : undefined }
     : loadResults(sending).then((to) => to.ofTool(value, { output }));
 }

@@ -5,6 +5,7 @@
  */
 import { INTERNAL_ERROR, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
+import { restoreText } from "../protocol/text_copy.ts";
 import type { Content } from "../protocol/types.ts";
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
@@ -59,7 +60,7 @@ export function readLargeResults(options: LargeResultsOptions, handler: LimitedH
       core.observing?.reach("handler.resultBytes", call.link.account.key, place);
       const state = `the result has ${size} bytes, more than ${resultBytes} (handler.resultBytes)`;
       if (kind === "tool") {
-        const { content } = result;
+        const { content } = restoreText(result);
         const blocks: readonly Content[] = Array.isArray(content) ? content.filter(isContent) : [];
         const kept = keeper?.keep(blocks, { size, call, core });
         const { isError } = result;

@@ -49,6 +49,7 @@ export function createCore(
     publishSchema: options.publishSchema,
     session: options.session,
     lenientArguments: options.lenientArguments,
+    text: options.text,
     auth,
     observer,
     shared: share({ limits, observer }),

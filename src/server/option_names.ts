@@ -7,6 +7,7 @@ import { AUTHENTICATION } from "../core/auth.ts";
 import { CAPABILITIES } from "../core/call/capabilities.ts";
 import { ICONS, WEB_PAGE } from "../core/icons.ts";
 import type { ListChangedOptions } from "../core/call/context.ts";
+import { TEXT_COPY } from "../protocol/text_option.ts";
 import { ENCODERS, GUARDS } from "../core/visibility/guards.ts";
 import type { KnownOptions, OptionRule } from "../core/call/known_options.ts";
 import type { ServerLogOptions } from "../core/call/log.ts";
@@ -56,6 +57,7 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     store: true,
     sharedDisable: "boolean",
     lenientArguments: "boolean",
+    text: TEXT_COPY,
     session: "function",
     limits: true,
     ttlMs: true,

@@ -135,6 +135,8 @@ export interface ServerOptions {
    * may say otherwise. Defaults to `false`.
    */
   readonly lenientArguments?: boolean;
+  /** The text that results of tools have beside their structured content. Defaults to `"full"`. See `text` of a tool. */
+  readonly text?: "full" | "summary" | "none";
   /**
    * Computes a small JSON value about the client, which handlers read with `ctx.session(session)`. For clients with a
    * session it runs during `initialize`, and over HTTP the value is sealed into the session id. For others it runs for

@@ -17,6 +17,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/eras/legacy/http_sessions.ts": ["src/eras/legacy/session.ts"],
   "src/eras/eras.ts": ["src/eras/modern/modern.ts"],
   "src/handlers/extension.ts": ["src/handlers/extension_call.ts"],
+  "src/handlers/guard_room.ts": ["src/handlers/filters.ts"],
   "src/handlers/idempotency.ts": ["src/handlers/idempotent_call.ts"],
   "src/handlers/value_room.ts": ["src/handlers/encoded_results.ts"],
   "src/library.ts": ["src/eras/legacy/legacy.ts"],

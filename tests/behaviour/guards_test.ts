@@ -225,11 +225,16 @@ behaviour("encoders convert own types wherever they are, the first that fits", a
   assertStringIncludes(JSON.stringify(await client.getPrompt("tell")), text);
 }, { versions: ["2025-11-25"] });
 
-behaviour("an output guard sees a value before its encoder", async (connect) => {
-  const cap = (value: unknown) => value instanceof Money && value.cents > 1000 ? new Money(1000, "EUR") : undefined;
+behaviour("an output guard sees a value after its encoder, and its own value is encoded too", async (connect) => {
+  const seen: unknown[] = [];
+  const cap = (value: unknown) => {
+    seen.push(value);
+    return value === "12.50 EUR" ? new Money(1000, "EUR") : undefined;
+  };
   const offer = tool({ name: "offer", guards: { output: [cap] }, run: () => price });
   const { client } = await connect({ handlers: [offer], encoders: [money] });
   assertEquals(textOf(await client.callTool("offer")), "10.00 EUR");
+  assertEquals(seen, ["12.50 EUR"]);
 });
 
 behaviour("an encoder may be an object with state", async (connect) => {

@@ -5,6 +5,7 @@
  */
 import type { McpError, ToolError } from "../../protocol/errors.ts";
 import type { Implementation } from "../../protocol/types.ts";
+import type { TextCopy } from "../../protocol/text_option.ts";
 import type { JsonSchema } from "../../schema/schema.ts";
 import type { ReadCapabilities } from "../call/capabilities.ts";
 import type { Context } from "../call/context.ts";
@@ -58,6 +59,8 @@ export interface FeatureParts extends Reporter, ScopeRules {
   readonly publishSchema?: PublishSchema;
   /** Whether arguments may be JSON text where their schema expects another type. */
   readonly lenientArguments?: boolean;
+  /** The text copy of structured content. */
+  readonly text?: TextCopy;
   /** The optional capabilities of the server. */
   readonly can: ReadCapabilities;
   /** What all instances share, if the server has a store. */

@@ -7,6 +7,7 @@
 import type { Context } from "../call/context.ts";
 import type { KnownOptions, OptionRule } from "../call/known_options.ts";
 import type { NoServices } from "../call/service.ts";
+import type { TextCopy } from "../../protocol/text_option.ts";
 
 /**
  * Checks a validated input. Returns a changed input, or `undefined` to keep it. Throws a `ToolError` to refuse the call
@@ -14,19 +15,34 @@ import type { NoServices } from "../call/service.ts";
  */
 export type InputGuard<I = unknown, S = NoServices> = (input: I, ctx: Context<S>) => I | void | Promise<I | void>;
 
+/** The part of an output that a guard checks. */
+export type OutputPart = Parameters<OutputGuard>[2];
+
 /**
- * Checks the value that a handler returned, before it is encoded. Returns a changed value, or `undefined` to keep it.
- * Throws a `ToolError` to refuse the call with words that the model reads.
+ * Checks what a client gets of a handler: its encoded value, its errors, its log messages and its progress messages.
+ * Returns a changed value, or `undefined` to keep it. Throws a `ToolError` to refuse the call with words that the model
+ * reads. A message for which a guard throws is not sent.
+ *
+ * `part` says what `output` is:
+ *
+ * - `"result"`: the value of the handler as JSON, or its content blocks.
+ * - `"error"`: `{ content, isError: true }` for an error that the model reads, or `{ code, message, data }`.
+ * - `"log"`: the data of a log message as JSON.
+ * - `"progress"`: the text of a progress message.
  */
-export type OutputGuard<O = unknown, S = NoServices> = (output: O, ctx: Context<S>) => unknown;
+export type OutputGuard<O = unknown, S = NoServices> = (
+  output: O,
+  ctx: Context<S>,
+  part: "result" | "error" | "log" | "progress",
+) => unknown;
 
 /** Guards, which run in order. */
 export interface Guards<I = unknown, O = unknown, SI = NoServices, SO = NoServices> {
   /** Guards of the input, after its schema and before the services. They cannot use services that live for one call. */
   readonly input?: readonly InputGuard<I, SI>[];
   /**
-   * Guards of the output, before encoders, the output schema and the text copy. The content of a `ToolError` that the
-   * handler throws is guarded as `{ content, isError: true }`.
+   * Guards of the output, after encoders, and before the output schema and the text copy. They also see errors, log
+   * messages and progress messages of the handler.
    */
   readonly output?: readonly OutputGuard<O, SO>[];
 }
@@ -60,13 +76,30 @@ export interface Filters {
   readonly encoders?: readonly Encoder[];
 }
 
-/** Runs a handler, and returns its value as the guards and encoders leave it. */
-export type Filter = (run: () => unknown, ctx: Context<never>) => Promise<unknown>;
+/**
+ * Runs a handler, and returns its value as the encoders and guards leave it. `run` gets a context whose messages pass the
+ * guards.
+ */
+export type Filter = (
+  run: (ctx: Context<never>) => unknown,
+  ctx: Context<never>,
+  sending: FilteredResult,
+) => Promise<unknown>;
+
+/** The result that is filtered. */
+export interface FilteredResult {
+  /** Subject of error messages, such as `tool "add"`. */
+  readonly place: string;
+  /** The text copy of structured content. */
+  readonly text?: TextCopy;
+  /** Media type of a resource, if it has one. */
+  readonly mimeType?: string;
+}
 
 /** Guards, without type parameters. */
 export interface HandlerGuards {
   readonly input?: readonly ((input: never, ctx: Context<never>) => unknown)[];
-  readonly output?: readonly ((output: never, ctx: Context<never>) => unknown)[];
+  readonly output?: readonly ((output: never, ctx: Context<never>, part: OutputPart) => unknown)[];
 }
 
 /** The names of {@linkcode Guards}. */

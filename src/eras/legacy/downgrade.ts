@@ -4,6 +4,7 @@
  * @see specification/2025-06-18/changelog
  * @module
  */
+import { restoreText } from "../../protocol/text_copy.ts";
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, MISSING_CAPABILITY } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
 import type { ClientFacts } from "../../core/call/context.ts";
@@ -82,7 +83,7 @@ function downgradeToolResult(result: Result, version: Version): Result {
   const isNew = version >= "2025-06-18";
   const { structuredContent } = result;
   if (isNew && (structuredContent === undefined || isJsonObject(structuredContent))) return result;
-  const { structuredContent: _, ...rest } = result;
+  const { structuredContent: _, ...rest } = restoreText(result);
   // Without content, the structured content that is dropped would be lost.
   const isBare = structuredContent !== undefined && Array.isArray(rest.content) && !rest.content.length;
   const content = isBare ? [{ type: "text", text: JSON.stringify(structuredContent) }] : rest.content;

@@ -1,0 +1,73 @@
+/**
+ * Lets log messages and progress of a handler pass its output guards.
+ *
+ * @module
+ */
+import { isToolError } from "../protocol/errors.ts";
+import type { Call } from "../core/call/call.ts";
+import type { Context } from "../core/call/context.ts";
+import { createLog, toLoggable, wantsLevel } from "../core/call/log.ts";
+import type { OutputPart } from "../core/visibility/guards.ts";
+
+/** Messages of one call that may wait for a guard. Further ones are dropped. */
+const MAX_WAITING = 256;
+
+/** Passes a value through the guards. */
+type Pass = (value: unknown, part: OutputPart) => Promise<unknown>;
+
+/**
+ * Returns a context whose messages pass the guards one after the other. `settled` waits for those that are under way.
+ */
+export function guardMessages(
+  ctx: Context<never>,
+  call: Call,
+  pass: Pass,
+): { readonly watched: Context<never>; readonly settled: () => Promise<void> } {
+  let last: Promise<unknown> = Promise.resolve();
+  let waiting = 0;
+  // A guard refuses a message by a ToolError. Any other error is a fault.
+  const report = (error: unknown) => isToolError(error) ? undefined : void call.host.parts?.report(error, call);
+  // A handler that awaits its message waits for room at the client. Messages behind it wait for its guards only.
+  const send = async (guard: () => Promise<() => Promise<void>>): Promise<void> => {
+    if (waiting >= MAX_WAITING) return;
+    waiting++;
+    const sent = last.then(guard).then((deliver) => [deliver()]);
+    last = sent.catch(report).finally(() => waiting--);
+    const [room] = await sent.catch(() => [undefined]);
+    await room;
+  };
+  const log = createLog(async (level, data, logger) => {
+    if (!wantsLevel(call.client, level)) return;
+    const given = toData(data);
+    await send(async () => {
+      const left = toData(await pass(given, "log"));
+      return () => call.log[level](left, { logger });
+    });
+  });
+  const progress: Context["progress"] = async (value, options = {}) => {
+    const { message } = options;
+    await send(async () => {
+      const left = message === undefined ? undefined : await pass(String(message), "progress");
+      // A guard that returns something else has replaced the text.
+      return () => call.progress(value, { ...options, message: typeof left === "string" ? left : undefined });
+    });
+  };
+  const watched = new Proxy(ctx, {
+    get(target, name) {
+      if (name === "log") return log;
+      if (name === "progress") return progress;
+      // The getters of a call belong to the call itself.
+      return Reflect.get(target, name, target);
+    },
+  });
+  return { watched, settled: async () => void await last };
+}
+
+/** Returns data as JSON, as the client would get it. */
+function toData(data: unknown): unknown {
+  try {
+    return JSON.parse(JSON.stringify(toLoggable(data)) ?? "null");
+  } catch {
+    return "[a value that JSON cannot hold]";
+  }
+}

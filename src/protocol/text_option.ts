@@ -1,0 +1,14 @@
+/**
+ * The option for the text copy of structured content.
+ *
+ * @module
+ */
+
+/**
+ * The text that a result has beside its structured content: the same as JSON, the names, types and lengths of its parts,
+ * or none.
+ */
+export type TextCopy = "full" | "summary" | "none";
+
+/** The values of the option `text`. */
+export const TEXT_COPY: readonly TextCopy[] = ["full", "summary", "none"];

@@ -1,0 +1,267 @@
+// Output guards see all that a client gets of a handler: encoded values of any kind, errors, log and progress messages.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { McpError, prompt, resource, service, tool, ToolError } from "../../mod.ts";
+import type { OutputGuard } from "../../mod.ts";
+import { quota } from "../../src/quota/quota.ts";
+import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { z } from "zod";
+
+const SECRET = "sk-abc";
+
+/** Replaces the secret in every text of a JSON value, and records values that are not JSON. */
+function redactor(odd: unknown[]): OutputGuard {
+  const redact = (value: unknown): unknown => {
+    if (typeof value === "string") return value.replaceAll(SECRET, "[redacted]");
+    if (Array.isArray(value)) return value.map(redact);
+    if (typeof value !== "object" || !value) return value;
+    if (Object.getPrototypeOf(value) !== Object.prototype) odd.push(value);
+    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, redact(part)]));
+  };
+  return redact;
+}
+
+class Account {
+  toJSON(): object {
+    return { key: SECRET };
+  }
+}
+
+/** Values of every kind that holds the secret somewhere. */
+const values: Readonly<Record<string, () => unknown>> = {
+  map: () => new Map([["at", { key: SECRET }]]),
+  mapKey: () => new Map([[{ key: SECRET }, 1]]),
+  set: () => new Set([SECRET]),
+  nested: () => ({ a: [new Map([["b", new Set([{ c: SECRET }])]])] }),
+  toJson: () => new Account(),
+  dateBeside: () => ({ at: new Date(0), key: SECRET }),
+  url: () => new URL(`https://a.example/?key=${SECRET}`),
+  textBlob: () => new Blob([SECRET], { type: "text/plain" }),
+  blobBeside: () => ({ key: SECRET, file: new Blob([new Uint8Array([1, 2])], { type: "image/png" }) }),
+  stream: () => ReadableStream.from([SECRET, SECRET]),
+  lines: () => ReadableStream.from([{ key: SECRET }, [SECRET]]),
+  response: () => Response.json({ key: SECRET }),
+  failedResponse: () => new Response(SECRET, { status: 500 }),
+  generator: function* () {
+    yield { key: SECRET };
+  },
+  later: async function* () {
+    yield await Promise.resolve(SECRET);
+  },
+  boxed: () => ({ key: Object(SECRET) }),
+  blocks: () => [{ type: "text", text: SECRET }, new Uint8Array([1])],
+  full: () => ({ content: [{ type: "text", text: SECRET }], structuredContent: { at: new Map([["key", SECRET]]) } }),
+  link: () => ({ type: "resource_link", uri: `a:${SECRET}`, name: SECRET }),
+};
+
+behaviour("a secret in a value of any kind survives no guard", async (connect) => {
+  const odd: unknown[] = [];
+  const guards = { output: [redactor(odd)] };
+  const names = Object.keys(values);
+  const handlers = names.flatMap((name) => [
+    tool({ name, guards, run: () => values[name]() as object }),
+    ...["boxed", "full", "blocks", "link", "failedResponse"].includes(name) ? [] : [
+      resource({ uri: `test://${name}`, name, guards, read: () => values[name]() as object }),
+      prompt({ name, guards, run: () => ({ messages: [{ role: "user", content: JSON.stringify(SECRET) }] }) as never }),
+    ],
+  ]);
+  const { client } = await connect({ handlers });
+  for (const name of names) {
+    const result = JSON.stringify(await client.callTool(name).catch((error) => `${name} ${error}`));
+    assertEquals([result.includes(SECRET), result.includes("[redacted]")], [false, true], `${name}: ${result}`);
+  }
+  for (const { uri } of await client.listResources()) {
+    const result = JSON.stringify(await client.readResource(uri));
+    assertEquals([result.includes(SECRET), result.includes("[redacted]")], [false, true], `${uri}: ${result}`);
+  }
+  for (const { name } of await client.listPrompts()) {
+    assertEquals(JSON.stringify(await client.getPrompt(name)).includes(SECRET), false);
+  }
+  assertEquals(odd, []);
+});
+
+behaviour("guarded results are those of a handler without guards", async (connect) => {
+  const pass = { output: [() => undefined] };
+  const kinds = Object.keys(values).filter((kind) => kind !== "boxed");
+  const handlers = kinds.flatMap((kind) => [
+    tool({ name: kind, run: () => values[kind]() as object }),
+    tool({ name: `${kind}2`, guards: pass, run: () => values[kind]() as object }),
+    ...["full", "blocks", "link", "failedResponse"].includes(kind) ? [] : [
+      resource({ uri: `test://${kind}`, name: kind, read: () => values[kind]() as object }),
+      resource({ uri: `test://${kind}2`, name: kind, guards: pass, read: () => values[kind]() as object }),
+    ],
+  ]);
+  const { client } = await connect({ handlers });
+  for (const kind of kinds) {
+    assertEquals(await client.callTool(`${kind}2`), await client.callTool(kind), kind);
+  }
+  for (const { uri } of (await client.listResources()).filter(({ uri }) => !uri.endsWith("2"))) {
+    const [bare, guarded] = [await client.readResource(uri), await client.readResource(`${uri}2`)];
+    assertEquals(JSON.stringify(guarded).replaceAll(`${uri}2`, uri), JSON.stringify(bare), uri);
+  }
+});
+
+behaviour("errors of every kind pass the guards of the handler and of the server", async (connect) => {
+  const odd: unknown[] = [];
+  const parts: string[] = [];
+  const note: OutputGuard = (_value, _ctx, part) => void parts.push(part);
+  const errors: Record<string, () => unknown> = {
+    words: () => new ToolError(`wrong key ${SECRET}`),
+    blocks: () => new ToolError([{ type: "resource_link", uri: `a:${SECRET}`, name: "a" }]),
+    protocol: () => new McpError(-31001, `wrong key ${SECRET}`, { deep: [{ key: SECRET }] }),
+    mapped: () => new RangeError(SECRET, { cause: new Error(SECRET) }),
+    bug: () => new Error(SECRET),
+  };
+  const broken = service("broken", (): string => {
+    throw new RangeError(`no connection to db://user:${SECRET}@host`);
+  }, { per: () => "all" });
+  const fail = (kind: string) => {
+    throw errors[kind]();
+  };
+  const mapError = (error: unknown) => error instanceof RangeError ? `mapped: ${error.message}` : undefined;
+  const handlers = Object.keys(errors).flatMap((kind) => [
+    tool({ name: kind, mapError, run: () => fail(kind) }),
+    resource({ uri: `test://${kind}`, name: kind, mapError, read: () => fail(kind) }),
+    prompt({ name: kind, mapError, run: () => fail(kind) }),
+  ]);
+  const unready = tool({ name: "unready", services: { broken }, mapError, run: () => "" });
+  const { client, takeFaults } = await connect({
+    handlers: [...handlers, unready],
+    guards: { output: [redactor(odd), note] },
+  });
+  const told = async (run: () => Promise<unknown>) => {
+    const got = await run().catch((error) => ({ code: error.code, message: error.message, data: error.data }));
+    return JSON.stringify(got);
+  };
+  for (const kind of Object.keys(errors)) {
+    for (
+      const text of [
+        await told(() => client.callTool(kind)),
+        await told(() => client.readResource(`test://${kind}`)),
+        await told(() => client.getPrompt(kind)),
+      ]
+    ) {
+      assertEquals(text.includes(SECRET), false, text);
+      const expected = kind === "bug"
+        ? "Internal error"
+        : kind === "blocks" && !text.includes("[redacted]")
+        ? ""
+        : "[redacted]";
+      assert(text.includes(expected), text);
+    }
+  }
+  const text = await told(() => client.callTool("unready"));
+  assertEquals([text.includes(SECRET), text.includes("mapped: no connection")], [false, true], text);
+  const error = await assertRejects(() => client.callTool("protocol")) as McpError;
+  assertEquals([error.code, error.data], [-31001, { deep: [{ key: "[redacted]" }] }]);
+  assertEquals([...new Set(parts)], ["error"]);
+  // Each error is reported once, as the handler threw it.
+  const faults = takeFaults().map(({ error }) => String(error));
+  assertEquals(faults.filter((fault) => fault.includes(SECRET)).length, 7, faults.join("\n"));
+  assertEquals(faults.length, 7);
+});
+
+behaviour("a guard that fails or returns no words for an error fails closed", async (connect) => {
+  const guards = (guard: OutputGuard) => ({ output: [guard] });
+  const run = () => {
+    throw new ToolError(SECRET);
+  };
+  const code = () => {
+    throw new McpError(-31001, SECRET);
+  };
+  const { client, takeFaults } = await connect({
+    handlers: [
+      tool({
+        name: "throws",
+        guards: guards(() => {
+          throw new RangeError("bug");
+        }),
+        run,
+      }),
+      tool({ name: "nothing", guards: guards(() => null), run }),
+      tool({ name: "odd", guards: guards(() => 5), run }),
+      tool({ name: "coded", guards: guards(() => "text"), run: code }),
+      tool({
+        name: "refuses",
+        guards: guards(() => {
+          throw new ToolError("refused");
+        }),
+        run,
+      }),
+    ],
+  });
+  for (const name of ["throws", "nothing", "odd", "coded"]) {
+    const text = JSON.stringify(await client.callTool(name).catch(({ message }) => message));
+    assertEquals([text.includes(SECRET), text.includes("Internal error")], [false, true], `${name}: ${text}`);
+  }
+  assertEquals(textOf(await client.callTool("refuses")), "refused");
+  assertEquals(takeFaults().length, 4);
+});
+
+behaviour("log and progress messages pass the guards, in order, before the result", async (connect) => {
+  const odd: unknown[] = [];
+  const seen: [string, unknown][] = [];
+  const slow: OutputGuard = async (value, _ctx, part) => {
+    seen.push([part, value]);
+    // The first guard takes longest. Messages keep their order all the same.
+    for (let turns = 5 - seen.length; turns > 0; turns--) await new Promise((resolve) => setTimeout(resolve, 0));
+    if (value === "drop") throw new ToolError("not this one");
+    return undefined;
+  };
+  const work = tool({
+    name: "work",
+    guards: { output: [slow, redactor(odd)] },
+    run: (_input, { log, progress }) => {
+      log.info({ key: SECRET, at: new Map([["a", 1]]), when: new Date(0) });
+      progress(1, { message: `with ${SECRET}` });
+      log.warning("drop");
+      log.error(new Error(SECRET));
+      log.info(undefined);
+      progress(2);
+      return "done";
+    },
+  });
+  const got: string[] = [];
+  const { client } = await connect({ handlers: [work] }, {
+    logLevel: "debug",
+    onNotification: ({ method, params }) => void got.push(JSON.stringify([method, params?.data ?? params?.message])),
+  });
+  const result = await client.callTool("work", {}, {
+    onProgress: ({ message }) => void got.push(`progress ${message}`),
+  });
+  assertEquals(textOf(result), "done");
+  await until(() => got.some((text) => text.includes("undefined")), "all messages arrive");
+  assertEquals(got.join().includes(SECRET), false, got.join());
+  assert(got.join().includes("with [redacted]"), got.join());
+  assertEquals(got.join().includes("drop"), false);
+  assertEquals(seen.map(([part]) => part), ["log", "progress", "log", "log", "log", "result"]);
+  assertEquals(seen[0][1], { key: SECRET, at: {}, when: "1970-01-01T00:00:00.000Z" });
+  assertEquals(odd, []);
+});
+
+behaviour("a cached or a kept result passes the guards too", async (connect) => {
+  const odd: unknown[] = [];
+  const large = tool({
+    name: "large",
+    quota: quota({ resultBytes: 2000, onLarge: "link" }),
+    run: () => new Map([["text", `${SECRET} `.repeat(1000)]]),
+  });
+  const { client } = await connect({ handlers: [large], guards: { output: [redactor(odd)] } });
+  const { content } = await client.callTool("large");
+  const [uri] = content.flatMap((block) => block.type === "resource_link" ? block.uri : []);
+  const page = JSON.stringify(await client.readResource(uri));
+  assertEquals([page.includes(SECRET), page.includes("[redacted]")], [false, true]);
+}, { perInstance: "services" });
+
+behaviour("the output schema checks what the guards leave", async (connect) => {
+  const output = z.object({ total: z.number() });
+  const guarded = (guard: OutputGuard<{ total: number }>) => ({ output: [guard as OutputGuard] });
+  const { client, takeFaults } = await connect({
+    handlers: [
+      tool({ name: "fixes", output, guards: guarded(() => ({ total: 1 })), run: () => ({ total: "x" as never }) }),
+      tool({ name: "breaks", output, guards: guarded(() => ({ total: "y" })), run: () => ({ total: 1 }) }),
+    ],
+  });
+  assertEquals((await client.callTool("fixes")).structuredContent, { total: 1 });
+  await assertRejects(() => client.callTool("breaks"), Error, "Internal error");
+  assertEquals(takeFaults().length, 1);
+}, { versions: ["2025-11-25"] });

@@ -16,6 +16,13 @@ import { PathTemplate } from "./transports/http/path_template.ts";
 export { isHandler } from "./core/visibility/feature.ts";
 export { findHeaderParams, type HeaderParam } from "./schema/header_params.ts";
 export { checkCaller, isLoopbackHost } from "./transports/http/access.ts";
+export {
+  explainListenError,
+  listen,
+  type Listener,
+  type ListenOptions,
+  toReachable,
+} from "./transports/http/listen.ts";
 export { guardConsole } from "./transports/stdio/stdout_guard.ts";
 
 /** A server at its path. */

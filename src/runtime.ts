@@ -115,6 +115,8 @@ export interface DenoServer {
   readonly addr: { readonly port: number };
   readonly finished: Promise<void>;
   shutdown(): Promise<void>;
+  /** Lets the process end although the server runs. */
+  unref(): void;
 }
 
 /** The kind of a file. */

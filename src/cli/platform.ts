@@ -4,22 +4,16 @@
  *
  * @module
  */
+import { listen, type Listener, type ListenOptions } from "../host.ts";
 import { toAbsolutePath, toFileHref } from "./path.ts";
 import { type FileKind, files, hasErrorCode, ignoreNotFound, toKind } from "./platform_files.ts";
-import { serveOnNode } from "../kit/node_server.ts";
 import { bun, deno } from "./runtime_globals.ts";
 
 /** A running HTTP server. */
-export interface Served {
-  readonly port: number;
-  /** Stops accepting connections. Resolves when all responses have been sent. */
-  stop(): Promise<void>;
-}
+export type Served = Pick<Listener, "port" | "stop">;
 
 /** The address and the handler of an HTTP server. Port 0 picks a free port. */
-export interface ServeOptions {
-  readonly hostname: string;
-  readonly port: number;
+export interface ServeOptions extends Omit<ListenOptions, "fetch"> {
   /** Handles a request. `info` is the runtime's information about the connection. */
   readonly fetch: (request: Request, info: object) => Promise<Response>;
 }
@@ -184,13 +178,5 @@ export const platform = {
   },
 
   /** Serves HTTP. Throws if the address cannot be used. */
-  async serve({ fetch, hostname, port }: ServeOptions): Promise<Served> {
-    if (deno) {
-      const server = deno.serve({ hostname, port, onListen: () => {} }, fetch);
-      return { port: server.addr.port, stop: () => server.shutdown() };
-    }
-    // Bun's default of 10 seconds would disconnect clients without streams during longer calls.
-    if (bun) return bun.serve({ fetch, hostname, port, idleTimeout: 255 });
-    return await serveOnNode(await import("node:http"), { fetch, hostname, port });
-  },
+  serve: (options: ServeOptions): Promise<Served> => listen(options),
 };

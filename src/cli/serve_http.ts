@@ -3,13 +3,12 @@
  *
  * @module
  */
-import { type Endpoint, isLoopbackHost, listEndpoints } from "../host.ts";
+import { type Endpoint, explainListenError, isLoopbackHost, listEndpoints, toReachable } from "../host.ts";
 import type { Server } from "../library.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
 import { toConcretePath, toEndpointOptions, toExampleParams, toNames } from "./endpoint_options.ts";
 import { platform, type Served, type ServeOptions } from "./platform.ts";
-import { hasErrorCode } from "./platform_files.ts";
 import type { Inspector } from "./inspector/inspector.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError, UsageError } from "./cli_error.ts";
@@ -81,8 +80,7 @@ export async function serveHttp(server: Server, target: string | undefined, addr
   });
   // Preload the code of the first request. A failure surfaces with that request.
   for (const each of endpoints) each.load().catch(() => {});
-  const host = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
-  const origin = `http://${toAuthority(host)}:${served.port}`;
+  const origin = `http://${toReachable(hostname)}:${served.port}`;
   if (!endpoints.every(({ hasAuth }) => hasAuth) && !isLoopbackHost(toAuthority(hostname))) {
     console.error(toNetworkWarning(hostname));
   }
@@ -128,7 +126,7 @@ async function listen(name: string, options: ServeOptions): Promise<Served> {
   try {
     return await platform.serve(options);
   } catch (error) {
-    throw new CliError(`Cannot serve ${name}: ${explainListenError(error, options)}`);
+    throw new CliError(`Cannot serve ${name}: ${explainError(error, options)}`);
   }
 }
 
@@ -181,14 +179,11 @@ function rewritePath(request: Request, from: string, to: string): Request {
   return new Request(request.url.slice(0, start) + to + request.url.slice(start + path.length), request);
 }
 
-function explainListenError(error: unknown, { hostname, port }: ServeOptions): string {
-  const { message } = error instanceof Error ? error : { message: String(error) };
-  const code = hasErrorCode(error) ? error.code : "";
-  if (code === "EADDRINUSE") {
-    return `port ${port} of ${hostname} is in use; choose another with --port, or any with --port 0`;
-  }
-  if (code === "EACCES") return `port ${port} needs administrator rights; choose one from 1024 with --port`;
-  const missing = explainPermission(message);
-  if (missing !== undefined) return missing;
-  return `cannot listen on ${hostname}, port ${port}: ${message}; choose an address of this machine with --host`;
+function explainError(error: unknown, address: ServeOptions): string {
+  const missing = explainPermission(error instanceof Error ? error.message : String(error));
+  return missing ?? explainListenError(error, address, {
+    inUse: "choose another with --port, or any with --port 0",
+    lowPort: "choose one from 1024 with --port",
+    other: "choose an address of this machine with --host",
+  });
 }

@@ -1,6 +1,5 @@
 /**
- * Serves web-standard requests by the HTTP server of Node, for tests and the command line. Programs serve with the adapter
- * of their framework, such as `@hono/node-server`.
+ * Serves web-standard requests by the HTTP server of Node.
  *
  * @module
  */

@@ -13,6 +13,8 @@ const TESTED = [
   "tests/behaviour/",
   "tests/discovery/discovery_test.ts",
   "tests/kit/base64_test.ts",
+  "tests/observe/health_test.ts",
+  "tests/serve/serve_test.ts",
   "tests/testing/",
   "tests/transports/stdio_test.ts",
   "tests/transports/stdio_end_test.ts",

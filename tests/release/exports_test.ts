@@ -21,6 +21,7 @@ const LATER: Readonly<Record<string, number>> = {
   "./client/tasks": 10,
   "./handlers": 10,
   "./observe": 18,
+  "./serve": 3,
   "./skills": 2,
   "./tasks": 8,
   "./stores/redis": 3,

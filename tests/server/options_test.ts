@@ -28,6 +28,7 @@ import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeContext, replay, testTask } from "../../src/testing/testing.ts";
 import { testStore } from "../../src/testing/stores.ts";
+import { serve } from "../../src/serve/serve.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
@@ -246,6 +247,10 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     }
   }, { audience: "a", resource: "https://a.example", scopes: ["a"] }]],
   "./observe prometheus": [[prometheus, { path: "/metrics", token: "x".repeat(16), handlers: true }]],
+  "./serve serve": [[
+    (options) => serve(createServer(about), options),
+    { port: 0, hostname: "127.0.0.1", signal: AbortSignal.abort(), signals: false },
+  ]],
   "./observe health": [[health, { alivePath: "/a", readyPath: "/b", store: "optional", timeoutMs: 5 }]],
   "./observe jsonLog": [[jsonLog, { redact: text, write: text, details: true }]],
   "./observe audit": [[auditCalls, { write: text, redact: text, onError: "continue" }]],

@@ -22,6 +22,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/hostile/streams_quiet_test.ts": "waits until a runtime would cut an idle stream",
   "tests/peers/": "starts the processes of other servers and clients",
   "tests/release/": "packs, publishes and installs the package, and runs every program of the pages",
+  "tests/serve/serve_process_test.ts": "starts processes on each runtime",
   "tests/stores/instances_test.ts": "several instances and processes share each store",
   "tests/stores/deno_kv_store_test.ts": "starts processes that write at once, and needs a flag",
   "tests/stores/redis_clients_test.ts": "starts servers of Redis, and kills them",

@@ -1,5 +1,5 @@
 /**
- * Stops a stdio server with services at Ctrl-C and SIGTERM, so that the services are disposed.
+ * Listens to Ctrl-C and SIGTERM, so that a server can close before the process ends.
  *
  * @module
  */
@@ -14,6 +14,8 @@ export interface StopSignals {
   readonly signal: AbortSignal;
   /** Stops listening. Ends the process if a signal has arrived. */
   finish(): void;
+  /** Stops listening. A later signal ends the process as it does by default. */
+  forget(): void;
 }
 
 /** Listens to the signals that end a process. */
@@ -30,14 +32,18 @@ export function listenToSignals(): StopSignals {
     else findProcess().on(name, listener);
     return [name, listener] as const;
   });
+  function forget(): void {
+    for (const [name, listener] of listeners) {
+      if (deno) deno.removeSignalListener(name, listener);
+      else findProcess().off(name, listener);
+    }
+  }
   return {
     signal: controller.signal,
+    forget,
     finish() {
       if (stopCode !== undefined) exit(stopCode);
-      for (const [name, listener] of listeners) {
-        if (deno) deno.removeSignalListener(name, listener);
-        else findProcess().off(name, listener);
-      }
+      forget();
     },
   };
 }

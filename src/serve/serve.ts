@@ -1,0 +1,151 @@
+/**
+ * Serves a server over HTTP from a program of your own: the same on Deno, Bun and Node.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { serve } from "@x/mcp/serve";
+ *
+ * const hello = tool({ name: "hello", run: () => "Hello!" });
+ * const server = createServer({ name: "greeter", version: "1.0.0", handlers: [hello] });
+ * await using served = await serve(server, { port: 0 });
+ * console.log(served.url);
+ * ```
+ *
+ * @module
+ */
+import { INTERNALS } from "../core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import type { Server } from "../server/server.ts";
+import {
+  explainListenError,
+  listen,
+  type Listener,
+  type ListenRemedies,
+  toReachable,
+} from "../transports/http/listen.ts";
+import { listenToSignals } from "../transports/stdio/stop_signals.ts";
+
+/** Options of {@linkcode serve}. */
+export interface ServeOptions {
+  /** Port to listen on. 0 picks a free port. Defaults to 3000. */
+  readonly port?: number;
+  /**
+   * Address to listen on. `0.0.0.0` listens on all networks, as in a container. Defaults to `127.0.0.1`, which only this
+   * machine reaches.
+   */
+  readonly hostname?: string;
+  /** Closes the server when it aborts, like `close()`. */
+  readonly signal?: AbortSignal;
+  /**
+   * Whether SIGINT (Ctrl-C) and SIGTERM close the server. A second signal then ends the process at once. Defaults to `true`.
+   */
+  readonly signals?: boolean;
+}
+
+/** A server that listens for HTTP requests. */
+export interface Serving extends AsyncDisposable {
+  /** URL of the endpoint, such as `http://127.0.0.1:3000/mcp`. That of the first server of `mount`. */
+  readonly url: string;
+  /** Port that it listens on. */
+  readonly port: number;
+  /** Settles when the server has closed, however that began. */
+  readonly finished: Promise<void>;
+  /**
+   * Closes the server: refuses new requests with HTTP 503, lets running calls finish for `calls.closeMs` milliseconds,
+   * disposes the services, and stops listening. Settles when all of that is done.
+   */
+  close(): Promise<void>;
+}
+
+const OPTIONS: KnownOptions<keyof ServeOptions> = {
+  names: {
+    port: {
+      findProblem: (port) => isPort(port) ? undefined : "is not a port; write a whole number from 0 (any) to 65535",
+    },
+    hostname: {
+      findProblem: (name) =>
+        typeof name === "string" && name ? undefined : 'is not an address; write one like "0.0.0.0"',
+    },
+    signal: true,
+    signals: "boolean",
+  },
+  hints: { host: "hostname", address: "hostname", handleSignals: "signals", abort: "signal" },
+  elsewhere: { path: "give it to createServer", auth: "give it to createServer", hosts: "give it to createServer" },
+};
+
+const REMEDIES: ListenRemedies = {
+  inUse: "choose another port, or 0 for any",
+  lowPort: "choose a port from 1024",
+  other: "choose an address of this machine as hostname",
+};
+
+/** Milliseconds in which the last responses are sent. Clients that do not read them must not keep the process. */
+const STOP_MS = 1000;
+
+/**
+ * Serves over HTTP, on Deno, Bun and Node. Makes the services of the server first. Use it in a program that no command
+ * serves: `deno serve`, `bun` and `mcp serve` listen by themselves.
+ *
+ * At SIGINT or SIGTERM the server closes like with `close()`. The process then ends by itself, once nothing else keeps it
+ * running. A second signal ends it at once, with code 130 or 143.
+ *
+ * @throws {TypeError} if an option is unknown or invalid.
+ * @throws {Error} if a service fails, or the port is in use. The server is not closed then.
+ */
+export async function serve(server: Server, options: ServeOptions = {}): Promise<Serving> {
+  checkOptions("serve", options, OPTIONS);
+  const { port = 3000, hostname = "127.0.0.1", signal, signals = true } = options;
+  const internals = Object(server)[INTERNALS];
+  if (!internals) throw new TypeError("Cannot serve: this is not a server; make one with createServer()");
+  const { name, servers: [first] = [server] } = server[INTERNALS];
+  const fail = (state: string, cause: unknown) => new Error(`Cannot serve ${name}: ${state}`, { cause });
+  try {
+    await server.ready();
+  } catch (error) {
+    throw fail("a service failed; see the cause", error);
+  }
+  const address = { hostname, port };
+  const listener = await listen({ ...address, fetch: (request, info) => server.fetch(request, info) })
+    .catch((error) => {
+      throw fail(explainListenError(error, address, REMEDIES), error);
+    });
+  const heard = signals ? listenToSignals() : undefined;
+  const { promise: finished, resolve } = Promise.withResolvers<void>();
+  const onAbort = () => void close();
+  let closing = false;
+  function close(): Promise<void> {
+    if (!closing) {
+      closing = true;
+      resolve(closeAll());
+    }
+    return finished;
+  }
+  async function closeAll(): Promise<void> {
+    signal?.removeEventListener("abort", onAbort);
+    try {
+      // The server refuses requests while it listens, so that load balancers get an answer.
+      await server.close();
+    } finally {
+      await stop(listener);
+      heard?.forget();
+    }
+  }
+  signal?.addEventListener("abort", onAbort);
+  heard?.signal.addEventListener("abort", onAbort);
+  if (signal?.aborted) onAbort();
+  const url = `http://${toReachable(hostname)}:${listener.port}${first[INTERNALS].http.path}`;
+  return { url, port: listener.port, finished, close, [Symbol.asyncDispose]: close };
+}
+
+/** Stops listening, and waits at most {@linkcode STOP_MS} for the last responses. */
+async function stop(listener: Listener): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<true>();
+  const timer = setTimeout(() => resolve(true), STOP_MS);
+  const isLate = await Promise.race([listener.stop(), late]);
+  clearTimeout(timer);
+  if (isLate) listener.force();
+}
+
+function isPort(port: unknown): boolean {
+  return typeof port === "number" && Number.isSafeInteger(port) && port >= 0 && port <= 65_535;
+}

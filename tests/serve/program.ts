@@ -1,0 +1,35 @@
+// A program that serves with `serve`. Its argument is the port. The route /release ends the calls of its tool.
+import process from "node:process";
+import { createServer, service, tool } from "../../mod.ts";
+import { health } from "../../src/observe/observe.ts";
+import { serve } from "../../src/serve/serve.ts";
+
+const released = Promise.withResolvers<void>();
+const db = service("db", () => ({ [Symbol.asyncDispose]: async () => await console.error("disposed") }));
+const wait = tool({
+  name: "wait",
+  services: { db },
+  run: async () => {
+    console.error("started");
+    await released.promise;
+    return "done";
+  },
+});
+const release = {
+  path: "/release",
+  fetch: () => {
+    released.resolve();
+    return new Response("released");
+  },
+};
+const server = createServer({
+  name: "program",
+  version: "1.0.0",
+  handlers: [wait],
+  routes: [health(), release],
+  limits: { calls: { closeMs: 20_000 } },
+});
+const served = await serve(server, { port: Number(process.argv[2]) });
+console.error(`at ${served.url}`);
+await served.finished;
+console.error("finished");

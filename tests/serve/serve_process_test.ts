@@ -1,0 +1,116 @@
+// Programs that serve with `serve`, as processes on Deno, Bun and Node.
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { connect } from "../../src/client/client.ts";
+import { until } from "../support/behaviour.ts";
+import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
+import { root, type Running, start } from "../support/processes.ts";
+
+const ignore = typeof Deno === "undefined"; // Deno starts the processes of all runtimes
+const file = `${root}tests/serve/program.ts`;
+const ERAS = ["2026-07-28", "2025-11-25"] as const;
+
+type FindWords = () => Promise<readonly string[] | undefined>;
+
+const runtimes: Readonly<Record<string, FindWords>> = {
+  deno: () => Promise.resolve(["deno", "run", "-A", "--quiet", "--no-check"]),
+  bun: () => Promise.resolve(["bun"]),
+  ...Object.fromEntries(NODE_VERSIONS.map((version) => [`node ${version}`, async () => {
+    const found = await findNode(version);
+    if ("path" in found) return [found.path];
+    if (Deno.env.get("REQUIRE_ALL")) throw new Error(found.missing);
+    console.log(`Skipped: ${found.missing}`);
+  }])),
+};
+
+async function open(words: readonly string[], port = 0): Promise<Running & { readonly url: string }> {
+  const running = await start([...words, file, `${port}`], { timeoutMs: 60_000 });
+  try {
+    const [, url] = await running.waitFor(/at (http\S+)/);
+    return { ...running, url };
+  } catch (error) {
+    await running[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** Waits until the program refuses requests. */
+async function untilClosing(url: string): Promise<void> {
+  await until(async () => {
+    const { status, body } = await fetch(new URL("/ready", url));
+    await body?.cancel();
+    return status === 503;
+  }, "the server closes");
+}
+
+for (const [name, findWords] of Object.entries(runtimes)) {
+  for (const version of ERAS) {
+    Deno.test({
+      name: `a call that runs at SIGTERM ends, and new ones are refused, on ${name} in ${version}`,
+      ignore,
+      async fn() {
+        const words = await findWords();
+        if (!words) return;
+        await using running = await open(words);
+        const { url } = running;
+        assertMatch(url, /^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
+        await using client = await connect(url, { revisions: [version] });
+        const call = client.callTool("wait");
+        await running.waitFor(/started/);
+        running.kill("SIGTERM");
+        await untilClosing(url);
+        const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+        const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
+        const refused = await fetch(url, { method: "POST", headers, body });
+        assertEquals(refused.status, 503);
+        assertStringIncludes(await refused.text(), "the server is closing");
+        const alive = await fetch(new URL("/health", url));
+        assertEquals([alive.status, await alive.text()], [200, "{}"]);
+        await (await fetch(new URL("/release", url))).text();
+        assertEquals((await call).content, [{ type: "text", text: "done" }]);
+        await client.close().catch(() => {});
+        const { code, stderr } = await running.finished;
+        assertEquals(code, 0);
+        assertMatch(stderr, /disposed\s+finished/);
+      },
+    });
+  }
+
+  for (const [signal, code] of [["SIGTERM", 143], ["SIGINT", 130]] as const) {
+    Deno.test({
+      name: `a second ${signal} ends the process at once, on ${name}`,
+      ignore,
+      async fn() {
+        const words = await findWords();
+        if (!words) return;
+        await using running = await open(words);
+        const client = await connect(running.url);
+        const call = client.callTool("wait").then(() => "result", () => "error");
+        await running.waitFor(/started/);
+        running.kill(signal);
+        await untilClosing(running.url);
+        running.kill(signal);
+        const { code: found, stderr } = await running.finished;
+        assertEquals(found, code);
+        assert(!stderr.includes("finished"));
+        assertEquals(await call, "error");
+        await client.close().catch(() => {});
+      },
+    });
+  }
+
+  Deno.test({
+    name: `a port in use is named, on ${name}`,
+    ignore,
+    async fn() {
+      const words = await findWords();
+      if (!words) return;
+      using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+      const { port } = taken.addr;
+      await using running = await start([...words, file, `${port}`], { input: "", timeoutMs: 60_000 });
+      const { code, stderr } = await running.finished;
+      assert(code !== 0);
+      const state = `Cannot serve program: port ${port} of 127.0.0.1 is in use; choose another port, or 0 for any`;
+      assertStringIncludes(stderr, state);
+    },
+  });
+}

@@ -1,0 +1,119 @@
+// Serving from a program.
+import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { createServer, mount, type Server, service, tool } from "../../mod.ts";
+import { connect } from "../../src/client/client.ts";
+import { serve } from "../../src/serve/serve.ts";
+import { gate, until } from "../support/behaviour.ts";
+
+const about = { name: "served", version: "1.0.0" };
+const ping = tool({ name: "ping", run: () => "pong" });
+
+function make(path = "/mcp"): Server {
+  return createServer({ ...about, path, handlers: [ping] });
+}
+
+async function call(url: string, revision: string): Promise<unknown> {
+  await using client = await connect(url, { revisions: [revision] });
+  return (await client.callTool("ping")).content;
+}
+
+Deno.test("a served server answers in both eras, and closes at the end of the block", async () => {
+  const server = make();
+  let url;
+  {
+    await using served = await serve(server, { port: 0, signals: false });
+    url = served.url;
+    assertEquals(url, `http://127.0.0.1:${served.port}/mcp`);
+    for (const revision of ["2026-07-28", "2025-11-25"]) {
+      assertEquals(await call(url, revision), [{ type: "text", text: "pong" }]);
+    }
+  }
+  assertEquals(server.stats().isClosing, true);
+  await assertRejects(() => fetch(new URL("/mcp", url)));
+});
+
+Deno.test("the signal closes it, and a call that runs gets its result", async () => {
+  const { pass, open } = gate();
+  const wait = tool({
+    name: "wait",
+    run: async () => {
+      await pass;
+      return "done";
+    },
+  });
+  const server = createServer({ ...about, handlers: [wait] });
+  const end = new AbortController();
+  const served = await serve(server, { port: 0, signals: false, signal: end.signal });
+  const client = await connect(served.url);
+  const called = client.callTool("wait");
+  await until(() => server.stats().running === 1, "the call runs");
+  end.abort();
+  const refused = await fetch(served.url, { method: "POST" });
+  assertEquals(refused.status, 503);
+  assertStringIncludes(await refused.text(), "the server is closing");
+  open();
+  assertEquals((await called).content, [{ type: "text", text: "done" }]);
+  await served.finished;
+  await client.close();
+  await served.close();
+});
+
+Deno.test("a signal that has aborted closes it at once", async () => {
+  const served = await serve(make(), { port: 0, signals: false, signal: AbortSignal.abort() });
+  await served.finished;
+});
+
+Deno.test("a client that does not read its response does not keep it from closing", async () => {
+  const start = (controller: ReadableStreamDefaultController) => controller.enqueue(new Uint8Array(1));
+  const endless = { path: "/endless", fetch: () => new Response(new ReadableStream({ start })) };
+  const server = createServer({ ...about, routes: [endless] });
+  const served = await serve(server, { port: 0, signals: false });
+  const response = await fetch(new URL("/endless", served.url));
+  assertEquals(response.status, 200);
+  await served.close();
+  await response.body?.cancel().catch(() => {});
+});
+
+Deno.test("mount is served too", async () => {
+  await using served = await serve(mount([make("/one"), make("/two")]), { port: 0, signals: false });
+  assertEquals(new URL(served.url).pathname, "/one");
+  assertEquals(await call(served.url.replace("/one", "/two"), "2026-07-28"), [{ type: "text", text: "pong" }]);
+});
+
+Deno.test("a service that fails is the cause of the error, and the server stays open", async () => {
+  let isBroken = true;
+  const db = service("db", () => {
+    if (isBroken) throw new Error("no database");
+    return {};
+  });
+  const read = tool({ name: "read", services: { db }, run: () => "" });
+  await using server = createServer({ ...about, handlers: [read], observer: { fault() {} } });
+  const error = await assertRejects(() => serve(server, { port: 0, signals: false }), Error);
+  assertStringIncludes(error.message, "Cannot serve served: a service failed");
+  assertStringIncludes(String(error.cause), "no database");
+  isBroken = false;
+  await using served = await serve(server, { port: 0, signals: false });
+  assertEquals(served.port > 0, true);
+});
+
+Deno.test("a port in use is named, and the server can listen on another one", async () => {
+  await using first = await serve(make(), { port: 0, signals: false });
+  await using server = make();
+  await assertRejects(
+    () => serve(server, { port: first.port, signals: false }),
+    Error,
+    `Cannot serve served: port ${first.port} of 127.0.0.1 is in use; choose another port, or 0 for any`,
+  );
+  await using second = await serve(server, { port: 0, signals: false });
+  assertEquals(await call(second.url, "2026-07-28"), [{ type: "text", text: "pong" }]);
+});
+
+Deno.test("options that are wrong throw before it listens", async () => {
+  const server = make();
+  await assertRejects(() => serve(server, { port: 70_000 }), TypeError, "port is not a port");
+  await assertRejects(() => serve(server, { hostname: "" }), TypeError, "hostname is not an address");
+  // As from JavaScript.
+  // deno-lint-ignore no-explicit-any
+  await assertRejects(() => serve({} as any), TypeError, "this is not a server");
+  await server.close();
+});

@@ -12,7 +12,7 @@ import { isQuestion } from "../core/call/question.ts";
 import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import type { Encoder, Filter, FilteredResult, HandlerGuards, OutputPart } from "../core/visibility/guards.ts";
 import { describe } from "./attempt.ts";
-import { isContent, toJson } from "./content.ts";
+import { isContent, toJson } from "./content_checks.ts";
 import { EncodedResults } from "./encoded_results.ts";
 import { guardMessages } from "./guarded_messages.ts";
 import { readSyncVerdict } from "../core/call/verdict.ts";

@@ -38,9 +38,10 @@ import type { SentOf } from "./tool.ts";
 import { attempt } from "./attempt.ts";
 import type { Callable } from "./callable.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
-import { isContent, isDoubtful, loadResults } from "./content.ts";
+import { loadResults } from "./content.ts";
+import { isContent, isDoubtful } from "./content_checks.ts";
 import type { Sending } from "./encoded_results.ts";
-import { runGuarded } from "./guard_room.ts";
+import { runGuarded } from "./value_room.ts";
 import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 
 /** A message that a prompt returns. Its text may be a plain string. */

@@ -6,7 +6,8 @@
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { ResourceContents } from "../protocol/types.ts";
-import { loadResults, toJson } from "./content.ts";
+import { loadResults } from "./content.ts";
+import { toJson } from "./content_checks.ts";
 import type { Sending } from "./encoded_results.ts";
 import type { ToolReturn } from "./tool.ts";
 

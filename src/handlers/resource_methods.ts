@@ -28,7 +28,7 @@ import type { Filter, HandlerGuards } from "../core/visibility/guards.ts";
 import { createList, Cursors, type Entry } from "../core/visibility/pagination.ts";
 import type { SubscriptionHooks } from "../core/visibility/subscribers.ts";
 import { attempt } from "./attempt.ts";
-import { runGuarded } from "./guard_room.ts";
+import { runGuarded } from "./value_room.ts";
 
 /** A resource in a list. Only `uri` and `name` are required. `size` is in bytes. */
 export type ResourceEntry = Omit<ResourceLink, "type">;

@@ -40,14 +40,15 @@ import type { Requirement } from "../core/call/question.ts";
 import { createList } from "../core/visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
 import { describe } from "./attempt.ts";
-import { isContent, isDoubtful, loadResults, toJson } from "./content.ts";
+import { loadResults } from "./content.ts";
+import { isContent, isDoubtful, toJson } from "./content_checks.ts";
 import type { Sending } from "./encoded_results.ts";
 import type { ListedTool } from "../protocol/listed.ts";
 import type { Typed } from "../core/visibility/typed.ts";
 import { IDEMPOTENCY, readIdempotency, runOnce } from "./idempotency.ts";
 import { toListedOptions } from "./tool_from.ts";
 import type { Callable } from "./callable.ts";
-import { runGuarded } from "./guard_room.ts";
+import { confirmFirst, runGuarded } from "./value_room.ts";
 import type { ToolVariant } from "./variant.ts";
 import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 
@@ -182,6 +183,14 @@ export interface ToolOptions<
   readonly retry?: Step<"retry">;
   /** Circuit breaker of `run`, such as `circuit({ failures: 5 })` of `@x/mcp/handlers`. */
   readonly circuit?: Step<"circuit">;
+  /**
+   * A question to the user, such as `"Delete all notes?"`, or a function that makes it from the input. The tool runs only
+   * if the user accepts it, each time. If the user does not, or the client has no elicitation, the model reads why the
+   * tool did not run.
+   *
+   * @see specification/2026-07-28/client/elicitation
+   */
+  readonly confirm?: string | ((input: Infer<I>, ctx: Context<ServiceValues<S>>) => string | Promise<string>);
   /** Quota of the tool, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. */
   readonly quota?: Quota;
   /**
@@ -245,6 +254,7 @@ const OPTIONS: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
     cache: true,
     retry: true,
     circuit: true,
+    confirm: true,
     run: true,
   },
   hints: {
@@ -381,7 +391,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   const output = options.output === undefined ? undefined : compileSchema(options.output, { use: "output", place });
   // Otherwise a schema without a JSON Schema would fail every tools/list.
   output?.json();
-  const run = wrapRun(options, place);
+  const run = confirmFirst(options, wrapRun(options, place));
   const invoke = (
     call: Call,
     ctx: Context<never> = call,

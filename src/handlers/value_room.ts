@@ -1,8 +1,25 @@
 /**
- * Leads to the encoding of values that JSON cannot represent, which most servers never need.
+ * Leads to what most servers never need: guards, encoders, the encoding of values that JSON cannot represent, and
+ * questions before a tool runs.
  *
  * @module
  */
+import type { Result } from "../protocol/jsonrpc.ts";
+import type { Run } from "../core/visibility/run_steps.ts";
+import type { Confirmed } from "./confirm.ts";
+import type { FilteredRun, Guarded } from "./filters.ts";
 
 /** Loads the encoding of values. */
-export const loadValues = (): Promise<typeof import("./encoded_results.ts")> => import("./encoded_results.ts");
+export const loadValues = (): Promise<typeof import("./values.ts")> => import("./values.ts");
+
+/** Runs a handler within its guards and encoders. */
+export async function runGuarded(guarded: Guarded, run: FilteredRun): Promise<Result> {
+  return await (await loadValues()).runFiltered(guarded, run);
+}
+
+/** Returns a function that asks before it runs, if the tool has a question. */
+export function confirmFirst(tool: Confirmed, run: Run): Run {
+  return tool.confirm === undefined
+    ? run
+    : async (...given) => await (await loadValues()).runConfirmed(tool, run, ...given);
+}

@@ -11,7 +11,7 @@ import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import type { LimitedHandler } from "../core/visibility/quota.ts";
-import { isContent } from "../handlers/content.ts";
+import { isContent } from "../handlers/content_checks.ts";
 import { Keeper } from "./kept_results.ts";
 import { cutText, toSize } from "./text.ts";
 

@@ -137,6 +137,8 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     cache: cache({ ttlMs: 5 }),
     retry: retry(),
     circuit: circuit(),
+    confirm: "Sure?",
+    text: "full",
     run: text,
   }]],
   ". prompt": [[prompt, { ...handler, ...description, name: "p", complete: {}, run: text }]],

@@ -1,0 +1,50 @@
+/**
+ * Asks the user before a tool runs. Loaded with the first call of such a tool, by `value_room.ts`.
+ *
+ * @module
+ */
+import type { Context } from "../core/call/context.ts";
+import type { Run } from "../core/visibility/run_steps.ts";
+import { isQuestion } from "../core/call/question.ts";
+import { isMcpError, ToolError } from "../protocol/errors.ts";
+
+/** A tool that asks before it runs. */
+export interface Confirmed {
+  readonly name: string;
+  /** The question, or what makes it from the input. */
+  readonly confirm?: string | ((input: never, ctx: Context<never>) => string | Promise<string>);
+}
+
+/**
+ * Runs a tool if the user accepts its question.
+ *
+ * @throws {ToolError} otherwise.
+ */
+export async function runConfirmed(
+  { name, confirm }: Confirmed,
+  run: Run,
+  input: never,
+  ctx: Context<never>,
+): Promise<unknown> {
+  const message: unknown = typeof confirm === "function" ? await confirm(input, ctx) : confirm;
+  if (typeof message !== "string" || !message) {
+    throw new TypeError(`Cannot run tool ${JSON.stringify(name)}: its confirm is not a text; return the question`);
+  }
+  const { action } = await ask(ctx, name, message);
+  if (action === "accept") return await run(input, ctx);
+  const state = action === "decline" ? "the user declined" : "the user closed the question";
+  throw new ToolError(`${name} did not run: ${state}. Do not call it again unless the user asks for it.`);
+}
+
+async function ask(ctx: Context<never>, name: string, message: string): Promise<{ readonly action: string }> {
+  try {
+    // The consent to one run is none to a second one.
+    return await ctx.elicit("tool.confirm", { message, schema: { type: "object", properties: {} }, singleUse: true });
+  } catch (error) {
+    if (!isMcpError(error) || isQuestion(error) || ctx.signal.aborted) throw error;
+    // The client has no forms, or the request came without a session.
+    throw new ToolError(
+      `${name} did not run: it needs the consent of the user, whom this client cannot ask. Use a client with elicitation.`,
+    );
+  }
+}

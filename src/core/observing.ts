@@ -154,6 +154,7 @@ class ObservedCall implements RequestReport {
   #hasEnded = false;
   /** Set once the call has started. */
   #peer?: string;
+  #httpTraceparent?: string;
 
   /** Creates the report of a request that has just been received. */
   constructor(
@@ -218,8 +219,11 @@ class ObservedCall implements RequestReport {
     this.#waitedMs = this.#countWait();
     if (hasStarted) return;
     // Now, because runtimes drop the headers of a request whose client has gone.
-    this.#peer = this.#origin.peer;
-    this.#observing.core.observer.start?.(this.#describe());
+    const { peer, headers } = this.#origin;
+    const { observer } = this.#observing.core;
+    this.#peer = peer;
+    if (observer.around) this.#httpTraceparent = toTrace(headers?.get("traceparent"), 100);
+    observer.start?.(this.#describe());
   }
 
   // The clock is read only for a call that has waited, because a reading takes as long as the rest of the report.
@@ -251,6 +255,7 @@ class ObservedCall implements RequestReport {
       traceparent,
       tracestate,
       baggage,
+      httpTraceparent: this.#httpTraceparent,
       waitedMs,
     };
   }
@@ -303,6 +308,7 @@ class ObservedCall implements RequestReport {
       traceparent,
       tracestate,
       baggage,
+      httpTraceparent: this.#httpTraceparent,
       waitedMs: this.#countWait(),
       durationMs: this.#now() - this.#since,
       outcome,

@@ -4,7 +4,7 @@
  * @see https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
  * @module
  */
-import type { CallEvent, EventSource, StartEvent, TransportName } from "../core/call/observer.ts";
+import type { CallEvent, EventSource, SessionEvent, StartEvent, TransportName } from "../core/call/observer.ts";
 
 /** Attributes of a span or a metric, by the names of the conventions. */
 export type Attributes = Record<string, string>;
@@ -62,6 +62,11 @@ export function describeOperation(event: StartEvent): Attributes {
   const attributes = addTarget({}, event.method, toTarget(event));
   if (event.revision) attributes["mcp.protocol.version"] = event.revision;
   return addNetwork(attributes, event);
+}
+
+/** Returns the attributes of the metric of a session. */
+export function describeSession(event: SessionEvent): Attributes {
+  return addNetwork({ "mcp.protocol.version": event.revision }, event);
 }
 
 /** Adds how a call has ended. `input_required` is not an error. */

@@ -7,14 +7,15 @@
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { CallEvent, Observer, SessionEvent } from "../core/call/observer.ts";
 import {
-  addNetwork,
   addOutcome,
   type Attributes,
   BUCKETS,
   describeOperation,
+  describeSession,
   SERVER_DURATION,
   SESSION_DURATION,
 } from "./operation.ts";
+import { SessionTimes } from "./session_times.ts";
 
 /** Options of {@linkcode prometheus}. */
 export interface PrometheusOptions {
@@ -64,8 +65,6 @@ const MIN_TOKEN = 16;
  */
 const MAX_VALUES = 500;
 const MAX_SERIES = 2000;
-/** Maximum sessions whose start is known. The duration of others is not measured. */
-const MAX_SESSIONS = 10_000;
 
 const OTHER = "other";
 
@@ -111,8 +110,7 @@ class Metrics implements Prometheus {
   readonly #hasHandlers: boolean;
   readonly #calls = new Histogram(SERVER_DURATION);
   readonly #sessions = new Histogram(SESSION_DURATION);
-  /** When each open session was created, in milliseconds. */
-  readonly #created = new Map<string, number>();
+  readonly #times = new SessionTimes();
 
   constructor({ path = "/metrics", token, handlers = token !== undefined }: PrometheusOptions) {
     this.path = path;
@@ -130,16 +128,8 @@ class Metrics implements Prometheus {
   }
 
   session(event: SessionEvent): void {
-    const { state, transport, revision, id } = event;
-    // Of the transports whose sessions have no id, stdio has one session only.
-    const key = id ?? (transport === "stdio" ? transport : undefined);
-    if (key === undefined) return;
-    if (state === "created" && this.#created.size < MAX_SESSIONS) this.#created.set(key, performance.now());
-    if (state !== "ended") return;
-    const since = this.#created.get(key);
-    this.#created.delete(key);
-    if (since === undefined) return;
-    this.#sessions.record(addNetwork({ "mcp.protocol.version": revision }, event), (performance.now() - since) / 1000);
+    const seconds = this.#times.end(event);
+    if (seconds !== undefined) this.#sessions.record(describeSession(event), seconds);
   }
 
   text(): string {

@@ -31,7 +31,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/ready": [...below, "src/handlers"],
   "src/discovery": [...below, "src/runtime.ts"],
   "src/serve": [...below, "src/transports", "src/server"],
-  "src/observe": [...below, "src/transports", "src/server"],
+  "src/observe": [...below, "src/transports", "src/server", "src/client"],
   "src/worker": [...below, "src/runtime.ts", "src/transports"],
   "src/middleware": below,
   "src/stores": below,
@@ -82,6 +82,7 @@ const PACKAGES_OF_PAGE = ["marked"];
 const packages: Readonly<Record<string, readonly string[]>> = {
   "src/auth/oauth": ["jose", "oauth4webapi"],
   "src/client/oauth": ["jose", "oauth4webapi"],
+  "src/observe": ["@opentelemetry/api"],
   "src/skills": ["yaml"],
   "src/cli": ["zod", "acorn", "yaml", "jsonc-parser", "smol-toml"],
 };

@@ -22,6 +22,7 @@ const LATER: Readonly<Record<string, number>> = {
   "./handlers": 10,
   "./observe": 18,
   "./serve": 3,
+  "./observe/opentelemetry": 4,
   "./skills": 2,
   "./tasks": 8,
   "./stores/redis": 3,

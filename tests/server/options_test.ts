@@ -20,6 +20,7 @@ import { clientExtension, connect as connectClient } from "../../src/client/clie
 import { discover } from "../../src/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
 import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
+import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { cache, circuit, retry } from "../../src/ready/ready.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
@@ -256,6 +257,8 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   "./observe health": [[health, { alivePath: "/a", readyPath: "/b", store: "optional", timeoutMs: 5 }]],
   "./observe jsonLog": [[jsonLog, { redact: text, write: text, details: true }]],
   "./observe audit": [[auditCalls, { write: text, redact: text, onError: "continue" }]],
+  "./observe/opentelemetry openTelemetry": [[openTelemetry, { details: true }]],
+  "./observe/opentelemetry openTelemetryClient": [[openTelemetryClient, { url: "https://a.example/mcp" }]],
   "./observe record": [[record, { write: text, redact: text }]],
   "./quota quota": [[quota, {
     timeoutMs: 5,

@@ -20,6 +20,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/handlers/type_errors_test.ts": "starts the compiler",
   "tests/hostile/shares_test.ts": "fills every pot of three servers, in phases that wait for other clients",
   "tests/hostile/streams_quiet_test.ts": "waits until a runtime would cut an idle stream",
+  "tests/observe/traces_test.ts": "makes 1,000 calls in a process of each runtime",
   "tests/peers/": "starts the processes of other servers and clients",
   "tests/release/": "packs, publishes and installs the package, and runs every program of the pages",
   "tests/serve/serve_process_test.ts": "starts processes on each runtime",

@@ -60,6 +60,11 @@ export interface StartEvent extends EventSource {
   /** W3C baggage from the request's `_meta`. It is not verified. */
   readonly baggage?: string;
   /**
+   * W3C trace context from the header `traceparent` of the HTTP request. Set only if an observer has `around`. It is not
+   * verified.
+   */
+  readonly httpTraceparent?: string;
+  /**
    * Milliseconds from the receipt of the request to the start, if the call waited in the queue of the server. Otherwise 0.
    * A `call` event adds the time in the queue of the handler.
    */
@@ -387,6 +392,8 @@ export interface Origin {
   readonly principal?: Principal;
   /** The HTTP request that carried it, if any. Only its presence counts. */
   readonly http?: unknown;
+  /** Headers of that request. */
+  readonly headers?: { get(name: string): string | null };
   /** Address of the client, if known. */
   readonly peer?: string;
 }

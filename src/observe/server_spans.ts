@@ -1,0 +1,229 @@
+/**
+ * Spans and metrics of a server.
+ *
+ * @module
+ */
+import {
+  type Context,
+  context,
+  createContextKey,
+  type Histogram,
+  type Link,
+  type Meter,
+  metrics,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Tracer,
+} from "@opentelemetry/api";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import type { AskedEvent, CallEvent, Observer, SessionEvent, StartEvent } from "../core/call/observer.ts";
+import {
+  addNetwork,
+  addOutcome,
+  addTarget,
+  BUCKETS,
+  CLIENT_DURATION,
+  describeOperation,
+  describeSession,
+  SERVER_DURATION,
+  SESSION_DURATION,
+  toTarget,
+} from "./operation.ts";
+import { SessionTimes } from "./session_times.ts";
+import { extractContext } from "./trace_context.ts";
+
+/** Options of {@linkcode openTelemetry}. */
+export interface OpenTelemetryOptions {
+  /** Makes the spans. Defaults to the tracer `@x/mcp` of the provider that the program has registered. */
+  readonly tracer?: Tracer;
+  /** Makes the metrics. Defaults to the meter `@x/mcp` of the provider that the program has registered. */
+  readonly meter?: Meter;
+  /**
+   * Whether the status of a span has the message of its error, which may quote arguments. Defaults to `false`.
+   */
+  readonly details?: boolean;
+}
+
+const OPTIONS: KnownOptions<keyof OpenTelemetryOptions> = {
+  names: { tracer: true, meter: true, details: "boolean" },
+  hints: { tracerProvider: "tracer", meterProvider: "meter" },
+};
+
+/** The name of the tracer and of the meter. */
+export const NAME = "@x/mcp";
+
+/** Set in the context of each handler. */
+const IN_CALL = createContextKey("@x/mcp call");
+
+/** Maximum characters of a text that a client chooses. */
+const MAX_TEXT = 1000;
+
+/**
+ * Creates an observer that makes a span and a metric for each call, by OpenTelemetry's conventions for MCP. What a handler
+ * starts, such as a `fetch` or a query, becomes a child of its span.
+ *
+ * The parent of a span is the one in the request's `_meta`; the active span, such as that of the HTTP request, is then a
+ * link. Without `_meta`, the active span is the parent, or else the one in the header `traceparent`.
+ *
+ * Spans have the URIs of resources. They have no arguments, results, tokens or messages of errors.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { openTelemetry } from "@x/mcp/observe/opentelemetry";
+ *
+ * const hello = tool({ name: "hello", run: () => "Hello!" });
+ * export default createServer({ name: "greeter", version: "1.0.0", handlers: [hello], observer: openTelemetry() });
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown, or is not a tracer or a meter.
+ * @see https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
+ */
+export function openTelemetry(options: OpenTelemetryOptions = {}): Observer {
+  checkOptions("create the telemetry", options, OPTIONS);
+  checkParts(options);
+  return new ServerSpans(options);
+}
+
+/** @throws {TypeError} for an object that is not a tracer or a meter, such as a provider. */
+export function checkParts({ tracer, meter }: Pick<OpenTelemetryOptions, "tracer" | "meter">): void {
+  if (tracer && typeof tracer.startSpan !== "function") {
+    throw new TypeError("Cannot create the telemetry: tracer is not a tracer; use provider.getTracer(name)");
+  }
+  if (meter && typeof meter.createHistogram !== "function") {
+    throw new TypeError("Cannot create the telemetry: meter is not a meter; use provider.getMeter(name)");
+  }
+}
+
+/** Creates the histogram of a duration in seconds. */
+export function createHistogram(
+  meter: Meter | undefined,
+  { name, description }: { readonly name: string; readonly description: string },
+): Histogram {
+  // Now, because a provider that is registered later does not change meters that exist.
+  return (meter ?? metrics.getMeter(NAME)).createHistogram(name, {
+    unit: "s",
+    description,
+    advice: { explicitBucketBoundaries: [...BUCKETS] },
+  });
+}
+
+/** A call that runs. */
+interface Running {
+  readonly span: Span;
+  /** The context in which its handler runs. */
+  readonly context: Context;
+}
+
+class ServerSpans implements Observer {
+  readonly #tracer: Tracer;
+  readonly #meter?: Meter;
+  readonly #details: boolean;
+  /** The calls that run, by their ids. Each call that starts also ends. */
+  readonly #running = new Map<number, Running>();
+  readonly #times = new SessionTimes();
+  #calls?: Histogram;
+  #sessions?: Histogram;
+  #questions?: Histogram;
+
+  constructor({ tracer = trace.getTracer(NAME), meter, details = false }: OpenTelemetryOptions) {
+    this.#tracer = tracer;
+    this.#meter = meter;
+    this.#details = details;
+  }
+
+  start(event: StartEvent): void {
+    const { id, parent, method } = event;
+    const target = toTarget(event);
+    const name = target === undefined ? method : `${method} ${target}`;
+    const { base, link } = this.#findParent(event);
+    const links: Link[] = link ? [{ context: link }] : [];
+    const kind = parent === undefined ? SpanKind.SERVER : SpanKind.INTERNAL;
+    const span = this.#tracer.startSpan(name, { kind, links }, base);
+    if (span.isRecording()) span.setAttributes({ ...describeOperation(event), ...describeRequest(event) });
+    this.#running.set(id, { span, context: trace.setSpan(base, span).setValue(IN_CALL, true) });
+  }
+
+  around<T>({ id, method }: StartEvent, run: () => T): T {
+    const running = this.#running.get(id);
+    // A subscription lasts for days, so what happens meanwhile is not a part of it.
+    if (!running || method === "subscriptions/listen") return run();
+    return context.with(running.context, run);
+  }
+
+  call(event: CallEvent): void {
+    const { id, durationMs, message } = event;
+    const running = this.#running.get(id);
+    this.#running.delete(id);
+    this.#calls ??= createHistogram(this.#meter, SERVER_DURATION);
+    this.#calls.record(durationMs / 1000, addOutcome(describeOperation(event), event), running?.context);
+    if (!running) return;
+    const { span } = running;
+    if (span.isRecording()) {
+      const end = addOutcome({}, event);
+      span.setAttributes(end);
+      if (end["error.type"] !== undefined) {
+        span.setStatus({ code: SpanStatusCode.ERROR, message: this.#details ? message : undefined });
+      }
+    }
+    span.end();
+  }
+
+  /** A question to the client, which is over. */
+  asked(event: AskedEvent): void {
+    const { parent, method, outcome, durationMs } = event;
+    const attributes = addNetwork(addTarget({}, method, undefined), event);
+    if (outcome === "failed") attributes["error.type"] = "_OTHER";
+    // An open question is part of the response, so no request was sent.
+    if (outcome !== "open") {
+      this.#questions ??= createHistogram(this.#meter, CLIENT_DURATION);
+      this.#questions.record(durationMs / 1000, attributes);
+    }
+    const running = this.#running.get(parent);
+    if (!running?.span.isRecording()) return;
+    const startTime = Date.now() - durationMs;
+    const span = this.#tracer.startSpan(method, { kind: SpanKind.CLIENT, attributes, startTime }, running.context);
+    if (outcome === "failed") span.setStatus({ code: SpanStatusCode.ERROR });
+    span.end();
+  }
+
+  session(event: SessionEvent): void {
+    const seconds = this.#times.end(event);
+    if (seconds === undefined) return;
+    this.#sessions ??= createHistogram(this.#meter, SESSION_DURATION);
+    this.#sessions.record(seconds, describeSession(event));
+  }
+
+  /** Finds the context with the parent of a call, and the span that is only linked. */
+  #findParent(event: StartEvent): { readonly base: Context; readonly link?: Link["context"] } {
+    const { parent, httpTraceparent } = event;
+    const outer = parent === undefined ? undefined : this.#running.get(parent);
+    if (outer) return { base: outer.context };
+    const active = isAmbient(event) ? context.active() : ROOT_CONTEXT;
+    const ambient = trace.getSpan(active) ? active : extractContext(active, { traceparent: httpTraceparent }) ?? active;
+    const sent = extractContext(active, event);
+    return sent ? { base: sent, link: trace.getSpanContext(ambient) } : { base: ambient };
+  }
+}
+
+/**
+ * Tests whether the active context is that of the request. A call that has waited is started by a call that ends, whose
+ * context is active then. And on Deno, a request may come in the context of an earlier call.
+ */
+function isAmbient({ waitedMs, transport }: StartEvent): boolean {
+  if (waitedMs > 0) return false;
+  return transport === "memory" || transport === "internal" || !context.active().getValue(IN_CALL);
+}
+
+/** Returns the attributes that only spans have, because each request has others. */
+function describeRequest({ method, subject, request, session, peer }: StartEvent): Record<string, string> {
+  const attributes: Record<string, string> = {};
+  if (request !== undefined) attributes["jsonrpc.request.id"] = String(request).slice(0, MAX_TEXT);
+  if (session !== undefined) attributes["mcp.session.id"] = session;
+  if (peer !== undefined) attributes["client.address"] = peer;
+  const isResource = /^resources\/(?:read|subscribe|unsubscribe)$/.test(method);
+  if (isResource && subject !== undefined) attributes["mcp.resource.uri"] = subject.slice(0, MAX_TEXT);
+  return attributes;
+}

@@ -1,0 +1,46 @@
+/**
+ * The trace context of messages.
+ *
+ * @see specification/2026-07-28/basic#_meta
+ * @module
+ */
+import { type Context, createTraceState, propagation, type SpanContext, trace } from "@opentelemetry/api";
+
+/** The keys of a trace context in `_meta`. */
+export interface TraceMeta {
+  readonly traceparent?: string;
+  readonly tracestate?: string;
+  readonly baggage?: string;
+}
+
+const PARENT = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:$|-)/;
+
+/** Returns `base` with the span that a message names, or `undefined` if it names none. */
+export function extractContext(base: Context, meta: TraceMeta): Context | undefined {
+  const { traceparent, tracestate } = meta;
+  if (traceparent === undefined) return;
+  const extracted = propagation.extract(trace.deleteSpan(base), meta);
+  if (trace.getSpanContext(extracted)) return extracted;
+  // The program has no propagator for the format of the protocol.
+  const [, traceId, spanId, flags] = PARENT.exec(traceparent) ?? [];
+  const read: SpanContext | undefined = traceId === undefined ? undefined : {
+    traceId,
+    spanId,
+    traceFlags: parseInt(flags, 16) & 1,
+    isRemote: true,
+    traceState: tracestate === undefined ? undefined : createTraceState(tracestate),
+  };
+  return read && trace.isSpanContextValid(read) ? trace.setSpanContext(base, read) : undefined;
+}
+
+/** Returns the keys for `_meta` that name the span of a context. */
+export function injectContext(from: Context): TraceMeta {
+  const meta: Record<string, string> = {};
+  propagation.inject(from, meta);
+  const span = trace.getSpanContext(from);
+  if (!span || meta.traceparent !== undefined) return meta;
+  meta.traceparent = `00-${span.traceId}-${span.spanId}-${(span.traceFlags & 1) ? "01" : "00"}`;
+  const state = span.traceState?.serialize();
+  if (state) meta.tracestate = state;
+  return meta;
+}

@@ -1,0 +1,94 @@
+// A program of two servers with traces and metrics: each call goes through both, to a query in the second one. It sends
+// what it has measured to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names: by the SDK, or by Deno with OTEL_DENO.
+import { context, metrics, propagation, SpanKind, trace } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { W3CTraceContextPropagator } from "@opentelemetry/core";
+import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
+import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
+import process from "node:process";
+import { createServer, type Handler, tool, ToolError } from "../../mod.ts";
+import { connect } from "../../src/client/client.ts";
+import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
+import { openHttpServer } from "../../src/testing/http_server.ts";
+
+const count = Number(process.env.CALLS ?? 1000);
+const tracer = trace.getTracer("test");
+
+/** Installs the SDK. Returns the function that sends what is left. */
+function install(): () => Promise<void> {
+  if (process.env.OTEL_DENO === "true") return async () => {};
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  propagation.setGlobalPropagator(new W3CTraceContextPropagator());
+  const processor = new BatchSpanProcessor({ exporter: new OTLPTraceExporter(), maxQueueSize: 1_000_000 } as never);
+  const tracers = new TracerProvider({ spanProcessors: [processor] });
+  trace.setGlobalTracerProvider(tracers);
+  const reader = new PeriodicExportingMetricReader({ exporter: new OTLPMetricExporter() });
+  const meters = new MeterProvider({ readers: [reader] });
+  metrics.setGlobalMeterProvider(meters);
+  return async () => {
+    await tracers.shutdown();
+    await meters.shutdown();
+  };
+}
+
+/** A client of a database that makes spans: work that ends later, in an order of its own. */
+async function query(n: number): Promise<number> {
+  return await tracer.startActiveSpan("query", { kind: SpanKind.CLIENT, attributes: { n } }, async (span) => {
+    await new Promise((resolve) => setTimeout(resolve, n % 7));
+    span.end();
+    return n;
+  });
+}
+
+const number = { type: "object", properties: { n: { type: "number" } }, required: ["n"] } as const;
+const limits = { calls: { running: 100, runningPerClient: 100 } };
+
+async function serve(name: string, handlers: readonly Handler[]) {
+  const server = createServer({ name, version: "1.0.0", handlers: [...handlers], observer: openTelemetry(), limits });
+  const http = await openHttpServer(server.fetch);
+  return { server, http, url: `${http.origin}/mcp` };
+}
+
+const flush = install();
+for (const era of ["modern", "legacy"] as const) {
+  const inner = await serve("inner", [
+    tool({ name: "find", input: number, run: async ({ n }) => String(await query(Number(n))) }),
+    tool({
+      name: "wrong",
+      run() {
+        throw new ToolError("wrong: argument-5512");
+      },
+    }),
+  ]);
+  const options = { era, timeoutMs: 120_000 };
+  const finder = await connect(inner.url, { ...options, use: [openTelemetryClient({ url: inner.url })] });
+  const outer = await serve("outer", [
+    tool({
+      name: "order",
+      input: number,
+      run: async ({ n }) => JSON.stringify((await finder.callTool("find", { n })).content),
+    }),
+  ]);
+  const client = await connect(outer.url, { ...options, use: [openTelemetryClient({ url: outer.url })] });
+  await finder.callTool("wrong");
+  await Promise.all(
+    Array.from(
+      { length: count },
+      (_, n) =>
+        tracer.startActiveSpan(`root ${era}`, { attributes: { n, era } }, async (span) => {
+          await client.callTool("order", { n });
+          span.end();
+        }),
+    ),
+  );
+  await client.close();
+  await finder.close();
+  for (const { server, http } of [outer, inner]) {
+    await server.close();
+    await http.stop();
+  }
+}
+await flush();
+console.log("done");

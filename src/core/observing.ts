@@ -154,7 +154,6 @@ class ObservedCall implements RequestReport {
   #hasEnded = false;
   /** Set once the call has started. */
   #peer?: string;
-  #httpTraceparent?: string;
 
   /** Creates the report of a request that has just been received. */
   constructor(
@@ -219,11 +218,8 @@ class ObservedCall implements RequestReport {
     this.#waitedMs = this.#countWait();
     if (hasStarted) return;
     // Now, because runtimes drop the headers of a request whose client has gone.
-    const { peer, headers } = this.#origin;
-    const { observer } = this.#observing.core;
-    this.#peer = peer;
-    if (observer.around) this.#httpTraceparent = toTrace(headers?.get("traceparent"), 100);
-    observer.start?.(this.#describe());
+    this.#peer = this.#origin.peer;
+    this.#observing.core.observer.start?.(this.#describe());
   }
 
   // The clock is read only for a call that has waited, because a reading takes as long as the rest of the report.
@@ -255,9 +251,14 @@ class ObservedCall implements RequestReport {
       traceparent,
       tracestate,
       baggage,
-      httpTraceparent: this.#httpTraceparent,
+      httpTraceparent: this.#readHeader(),
       waitedMs,
     };
+  }
+
+  // Only a trace needs it, and reading a header takes as long as the rest of the event.
+  #readHeader(): string | undefined {
+    return this.#observing.core.observer.around && toTrace(this.#origin.headers?.get("traceparent"), 100);
   }
 
   succeed({ isError, resultType }: Result): void {
@@ -308,7 +309,6 @@ class ObservedCall implements RequestReport {
       traceparent,
       tracestate,
       baggage,
-      httpTraceparent: this.#httpTraceparent,
       waitedMs: this.#countWait(),
       durationMs: this.#now() - this.#since,
       outcome,

@@ -21,6 +21,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "hostile/release_test.ts": "a client that reads later than the server waits",
   "hostile/streams_pressure_test.ts": "the buffers of the kernel do not tell when they are full",
   "hostile/streams_quiet_test.ts": "runtimes close connections that are quiet for a time",
+  "observe/telemetry_program.ts": "queries that take a time, so that calls end in another order",
   "peers/peer.ts": "a client of another library does not tell what it has not received",
   "peers/v1_test.ts": "a client of another library does not tell what it has not received",
   "stores/instances_test.ts": "other instances read the store at intervals, and do not tell when they have read",

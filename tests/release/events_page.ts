@@ -10,9 +10,9 @@ export async function toTable(): Promise<string> {
   const source = await Deno.readTextFile(sourceFile);
   const [, body] = /export interface Observer \{\n([^]*?)\n\}/.exec(source) ?? [];
   if (!body) throw new Error(`Cannot read ${sourceFile.pathname}: it has no Observer`);
-  const rows = [...body.matchAll(/\/\*\*((?:(?!\*\/)[^])*)\*\/\s+(\w+)\?\(event: (\w+)\)/g)].map(([, comment, name, type]) =>
-    `| \`${name}\` | ${toText(comment)} | ${listFields(source, type).map((field) => `\`${field}\``).join(", ")} |`
-  );
+  const rows = [...body.matchAll(/\/\*\*((?:(?!\*\/)[^])*)\*\/\s+(\w+)\?\(event: (\w+)\)/g)].map((
+    [, comment, name, type],
+  ) => `| \`${name}\` | ${toText(comment)} | ${listFields(source, type).map((field) => `\`${field}\``).join(", ")} |`);
   return ["| Event | When | Fields |", "| --- | --- | --- |", ...rows, ""].join("\n");
 }
 

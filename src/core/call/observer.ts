@@ -60,8 +60,8 @@ export interface StartEvent extends EventSource {
   /** W3C baggage from the request's `_meta`. It is not verified. */
   readonly baggage?: string;
   /**
-   * W3C trace context from the header `traceparent` of the HTTP request. Set only if an observer has `around`. It is not
-   * verified.
+   * W3C trace context from the header `traceparent` of the HTTP request. Set only at the start of a call, and if an
+   * observer has `around`. It is not verified.
    */
   readonly httpTraceparent?: string;
   /**

@@ -34,15 +34,23 @@ function readBlocks(markdown: string): readonly Block[] {
 /** Every page for users and contributors. */
 export async function readPages(): Promise<readonly Page[]> {
   const paths = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"];
-  for await (const { name } of Deno.readDir(new URL("docs/", root))) {
-    if (name.endsWith(".md")) paths.push(`docs/${name}`);
-  }
+  paths.push(...await listPages("docs/"));
   const pages: Page[] = [];
   for (const path of paths.sort()) {
     const markdown = await Deno.readTextFile(new URL(path, root)).catch(() => "");
     if (markdown) pages.push({ path, markdown, blocks: readBlocks(markdown) });
   }
   return pages;
+}
+
+/** Lists the pages of a folder and of its folders. */
+async function listPages(folder: string): Promise<readonly string[]> {
+  const paths: string[] = [];
+  for await (const { name, isDirectory } of Deno.readDir(new URL(folder, root))) {
+    if (isDirectory) paths.push(...await listPages(`${folder}${name}/`));
+    else if (name.endsWith(".md")) paths.push(folder + name);
+  }
+  return paths;
 }
 
 /** Writes the named files of a page into a folder. */

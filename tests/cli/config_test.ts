@@ -97,6 +97,7 @@ testProcesses("every example is tested, and examples without an installation nee
     "files.ts",
     "http_api.ts",
     "press.ts",
+    "production",
     "roles.ts",
     "sign_in.ts",
     "skills",

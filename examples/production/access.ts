@@ -1,0 +1,24 @@
+// Who the callers are, and what they may do. Each tenant has a path of its own, and a token is valid at one of them.
+import type { Context } from "@x/mcp";
+import { findPrincipal } from "@x/mcp/auth";
+import { oauth } from "@x/mcp/oauth";
+import { z } from "zod";
+import { config } from "./config.ts";
+
+export const path = "/tenants/:tenant/mcp";
+export const params = z.object({ tenant: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/) });
+
+const roles = z.array(z.enum(["agent", "manager"]));
+
+export const people = oauth({
+  resource: ({ tenant }) => `${config.origin}/tenants/${tenant}/mcp`,
+  issuers: [config.issuer],
+  scopes: ["tickets:read"], // every call needs it; single tools need more
+  claims: z.looseObject({ roles: roles.default([]) }),
+});
+
+type Role = z.infer<typeof roles>[number];
+
+/** Returns whether the caller has a role, for the option `allow` of a handler. */
+export const has = (role: Role) => (ctx: Pick<Context, "principal">): boolean =>
+  findPrincipal(ctx, people)?.claims.roles.includes(role) === true;

@@ -1,0 +1,7 @@
+// Serves until SIGTERM or Ctrl-C, and lets running calls finish: `deno run -A main.ts`, `bun main.ts` or `node main.ts`.
+import { serve } from "@x/mcp/serve";
+import { config } from "./config.ts";
+import server from "./server.ts";
+
+const { url } = await serve(server, { hostname: "0.0.0.0", port: config.port });
+console.log(`Serving ${url}`);

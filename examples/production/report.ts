@@ -1,0 +1,25 @@
+// A long task: clients that know tasks get a handle at once. Other clients wait for the response.
+import { tool } from "@x/mcp";
+import { task } from "@x/mcp/tasks";
+import { z } from "zod";
+import { has } from "./access.ts";
+import { tickets } from "./database.ts";
+
+export const report = tool({
+  name: "report",
+  description: "Writes a report about all tickets, which takes a while",
+  allow: has("manager"),
+  annotations: { readOnlyHint: true },
+  input: z.object({}),
+  // After a crash, the next process runs the handler again. Values of `once` are kept.
+  extensions: [task({ resume: true, pollIntervalMs: 500, version: "1" })],
+  services: { tickets },
+  async run(_, ctx) {
+    const counts: Record<string, number> = {};
+    for (const [at, state] of ["open", "closed"].entries()) {
+      await ctx.progress(at, { total: 2, message: `Counting ${state} tickets` });
+      counts[state] = await ctx.once(state, () => ctx.services.tickets.list(state).length);
+    }
+    return `${counts.open} open, ${counts.closed} closed`;
+  },
+});

@@ -1,0 +1,31 @@
+// The server: what it offers, to whom, and within which limits. `mcp check`, `inspect` and tests use this file; main.ts
+// serves it.
+import { createServer } from "@x/mcp";
+import { audit, health, jsonLog, prometheus } from "@x/mcp/observe";
+import { openTelemetry } from "@x/mcp/observe/opentelemetry";
+import { sqliteStore } from "@x/mcp/stores/sqlite";
+import { tasks } from "@x/mcp/tasks";
+import { params, path, people } from "./access.ts";
+import { config } from "./config.ts";
+import { openDatabase } from "./database.ts";
+import { report } from "./report.ts";
+import { close, list, open, ticket } from "./tickets.ts";
+
+const metrics = prometheus({ token: config.secret });
+
+export default createServer({
+  name: "tickets",
+  version: "1.0.0",
+  path,
+  params,
+  auth: people,
+  hosts: [config.host],
+  proxies: config.proxies,
+  secret: config.secret,
+  store: sqliteStore(() => openDatabase("state")), // tasks, ended sessions, limits: all processes share it
+  limits: { perTenant: { running: 50 } }, // a tenant cannot take the places of the others
+  handlers: [ticket, list, open, close, report, tasks()],
+  use: [audit({ write: (record) => console.log(JSON.stringify(record)) })],
+  observer: [openTelemetry(), metrics, jsonLog()],
+  routes: [health(), metrics],
+});

@@ -1,0 +1,58 @@
+// What models do with tickets.
+import { resource, resourceLink, tool, ToolError } from "@x/mcp";
+import { quota } from "@x/mcp/quota";
+import { z } from "zod";
+import { has } from "./access.ts";
+import { tickets } from "./database.ts";
+
+const Ticket = z.object({ id: z.number(), title: z.string(), state: z.string() });
+
+export const ticket = resource({
+  uri: "ticket://{id}",
+  name: "ticket",
+  description: "One ticket",
+  params: z.object({ id: z.coerce.number().int() }),
+  services: { tickets },
+  read: ({ id }, { services: { tickets } }) => tickets.find(id),
+});
+
+const uriOf = (id: number): string => ticket.uri({ id: `${id}` });
+
+export const list = tool({
+  name: "list_tickets",
+  description: "Lists the tickets in a state",
+  annotations: { readOnlyHint: true },
+  input: z.object({ state: z.enum(["open", "closed"]).default("open").describe("The state of the tickets") }),
+  output: z.object({ tickets: z.array(Ticket) }),
+  services: { tickets },
+  run: ({ state }, { services: { tickets } }) => ({ tickets: [...tickets.list(state)] }),
+});
+
+// A model in a loop opens no more than ten tickets a minute.
+export const open = tool({
+  name: "open_ticket",
+  description: "Opens a ticket",
+  scopes: ["tickets:write"],
+  input: z.object({ title: z.string().min(3).max(200).describe("What is wrong, in one line") }),
+  quota: quota({ rate: { calls: 10, perMs: 60_000 }, timeoutMs: 5000 }),
+  services: { tickets },
+  run: ({ title }, { services: { tickets } }) => resourceLink(uriOf(tickets.open(title))),
+});
+
+// Others than agents neither see nor call this tool.
+export const close = tool({
+  name: "close_ticket",
+  description: "Closes a ticket",
+  annotations: { destructiveHint: true, idempotentHint: true },
+  scopes: ["tickets:write"],
+  allow: has("agent"),
+  input: z.object({ id: z.number().int().describe("The number of the ticket") }),
+  services: { tickets },
+  run: ({ id }, ctx) => {
+    const { tickets } = ctx.services;
+    if (!tickets.find(id)) throw new ToolError("There is no such ticket.");
+    if (!tickets.close(id)) return "The ticket was closed already.";
+    ctx.server.resourceUpdated(uriOf(id));
+    return `Closed ticket ${id}.`;
+  },
+});

@@ -16,7 +16,7 @@ import {
 } from "oauth4webapi";
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import { SignInError } from "./errors.ts";
-import { type Grant, type GrantContext, requestToken } from "./grant.ts";
+import { type Grant, type GrantContext, requestToken, TokenRefusedError } from "./grant.ts";
 import type { RegisteredClient } from "./held_tokens.ts";
 import { checkIssuer, type ClientAuthentication, toAuthentication, toKnown } from "./registration.ts";
 import type { TokenRequestOptions } from "./registration.ts";
@@ -80,6 +80,9 @@ export interface EnterpriseSignInOptions extends TokenOptions {
 const CLIENT_AT: KnownOptions<"id" | "secret" | "key"> = { names: { id: true, secret: true, key: true } };
 const CLIENT: KnownOptions<keyof ProgramClient> = { names: { ...CLIENT_AT.names, issuer: true } };
 
+/** Errors of an authorization server that does not look at the assertion now. */
+const TEMPORARY = ["server_error", "temporarily_unavailable"];
+
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
@@ -137,7 +140,8 @@ export function workloadIdentity(options: WorkloadIdentityOptions): SignIn {
       try {
         return await exchangeAssertion(context, party, text);
       } catch (error) {
-        if (!context.signal.aborted) refused = { assertion: text, error };
+        // Without an answer, or while the authorization server fails, the same assertion may succeed later.
+        if (error instanceof TokenRefusedError && !TEMPORARY.includes(error.code)) refused = { assertion: text, error };
         throw error;
       }
     }),

@@ -239,6 +239,24 @@ Deno.test("workload: a refused assertion is not sent again, and another one is",
   assertEquals([await use(bed, auth), bed.forms.length], ["Hello!", 2]);
 });
 
+Deno.test("workload: an assertion is sent again after a failure that is not a refusal", async () => {
+  const failures = [
+    () => Response.json({ error: "temporarily_unavailable" }, { status: 503 }),
+    () => new Response("", { status: 502 }),
+    () => {
+      throw new TypeError("connection reset");
+    },
+  ];
+  for (const fail of failures) {
+    let isFailing = true;
+    await using bed = new Bed({ token: (right) => isFailing ? fail() : right });
+    const auth = workloadIdentity({ assertion: () => "jwt-1", issuer: bed.issuer, fetch: bed.fetch });
+    await assertRejects(() => use(bed, auth), Error, "Cannot get a token");
+    isFailing = false;
+    assertEquals(await use(bed, auth), "Hello!");
+  }
+});
+
 const repeated = { secret: "top/secret+1", assertion: "jwt-5" };
 for (
   const [name, create] of [

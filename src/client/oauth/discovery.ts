@@ -20,6 +20,8 @@ export interface Discovered {
   readonly authorizationServer: AuthorizationServer;
   /** Whether there is no metadata, so that the endpoints are those of 2025-03-26 if the server has any. */
   readonly isGuess: boolean;
+  /** Where the server's metadata was, if the challenge named the address. It need not be a well-known one. */
+  readonly metadataUrl?: string;
 }
 
 /** What to discover. */
@@ -49,7 +51,8 @@ export async function discover(options: DiscoveryOptions): Promise<Discovered> {
   signal.throwIfAborted();
   const needsProof = metadata.dpop_bound_access_tokens_required === true;
   const scopes = toScopes(metadata.scopes_supported);
-  return { resource, scopes, needsProof, authorizationServer: found, isGuess: false };
+  const { metadataUrl } = options;
+  return { resource, scopes, needsProof, authorizationServer: found, isGuess: false, metadataUrl };
 }
 
 function refuse({ href }: URL, state: string): SignInError {

@@ -35,6 +35,8 @@ export interface HeldTokens {
   readonly isRenewed?: boolean;
   /** The private key that the token is bound to. */
   readonly key?: JWK;
+  /** The address of the resource metadata that the challenge of the server named. */
+  readonly metadataUrl?: string;
 }
 
 /** The version of the format. Values of another version are not read. */
@@ -54,10 +56,11 @@ export function readTokens(text: string | undefined): HeldTokens | undefined {
 }
 
 function isHeld(value: object): value is HeldTokens & { v: number } {
-  const { issuer, resource, client, requested, scopes, token, issuedAt } = value as Partial<HeldTokens>; // Checked below.
+  const held = value as Partial<HeldTokens>; // Checked below.
+  const { issuer, resource, client, requested, scopes, token, issuedAt, metadataUrl = "" } = held;
   const texts = [issuer, resource, token, isObject(client) ? client.id : undefined];
   return texts.every((each) => typeof each === "string") && Array.isArray(requested) && Array.isArray(scopes) &&
-    typeof issuedAt === "number";
+    typeof issuedAt === "number" && typeof metadataUrl === "string";
 }
 
 /** Converts a registration to a value of the store. */

@@ -122,7 +122,7 @@ export class TokenSource {
     if (held && held.token !== challenge.token && !isExpiring(held)) return true;
     const asked = toScopes(params.scope);
     if (status === 403 && held && asked.every((scope) => held.requested.includes(scope))) return false;
-    const isFresh = status === 401 && held !== undefined && !hasExpired(held) && Date.now() - held.issuedAt < FRESH_MS;
+    const isFresh = status === 401 && held !== undefined && !hasExpired(held) && isNew(held);
     if (status === 401 && held?.refreshToken !== undefined && !isFresh && await this.#renew(held, signal)) return true;
     return await this.#obtain(challenge, isFresh && !held.isRenewed ? held : undefined, signal);
   }
@@ -166,7 +166,9 @@ export class TokenSource {
       throw error;
     });
     if (!granted) return false;
-    await this.#keep(toHeld(granted, { issuer: authorizationServer.issuer, resource, requested: scopes, key }));
+    const { metadataUrl } = found;
+    const facts = { issuer: authorizationServer.issuer, resource, requested: scopes, key, metadataUrl };
+    await this.#keep(toHeld(granted, facts));
     return true;
   }
 
@@ -203,8 +205,8 @@ export class TokenSource {
 
   /** Returns `undefined` if the refresh token is not valid any more. */
   async #requestRenewal(held: HeldTokens, refreshToken: string, signal: AbortSignal): Promise<HeldTokens | undefined> {
-    const { client, issuer, resource, requested } = held;
-    const found = await this.discover(signal);
+    const { client, issuer, resource, requested, metadataUrl } = held;
+    const found = await this.discover(signal, metadataUrl);
     const { authorizationServer } = found;
     // A token goes only to the authorization server that issued it, and is used only for its resource.
     if (authorizationServer.issuer !== issuer || found.resource !== resource) return;
@@ -217,7 +219,7 @@ export class TokenSource {
         const sent = await refreshTokenGrantRequest(authorizationServer, info, authentication, refreshToken, options);
         return await processRefreshTokenResponse(authorizationServer, info, sent);
       });
-      const renewed = toHeld({ client, response }, { issuer, resource, requested, key });
+      const renewed = toHeld({ client, response }, { issuer, resource, requested, key, metadataUrl });
       return {
         ...renewed,
         isRenewed: true,
@@ -255,6 +257,12 @@ function hasExpired({ issuedAt, expiresAt }: HeldTokens): boolean {
   return expiresAt !== undefined && expiresAt <= Date.now() && expiresAt > issuedAt;
 }
 
+/** Tests for a token that was just issued. One of a time to come is not: the clock was wrong when it was issued, or is now. */
+function isNew({ issuedAt }: HeldTokens): boolean {
+  const ageMs = Date.now() - issuedAt;
+  return ageMs >= 0 && ageMs < FRESH_MS;
+}
+
 /** The last time that a `Date` can have. A later one might be infinite, which JSON cannot express. */
 const LAST_MS = 8.64e15;
 
@@ -263,9 +271,13 @@ interface TokenFacts {
   readonly resource: string;
   readonly requested: readonly string[];
   readonly key?: ProofKey;
+  readonly metadataUrl?: string;
 }
 
-function toHeld({ client, response }: Granted, { issuer, resource, requested, key }: TokenFacts): HeldTokens {
+function toHeld(
+  { client, response }: Granted,
+  { issuer, resource, requested, key, metadataUrl }: TokenFacts,
+): HeldTokens {
   const { access_token: token, refresh_token: refreshToken, expires_in: seconds } = response;
   const issuedAt = Date.now();
   const expiry = seconds === undefined ? {} : { expiresAt: Math.min(issuedAt + seconds * 1000, LAST_MS) };
@@ -275,6 +287,7 @@ function toHeld({ client, response }: Granted, { issuer, resource, requested, ke
     ...expiry,
     ...refreshToken === undefined ? {} : { refreshToken },
     ...key ? { key: key.jwk } : {},
+    ...metadataUrl === undefined ? {} : { metadataUrl },
   };
 }
 

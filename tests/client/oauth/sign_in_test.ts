@@ -432,6 +432,39 @@ Deno.test("a token that is refused right after it was issued is an error, and no
   assertEquals(bed.visits.length, 1);
 });
 
+Deno.test("a token that a wrong clock dated into the future is renewed when the server refuses it", async () => {
+  await using bed = new Bed();
+  const store = memoryTokens();
+  await use(bed, { store });
+  await store.update(`server ${bed.server}`, (text) => {
+    const issuedAt = Date.now() + 3_600_000;
+    return Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), issuedAt, expiresAt: issuedAt + 3_600_000 }));
+  });
+  bed.revoke();
+  assertEquals(await use(bed, { store }), "Hello!");
+  assertEquals([bed.visits.length, bed.forms.at(-1)?.grant_type], [1, "refresh_token"]);
+});
+
+Deno.test("tokens are renewed and revoked if only the challenge says where the resource metadata is", async () => {
+  const place = "https://mcp.example.com/.well-known/oauth-protected-resource/elsewhere";
+  await using bed = new Bed({
+    challenge: (right) => right.replace(/resource_metadata="[^"]*"/, `resource_metadata="${place}"`),
+    resourceMetadata: (right, url) => url.href === place ? right : undefined,
+  });
+  const store = memoryTokens();
+  await use(bed, { store });
+  for (let round = 1; round <= 2; round++) {
+    const expired = { expiresAt: 1, issuedAt: 0 };
+    const expire = (text?: string) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), ...expired }));
+    await store.update(`server ${bed.server}`, expire);
+    assertEquals(await use(bed, { store }), "Hello!");
+    assertEquals([bed.visits.length, bed.forms.length, bed.forms.at(-1)?.grant_type], [1, round + 1, "refresh_token"]);
+  }
+  await bed.signIn({ store }).signOut(bed.server);
+  assertEquals(bed.seen.filter(({ url }) => url === `${bed.issuer}/revoke`).length, 2);
+  checkSecrets(bed);
+});
+
 Deno.test("tokens of one server, issuer or client are never used for another one", async () => {
   const store = memoryTokens();
   await using first = new Bed();

@@ -18,6 +18,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/cli/": "starts hundreds of processes, and opens the inspector in a browser",
   "tests/examples/cluster_test.ts": "starts Redis, and three servers behind a proxy",
   "tests/extensions/type_errors_test.ts": "starts the compiler",
+  "tests/frameworks/frameworks_test.ts": "starts the programs of each framework",
   "tests/handlers/type_errors_test.ts": "starts the compiler",
   "tests/hostile/shares_test.ts": "fills every pot of three servers, in phases that wait for other clients",
   "tests/hostile/streams_quiet_test.ts": "waits until a runtime would cut an idle stream",

@@ -1,0 +1,6 @@
+// The server as a route of Next, in the file app/mcp/route.ts.
+import { mcp } from "./server.ts";
+
+const respond = (request: Request) => mcp.fetch(request);
+
+export { respond as DELETE, respond as GET, respond as POST };

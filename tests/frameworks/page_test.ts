@@ -1,0 +1,25 @@
+// The programs on the page of frameworks are those that the tests run.
+import { assert, assertEquals } from "@std/assert";
+import { readPages } from "../release/pages.ts";
+import { root } from "../support/processes.ts";
+
+const ignore = typeof Deno === "undefined"; // the pages are the same on every runtime
+
+async function readExamples(): Promise<readonly string[]> {
+  const texts: string[] = [];
+  for await (const { name } of Deno.readDir(`${root}examples/frameworks`)) {
+    const text = await Deno.readTextFile(`${root}examples/frameworks/${name}`);
+    texts.push(text.replace(/^(?:\/\/.*\n)+/, ""));
+  }
+  return texts.sort();
+}
+
+Deno.test({
+  name: "the page of frameworks shows the programs that the tests run",
+  ignore,
+  async fn() {
+    const page = (await readPages()).find(({ path }) => path === "docs/frameworks.md");
+    assert(page);
+    assertEquals(page.blocks.map(({ text }) => text).sort(), await readExamples());
+  },
+});

@@ -182,10 +182,8 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const close = () => site.closed ??= closeServer(engine, ending);
   const { routes } = options;
   const plain = withServices(host, serve);
-  const front = routes && !branch && new Room(async () => {
-    const { Routes } = await import("./routes.ts");
-    return new Routes(routes, { core, server, paths: [path], fetch: plain });
-  });
+  const front = routes && !branch &&
+    new Room(async () => new (await import("./routes.ts")).Routes(routes, { core, server, paths: [path], fetch: plain }));
   const refuse = (): never => {
     throw new TypeError(`Cannot open ${path}: it has parameters; give params, as in serveStdio(server, { params })`);
   };

@@ -183,7 +183,9 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const { routes } = options;
   const plain = withServices(host, serve);
   const front = routes && !branch &&
-    new Room(async () => new (await import("./routes.ts")).Routes(routes, { core, server, paths: [path], fetch: plain }));
+    new Room(async () =>
+      new (await import("./routes.ts")).Routes(routes, { core, server, paths: [path], fetch: plain })
+    );
   const refuse = (): never => {
     throw new TypeError(`Cannot open ${path}: it has parameters; give params, as in serveStdio(server, { params })`);
   };

@@ -3,7 +3,9 @@
  *
  * @module
  */
-import { createServer, prompt, resource, type Server, tool, ToolError } from "../library.ts";
+import { app, canShow, ui } from "../apps/apps.ts";
+import { createServer, prompt, resource, type Server, tool } from "../library.ts";
+import { task, tasks } from "../tasks/tasks.ts";
 import { VERSION } from "./version.ts";
 
 const greetings: Readonly<Record<string, string>> = {
@@ -19,8 +21,8 @@ export function demo(): Server {
     name: "demo",
     version: VERSION,
     title: "Demonstration",
-    instructions: "A demonstration of tools, resources and prompts. Nothing here has side effects.",
-    handlers: [about, greeting, add, countdown, explain],
+    instructions: "A demonstration of tools, resources, prompts, tasks and apps. Nothing here has side effects.",
+    handlers: [about, greeting, add, bake, countdown, roll, dice, explain, tasks()],
   });
 }
 
@@ -34,19 +36,54 @@ const add = tool({
   run: ({ a, b }) => Number(a) + Number(b),
 });
 
+// A tool that asks. The user answers in the client, and the model learns only what the handler returns.
+const bake = tool({
+  name: "bake",
+  description: "Bakes a cake of the flavor that the user chooses",
+  requires: ["elicitation"],
+  run: async (_input, ctx) => {
+    const flavor = { type: "string", enum: ["chocolate", "lemon", "plum"] } as const;
+    const { action, content } = await ctx.elicit("flavor", {
+      message: "Which flavor?",
+      schema: { type: "object", properties: { flavor }, required: ["flavor"] },
+    });
+    return action === "accept" ? `Here is your ${content?.flavor} cake.` : "No cake today.";
+  },
+});
+
+// A task: clients that know tasks get a handle if it takes longer than a second. All others wait, and see the progress.
 const countdown = tool({
   name: "countdown",
   description: "Counts down to zero, four steps a second, and reports progress",
   input: { type: "object", properties: { from: { type: "integer", minimum: 1, maximum: 40 } }, required: ["from"] },
   annotations: { readOnlyHint: true },
+  extensions: [task({ after: 1000 })],
   run: async ({ from }, ctx) => {
     const total = Number(from);
     for (let done = 0; done < total; done++) {
       await ctx.progress(done, { total, message: `${total - done}` });
       await new Promise((resolve) => setTimeout(resolve, 250));
-      if (ctx.signal.aborted) throw new ToolError(`Stopped at ${total - done}`);
+      ctx.signal.throwIfAborted();
     }
     return "Zero";
+  },
+});
+
+// An app: clients that can show apps draw the result of the tool with this document.
+const dice = app({
+  uri: "ui://dice",
+  html: `<!doctype html><title>Dice</title><h1></h1>
+    <script>mcpApp.on("result", ({ structuredContent: { eyes } }) =>
+      document.querySelector("h1").textContent = eyes.map((each) => "⚀⚁⚂⚃⚄⚅"[each - 1]).join(" "));</script>`,
+});
+
+const roll = tool({
+  name: "roll",
+  description: "Rolls two dice",
+  extensions: [ui(dice)],
+  run: (_input, ctx) => {
+    const eyes = [1, 2].map(() => 1 + Math.floor(Math.random() * 6));
+    return canShow(ctx, dice) ? { eyes } : `You rolled ${eyes.join(" and ")}.`;
   },
 });
 
@@ -54,7 +91,7 @@ const about = resource({
   uri: "demo://about",
   name: "about",
   description: "About this server",
-  read: () => "A demonstration: two tools, this text, a greeting in several languages, and a prompt.",
+  read: () => "A demonstration: tools, one of which asks and another one is a task, an app, greetings, and a prompt.",
 });
 
 const greeting = resource({

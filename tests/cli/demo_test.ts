@@ -1,0 +1,31 @@
+// The demonstration: a tool that asks, a task, an app, a resource and a prompt.
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { demo } from "../../src/cli/demo.ts";
+import { taskClient } from "../../src/client/tasks/tasks.ts";
+import { connectTest } from "../../src/testing/testing.ts";
+import { textOf } from "../support/behaviour.ts";
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`the demonstration asks, draws and counts (${era})`, async () => {
+    const server = demo();
+    const onElicit = () => ({ action: "accept", content: { flavor: "plum" } }) as const;
+    await using client = await connectTest(server, { era, onElicit });
+    assertEquals(textOf(await client.callTool("bake")), "Here is your plum cake.");
+    assertMatch(textOf(await client.callTool("roll")), /^You rolled [1-6] and [1-6]\.$/);
+    assertStringIncludes(JSON.stringify(await client.readResource("ui://dice")), "mcpApp.on");
+    assertEquals(textOf(await client.callTool("countdown", { from: 1 })), "Zero");
+    await using plain = await connectTest(server, { era });
+    assertEquals((await plain.callTool("bake").catch((error) => error)).name, "McpError");
+    await server.close();
+  });
+}
+
+Deno.test("the demonstration has a task for clients that know tasks", async () => {
+  const server = demo();
+  await using client = await connectTest(server, { extensions: [taskClient()] });
+  const { resultType } = await client.request("tools/call", { name: "countdown", arguments: { from: 6 } }, {
+    finish: false,
+  });
+  assertEquals(resultType, "task");
+  await server.close();
+});

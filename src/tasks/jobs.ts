@@ -31,6 +31,7 @@ export class Jobs implements TakeoverHost {
   /** Time until which others know of this process, in milliseconds since 1970. */
   #knownUntil = 0;
   #opening?: Promise<void>;
+  #adopting: Promise<void> = Promise.resolve();
   #stopListening?: () => void;
   #release?: () => void;
   /** Whether a task was left for another process. */
@@ -70,20 +71,29 @@ export class Jobs implements TakeoverHost {
       this.#opening = undefined;
       throw error;
     }));
-    const until = createdAt + ttlMs;
-    const known = this.#prefixes.get(prefix);
-    this.#prefixes.set(prefix, Math.max(known ?? 0, until));
-    if (known !== undefined && until <= this.#knownUntil) return;
-    // For twice as long, so that it is not written for each task.
-    const now = this.server.clock.date();
-    const left = 2 * (Math.max(this.#knownUntil, until) - now);
-    this.#knownUntil = now + left;
-    for (const [each, end] of this.#prefixes) if (end < now) this.#prefixes.delete(each);
-    await this.#setCrew(this.store.lease.id, left);
+    // One after another, because a later write names the prefixes of all earlier ones.
+    const adopting = this.#adopting.then(() => this.#adopt(prefix, createdAt + ttlMs));
+    this.#adopting = adopting.catch(() => {});
+    await adopting;
   }
 
-  async #setCrew(by: string | null, ms: number): Promise<void> {
-    await this.store.setCrew({ prefix: this.prefix, by, prefixes: [...this.#prefixes.keys()] }, ms);
+  async #adopt(prefix: string, until: number): Promise<void> {
+    const known = this.#prefixes.get(prefix);
+    const last = Math.max(known ?? 0, until);
+    if (known === undefined || until > this.#knownUntil) {
+      const now = this.server.clock.date();
+      for (const [each, end] of this.#prefixes) if (end < now) this.#prefixes.delete(each);
+      // For twice as long, so that it is not written for each task.
+      const left = 2 * (Math.max(this.#knownUntil, until) - now);
+      await this.#setCrew(this.store.lease.id, left, [...this.#prefixes.keys(), prefix]);
+      // Not before: without a crew in the store, nobody finds the tasks of this process after its end.
+      this.#knownUntil = now + left;
+    }
+    this.#prefixes.set(prefix, last);
+  }
+
+  async #setCrew(by: string | null, ms: number, prefixes: Iterable<string> = this.#prefixes.keys()): Promise<void> {
+    await this.store.setCrew({ prefix: this.prefix, by, prefixes: [...new Set(prefixes)] }, ms);
   }
 
   /** Ends what a client is charged with when its task expires. */
@@ -102,7 +112,10 @@ export class Jobs implements TakeoverHost {
       // Its parameters, questions and values are gone.
       task.charge?.finish(toBytes(task.record));
       this.#ended.add(task.record);
-    } else if (by === null) this.#hasLeft = true;
+    } else if (by === null) {
+      this.#hasLeft = true;
+      this.#takeover.leave(id);
+    }
   }
 
   /** Tells the clients that listen to a task. */

@@ -141,10 +141,21 @@ export class RunningTask {
       const waiting = this.#waiting.get(key);
       if (waiting && await waiting.question.check(value) === undefined) valid.push([key, value]);
     }
-    const open = valid.filter(([key]) => this.#waiting.has(key));
-    if (!open.length) return;
-    await this.#change((record) => withAnswers(record, Object.fromEntries(open)));
-    for (const [key, value] of open) this.#settle(key, value);
+    // From here on, the questions take no other answer: the handler must get the one that is stored.
+    const taken = valid.flatMap(([key, value]) => {
+      const waiting = this.#waiting.get(key);
+      return waiting && this.#waiting.delete(key) ? [{ key, value, waiting }] : [];
+    });
+    if (!taken.length) return;
+    try {
+      await this.#change((record) =>
+        withAnswers(record, Object.fromEntries(taken.map(({ key, value }) => [key, value])))
+      );
+    } catch (error) {
+      for (const { key, waiting } of taken) this.#waiting.set(key, waiting);
+      throw error;
+    }
+    for (const { value, waiting } of taken) waiting.answer(value);
   }
 
   /** Takes over what another process has written: answers of clients, or the end. */
@@ -332,7 +343,8 @@ export class RunningTask {
     const found = await this.#repeat(() => store.get(id));
     if (!found) return this.#lose("the task is not in the store any more");
     this.#version = found.version;
-    this.record = found.record;
+    // What this process knows of clients that listen may not be in the store yet.
+    this.record = this.record.isWatched ? { ...found.record, isWatched: true } : found.record;
     if (isEnded(found.record)) {
       this.#host.onChange(this);
       return this.#lose("the task has ended");

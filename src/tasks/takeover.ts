@@ -26,6 +26,10 @@ export class Takeover {
   #isStopped = false;
   #stopTimer?: () => void;
   #looking?: Promise<void>;
+  /** Ids of tasks for which this process had no place. Others take them only after its end. */
+  readonly #left = new Set<string>();
+  /** Whether there was no place for a task since the last look began. */
+  #isFull = false;
 
   constructor(jobs: TakeoverHost) {
     this.#jobs = jobs;
@@ -48,6 +52,12 @@ export class Takeover {
     this.#stopTimer?.();
   }
 
+  /** Remembers a task for which there was no place, to try again. */
+  leave(id: string): void {
+    this.#left.add(id);
+    this.#isFull = true;
+  }
+
   /** Settles when nothing is being taken over. */
   async settle(): Promise<void> {
     await this.#looking;
@@ -55,10 +65,24 @@ export class Takeover {
 
   async #look(): Promise<void> {
     const { store, prefix } = this.#jobs;
+    this.#isFull = false;
+    await this.#takeLeft();
     for (const crew of await store.listCrews()) {
       if (this.#isOver) return;
       if (crew.prefix === prefix || crew.by !== null && await store.lease.isHeld(crew.by)) continue;
       if (await this.#takeAll(crew)) await store.deleteCrew(crew.prefix);
+    }
+  }
+
+  /** Takes the tasks again for which there was no place. */
+  async #takeLeft(): Promise<void> {
+    for (const id of [...this.#left]) {
+      if (this.#isOver || this.#isFull) return;
+      const found = await this.#jobs.store.get(id);
+      this.#left.delete(id);
+      if (!found || isEnded(found.record) || found.record.by !== null) continue;
+      const isTaken = await this.#take(found, id.slice(0, this.#jobs.prefix.length)).catch(() => false);
+      if (!isTaken) this.#left.add(id);
     }
   }
 
@@ -80,7 +104,9 @@ export class Takeover {
       for await (const found of store.list(prefix)) {
         if (this.#isOver) return false;
         if (isEnded(found.record) || await isRun(found.record)) continue;
-        isDone = await this.#take(found, prefix) && isDone;
+        // The next look finds it. Until then, another process may have a place.
+        const mustWait = this.#isFull && found.record.work?.canResume;
+        isDone = !mustWait && await this.#take(found, prefix) && isDone;
       }
     }
     return isDone;

@@ -24,6 +24,8 @@ interface Instance {
   readonly operations: string[];
   /** Whether it cannot reach the store. */
   isCut: boolean;
+  /** Runs each operation of the store. */
+  around?: (operation: string, run: () => unknown) => unknown;
   close(): Promise<void>;
 }
 
@@ -34,21 +36,23 @@ interface Options {
   /** Milliseconds that an operation of the store may take before it is repeated. */
   readonly timeoutMs?: number;
   readonly leaseMs?: number;
+  /** Tasks that may run at once. */
+  readonly detached?: number;
 }
 
 async function startInstance(
   shared: Store,
   run: Run,
-  { options, principal, input, timeoutMs = 100, leaseMs = LEASE_MS }: Options = {},
+  { options, principal, input, timeoutMs = 100, leaseMs = LEASE_MS, detached = 100 }: Options = {},
 ): Promise<Instance> {
-  const instance = { isCut: false, operations: [] as string[] };
+  const instance: Pick<Instance, "isCut" | "operations" | "around"> = { isCut: false, operations: [] };
   const store = customStore(async () => {
     const engine = await shared[INTERNALS].connect();
     return wrapEngine(engine, ({ name, args: [key], run }) => {
       if (instance.isCut) throw new Error("no route to the store");
       const isRoutine = ["read", "heads", "list"].includes(name) || /-i-[\w-]{8}$|^[\w-]{43}$/.test(String(key));
       if (!isRoutine) instance.operations.push(`${name} ${key}`);
-      return run();
+      return instance.around ? instance.around(`${name} ${key}`, run) : run();
     });
   }, { leaseMs, pollMs: 20, timeoutMs });
   const work = tool({
@@ -63,7 +67,7 @@ async function startInstance(
     secret: "a secret of at least thirty-two characters",
     handlers: [tasks(), work],
     store,
-    limits: { calls: { closeMs: 20 } },
+    limits: { calls: { closeMs: 20, detached } },
   });
   await server.ready();
   const client = await connectTest(server, { ...declared, ...principal && { principal } });
@@ -147,6 +151,94 @@ Deno.test("a right answer is taken although a wrong one came just before it, in 
     assertEquals(textOf(Object(result)), "Ada 123 ada pay", places.join());
     for (const instance of instances) await instance.close();
   }
+});
+
+Deno.test("of two answers at the same time, the handler gets the one that is stored", async () => {
+  for (const places of [["a", "a"], ["a", "b"], ["b", "a"]]) {
+    const got: unknown[] = [];
+    const shared = memoryStore();
+    const run: Run = async (ctx) => {
+      got.push((await ctx.elicit("name", { message: "Who?", schema: form })).content?.name);
+      await untilAborted(ctx);
+    };
+    const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
+    const id = await start(a);
+    await reach(a, id, "input_required");
+    const [first, second] = places.map((name) => name === "a" ? a : b);
+    await Promise.all([update(first, id, { name: answer("Ada") }), update(second, id, { name: answer("Bo") })]);
+    await until(() => got.length === 1, "the answer");
+    await a.close();
+    await until(() => got.length === 2, "the handler runs again");
+    assertEquals(got[1], got[0], places.join());
+    await b.close();
+  }
+});
+
+Deno.test("a task is found after its process has ended, although the store failed when the process made itself known", async () => {
+  const shared = memoryStore();
+  const { run, open } = threeSteps();
+  const a = await startInstance(shared, run);
+  a.around = (operation, run) => {
+    if (/^set .*-i-/.test(operation)) throw new Error("no route to the store");
+    return run();
+  };
+  await assertRejects(() => start(a), Error, "the store does not answer");
+  a.around = undefined;
+  const id = await start(a);
+  await reach(a, id, "input_required");
+  a.isCut = true;
+  const b = await startInstance(shared, run);
+  await update(b, id, { name: answer("Ada") });
+  open();
+  await reach(b, id, "completed");
+  a.isCut = false;
+  await a.close();
+  await b.close();
+});
+
+Deno.test("a task for which the next process has no place yet goes on when there is one", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  const run: Run = async (ctx) => {
+    await Promise.race([pass, untilAborted(ctx)]);
+    return "done";
+  };
+  const [a, b] = [await startInstance(shared, run), await startInstance(shared, run, { detached: 4 })];
+  const ids = [await start(a), await start(a), await start(b)];
+  await a.close();
+  const isRefused = (id: string) =>
+    b.operations.filter((each) => each.includes(`set `) && each.includes(id)).length >= 2;
+  await until(() => ids.some(isRefused), "a refusal");
+  open();
+  for (const id of ids) assertEquals(textOf(Object((await reach(b, id, "completed")).result)), "done");
+  await b.close();
+});
+
+Deno.test("a subscription outlives a change that another instance makes at the same time", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  const { pass: step, open: next } = gate();
+  const run: Run = async (ctx) => {
+    const asked = ctx.elicit("name", { message: "Who?", schema: form });
+    await step;
+    await ctx.progress(1, { message: "half" });
+    await pass;
+    return `Hello ${(await asked).content?.name}`;
+  };
+  const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
+  const id = await start(a);
+  await reach(a, id, "input_required");
+  const { received } = await a.client.subscribe({ extensions: { taskIds: [id] } });
+  // The news of the answer are lost, so that the next write of the task finds another version.
+  b.around = (operation, run) => /^append .*-c-/.test(operation) ? Promise.reject(new Error("lost")) : run();
+  await update(b, id, { name: answer("Ada") }).catch(() => {});
+  b.around = undefined;
+  next();
+  open();
+  await reach(a, id, "completed");
+  await until(() => received.some(({ params }) => params.status === "completed"), "the end");
+  await a.close();
+  await b.close();
 });
 
 Deno.test("a task is cancelled through any instance, and subscribers at each learn of it", async () => {

@@ -27,7 +27,13 @@ const database = service("database", () => {
 
 /** The tickets of the tenant whose path the caller uses. */
 export class Tickets {
-  constructor(readonly db: DatabaseSync, readonly tenant: string) {}
+  readonly db: DatabaseSync;
+  readonly tenant: string;
+
+  constructor(db: DatabaseSync, tenant: string) {
+    this.db = db;
+    this.tenant = tenant;
+  }
 
   list(state: string): readonly Ticket[] {
     const rows = this.db.prepare("SELECT id, title, state FROM tickets WHERE tenant = ? AND state = ? ORDER BY id");

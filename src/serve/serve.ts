@@ -15,6 +15,7 @@
  */
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { deno, findProcess, startBackgroundTimer } from "../runtime.ts";
 import type { Server } from "../server/server.ts";
 import {
   explainListenError,
@@ -83,11 +84,17 @@ const REMEDIES: ListenRemedies = {
 const STOP_MS = 1000;
 
 /**
+ * Milliseconds that a process may go on after a signal has closed its server. With the default of `calls.closeMs`, it ends
+ * within the 10 seconds that containers get. Deno cannot cut off a client that does not read.
+ */
+const LINGER_MS = 3000;
+
+/**
  * Serves over HTTP, on Deno, Bun and Node. Makes the services of the server first. Use it in a program that no command
  * serves: `deno serve`, `bun` and `mcp serve` listen by themselves.
  *
- * At SIGINT or SIGTERM the server closes like with `close()`. The process then ends by itself, once nothing else keeps it
- * running. A second signal ends it at once, with code 130 or 143.
+ * At SIGINT or SIGTERM the server closes like with `close()`. The process then ends with code 0 once nothing else keeps it
+ * running, and at the latest 3 seconds later. A second signal ends it at once, with code 130 or 143.
  *
  * @throws {TypeError} if an option is unknown or invalid.
  * @throws {Error} if a service fails, or the port is in use. The server is not closed then.
@@ -128,6 +135,7 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
     } finally {
       await stop(listener);
       heard?.forget();
+      if (heard?.signal.aborted) startBackgroundTimer(exit, LINGER_MS);
     }
   }
   signal?.addEventListener("abort", onAbort);
@@ -135,6 +143,11 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
   if (signal?.aborted) onAbort();
   const url = `http://${toReachable(hostname)}:${listener.port}${first[INTERNALS].http.path}`;
   return { url, port: listener.port, finished, close, [Symbol.asyncDispose]: close };
+}
+
+function exit(): void {
+  if (deno) deno.exit(0);
+  findProcess().exit(0);
 }
 
 /** Stops listening, and waits at most {@linkcode STOP_MS} for the last responses. */

@@ -30,7 +30,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/quota": [...below, "src/handlers"],
   "src/ready": [...below, "src/handlers"],
   "src/discovery": [...below, "src/runtime.ts"],
-  "src/serve": [...below, "src/transports", "src/server"],
+  "src/serve": [...below, "src/runtime.ts", "src/transports", "src/server"],
   "src/observe": [...below, "src/transports", "src/server", "src/client"],
   "src/worker": [...below, "src/runtime.ts", "src/transports"],
   "src/middleware": below,

@@ -22,11 +22,13 @@ const release = {
     return new Response("released");
   },
 };
+const start = (controller: ReadableStreamDefaultController) => controller.enqueue(new Uint8Array(1));
+const endless = { path: "/endless", fetch: () => new Response(new ReadableStream({ start })) };
 const server = createServer({
   name: "program",
   version: "1.0.0",
   handlers: [wait],
-  routes: [health(), release],
+  routes: [health(), release, endless],
   limits: { calls: { closeMs: 20_000 } },
 });
 const served = await serve(server, { port: Number(process.argv[2]) });

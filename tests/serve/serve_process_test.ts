@@ -99,6 +99,23 @@ for (const [name, findWords] of Object.entries(runtimes)) {
   }
 
   Deno.test({
+    name: `a response without end does not keep the process after a signal, on ${name}`,
+    ignore,
+    async fn() {
+      const words = await findWords();
+      if (!words) return;
+      await using running = await open(words);
+      const { status, body } = await fetch(new URL("/endless", running.url));
+      assertEquals(status, 200);
+      running.kill("SIGTERM");
+      const { code, stderr } = await running.finished;
+      assertEquals(code, 0);
+      assertStringIncludes(stderr, "finished");
+      await body?.cancel().catch(() => {});
+    },
+  });
+
+  Deno.test({
     name: `a port in use is named, on ${name}`,
     ignore,
     async fn() {
@@ -114,3 +131,16 @@ for (const [name, findWords] of Object.entries(runtimes)) {
     },
   });
 }
+
+Deno.test({
+  name: "a missing permission of Deno is named",
+  ignore,
+  async fn() {
+    const words = ["deno", "run", "--quiet", "--no-check", "--no-prompt", file, "3999"];
+    await using running = await start(words, { input: "", timeoutMs: 60_000 });
+    const { code, stderr } = await running.finished;
+    assertEquals(code, 1);
+    const state = "Cannot serve program: Deno may not listen on 127.0.0.1, port 3999; start it with";
+    assertStringIncludes(stderr, `${state} --allow-net=127.0.0.1:3999`);
+  },
+});

@@ -19,7 +19,7 @@ export interface Listener {
   readonly port: number;
   /** Stops accepting connections. Resolves when all responses have been sent. */
   stop(): Promise<void>;
-  /** Ends it after `stop()` without waiting for clients. On Deno, their connections end with the process. */
+  /** Ends it after `stop()` without waiting for clients. On Deno, they may keep the process running. */
   force(): void;
 }
 
@@ -54,7 +54,10 @@ export function explainListenError(
   { hostname, port }: Omit<ListenOptions, "fetch">,
   { inUse, lowPort, other }: ListenRemedies,
 ): string {
-  const { message = String(error), code } = Object(error);
+  const { message = String(error), code, name } = Object(error);
+  if (name === "NotCapable") {
+    return `Deno may not listen on ${hostname}, port ${port}; start it with --allow-net=${hostname}:${port}`;
+  }
   if (code === "EADDRINUSE") return `port ${port} of ${hostname} is in use; ${inUse}`;
   if (code === "EACCES") return `port ${port} needs administrator rights; ${lowPort}`;
   return `cannot listen on ${hostname}, port ${port}: ${message}; ${other}`;

@@ -16,15 +16,18 @@ export interface FolderFile {
 
 /** A folder whose files are read. */
 export class SkillFolder {
-  /** Name of the folder. */
-  readonly name: string;
   readonly #given: string;
   #root?: string;
 
   /** Opens a folder by its path. */
   constructor(path: string) {
     this.#given = path;
-    this.name = path.split(/[\\/]/).filter((part) => part !== "").at(-1) ?? "";
+  }
+
+  /** Name of the folder. A path such as `.` has one when the folder was found. */
+  get name(): string {
+    const name = toLastPart(this.#given);
+    return /^\.{0,2}$/.test(name) && this.#root ? toLastPart(this.#root) : name;
   }
 
   /** Returns the path of the folder without symbolic links. Rejects if there is none. */
@@ -93,6 +96,10 @@ export class SkillFolder {
       return;
     }
   }
+}
+
+function toLastPart(path: string): string {
+  return path.split(/[\\/]/).filter((part) => part !== "").at(-1) ?? "";
 }
 
 function fs() {

@@ -134,6 +134,8 @@ export class Catalog {
     const reading = this.#frontMatters.get(key) ?? this.#readFrontMatter(file);
     this.#frontMatters.set(key, reading);
     const frontmatter = await reading;
+    // The next look reads it again: the machine may have had no file left to open.
+    if (frontmatter === UNREADABLE) this.#frontMatters.delete(key);
     if (typeof frontmatter === "string") return this.#warnOnce(`Cannot serve ${place}: ${frontmatter}`);
     return { uri: file.uri, frontmatter, files };
   }
@@ -142,7 +144,7 @@ export class Catalog {
     const folder = decodeURIComponent(file.uri.split("/").at(-2) ?? "");
     const bytes = await this.#folder.read(file.path, MAX_BYTES);
     const text = bytes && toText(bytes);
-    if (text === undefined) return "its SKILL.md cannot be read as UTF-8";
+    if (text === undefined) return UNREADABLE;
     try {
       return readFrontMatter(text, folder);
     } catch (error) {
@@ -150,11 +152,13 @@ export class Catalog {
     }
   }
 
-  #toDigest(file: ServedFile): Promise<string | undefined> {
+  async #toDigest(file: ServedFile): Promise<string | undefined> {
     const key = `${file.path}\n${file.stamp}`;
     const known = this.#digests.get(key) ?? this.#computeDigest(file);
     this.#digests.set(key, known);
-    return known;
+    const digest = await known;
+    if (digest === undefined) this.#digests.delete(key);
+    return digest;
   }
 
   async #computeDigest(file: ServedFile): Promise<string | undefined> {
@@ -203,6 +207,7 @@ function toName(uri: string): string {
 }
 
 const SKILL = "SKILL.md";
+const UNREADABLE = "its SKILL.md cannot be read as UTF-8";
 
 /** What each client accepts of one skill. */
 const MOST_FILES = 512;

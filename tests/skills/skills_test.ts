@@ -1,11 +1,14 @@
 // Skills of a folder, as clients of each era and transport see them.
 import { createHash } from "node:crypto";
+import fs from "node:fs";
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
+import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { McpError } from "../../mod.ts";
 import { clientExtension } from "../../src/client/client.ts";
+import { parseFrontMatter } from "../../src/skills/front_matter.ts";
 import { skills, type SkillsOptions } from "../../src/skills/skills.ts";
 import type { Connection } from "../../src/testing/testing.ts";
 import { behaviour, until } from "../support/behaviour.ts";
@@ -264,6 +267,56 @@ behaviour("the folder itself may be a skill, and long lists have pages", async (
   const error = await assertRejects(() => other.client.request("skills/list", { cursor: "x" }), McpError);
   assertEquals(error.code, -32602);
 }, { transports: ["memory"] });
+
+behaviour("the folder itself is named as on the disk, if its path is a dot", async (connect) => {
+  await using folder = await makeFolder({ "notes/SKILL.md": head("notes"), "notes/parts/a.txt": "a" });
+  const before = process.cwd();
+  for (const dir of [".", "./", "..", "parts/.."]) {
+    process.chdir(`${folder.path}/notes/${dir === ".." ? "parts" : "."}`);
+    try {
+      const { client } = await connect({ handlers: [skills({ dir })] }, declared);
+      assertEquals((await list(client)).map(({ uri }) => uri), ["skill://notes/SKILL.md"], dir);
+    } finally {
+      process.chdir(before);
+    }
+  }
+}, { transports: ["memory"], eras: ["modern"] });
+
+behaviour("a file that cannot be opened once is served later", async (connect) => {
+  await using folder = await makeFolder({ "fine/SKILL.md": head("fine"), "fine/a.txt": "a" });
+  for (const failing of ["SKILL.md", "a.txt"]) {
+    const { open } = fs.promises;
+    let failures = 0;
+    fs.promises.open = async (path, ...rest) => {
+      if (!String(path).endsWith(failing)) return await open(path, ...rest);
+      failures++;
+      throw new Error("EMFILE: too many open files");
+    };
+    try {
+      const { client } = await connect({ handlers: [skills({ dir: folder.path })] }, declared);
+      await withWarnings(async () => assertEquals(await list(client), []));
+      assert(failures > 0);
+      fs.promises.open = open;
+      await until(async () => (await list(client)).length === 1, "the skill");
+    } finally {
+      fs.promises.open = open;
+    }
+  }
+}, { transports: ["memory"], eras: ["modern"] });
+
+Deno.test("front matter prints nothing by itself, and its size is bounded", () => {
+  const { emitWarning } = process;
+  const printed: unknown[] = [];
+  process.emitWarning = (text: unknown) => void printed.push(text);
+  try {
+    parseFrontMatter("---\nname: !odd a\n? {b: 1}\n: c\n---\n");
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+  assertEquals(printed, []);
+  const keys = Array.from({ length: 9000 }, (_, i) => `${i.toString(36)}:`).join("\n");
+  assertThrows(() => parseFrontMatter(`---\n${keys}\n---\n`), SyntaxError, "characters; at most");
+});
 
 behaviour("a folder that is missing fails what needs it, and nothing else", async (connect) => {
   const { client, takeFaults } = await connect({ handlers: [skills({ dir: "/no/such/folder" })] }, declared);

@@ -3,21 +3,12 @@
  *
  * @module
  */
-import {
-  context,
-  type Histogram,
-  type Meter,
-  type Span,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-  type Tracer,
-} from "@opentelemetry/api";
+import { context, type Meter, type Span, SpanKind, SpanStatusCode, trace, type Tracer } from "@opentelemetry/api";
 import type { ClientMiddleware, ClientRequest } from "../client/request_middleware.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { addTarget, type Attributes, CLIENT_DURATION } from "./operation.ts";
-import { checkParts, createHistogram, NAME } from "./server_spans.ts";
+import { checkParts, Durations, NAME } from "./server_spans.ts";
 import { injectContext } from "./trace_context.ts";
 
 /** Options of {@linkcode openTelemetryClient}. */
@@ -62,7 +53,7 @@ export function openTelemetryClient(options: OpenTelemetryClientOptions = {}): C
   checkParts(options);
   const { tracer = trace.getTracer(NAME), meter } = options;
   const network = toNetwork(options.url);
-  let histogram: Histogram | undefined;
+  const durations = new Durations(CLIENT_DURATION, meter);
   return async (request, next) => {
     const { method } = request;
     const target = readTarget(request);
@@ -72,8 +63,7 @@ export function openTelemetryClient(options: OpenTelemetryClientOptions = {}): C
     if (span.isRecording()) span.setAttributes({ ...attributes, ...readUri(request) });
     const since = performance.now();
     const end = (error: Attributes) => {
-      histogram ??= createHistogram(meter, CLIENT_DURATION);
-      histogram.record((performance.now() - since) / 1000, { ...attributes, ...error }, own);
+      durations.record(performance.now() - since, () => ({ ...attributes, ...error }), own);
       endSpan(span, error);
     };
     const meta = isObject(request.params._meta) ? request.params._meta : {};

@@ -7,9 +7,12 @@ import {
   type Context,
   context,
   createContextKey,
+  createNoopMeter,
   type Histogram,
+  INVALID_TRACEID,
   type Link,
   type Meter,
+  type MetricAttributes,
   metrics,
   ROOT_CONTEXT,
   type Span,
@@ -24,6 +27,7 @@ import {
   addNetwork,
   addOutcome,
   addTarget,
+  type Attributes,
   BUCKETS,
   CLIENT_DURATION,
   describeOperation,
@@ -97,18 +101,34 @@ export function checkParts({ tracer, meter }: Pick<OpenTelemetryOptions, "tracer
   }
 }
 
-/** Creates the histogram of a duration in seconds. */
-export function createHistogram(
-  meter: Meter | undefined,
-  { name, description }: { readonly name: string; readonly description: string },
-): Histogram {
-  // Now, because a provider that is registered later does not change meters that exist.
-  return (meter ?? metrics.getMeter(NAME)).createHistogram(name, {
-    unit: "s",
-    description,
-    advice: { explicitBucketBoundaries: [...BUCKETS] },
-  });
+/** A histogram of durations in seconds, which is created once the program has a provider of meters. */
+export class Durations {
+  readonly #metric: { readonly name: string; readonly description: string };
+  readonly #meter?: Meter;
+  #histogram?: Histogram;
+
+  constructor(metric: { readonly name: string; readonly description: string }, meter: Meter | undefined) {
+    this.#metric = metric;
+    this.#meter = meter;
+  }
+
+  /** Records a duration in milliseconds. Without a provider it builds no attributes. */
+  record(ms: number, build: () => MetricAttributes, from?: Context): void {
+    this.#histogram ??= this.#create();
+    this.#histogram?.record(ms / 1000, build(), from);
+  }
+
+  // A provider that is registered later does not change meters that exist.
+  #create(): Histogram | undefined {
+    const meter = this.#meter ?? metrics.getMeter(NAME);
+    if (meter === NO_METER) return;
+    const { name, description } = this.#metric;
+    return meter.createHistogram(name, { unit: "s", description, advice: { explicitBucketBoundaries: [...BUCKETS] } });
+  }
 }
+
+/** What a program without a provider has. */
+const NO_METER = createNoopMeter();
 
 /** A call that runs. */
 interface Running {
@@ -119,19 +139,20 @@ interface Running {
 
 class ServerSpans implements Observer {
   readonly #tracer: Tracer;
-  readonly #meter?: Meter;
   readonly #details: boolean;
   /** The calls that run, by their ids. Each call that starts also ends. */
   readonly #running = new Map<number, Running>();
   readonly #times = new SessionTimes();
-  #calls?: Histogram;
-  #sessions?: Histogram;
-  #questions?: Histogram;
+  readonly #calls: Durations;
+  readonly #sessions: Durations;
+  readonly #questions: Durations;
 
   constructor({ tracer = trace.getTracer(NAME), meter, details = false }: OpenTelemetryOptions) {
     this.#tracer = tracer;
-    this.#meter = meter;
     this.#details = details;
+    this.#calls = new Durations(SERVER_DURATION, meter);
+    this.#sessions = new Durations(SESSION_DURATION, meter);
+    this.#questions = new Durations(CLIENT_DURATION, meter);
   }
 
   start(event: StartEvent): void {
@@ -142,7 +163,9 @@ class ServerSpans implements Observer {
     const links: Link[] = link ? [{ context: link }] : [];
     const kind = parent === undefined ? SpanKind.SERVER : SpanKind.INTERNAL;
     const span = this.#tracer.startSpan(name, { kind, links }, base);
-    if (span.isRecording()) span.setAttributes({ ...describeOperation(event), ...describeRequest(event) });
+    if (span.isRecording()) span.setAttributes(addRequest(describeOperation(event), event));
+    // Without an SDK, there is nothing that a handler could be part of.
+    else if (span.spanContext().traceId === INVALID_TRACEID) return;
     this.#running.set(id, { span, context: trace.setSpan(base, span).setValue(IN_CALL, true) });
   }
 
@@ -157,8 +180,7 @@ class ServerSpans implements Observer {
     const { id, durationMs, message } = event;
     const running = this.#running.get(id);
     this.#running.delete(id);
-    this.#calls ??= createHistogram(this.#meter, SERVER_DURATION);
-    this.#calls.record(durationMs / 1000, addOutcome(describeOperation(event), event), running?.context);
+    this.#calls.record(durationMs, () => addOutcome(describeOperation(event), event), running?.context);
     if (!running) return;
     const { span } = running;
     if (span.isRecording()) {
@@ -177,10 +199,7 @@ class ServerSpans implements Observer {
     const attributes = addNetwork(addTarget({}, method, undefined), event);
     if (outcome === "failed") attributes["error.type"] = "_OTHER";
     // An open question is part of the response, so no request was sent.
-    if (outcome !== "open") {
-      this.#questions ??= createHistogram(this.#meter, CLIENT_DURATION);
-      this.#questions.record(durationMs / 1000, attributes);
-    }
+    if (outcome !== "open") this.#questions.record(durationMs, () => attributes);
     const running = this.#running.get(parent);
     if (!running?.span.isRecording()) return;
     const startTime = Date.now() - durationMs;
@@ -191,9 +210,7 @@ class ServerSpans implements Observer {
 
   session(event: SessionEvent): void {
     const seconds = this.#times.end(event);
-    if (seconds === undefined) return;
-    this.#sessions ??= createHistogram(this.#meter, SESSION_DURATION);
-    this.#sessions.record(seconds, describeSession(event));
+    if (seconds !== undefined) this.#sessions.record(seconds * 1000, () => describeSession(event));
   }
 
   /** Finds the context with the parent of a call, and the span that is only linked. */
@@ -217,9 +234,9 @@ function isAmbient({ waitedMs, transport }: StartEvent): boolean {
   return transport === "memory" || transport === "internal" || !context.active().getValue(IN_CALL);
 }
 
-/** Returns the attributes that only spans have, because each request has others. */
-function describeRequest({ method, subject, request, session, peer }: StartEvent): Record<string, string> {
-  const attributes: Record<string, string> = {};
+/** Adds the attributes that only spans have, because each request has others. */
+function addRequest(attributes: Attributes, event: StartEvent): Attributes {
+  const { method, subject, request, session, peer } = event;
   if (request !== undefined) attributes["jsonrpc.request.id"] = String(request).slice(0, MAX_TEXT);
   if (session !== undefined) attributes["mcp.session.id"] = session;
   if (peer !== undefined) attributes["client.address"] = peer;

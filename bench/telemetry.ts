@@ -1,0 +1,84 @@
+// Measures what telemetry adds to a call: a server with openTelemetry() against one without, in turns in one process. Run
+// it for each case, on each runtime:
+//
+//   deno run -A --no-check bench/telemetry.ts sdk
+//   deno run -A --no-check bench/telemetry.ts api
+//   OTEL_DENO=true OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:9 deno run -A --no-check bench/telemetry.ts deno
+//   bun --preload ./tests/support/bun_imports.ts bench/telemetry.ts sdk
+//
+// A second word, `http`, sends the calls over HTTP. `sdk` has spans, metrics and the SDK, whose exporters discard what they get; `api` has no SDK.
+import { context, metrics, propagation, trace } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { W3CTraceContextPropagator } from "@opentelemetry/core";
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from "@opentelemetry/sdk-metrics";
+import { BatchSpanProcessor, type SpanExporter, TracerProvider } from "@opentelemetry/sdk-trace";
+import process from "node:process";
+import { createServer, type Server, tool } from "../mod.ts";
+import { openTelemetry } from "../src/observe/opentelemetry.ts";
+import { openHttpServer } from "../src/testing/http_server.ts";
+import { toRequest } from "../tests/support/requests.ts";
+
+const discard: SpanExporter = {
+  export: (_spans, callback) => callback({ code: 0 }),
+  forceFlush: () => Promise.resolve(),
+  shutdown: () => Promise.resolve(),
+};
+
+if (process.argv[2] === "sdk") {
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  propagation.setGlobalPropagator(new W3CTraceContextPropagator());
+  trace.setGlobalTracerProvider(
+    new TracerProvider({ spanProcessors: [new BatchSpanProcessor({ exporter: discard })] }),
+  );
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.DELTA);
+  metrics.setGlobalMeterProvider(new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter })] }));
+}
+
+const number = { type: "object", properties: { a: { type: "number" }, b: { type: "number" } } } as const;
+const add = tool({ name: "add", input: number, run: ({ a, b }) => String(Number(a) + Number(b)) });
+const about = { name: "calc", version: "1.0.0", handlers: [add] };
+const plain = createServer(about);
+const observed = createServer({ ...about, observer: openTelemetry() });
+
+async function measure(server: Server, calls: number): Promise<number> {
+  const since = performance.now();
+  for (let left = calls; left; left--) {
+    const request = toRequest("tools/call", { name: "add", arguments: { a: 2, b: 3 } });
+    const url = urls?.get(server);
+    // The body of a request that is sent to another URL would be a stream.
+    const sent = url === undefined
+      ? undefined
+      : { method: "POST", headers: request.headers, body: await request.text() };
+    await (await (sent && url !== undefined ? fetch(url, sent) : server.fetch(request))).text();
+  }
+  return (performance.now() - since) * 1000 / calls;
+}
+
+/** The URLs of the servers, if calls go over HTTP. */
+const urls = process.argv[3] === "http" ? new Map<Server, string>() : undefined;
+for (const server of urls ? [plain, observed] : []) {
+  urls?.set(server, `${(await openHttpServer(server.fetch)).origin}/mcp`);
+}
+
+const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+await measure(plain, 5000);
+await measure(observed, 5000);
+const ratios: number[] = [];
+const times: [number[], number[]] = [[], []];
+for (let pair = 0; pair < 40; pair++) {
+  const order = pair % 2 ? [observed, plain] : [plain, observed];
+  const taken = new Map<Server, number>();
+  for (const server of order) taken.set(server, await measure(server, 500));
+  const [without, within] = [taken.get(plain) ?? NaN, taken.get(observed) ?? NaN];
+  times[0].push(without);
+  times[1].push(within);
+  ratios.push(within / without);
+}
+const [without, within] = times.map((each) => median(each).toFixed(1));
+console.log(`${process.argv[2]}: ${without} µs without, ${within} µs with; × ${median(ratios).toFixed(2)}`);
+process.exit();

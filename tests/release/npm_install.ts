@@ -19,7 +19,8 @@ export async function install(folder: string, project: string): Promise<string> 
   await Deno.writeTextFile(`${project}/package.json`, '{ "type": "module" }');
   const added = await run(["bun", "add", "--offline", `${folder}/package.tgz`], { cwd: project });
   assertEquals(added.code, 0, added.stderr);
-  for (const name of ["zod", "jose", "oauth4webapi"]) {
+  await Deno.mkdir(`${project}/node_modules/@opentelemetry`);
+  for (const name of ["zod", "jose", "oauth4webapi", "@opentelemetry/api"]) {
     await Deno.symlink(`${root}node_modules/${name}`, `${project}/node_modules/${name}`);
   }
   return `${project}/node_modules/${config.name}`;

@@ -105,7 +105,11 @@ async function checkContents(installed: string): Promise<void> {
   );
   assertEquals([name, version, license, type], [config.name, config.version, config.license, "module"]);
   assertEquals(engines, { node: ">=22.18" });
-  assertEquals([dependencies, Object.keys(peerDependencies)], [undefined, ["jose", "oauth4webapi"]]);
+  assertEquals([dependencies, Object.keys(peerDependencies)], [undefined, [
+    "@opentelemetry/api",
+    "jose",
+    "oauth4webapi",
+  ]]);
   assertEquals(bin, { mcp: "./bin.js" });
   const keys = Object.keys(config.exports).filter((key) => key !== "./cli");
   assertEquals(Object.keys(exports), [...keys, "./package.json"]);

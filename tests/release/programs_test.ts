@@ -16,6 +16,13 @@ const PROGRAM_MS = 30_000;
 
 /** Packages that programs of the documentation import besides this one. */
 const PACKAGES = [
+  "@opentelemetry/api",
+  "@opentelemetry/context-async-hooks",
+  "@opentelemetry/core",
+  "@opentelemetry/exporter-metrics-otlp-http",
+  "@opentelemetry/exporter-trace-otlp-http",
+  "@opentelemetry/sdk-metrics",
+  "@opentelemetry/sdk-trace",
   "zod",
   "valibot",
   "@valibot/to-json-schema",

@@ -1,0 +1,40 @@
+// A server that can be operated: metrics at /metrics, health at /health and /ready, a log of JSON lines, and an audit log.
+// METRICS_TOKEN is the token of the scraper.
+import process from "node:process";
+import { createServer, tool, ToolError } from "@x/mcp";
+import { audit, type AuditRecord, health, jsonLog, prometheus } from "@x/mcp/observe";
+import { z } from "zod";
+
+const metrics = prometheus({ token: process.env.METRICS_TOKEN ?? crypto.randomUUID() });
+
+const transfer = tool({
+  name: "transfer",
+  description: "Transfer money between accounts",
+  input: z.object({ from: z.string(), to: z.string(), cents: z.number().int().positive() }),
+  run({ from, to, cents }) {
+    if (from === to) throw new ToolError("The accounts are the same");
+    return `${cents} cents are on their way`;
+  },
+});
+
+/** Keeps the records that a bank must keep. A file or a table would take them here. */
+export const kept: AuditRecord[] = [];
+
+const auditLog = audit({
+  // Numbers of accounts stay out of the log, except for their last two characters.
+  redact(intent) {
+    const { cents, from, to } = Object(intent.arguments);
+    const hide = (account: unknown) => typeof account === "string" ? `…${account.slice(-2)}` : undefined;
+    return { ...intent, arguments: { cents, from: hide(from), to: hide(to) } };
+  },
+  write: (record) => void kept.push(record),
+});
+
+export default createServer({
+  name: "bank",
+  version: "1.0.0",
+  handlers: [transfer],
+  observer: [metrics, jsonLog()],
+  use: [auditLog],
+  routes: [health(), metrics],
+});

@@ -3,20 +3,26 @@
  *
  * @module
  */
-import { context, type Meter, type Span, SpanKind, SpanStatusCode, trace, type Tracer } from "@opentelemetry/api";
+import { context, type Span, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import type { ClientMiddleware, ClientRequest } from "../client/request_middleware.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { addTarget, type Attributes, CLIENT_DURATION } from "./operation.ts";
-import { checkParts, Durations, NAME } from "./server_spans.ts";
+import { Durations, readParts } from "./server_spans.ts";
 import { injectContext } from "./trace_context.ts";
 
 /** Options of {@linkcode openTelemetryClient}. */
 export interface OpenTelemetryClientOptions {
-  /** Makes the spans. Defaults to the tracer `@x/mcp` of the provider that the program has registered. */
-  readonly tracer?: Tracer;
-  /** Makes the metrics. Defaults to the meter `@x/mcp` of the provider that the program has registered. */
-  readonly meter?: Meter;
+  /**
+   * The tracer of OpenTelemetry that makes the spans. Defaults to the tracer `@x/mcp` of the provider that the program has
+   * registered.
+   */
+  readonly tracer?: { startSpan(name: string, ...rest: never[]): object };
+  /**
+   * The meter of OpenTelemetry that makes the metrics. Defaults to the meter `@x/mcp` of the provider that the program has
+   * registered.
+   */
+  readonly meter?: { createHistogram(name: string, ...rest: never[]): object };
   /** The URL of the server, if it is reached over HTTP. Its host and port become attributes. */
   readonly url?: string | URL;
 }
@@ -50,8 +56,7 @@ const OPTIONS: KnownOptions<keyof OpenTelemetryClientOptions> = {
  */
 export function openTelemetryClient(options: OpenTelemetryClientOptions = {}): ClientMiddleware {
   checkOptions("create the telemetry", options, OPTIONS);
-  checkParts(options);
-  const { tracer = trace.getTracer(NAME), meter } = options;
+  const { tracer, meter } = readParts(options);
   const network = toNetwork(options.url);
   const durations = new Durations(CLIENT_DURATION, meter);
   return async (request, next) => {

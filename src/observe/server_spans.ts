@@ -41,10 +41,16 @@ import { extractContext } from "./trace_context.ts";
 
 /** Options of {@linkcode openTelemetry}. */
 export interface OpenTelemetryOptions {
-  /** Makes the spans. Defaults to the tracer `@x/mcp` of the provider that the program has registered. */
-  readonly tracer?: Tracer;
-  /** Makes the metrics. Defaults to the meter `@x/mcp` of the provider that the program has registered. */
-  readonly meter?: Meter;
+  /**
+   * The tracer of OpenTelemetry that makes the spans. Defaults to the tracer `@x/mcp` of the provider that the program has
+   * registered.
+   */
+  readonly tracer?: { startSpan(name: string, ...rest: never[]): object };
+  /**
+   * The meter of OpenTelemetry that makes the metrics. Defaults to the meter `@x/mcp` of the provider that the program has
+   * registered.
+   */
+  readonly meter?: { createHistogram(name: string, ...rest: never[]): object };
   /**
    * Whether the status of a span has the message of its error, which may quote arguments. Defaults to `false`.
    */
@@ -87,18 +93,28 @@ const MAX_TEXT = 1000;
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Observer {
   checkOptions("create the telemetry", options, OPTIONS);
-  checkParts(options);
   return new ServerSpans(options);
 }
 
-/** @throws {TypeError} for an object that is not a tracer or a meter, such as a provider. */
-export function checkParts({ tracer, meter }: Pick<OpenTelemetryOptions, "tracer" | "meter">): void {
+/**
+ * Returns the tracer and the meter of options.
+ *
+ * @throws {TypeError} for an object that is not a tracer or a meter, such as a provider.
+ */
+export function readParts(
+  { tracer, meter }: Pick<OpenTelemetryOptions, "tracer" | "meter">,
+): { readonly tracer: Tracer; readonly meter?: Meter } {
   if (tracer && typeof tracer.startSpan !== "function") {
     throw new TypeError("Cannot create the telemetry: tracer is not a tracer; use provider.getTracer(name)");
   }
   if (meter && typeof meter.createHistogram !== "function") {
     throw new TypeError("Cannot create the telemetry: meter is not a meter; use provider.getMeter(name)");
   }
+  return {
+    // The public types are those of the methods that are used, because documentation cannot refer to another package.
+    tracer: tracer as Tracer | undefined ?? trace.getTracer(NAME),
+    meter: meter as Meter | undefined, // As above.
+  };
 }
 
 /** A histogram of durations in seconds, which is created once the program has a provider of meters. */
@@ -147,9 +163,10 @@ class ServerSpans implements Observer {
   readonly #sessions: Durations;
   readonly #questions: Durations;
 
-  constructor({ tracer = trace.getTracer(NAME), meter, details = false }: OpenTelemetryOptions) {
+  constructor(options: OpenTelemetryOptions) {
+    const { tracer, meter } = readParts(options);
     this.#tracer = tracer;
-    this.#details = details;
+    this.#details = options.details === true;
     this.#calls = new Durations(SERVER_DURATION, meter);
     this.#sessions = new Durations(SESSION_DURATION, meter);
     this.#questions = new Durations(CLIENT_DURATION, meter);

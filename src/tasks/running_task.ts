@@ -109,8 +109,18 @@ export class RunningTask {
       this.#begun.resolve();
     } catch (error) {
       this.#begun.reject(error);
+      // It may be in the store all the same, or come there later, and would run again after the end of this process.
+      if (!isFinal(error)) {
+        this.#write(({ work: _, ...record }) => ({ ...record, status: "cancelled", by: null })).catch(() => {});
+      }
       throw error;
     }
+  }
+
+  /** Ends a task that could not begin. What its handler waits for fails. */
+  abandon(reason: unknown): void {
+    this.#isOver = true;
+    this.#begun.reject(reason);
   }
 
   /** Reads the values of `once` that other processes have made. */
@@ -232,7 +242,7 @@ export class RunningTask {
   }
 
   async #make(key: string, make: () => unknown, direct: () => Promise<unknown>): Promise<string> {
-    if (this.#values.size >= MAX_VALUES) {
+    if (this.#values.size + this.#making.size >= MAX_VALUES) {
       throw new RangeError(
         `Cannot keep the value of ctx.once(${
           JSON.stringify(key)
@@ -251,6 +261,7 @@ export class RunningTask {
       await this.#repeat(() => this.#host.store.addValue(this.record, { key, json, token }));
     }
     this.#values.set(key, json);
+    this.#making.delete(key);
     return json;
   }
 
@@ -262,7 +273,10 @@ export class RunningTask {
     const write = async () => {
       const statusMessage = this.#message;
       this.#message = undefined;
-      await this.#change((record) => ({ ...record, statusMessage }));
+      // A message that the store cannot hold is dropped, and later ones are not.
+      await this.#change((record) => ({ ...record, statusMessage })).catch((error) => {
+        if (!isFinal(error)) throw error;
+      });
       if (isEnded(this.record)) return;
       this.#stopReporting = this.#host.server.clock.start(
         () => {

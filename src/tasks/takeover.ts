@@ -122,7 +122,14 @@ export class Takeover {
     }
     await this.#jobs.adopt(prefix, record);
     const mine = { ...record, by: store.lease.id, crew: this.#jobs.prefix, run: record.run + 1, isWatched: true };
-    const taken = await store.set(mine, version);
+    let taken: string | undefined;
+    try {
+      taken = await store.set(mine, version);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      // It was as large as the store allows. Without an end, it would be in the way of all others.
+      return await this.#fail({ record, version }, `Cannot resume the task: ${error.message}`);
+    }
     if (taken === undefined) return false;
     this.#run(new RunningTask({ host: this.#jobs, record: mine, version: taken }, { isTask: true }));
     return true;

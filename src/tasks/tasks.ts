@@ -272,6 +272,7 @@ async function detach(call: WrappedCall, task: RunningTask, { ending, jobs }: De
     });
   } catch (error) {
     charge.end();
+    task.abandon(error);
     call.cancel("Cannot go on: the task could not begin");
     throw error;
   }

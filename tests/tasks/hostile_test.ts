@@ -142,6 +142,33 @@ Deno.test("values of once are bounded in number and size", async () => {
   await server.close();
 });
 
+Deno.test("values of once that are made at the same time are bounded in number too", async () => {
+  const server = serve(async (_input, ctx) => {
+    const keys = Array.from({ length: 1010 }, (_, i) => `${i}`);
+    const all = await Promise.allSettled(keys.map((key) => ctx.once(key, () => key)));
+    return `${all.filter(({ status }) => status === "fulfilled").length}`;
+  });
+  await using ada = await join(server, "ada");
+  assertEquals(textOf(Object((await reach(ada, await start(ada), "completed")).result)), "1000");
+  await server.close();
+});
+
+Deno.test("a progress message that the store cannot hold does not end the reports", async () => {
+  const { connect } = memoryStore()[INTERNALS];
+  const store = customStore(connect, { valueBytes: 100_000 });
+  const { pass, open } = gate();
+  const server = serve(async (_input, ctx) => {
+    await ctx.progress(1, { message: "x".repeat(200_000) });
+    await ctx.progress(2, { message: "half" });
+    await pass;
+  }, { store });
+  await using ada = await join(server, "ada");
+  const id = await start(ada);
+  await until(async () => (await get(ada, id)).statusMessage === "half", "the second message");
+  open();
+  await server.close();
+});
+
 Deno.test("answers to closed, foreign and unknown questions change nothing", async () => {
   const form = z.object({ name: z.string() });
   const server = serve(async (_input, ctx) =>

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, type Server, tool, type ToolReturn } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
-import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
+import { task, type TaskOptions, type Tasks, tasks } from "../../src/tasks/tasks.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { gate, textOf, until } from "../support/behaviour.ts";
@@ -20,6 +20,7 @@ type Run = (ctx: Context) => unknown;
 interface Instance {
   readonly server: Server;
   readonly client: Connection;
+  readonly jobs: Tasks;
   /** Operations of the store, but for the lease and what looks for tasks and news. */
   readonly operations: string[];
   /** Whether it cannot reach the store. */
@@ -38,12 +39,13 @@ interface Options {
   readonly leaseMs?: number;
   /** Tasks that may run at once. */
   readonly detached?: number;
+  readonly valueBytes?: number;
 }
 
 async function startInstance(
   shared: Store,
   run: Run,
-  { options, principal, input, timeoutMs = 100, leaseMs = LEASE_MS, detached = 100 }: Options = {},
+  { options, principal, input, timeoutMs = 100, leaseMs = LEASE_MS, detached = 100, valueBytes }: Options = {},
 ): Promise<Instance> {
   const instance: Pick<Instance, "isCut" | "operations" | "around"> = { isCut: false, operations: [] };
   const store = customStore(async () => {
@@ -54,18 +56,19 @@ async function startInstance(
       if (!isRoutine) instance.operations.push(`${name} ${key}`);
       return instance.around ? instance.around(`${name} ${key}`, run) : run();
     });
-  }, { leaseMs, pollMs: 20, timeoutMs });
+  }, { leaseMs, pollMs: 20, timeoutMs, ...valueBytes && { valueBytes } });
   const work = tool({
     name: "work",
     input: input ?? z.object({}),
     extensions: [task(options ?? { resume: true })],
     run: async (_input, ctx) => await run(ctx) as ToolReturn,
   });
+  const jobs = tasks();
   const server = createServer({
     name: "pair",
     version: "1.0.0",
     secret: "a secret of at least thirty-two characters",
-    handlers: [tasks(), work],
+    handlers: [jobs, work],
     store,
     limits: { calls: { closeMs: 20, detached } },
   });
@@ -74,6 +77,7 @@ async function startInstance(
   return Object.assign(instance, {
     server,
     client,
+    jobs,
     async close() {
       await client.close();
       await server.close();
@@ -193,6 +197,87 @@ Deno.test("a task is found after its process has ended, although the store faile
   await reach(b, id, "completed");
   a.isCut = false;
   await a.close();
+  await b.close();
+});
+
+Deno.test("a handler whose task could not begin ends, and its place is free", async () => {
+  const ended: string[] = [];
+  const shared = memoryStore();
+  const a = await startInstance(shared, async (ctx) => {
+    try {
+      return await ctx.once("one", () => "1");
+    } catch (error) {
+      ended.push(Object(error).message);
+      throw error;
+    }
+  }, { detached: 4 });
+  a.around = (operation, run) => {
+    if (/^set .*-i-/.test(operation)) throw new Error("no route to the store");
+    return run();
+  };
+  for (let i = 1; i <= 8; i++) {
+    await assertRejects(() => start(a), Error, "the store does not answer");
+    await until(() => ended.length === i, "the handler ends");
+  }
+  a.around = undefined;
+  assertEquals(textOf(Object((await reach(a, await start(a), "completed")).result)), "1");
+  await a.close();
+});
+
+Deno.test("a task is not begun twice if the store answers too late that it was written", async () => {
+  const begun: string[] = [];
+  const shared = memoryStore();
+  const run = (name: string): Run => async (ctx) => {
+    begun.push(name);
+    await untilAborted(ctx);
+  };
+  const a = await startInstance(shared, run("a"));
+  a.around = async (operation, run) => {
+    const result = await run();
+    if (/^set .*-t-/.test(operation)) throw new Error("no route to the store");
+    return result;
+  };
+  await assertRejects(() => start(a), Error, "the store does not answer");
+  a.around = undefined;
+  await until(async () => {
+    for await (const { status } of a.jobs.list()) if (status === "working") return false;
+    return true;
+  }, "the task has ended");
+  await a.close();
+  const b = await startInstance(shared, run("b"));
+  const id = await start(b);
+  await b.client.request("tasks/cancel", { taskId: id });
+  assertEquals(begun, ["a", "b"]);
+  await b.close();
+});
+
+Deno.test("a task that is too large to be taken over fails, and hinders no other one", async () => {
+  const shared = memoryStore();
+  const run: Run = async (ctx) => {
+    await untilAborted(ctx);
+  };
+  const options = { input: z.object({ text: z.string().default("") }), valueBytes: 20_000 };
+  const a = await startInstance(shared, run, options);
+  const begin = async (text: string) => {
+    const call = { name: "work", arguments: { text } };
+    return String((await a.client.request("tools/call", call, { finish: false })).taskId);
+  };
+  // The largest task that the store can hold.
+  let [fits, no] = [0, 20_000];
+  let large = "";
+  while (no - fits > 1) {
+    const length = Math.floor((fits + no) / 2);
+    const id = await begin("x".repeat(length)).catch(() => undefined);
+    if (id && large) await a.client.request("tasks/cancel", { taskId: large });
+    large = id ?? large;
+    if (id) fits = length;
+    else no = length;
+  }
+  const small = [await begin(""), await begin(""), await begin("")];
+  await a.close();
+  const b = await startInstance(shared, run, options);
+  assertMatch(String((await reach(b, large, "failed")).statusMessage), /^Cannot resume the task: /);
+  await until(() => small.every((id) => b.operations.some((each) => /^set /.test(each) && each.includes(id))), "all");
   await b.close();
 });
 

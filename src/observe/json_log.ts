@@ -179,7 +179,7 @@ class JsonLog implements Observer {
       if (!(error instanceof Error)) return { error: typeof error, message: this.#details ? String(error) : undefined };
       const { name, message, stack = "" } = error;
       const frames = `${stack}`.replace(`${message}`, "").split("\n").map((line) => line.trim())
-        .filter((line) => /^at |@.*:\d+:\d+$/.test(line)).slice(0, MAX_FRAMES);
+        .filter(isFrame).slice(0, MAX_FRAMES);
       return { error: `${name}`, message: this.#details ? `${message}` : undefined, stack: frames };
     } catch {
       // The author's code may throw anything, such as a proxy.
@@ -205,4 +205,9 @@ function mapValues(
   map: (value: unknown) => unknown,
 ): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, map(value)]));
+}
+
+/** Whether a line of a stack is a frame, as V8 or JavaScriptCore writes it. */
+function isFrame(line: string): boolean {
+  return line.startsWith("at ") || (line.includes("@") && /:\d{1,9}:\d{1,9}$/.test(line));
 }

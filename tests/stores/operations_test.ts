@@ -4,7 +4,7 @@ import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { connectTest } from "../../src/testing/testing.ts";
-import { until } from "../support/behaviour.ts";
+import { turn, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 
 interface Counted {
@@ -57,7 +57,8 @@ for (const era of ["modern", "legacy"] as const) {
     // The first request of a session, and the first subscription of a process, read what others have written.
     await client.callTool("quick");
     await using subscription = await client.subscribe({ toolsListChanged: true });
-    await until(() => take().length === 0, "everything before");
+    // The stream of a session is opened beside the requests, and claimed in the store.
+    await until(async () => (await turn(50), take().length === 0), "everything before");
     for (let i = 0; i < 5; i++) {
       await client.callTool("quick");
       await client.listTools();

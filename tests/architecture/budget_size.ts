@@ -2,7 +2,7 @@
 const root = new URL("../../", import.meta.url);
 
 /** The most that a one-tool server may weigh, in KiB minified. */
-export const BUNDLE_KIB = 105;
+export const BUNDLE_KIB = 106;
 
 /** The size of a bundle. */
 export interface Weight {

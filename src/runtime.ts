@@ -245,6 +245,28 @@ export interface ProcessGlobal {
   on(event: string, listener: () => void): void;
   off(event: string, listener: () => void): void;
   getBuiltinModule(name: "fs"): FsModule;
+  getBuiltinModule(name: "dns"): DnsModule;
+  getBuiltinModule(name: "net"): NetModule;
+}
+
+/** The parts of `node:dns` that the library uses. */
+export interface DnsModule {
+  readonly promises: {
+    lookup(hostname: string, options: { readonly all: true }): Promise<readonly { readonly address: string }[]>;
+  };
+}
+
+/** The parts of `node:net` that the library uses. */
+export interface NetModule {
+  readonly BlockList: new () => AddressList;
+  /** Returns 4 or 6 for an IP address, and 0 for any other text. */
+  isIP(text: string): number;
+}
+
+/** A list of networks. */
+export interface AddressList {
+  addSubnet(address: string, bits: number, family: "ipv4" | "ipv6"): void;
+  check(address: string, family: "ipv4" | "ipv6"): boolean;
 }
 
 /** The parts of the `process` of Node that the library uses. */

@@ -3,12 +3,12 @@
  *
  * @module
  */
+import { hasErrorCode } from "../kit/error_code.ts";
 import { toPrintable } from "../kit/printable.ts";
 import { readArgs } from "./args.ts";
 import { type Command, toFlags } from "./command.ts";
 import { importModule } from "./lazy_modules.ts";
 import { platform } from "./platform.ts";
-import { hasErrorCode } from "./platform_files.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 import { serve } from "./serve.ts";
 

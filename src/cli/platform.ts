@@ -5,8 +5,9 @@
  * @module
  */
 import { listen, type Listener, type ListenOptions } from "../host.ts";
+import { lookUp } from "../ready/look_up.ts";
 import { toAbsolutePath, toFileHref } from "./path.ts";
-import { type FileKind, files, hasErrorCode, ignoreNotFound, toKind } from "./platform_files.ts";
+import { type FileKind, files, ignoreNotFound, toKind } from "./platform_files.ts";
 import { bun, deno } from "./runtime_globals.ts";
 
 /** A running HTTP server. */
@@ -115,21 +116,7 @@ export const platform = {
     }
   },
 
-  /** Looks up the addresses of a host name. `port` is the one to connect to. Throws if there are none. */
-  async lookUp(hostname: string, port: number): Promise<readonly string[]> {
-    try {
-      const { lookup } = await import("node:dns/promises");
-      return (await lookup(hostname, { all: true })).map(({ address }) => address);
-    } catch (error) {
-      if (!deno) throw error;
-      // A permission for one port does not allow lookups, but a connection has the address.
-      const connection = await deno.connect({ hostname, port }).catch((reason) => {
-        throw hasErrorCode(reason) ? reason : error;
-      });
-      connection.close();
-      return [connection.remoteAddr.hostname];
-    }
-  },
+  lookUp,
 
   /** Whether standard input is a terminal. */
   async isTerminal(): Promise<boolean> {

@@ -9,6 +9,7 @@
  */
 import type { Dirent, Stats } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
+import { hasErrorCode } from "../kit/error_code.ts";
 import { toBaseName, toFolder } from "./path.ts";
 
 /** The kind of a path. */
@@ -53,11 +54,6 @@ const PRIVATE_MODE = 0o600;
 const CHUNK_BYTES = 65_536;
 
 const load = () => import("node:fs/promises");
-
-/** Whether an error has a code such as `ENOENT`. */
-export function hasErrorCode(error: unknown): error is Error & { readonly code: string } {
-  return error instanceof Error && "code" in error && typeof error.code === "string";
-}
 
 /** The file operations. */
 export const files = {

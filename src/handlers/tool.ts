@@ -239,7 +239,8 @@ const ANNOTATIONS: KnownOptions<keyof ToolAnnotations> = {
   },
 };
 
-const OPTIONS: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
+/** The options of a tool. */
+export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
   names: {
     ...HANDLER,
     ...DESCRIPTION,
@@ -352,7 +353,7 @@ function makeTool<
   S extends Services = NoServices,
 >(options: ToolOptions<I, O, S, N>): Tool<N, Infer<I>, OutputOf<O>, ServiceValues<S>, SentOf<I>> {
   const place = toPlace("tool", options);
-  checkOptions(`make ${place}`, options, OPTIONS);
+  checkOptions(`make ${place}`, options, TOOL);
   const { name, run } = options;
   const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
   if (typeof name !== "string" || !/^[\w.-]{1,128}$/.test(name)) {

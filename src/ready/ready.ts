@@ -1,5 +1,6 @@
 /**
- * Ready parts of handlers: a cache, retries and a circuit breaker for tools.
+ * Ready parts of handlers: a cache, retries and a circuit breaker for tools, and tools and resources that send HTTP
+ * requests.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -21,6 +22,8 @@
  */
 export { cache, type CacheOptions, type ToolCache } from "./cache.ts";
 export { circuit, type CircuitOptions } from "./circuit.ts";
+export { httpResource, type HttpResourceOptions } from "./http_resource.ts";
+export { type HttpLimits, httpTool, type HttpToolOptions, type HttpToolRequest } from "./http_tool.ts";
 export { retry, type RetryOptions } from "./retry.ts";
 export type { SelectErrors } from "./failures.ts";
 export type { Step, StepName } from "../core/visibility/run_steps.ts";

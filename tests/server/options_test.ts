@@ -22,7 +22,7 @@ import { media, resourceLink } from "../../src/library.ts";
 import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { quota } from "../../src/quota/quota.ts";
-import { cache, circuit, retry } from "../../src/ready/ready.ts";
+import { cache, circuit, httpResource, httpTool, retry } from "../../src/ready/ready.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
@@ -272,6 +272,31 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   "./handlers cache": [[cache, { ttlMs: 5, entries: 5, bytes: 500 }]],
   "./handlers retry": [[retry, { attempts: 2, delayMs: 5, maxDelayMs: 5, errors: () => true, unsafe: false }]],
   "./handlers circuit": [[circuit, { failures: 2, retryMs: 5, errors: () => true }]],
+  "./handlers httpTool": [[httpTool, {
+    name: "t",
+    fetch: {
+      url: "https://a.example/",
+      method: "POST",
+      query: {},
+      headers: {},
+      body: "",
+      timeoutMs: 5,
+      maxBytes: 5,
+      allowPrivate: [],
+    },
+  }]],
+  "./handlers httpResource": [[httpResource, {
+    url: "https://a.example/",
+    uri: "a:b",
+    ...description,
+    name: "r",
+    mimeType: "a/b",
+    annotations: {},
+    headers: {},
+    timeoutMs: 5,
+    maxBytes: 5,
+    allowPrivate: [],
+  }]],
   "./client clientExtension": [[clientExtension, {
     id: "com.example/all",
     settings: {},

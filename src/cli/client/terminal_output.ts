@@ -3,10 +3,10 @@
  *
  * @module
  */
+import { hasErrorCode } from "../../kit/error_code.ts";
 import { toPrintableJson } from "../../kit/printable.ts";
 import { CliError } from "../cli_error.ts";
 import { platform } from "../platform.ts";
-import { hasErrorCode } from "../platform_files.ts";
 import { toPlain, toWidth } from "./terminal_text.ts";
 
 /** Styles of text. Without colours, they return the text unchanged. */

@@ -14,9 +14,9 @@ import {
 } from "./command_words.ts";
 import { runProgram } from "./program_run.ts";
 import type { CommandTool } from "./schema.ts";
-import type { ToProblem } from "./source.ts";
-import type { ReadEnv } from "./template.ts";
-import { type Arguments, readToolInput, toArgumentText } from "./tool_input.ts";
+import type { ToProblem } from "../../ready/problem.ts";
+import type { ReadEnv } from "../../ready/template.ts";
+import { type Arguments, readToolInput, toArgumentText } from "../../ready/tool_input.ts";
 
 /** A tool of a config file. */
 export interface CommandToolOptions {

@@ -6,11 +6,11 @@
 import { ToolError } from "../../library.ts";
 import { platform } from "../platform.ts";
 import { findViolation, mayTakeValue, type WordArgument } from "./argument_rules.ts";
-import type { KeyPath } from "./jsonc.ts";
+import { type KeyPath, type ToProblem, withPath } from "../../ready/problem.ts";
 import type { CommandTool } from "./schema.ts";
-import { type Source, toMessage, type ToProblem } from "./source.ts";
-import { parseTemplate, type ReadEnv, type Template } from "./template.ts";
-import { type Arguments, findUnfillable, toArgumentText, type ToolInput } from "./tool_input.ts";
+import type { Source } from "./source.ts";
+import { parseTemplate, type ReadEnv, type Template } from "../../ready/template.ts";
+import { type Arguments, findUnfillable, toArgumentText, type ToolInput } from "../../ready/tool_input.ts";
 
 /** A word of a command. */
 export interface WordTemplate {
@@ -160,13 +160,4 @@ export function readVariables(
     if (value !== undefined) variables[name] = value;
   }
   return variables;
-}
-
-/** Runs a function, and turns its errors into problems with a value of the tool. */
-export function withPath<T>(run: () => T, toProblem: ToProblem, path: KeyPath): T {
-  try {
-    return run();
-  } catch (error) {
-    throw toProblem(path, toMessage(error));
-  }
 }

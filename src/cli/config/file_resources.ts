@@ -16,7 +16,7 @@ import { watchFile } from "../file_watcher.ts";
 import { type Folder, type FolderItem, isUnavailable, MAX_LISTED_FILES } from "./folder.ts";
 import { folderTools } from "./folder_tools.ts";
 import { watchFolder } from "./folder_watch.ts";
-import { decodeText, toMediaType } from "./media_type.ts";
+import { decodeText, toMediaType } from "../../ready/media_type.ts";
 
 export interface ResourceMetadata {
   readonly title?: string;

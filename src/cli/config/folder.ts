@@ -3,9 +3,10 @@
  *
  * @module
  */
+import { hasErrorCode } from "../../kit/error_code.ts";
 import { joinPath, toRelativePath } from "../path.ts";
 import { platform } from "../platform.ts";
-import { type FileFacts, hasErrorCode } from "../platform_files.ts";
+import type { FileFacts } from "../platform_files.ts";
 import { toMatcher } from "./glob.ts";
 
 /** The number of files that are listed. Files beyond it can still be read. */

@@ -7,8 +7,8 @@ import { media, type Tool, tool, ToolError } from "../../library.ts";
 import { type Folder, type FolderItem, isUnavailable, type Unavailable } from "./folder.ts";
 import { searchFiles, SearchQueue } from "./folder_search.ts";
 import { toMatcher } from "./glob.ts";
-import { decodeText, toMediaType } from "./media_type.ts";
-import { toMessage } from "./source.ts";
+import { decodeText, toMediaType } from "../../ready/media_type.ts";
+import { toMessage } from "../../ready/problem.ts";
 
 export interface FolderToolsOptions {
   /** The prefix of the tools' names. */

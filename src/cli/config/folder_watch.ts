@@ -7,7 +7,7 @@ import { formatError, toPrintableLine } from "../../kit/printable.ts";
 import { toRelativePath } from "../path.ts";
 import { platform } from "../platform.ts";
 import { type Folder, MAX_LISTED_FILES } from "./folder.ts";
-import { toMessage } from "./source.ts";
+import { toMessage } from "../../ready/problem.ts";
 
 /** One save causes several events of the file system, so the watcher waits this long for more, in milliseconds. */
 const DEBOUNCE_MS = 50;

@@ -4,10 +4,8 @@
  * @module
  */
 import { getNodeValue, type Node, type ParseError, parseTree } from "jsonc-parser";
+import type { KeyPath } from "../../ready/problem.ts";
 import { CliError } from "../cli_error.ts";
-
-/** The keys and indexes that lead to a value. */
-export type KeyPath = readonly (string | number)[];
 
 /** A parsed text. */
 export interface Jsonc {

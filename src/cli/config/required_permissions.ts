@@ -8,10 +8,10 @@ import { platform } from "../platform.ts";
 import type { Permissions } from "../permissions.ts";
 import { toProgram } from "./command_words.ts";
 import { isPattern, toBaseFolder } from "./glob.ts";
-import type { KeyPath } from "./jsonc.ts";
+import { type KeyPath, toMessage } from "../../ready/problem.ts";
 import type { ConfigFile } from "./schema.ts";
-import { readSources, type Source, toMessage } from "./source.ts";
-import { listVariables, parseTemplate } from "./template.ts";
+import { readSources, type Source } from "./source.ts";
+import { listVariables, parseTemplate } from "../../ready/template.ts";
 
 /** The permissions that a config file requires. */
 export interface RequiredPermissions {

@@ -8,8 +8,8 @@ import { readEnv } from "./command_words.ts";
 import { fileResource, folderResource, patternResources, type ServerPart, toUriPath } from "./file_resources.ts";
 import { openFolder } from "./folder.ts";
 import { toBaseFolder, toMatcher, toRelativePattern } from "./glob.ts";
-import { httpResource } from "./http_resource.ts";
-import type { KeyPath } from "./jsonc.ts";
+import { makeHttpResource } from "../../ready/http_resource.ts";
+import type { KeyPath } from "../../ready/problem.ts";
 import type { ConfigFile, FileResource, FolderResource, GlobResource } from "./schema.ts";
 import { findFile, type Source } from "./source.ts";
 
@@ -36,7 +36,7 @@ export async function buildResource(config: ResourceConfig, declaration: Declara
   if ("url" in config) {
     const toProblem = (path: KeyPath, state: string) =>
       declaration.source.toProblem([...declaration.key, ...path], state);
-    return { handlers: [httpResource(config, metadata, { readEnv, toProblem })] };
+    return { handlers: [makeHttpResource(config, { readEnv, toProblem })] };
   }
   const part = "file" in config
     ? await buildFile(config, metadata, declaration)

@@ -16,13 +16,13 @@ import { commandTool } from "./command_tool.ts";
 import { readEnv, toProgram } from "./command_words.ts";
 import { openFolder } from "./folder.ts";
 import { isPattern, toBaseFolder, toMatcher, toRelativePattern } from "./glob.ts";
-import { httpTool } from "./http_tool.ts";
-import type { KeyPath } from "./jsonc.ts";
+import { makeHttpTool } from "../../ready/http_tool.ts";
+import { type KeyPath, toMessage } from "../../ready/problem.ts";
 import { buildResource } from "./resource_definition.ts";
 import type { ConfigFile } from "./schema.ts";
 import type { ServerPart } from "./file_resources.ts";
-import { findFile, type Source, toDefaultName, toMessage } from "./source.ts";
-import { parseTemplate } from "./template.ts";
+import { findFile, type Source, toDefaultName } from "./source.ts";
+import { parseTemplate } from "../../ready/template.ts";
 
 /** A server as config files define it. */
 export interface ServerDefinition {
@@ -144,7 +144,7 @@ async function readInstructions(main: Source, file: string): Promise<string> {
 async function buildTool(name: string, tool: ToolConfig, source: Source): Promise<Handler> {
   const key = ["tools", name];
   const toProblem = (path: KeyPath, state: string) => source.toProblem([...key, ...path], state);
-  if ("fetch" in tool) return httpTool(name, tool, { readEnv, toProblem });
+  if ("fetch" in tool) return makeHttpTool({ ...tool, name }, { readEnv, toProblem });
   const cwd = source.resolvePath([...key, "cwd"], tool.cwd ?? "");
   // Without read permission, a missing folder is reported when the program starts.
   if (tool.cwd !== undefined && platform.mayRead(cwd)) await findFile(source, [...key, "cwd"], cwd, "folder");

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { type KeyPath, toMessage } from "../../ready/problem.ts";
 import { platform } from "../platform.ts";
 import { CliError } from "../cli_error.ts";
 import { isAbsolute, joinPath, toBaseName, toFolder, toRelativePath } from "../path.ts";
@@ -12,7 +13,6 @@ import {
   formatKeyPath,
   formatPosition,
   type Jsonc,
-  type KeyPath,
   readJsonc,
   toPropertyName,
 } from "./jsonc.ts";
@@ -37,9 +37,6 @@ export interface Source {
    */
   resolvePath(key: KeyPath, path: string): string;
 }
-
-/** Makes an error about a value of a tool or resource. */
-export type ToProblem = (path: KeyPath, state: string) => Error;
 
 const MAX_BYTES = 1024 * 1024;
 const MAX_FILES = 100;
@@ -164,11 +161,6 @@ function combineErrors(file: string, { text, root }: Jsonc, errors: readonly Val
   );
   const [first] = lines;
   return new CliError(lines.length === 1 ? `Cannot use ${first}` : `Cannot use ${file}:\n  ${lines.join("\n  ")}`);
-}
-
-/** The message of an error. */
-export function toMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** The default name of a server: the name of the config file's folder. */

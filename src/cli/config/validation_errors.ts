@@ -5,7 +5,7 @@
  */
 import { isObject } from "../../kit/json.ts";
 import { findSuggestion } from "../../kit/suggestions.ts";
-import type { KeyPath } from "./jsonc.ts";
+import type { KeyPath } from "../../ready/problem.ts";
 
 /** An invalid value in a config file. */
 export interface ValidationError {

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { isIpAddress, isPrivateAddress } from "../private_addresses.ts";
+import { isIpAddress, isPrivateAddress } from "../../ready/private_addresses.ts";
 
 /** Looks up the addresses of a host name. `port` is the one to connect to. Throws if there are none. */
 export type LookUp = (name: string, port: number) => Promise<readonly string[]>;

@@ -3,11 +3,11 @@
  *
  * @module
  */
+import { hasErrorCode } from "../../kit/error_code.ts";
 import type { TokenStore } from "../../client/oauth/oauth.ts";
 import { CliError } from "../cli_error.ts";
 import { isObject } from "../../kit/json.ts";
 import { platform } from "../platform.ts";
-import { hasErrorCode } from "../platform_files.ts";
 import { reportLine } from "../client/terminal_output.ts";
 
 const { files } = platform;

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { platform } from "../../../src/cli/platform.ts";
 import { load } from "../../../src/cli/load.ts";
-import { isPrivateAddress } from "../../../src/cli/private_addresses.ts";
+import { isPrivateAddress } from "../../../src/ready/private_addresses.ts";
 import type { Connection } from "../../../src/testing/testing.ts";
 import { toOutcome, withFolder, withServer } from "../folder.ts";
 

@@ -1,7 +1,7 @@
 // Prompts from Markdown files, and templates.
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { load } from "../../../src/cli/load.ts";
-import { parseTemplate } from "../../../src/cli/config/template.ts";
+import { parseTemplate } from "../../../src/ready/template.ts";
 import type { Connection } from "../../../src/testing/testing.ts";
 import { withFolder, withServer } from "../folder.ts";
 

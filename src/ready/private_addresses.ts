@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { BlockList, isIP } from "node:net";
+import { type AddressList, findProcess, type NetModule } from "../runtime.ts";
 
 /** What is not public in IPv4, also within IPv6: mapped, translated (64:ff9b::/96) or tunnelled (2002::/16). */
 const PRIVATE = [
@@ -27,23 +27,36 @@ const PRIVATE = [
 const PUBLIC_V6 = ["2000::/3", "64:ff9b::/96", "::ffff:0:0/96"];
 const PRIVATE_V6 = ["2001::/23", "2001:db8::/32", "3fff::/16"];
 
-const privateList = toList([...PRIVATE, ...PRIVATE_V6, ...PRIVATE.flatMap(toEmbedded)]);
-const publicList = toList(PUBLIC_V6);
+/** Made when they are first needed, because on Deno that loads several modules. */
+let lists: { readonly privateList: AddressList; readonly publicList: AddressList } | undefined;
+
+function openLists(): NonNullable<typeof lists> {
+  return lists ??= {
+    privateList: toList([...PRIVATE, ...PRIVATE_V6, ...PRIVATE.flatMap(toEmbedded)]),
+    publicList: toList(PUBLIC_V6),
+  };
+}
+
+function openNet(): NetModule {
+  return findProcess().getBuiltinModule("net");
+}
 
 /** Whether an IP address, such as `10.0.0.1` or `fe80::1`, is outside the public internet. */
 export function isPrivateAddress(address: string): boolean {
   const plain = address.replace(/%.*$/, "");
-  const version = isIP(plain);
+  const version = openNet().isIP(plain);
+  const { privateList, publicList } = openLists();
   if (version === 4) return privateList.check(plain, "ipv4");
   return !version || privateList.check(plain, "ipv6") || !publicList.check(plain, "ipv6");
 }
 
 /** Whether the host of a URL is an IP address rather than a name. */
 export function isIpAddress(host: string): boolean {
-  return isIP(host.replace(/[[\]]/g, "")) !== 0;
+  return openNet().isIP(host.replace(/[[\]]/g, "")) !== 0;
 }
 
-function toList(subnets: readonly string[]): BlockList {
+function toList(subnets: readonly string[]): AddressList {
+  const { BlockList } = openNet();
   const list = new BlockList();
   for (const subnet of subnets) {
     const [address, bits] = subnet.split("/");

@@ -3,11 +3,12 @@
  *
  * @module
  */
-import { ToolError } from "../../library.ts";
-import { platform } from "../platform.ts";
-import { hasErrorCode } from "../platform_files.ts";
-import { isIpAddress, isPrivateAddress } from "../private_addresses.ts";
+import { ToolError } from "../library.ts";
+import { hasErrorCode } from "../kit/error_code.ts";
+import { lookUp } from "./look_up.ts";
+import { isIpAddress, isPrivateAddress } from "./private_addresses.ts";
 
+/** A request, and its limits. */
 export interface RequestOptions {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -21,6 +22,7 @@ export interface RequestOptions {
   readonly signal: AbortSignal;
 }
 
+/** A response whose body is read. */
 export interface HttpResponse {
   readonly status: number;
   /** The media type without parameters. */
@@ -127,7 +129,7 @@ async function checkTarget(url: URL, allowed: readonly string[]): Promise<void> 
 async function lookUpAddresses(url: URL): Promise<readonly string[]> {
   const port = Number(url.port || (url.protocol === "https:" ? 443 : 80));
   try {
-    return await platform.lookUp(url.hostname, port);
+    return await lookUp(url.hostname, port);
   } catch (error) {
     if (!hasErrorCode(error) || error.code !== "EPERM") throw error;
     throw new ToolError(

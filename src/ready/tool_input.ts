@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { JsonSchema } from "../../library.ts";
-import { isObject } from "../../kit/json.ts";
+import type { JsonSchema } from "../library.ts";
+import { isObject } from "../kit/json.ts";
 import type { Template } from "./template.ts";
 
 /** The arguments of a call, by name. */

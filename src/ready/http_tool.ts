@@ -3,8 +3,18 @@
  *
  * @module
  */
-import { type Context, type Handler, media, tool, type ToolResult } from "../../library.ts";
-import { isObject } from "../../kit/json.ts";
+import {
+  type Context,
+  type JsonSchema,
+  media,
+  type Tool,
+  tool,
+  type ToolOptions,
+  type ToolResult,
+} from "../library.ts";
+import { TOOL } from "../handlers/tool.ts";
+import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
+import { isObject } from "../kit/json.ts";
 import { type HttpResponse, sendRequest } from "./http_request.ts";
 import {
   buildUrl,
@@ -14,16 +24,101 @@ import {
   readOrigin,
   type UrlTemplate,
 } from "./http_template.ts";
-import type { FetchTool } from "./schema.ts";
 import type { Template } from "./template.ts";
 import { type Arguments, readToolInput, toArgumentText } from "./tool_input.ts";
 import { decodeText } from "./media_type.ts";
 
+/** The limits of a request. */
+export interface HttpLimits {
+  /** Request headers, such as `{ authorization: "Bearer …" }`. A redirect to another origin gets none of them. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Milliseconds for the whole request, with its redirects. Defaults to 30,000. */
+  readonly timeoutMs?: number;
+  /** Bytes of the largest response. Defaults to 1,048,576. */
+  readonly maxBytes?: number;
+  /** Hosts on this machine or a private network that requests may reach, such as `localhost:8080`. Defaults to none. */
+  readonly allowPrivate?: readonly string[];
+}
+
+/** A request of a tool. `{{name}}` in a text stands for the argument of this name, and `\\{{` for the two characters. */
+export interface HttpToolRequest extends HttpLimits {
+  /** An `http` or `https` URL, with arguments only after the host, such as `https://api.example.com/users/{{id}}`. */
+  readonly url: string;
+  /** Method of the request. Defaults to `GET`, or to `POST` if there is a body. */
+  readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** Query parameters. A parameter whose argument is missing is left out. */
+  readonly query?: Readonly<Record<string, string>>;
+  /** Body of the request: text or JSON. A string that is only `{{name}}` becomes the argument with its own type. */
+  readonly body?: unknown;
+}
+
+/** Options of {@linkcode httpTool}: those of a tool, with a request in place of `run`. */
+export interface HttpToolOptions
+  extends Omit<ToolOptions<JsonSchema, JsonSchema>, "input" | "output" | "run" | "forCaller"> {
+  /** JSON Schema of the arguments. `type` defaults to `object`, and `additionalProperties` to `false`. */
+  readonly input?: JsonSchema;
+  /** JSON Schema of the structured content. */
+  readonly output?: JsonSchema;
+  /** The request to send. */
+  readonly fetch: HttpToolRequest;
+}
+
+const REQUEST: KnownOptions<keyof HttpToolRequest> = {
+  names: {
+    url: true,
+    method: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+    query: true,
+    headers: true,
+    body: true,
+    timeoutMs: true,
+    maxBytes: true,
+    allowPrivate: "texts",
+  },
+};
+
+const { run: _run, forCaller: _forCaller, ...names } = TOOL.names;
+const OPTIONS: KnownOptions<keyof HttpToolOptions> = {
+  names: { ...names, fetch: REQUEST },
+  elsewhere: { run: "remove it, because fetch is what runs; or use tool()", forCaller: "use tool()" },
+};
+
+/**
+ * Creates a tool that sends an HTTP request. Its arguments cannot change the host or the structure of the path, and the
+ * request cannot reach this machine or its network, also by a redirect, unless `allowPrivate` names the host.
+ *
+ * ```ts
+ * import { createServer } from "@x/mcp";
+ * import { httpTool } from "@x/mcp/handlers";
+ *
+ * const forecast = httpTool({
+ *   name: "forecast",
+ *   input: { properties: { city: { type: "string" } }, required: ["city"] },
+ *   fetch: { url: "https://weather.example.com/cities/{{city}}", query: { days: "3" } },
+ * });
+ *
+ * export default createServer({ name: "weather", version: "1.0.0", handlers: [forecast] });
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown or invalid, or an argument could change the host.
+ */
+export function httpTool(options: HttpToolOptions): Tool {
+  const place = toPlace("tool", options);
+  checkOptions(`make ${place}`, options, OPTIONS);
+  if (!options.fetch) {
+    throw new TypeError(`Cannot make ${place}: it has no fetch; write { fetch: { url: "https://…" } }`);
+  }
+  return makeHttpTool(options, {
+    toProblem: (path, state) => new TypeError(`Cannot make ${place}: ${path.join(".")}: ${state}`),
+  });
+}
+
 /** Makes a tool that sends an HTTP request. */
-export function httpTool(name: string, config: FetchTool, { readEnv, toProblem }: HttpOptions): Handler {
-  const { title, description, annotations, output, fetch: request } = config;
+export function makeHttpTool(
+  { fetch: request, ...options }: HttpToolOptions,
+  { readEnv, toProblem }: HttpOptions,
+): Tool {
   const { body, method = body === undefined ? "GET" : "POST" } = request;
-  const input = readToolInput(config.input);
+  const input = readToolInput(options.input);
   const parse: ParseTemplate = (text, path, optional) =>
     parseHttpTemplate(text, { path: ["fetch", ...path], readEnv, toProblem, input, optional });
   if (body !== undefined && (method === "GET" || method === "HEAD")) {
@@ -55,7 +150,8 @@ export function httpTool(name: string, config: FetchTool, { readEnv, toProblem }
     return toResult(response, target);
   }
 
-  return tool({ name, title, description, annotations, input: input.schema, output, run });
+  // Without a schema, the tool takes no arguments.
+  return tool({ ...options, input: input.schema, run });
 }
 
 function parseEntries(

@@ -3,16 +3,15 @@
  *
  * @module
  */
-import { ToolError } from "../../library.ts";
-import { withPath } from "./command_words.ts";
-import type { KeyPath } from "./jsonc.ts";
-import type { ToProblem } from "./source.ts";
+import { ToolError } from "../library.ts";
+import { type KeyPath, type ToProblem, withPath } from "./problem.ts";
 import { parseTemplate, type ReadEnv, type Template } from "./template.ts";
 import { type Arguments, findUnfillable, toArgumentText, type ToolInput } from "./tool_input.ts";
 
 /** Dependencies of tools and resources that send requests. */
 export interface HttpOptions {
-  readonly readEnv: ReadEnv;
+  /** Reads environment variables. Without it, `${…}` is plain text. */
+  readonly readEnv?: ReadEnv;
   readonly toProblem: ToProblem;
 }
 
@@ -36,7 +35,7 @@ interface TemplateOptions extends HttpOptions {
 /**
  * Parses a template of a request.
  *
- * @throws {CliError} if it is malformed or an argument that it needs may be missing.
+ * @throws the problem if it is malformed or an argument that it needs may be missing.
  */
 export function parseHttpTemplate(
   text: string,
@@ -51,7 +50,7 @@ export function parseHttpTemplate(
 /**
  * Reads the origin of a URL with arguments.
  *
- * @throws {CliError} if an argument comes before the end of the host, or the URL cannot be used.
+ * @throws the problem if an argument comes before the end of the host, or the URL cannot be used.
  */
 export function readOrigin(
   text: string,

@@ -1,0 +1,10 @@
+/**
+ * The codes of errors of the runtimes.
+ *
+ * @module
+ */
+
+/** Whether an error has a code such as `ENOENT`. */
+export function hasErrorCode(error: unknown): error is Error & { readonly code: string } {
+  return error instanceof Error && "code" in error && typeof error.code === "string";
+}

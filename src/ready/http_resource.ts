@@ -1,0 +1,97 @@
+/**
+ * Resources that serve the response to an HTTP request.
+ *
+ * @module
+ */
+import { type Context, type FixedResource, resource, type ResourceEntry, ToolError } from "../library.ts";
+import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
+import { toBase64 } from "../kit/base64.ts";
+import { sendRequest } from "./http_request.ts";
+import { type HttpOptions, parseHttpTemplate, readOrigin } from "./http_template.ts";
+import type { HttpLimits } from "./http_tool.ts";
+import { readToolInput } from "./tool_input.ts";
+import { decodeText } from "./media_type.ts";
+
+/** Options of {@linkcode httpResource}. Only `url` and `name` are required. */
+export interface HttpResourceOptions extends HttpLimits, Omit<ResourceEntry, "uri" | "size"> {
+  /** The `http` or `https` URL that is read. */
+  readonly url: string;
+  /** URI of the resource. Defaults to the URL. */
+  readonly uri?: string;
+}
+
+const OPTIONS: KnownOptions<keyof HttpResourceOptions> = {
+  names: {
+    url: true,
+    uri: true,
+    name: true,
+    title: true,
+    description: true,
+    mimeType: true,
+    annotations: true,
+    icons: true,
+    _meta: true,
+    headers: true,
+    timeoutMs: true,
+    maxBytes: true,
+    allowPrivate: "texts",
+  },
+};
+
+/**
+ * Creates a resource that serves the response to an HTTP request. The request cannot reach this machine or its network,
+ * also by a redirect, unless `allowPrivate` names the host.
+ *
+ * ```ts
+ * import { createServer } from "@x/mcp";
+ * import { httpResource } from "@x/mcp/handlers";
+ *
+ * const status = httpResource({ url: "https://status.example.com/", uri: "status://now", name: "status" });
+ *
+ * export default createServer({ name: "status", version: "1.0.0", handlers: [status] });
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown or invalid.
+ */
+export function httpResource(options: HttpResourceOptions): FixedResource {
+  const place = toPlace("resource", options, "url");
+  checkOptions(`make ${place}`, options, OPTIONS);
+  return makeHttpResource(options, {
+    toProblem: (path, state) => new TypeError(`Cannot make ${place}: ${path.join(".")}: ${state}`),
+  });
+}
+
+/** Makes a resource that serves the response to an HTTP request. */
+export function makeHttpResource(
+  { url: urlTemplate, headers: given = {}, timeoutMs, maxBytes, allowPrivate, ...entry }: HttpResourceOptions,
+  { readEnv, toProblem }: HttpOptions,
+): FixedResource {
+  const input = readToolInput(undefined);
+  const fill = (text: string, path: readonly string[]) =>
+    parseHttpTemplate(text, { path, readEnv, toProblem, input }).fill(() => "");
+  const urlText = fill(urlTemplate, ["url"]);
+  readOrigin(urlTemplate, { readEnv, toProblem, path: ["url"] });
+  const url = new URL(urlText);
+  const headers = Object.fromEntries(
+    Object.entries(given).map(([key, text]) => [key, fill(text, ["headers", key])]),
+  );
+  const uri = entry.uri ?? url.href;
+
+  async function read(_: string, ctx: Context) {
+    const { status, mediaType, bytes } = await sendRequest(url, {
+      method: "GET",
+      headers,
+      timeoutMs: timeoutMs ?? 30_000,
+      maxBytes: maxBytes ?? 1_048_576,
+      allowPrivate: allowPrivate ?? [],
+      signal: ctx.signal,
+    });
+    if (status === 404 || status === 410) return undefined;
+    if (status < 200 || status > 299) throw new ToolError(`Cannot read ${uri}: ${url.host} responded with ${status}`);
+    const text = decodeText(bytes);
+    const mimeType = entry.mimeType ?? (mediaType || undefined);
+    return text === undefined ? { uri, mimeType, blob: toBase64(bytes) } : { uri, mimeType, text };
+  }
+
+  return resource({ ...entry, uri, read });
+}

@@ -1,0 +1,23 @@
+/**
+ * Looks up the addresses of host names.
+ *
+ * @module
+ */
+import { deno, findProcess } from "../runtime.ts";
+import { hasErrorCode } from "../kit/error_code.ts";
+
+/** Looks up the addresses of a host name. `port` is the one to connect to. Throws if there are none. */
+export async function lookUp(hostname: string, port: number): Promise<readonly string[]> {
+  try {
+    const { promises } = findProcess().getBuiltinModule("dns");
+    return (await promises.lookup(hostname, { all: true })).map(({ address }) => address);
+  } catch (error) {
+    if (!deno) throw error;
+    // A permission for one port does not allow lookups, but a connection has the address.
+    const connection = await deno.connect({ hostname, port }).catch((reason) => {
+      throw hasErrorCode(reason) ? reason : error;
+    });
+    connection.close();
+    return [connection.remoteAddr.hostname];
+  }
+}

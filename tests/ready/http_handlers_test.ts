@@ -1,0 +1,130 @@
+// Tools and resources that send HTTP requests, as functions.
+import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { createServer } from "../../mod.ts";
+import { listen } from "../../src/host.ts";
+import { cache, httpResource, httpTool } from "../../src/ready/ready.ts";
+import { connectTest } from "../../src/testing/testing.ts";
+import { textOf } from "../support/behaviour.ts";
+
+const about = { name: "api", version: "1.0.0" };
+const input = { properties: { city: { type: "string" }, days: { type: "integer", default: 3 } }, required: ["city"] };
+
+/** Starts an HTTP server on this machine. */
+async function withApi(
+  respond: (request: Request, host: string) => Response | Promise<Response>,
+  use: (host: string) => Promise<void>,
+): Promise<void> {
+  let host = "";
+  const served = await listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: async (request: Request) => await respond(request, host),
+  });
+  host = `127.0.0.1:${served.port}`;
+  try {
+    await use(host);
+  } finally {
+    await served.stop();
+  }
+}
+
+Deno.test("a tool sends its arguments, and has the other options of a tool", async () => {
+  const seen: string[] = [];
+  await withApi(async (request) => {
+    const { method, url, headers } = request;
+    seen.push(`${method} ${url.replace(/^http:\/\/[^/]*/, "")} ${headers.get("x-key")} ${await request.text()}`);
+    return Response.json({ ok: true });
+  }, async (host) => {
+    const get = httpTool({
+      name: "get",
+      input,
+      annotations: { readOnlyHint: true },
+      cache: cache({ ttlMs: 60_000 }),
+      text: "none",
+      fetch: {
+        url: `http://${host}/cities/{{city}}`,
+        query: { days: "{{days}}" },
+        headers: { "x-key": "${HOME}" },
+        allowPrivate: [host],
+      },
+    });
+    const post = httpTool({
+      name: "post",
+      input,
+      fetch: { url: `http://${host}/cities`, body: { name: "{{city}}", days: "{{days}}" }, allowPrivate: [host] },
+    });
+    const status = httpResource({
+      url: `http://${host}/status`,
+      uri: "status://now",
+      name: "status",
+      allowPrivate: [host],
+    });
+    await using client = await connectTest(createServer({ ...about, handlers: [get, post, status] }));
+    const { structuredContent } = await client.callTool("get", { city: "a/b" });
+    assertEquals(structuredContent, { ok: true });
+    assert((await client.callTool("get", { city: ".." })).isError);
+    assert((await client.callTool("get", { city: "" })).isError);
+    assert((await client.callTool("get", { city: "x", other: 1 })).isError);
+    await client.callTool("get", { city: "a/b" });
+    await client.callTool("post", { city: "Oslo", days: 5 });
+    const { contents: [content] } = await client.readResource("status://now");
+    assertEquals("text" in content && content.text, '{"ok":true}');
+  });
+  assertEquals(seen, [
+    // A text with a dollar sign is no variable, and an equal call is cached.
+    "GET /cities/a%2Fb?days=3 ${HOME} ",
+    'POST /cities null {"name":"Oslo","days":5}',
+    "GET /status null ",
+  ]);
+});
+
+Deno.test("no request reaches this machine, by its name, its address or a redirect", async () => {
+  let requests = 0;
+  await withApi((request, host) => {
+    requests++;
+    return new URL(request.url).pathname === "/there"
+      ? new Response(null, { status: 302, headers: { location: `http://localhost:${host.split(":")[1]}/inner` } })
+      : new Response("inner");
+  }, async (host) => {
+    const port = host.split(":")[1];
+    const hosts = [
+      host,
+      `localhost:${port}`,
+      `[::1]:${port}`,
+      `2130706433:${port}`,
+      `0x7f.1:${port}`,
+      `[::ffff:7f00:1]:${port}`,
+    ];
+    const tools = hosts.map((each, i) => httpTool({ name: `t${i}`, fetch: { url: `http://${each}/` } }));
+    const redirected = httpTool({ name: "redirected", fetch: { url: `http://${host}/there`, allowPrivate: [host] } });
+    const read = httpResource({ url: `http://${host}/`, uri: "a:b", name: "read" });
+    await using client = await connectTest(createServer({ ...about, handlers: [...tools, redirected, read] }));
+    for (const { name } of tools) {
+      const result = await client.callTool(name);
+      assert(result.isError, name);
+      assertMatch(textOf(result), /Cannot reach/);
+    }
+    assertEquals(requests, 0);
+    assertMatch(textOf(await client.callTool("redirected")), /address of this machine or its network/);
+    assertEquals(requests, 1);
+    const failed = await client.readResource("a:b").catch(({ message }) => message);
+    assertMatch(String(failed), /address of this machine or its network/);
+    assertEquals(requests, 1);
+  });
+});
+
+Deno.test("requests that no call could send safely are refused at the start", () => {
+  const make = (fetch: object) => () => httpTool({ name: "t", input, fetch: fetch as never });
+  assertThrows(
+    make({ url: "https://{{city}}.example.com/" }),
+    TypeError,
+    'Cannot make tool "t": fetch.url: an argument',
+  );
+  assertThrows(make({ url: "ftp://a.example/" }), TypeError, "does not begin with http");
+  assertThrows(make({ url: "https://user:pass@a.example/" }), TypeError, "name or password");
+  assertThrows(make({ url: "https://a.example/{{days}}/{{none}}" }), TypeError, "{{none}} is not a property of input");
+  assertThrows(make({ url: "https://a.example/", body: {}, method: "GET" }), TypeError, "a GET request has no body");
+  assertThrows(make({ url: "https://a.example/", header: {} }), TypeError, "did you mean fetch.headers?");
+  assertThrows(() => httpResource({ url: "https://a.example/{{x}}", name: "r" }), TypeError, "Cannot make resource");
+  assertThrows(() => httpTool({ name: "t", run: () => "", fetch: { url: "https://a.example/" } } as never), TypeError);
+});

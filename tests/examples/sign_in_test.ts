@@ -4,13 +4,14 @@ import { signIn, startOidc } from "../auth/oidc.ts";
 import { serveNotes } from "../auth/serve_notes.ts";
 import { testProcesses } from "../support/command_line.ts";
 import { root, start } from "../support/processes.ts";
-import { runtimes } from "../cli/runtimes.ts";
 
-for (const { name, file, program } of runtimes) {
+const commands = { deno: ["deno", "run", "-A"], bun: ["bun"] };
+
+for (const [name, command] of Object.entries(commands)) {
   testProcesses(`${name}: the example signs a user in and lists the tools`, async () => {
     await using oidc = await startOidc();
-    await using notes = await serveNotes(program, [oidc.issuers.first]);
-    await using running = await start([...file, `${root}examples/sign_in.ts`, notes.url.href]);
+    await using notes = await serveNotes([...command, `${root}mod.ts`], [oidc.issuers.first]);
+    await using running = await start([...command, `${root}examples/sign_in.ts`, notes.url.href]);
     const [, link] = await running.waitFor(/Sign in at \S+: (\S+)\n/);
     const back = await fetch(await signIn(new URL(link), "ada"));
     assertMatch(await back.text(), /Signed in/);

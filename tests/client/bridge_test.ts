@@ -243,7 +243,8 @@ Deno.test("bridge: a new session has the log level and the subscriptions of the 
   restarting.methods.length = 0;
   await before.close();
   // Nothing is requested: the lost stream tells that the session is gone.
-  await until(() => restarting.methods.includes("GET 200"), "the stream is open again");
+  const done = ["GET 200", "resources/subscribe 200"];
+  await until(() => done.every((each) => restarting.methods.includes(each)), "the session and its stream are back");
   assertEquals(restarting.methods.filter((each) => !each.startsWith("GET")), [
     "initialize 200",
     "notifications/initialized 202",

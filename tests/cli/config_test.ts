@@ -95,7 +95,9 @@ testProcesses("every example is tested, and examples without an installation nee
     "cluster",
     "desk",
     "files.ts",
+    "frameworks",
     "http_api.ts",
+    "observed.ts",
     "press.ts",
     "production",
     "roles.ts",
@@ -130,7 +132,7 @@ for (const { name, program } of runtimes) {
     };
     assertEquals(await names({ "mcp.jsonc": config, "server.ts": hi }), ["greet"]);
     assertEquals(await names({ "server.ts": hi, "mcp.jsonc/x": "" }), ["hi"]);
-    assertEquals((await names({ "other.ts": hi })).length, 2);
+    assertEquals(await names({ "other.ts": hi }), ["add", "bake", "countdown", "roll"]);
   });
 
   testProcesses(

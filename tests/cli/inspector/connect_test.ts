@@ -386,8 +386,11 @@ for (const [runtime, program] of Object.entries(programs)) {
     const loaded = page.waitForEvent("load");
     await page.getByRole("dialog").getByRole("button", { name: "Connect", exact: true }).click();
     await loaded;
-    await page.getByRole("tab", { name: "Server" }).click();
-    await opened.panel.locator("dd").getByText("2025-06-18").waitFor();
+    // The page shows its first tab again once it has connected, which may be after the click.
+    await until(async () => {
+      await page.getByRole("tab", { name: "Server" }).click();
+      return await opened.panel.locator("dd").getByText("2025-06-18").isVisible();
+    }, "the page shows the revision");
     // Without the key there is no way to the command.
     const fresh = await page.context().newPage();
     await fresh.goto(opened.url.replace(/#.*/, ""));

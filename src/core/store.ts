@@ -348,6 +348,8 @@ export interface SharedSession {
   end(): Promise<boolean>;
   /** Ends the session for all instances unless another one has used it later. */
   retire(): Promise<void>;
+  /** Reads what other instances have written, and changes the session of this process accordingly. */
+  refreshLocal(): Promise<void>;
   /**
    * Changes the state for all instances. `change` may throw, to refuse it: it is called with the state that this process
    * knows, and with those that others have written meanwhile.

@@ -8,7 +8,7 @@ import type { Schema } from "../schema/schema.ts";
 import { compileSchema } from "../schema/schema_compiler.ts";
 import { Accounts } from "../core/capacity/account.ts";
 import type { Authentication } from "../core/auth.ts";
-import { Changes } from "../core/visibility/changes.ts";
+import { Changes, checkUri } from "../core/visibility/changes.ts";
 import { type ContainerHost, findRoot } from "../core/call/container.ts";
 import type { CallHost } from "../core/call/call.ts";
 import type { ChangeNotifier, HandlerSet, RunningServer } from "../core/call/context.ts";
@@ -262,6 +262,7 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
       // Factories make all handlers, so what a handler has is a Handler.
       handlers: (branch?.watch(handlers) ?? handlers) as RunningServer["handlers"],
       resourceUpdated(uri) {
+        checkUri(uri);
         if (!site.closed) changes.emit({ kind: "resource", uri });
       },
       listChanged(list, options = {}) {

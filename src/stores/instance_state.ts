@@ -99,8 +99,6 @@ export interface InformedSession extends SharedSession {
   readonly key: string;
   /** Reads the record. Without an answer, it is unknown whether the session has ended. */
   refresh(): Promise<void>;
-  /** Reads the record, and changes the session of this process accordingly. */
-  refreshLocal(): Promise<void>;
   /** Ends the session of this process, because another instance has ended it. */
   endLocal(): void;
   /** Closes the connection of a stream that another instance has taken over. */

@@ -139,7 +139,8 @@ export class SessionRecord implements InformedSession {
           try {
             next = change(state);
           } catch (error) {
-            // Another instance has changed the session since, so that the store refuses what this one has accepted.
+            // What this process knows may be old, so only what has just been read can refuse.
+            if (known) continue;
             this.#stored = { state, version };
             return void (refused = { error });
           }

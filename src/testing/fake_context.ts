@@ -15,6 +15,7 @@ import type { Link } from "../core/call/link.ts";
 import { OnceValues } from "../core/call/once.ts";
 import type { Question } from "../core/call/question.ts";
 import type { RerunWatch } from "../core/call/rerun_watch.ts";
+import { checkUri } from "../core/visibility/changes.ts";
 import type { ClientFacts, Context, ListChangedOptions, ListName, Principal } from "../core/call/context.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { readPrincipal } from "../core/call/principal.ts";
@@ -210,7 +211,10 @@ function makeHost({ route, resources = {} }: FakeContextOptions, rounds: Rounds,
   const readFake = () => route as never;
   return {
     server: {
-      resourceUpdated: (uri) => void records.announced.push({ kind: "resource", uri }),
+      resourceUpdated(uri) {
+        checkUri(uri);
+        records.announced.push({ kind: "resource", uri });
+      },
       listChanged: (list, options) => void records.announced.push({ kind: "list", list, ...options }),
       handlers: { add() {}, remove() {}, list: () => [], get: () => undefined, enable() {}, disable() {} },
     },

@@ -218,6 +218,17 @@ Deno.test("listChanged refuses an unknown list, and does nothing after close", a
   server.resourceUpdated("note://1");
 });
 
+Deno.test("resourceUpdated refuses what is not a text, such as the function of a resource with parameters", () => {
+  const note = resource({ uri: "note://{id}", name: "note", read: () => "" });
+  const server = createServer({ name: "s", version: "1.0.0", handlers: [note] });
+  for (const { resourceUpdated } of [server, fakeContext().server]) {
+    for (const uri of [note.uri, undefined, 5, new URL("note://1")]) {
+      assertThrows(() => resourceUpdated(uri as unknown as string), TypeError, "is not a text");
+    }
+    resourceUpdated(note.uri({ id: "1" }));
+  }
+});
+
 Deno.test("a fake context records the notifications", () => {
   const ctx = fakeContext();
   announce(ctx);

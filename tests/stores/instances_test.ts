@@ -247,6 +247,17 @@ together("the subscriptions of a session are bounded together, at whatever insta
   assertStringIncludes(await send(a, "note://newer"), "too many resources are watched");
 }, { limits: testLimits({ streams: { watchedUris: 5 } }) });
 
+together("room that one instance has made for a subscription is there at once at the other", async (a, b) => {
+  const session = await shake(a);
+  const send = async ({ send }: Instance, uri: string, method = "subscribe") =>
+    await (await send(request(`resources/${method}`, { uri }), session)).text();
+  for (let i = 0; i < 5; i++) assertStringIncludes(await send(b, `note://${i}`), '"result"');
+  for (let i = 0; i < 20; i++) {
+    assertStringIncludes(await send(a, `note://${i}`, "unsubscribe"), '"result"');
+    assertStringIncludes(await send(b, `note://${i + 5}`), '"result"');
+  }
+}, { limits: testLimits({ streams: { watchedUris: 5 } }) });
+
 together("a subscription that is made at one instance holds at the other, which has the stream", async (a, b) => {
   const session = await shake(a);
   await using stream = new Events(await b.send(undefined, session));

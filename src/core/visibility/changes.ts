@@ -42,6 +42,16 @@ export interface ExtensionNews {
 /** The `allow` of a handler before and after a change. */
 export type Toggled = readonly [before: Allow | undefined, after: Allow | undefined];
 
+/**
+ * Refuses a URI that is not a text, such as the function `uri` of a resource with parameters.
+ *
+ * @throws {TypeError} For anything but a text.
+ */
+export function checkUri(uri: unknown): asserts uri is string {
+  if (typeof uri === "string") return;
+  throw new TypeError("Cannot announce a changed resource: its URI is not a text; pass a text, or what uri() returns");
+}
+
 /** Called for each change. */
 export type Listener = (change: Change) => void;
 

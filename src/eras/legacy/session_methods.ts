@@ -14,7 +14,7 @@ import type { Call } from "../../core/call/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Runner } from "../../core/visibility/feature.ts";
 import type { Core } from "../../core/core.ts";
-import type { SessionState } from "../../core/store.ts";
+import type { SessionState, SharedSession } from "../../core/store.ts";
 import { countSubscriber, isWatchable } from "../../core/watching.ts";
 import { announceSubscription, type Session } from "./session_state.ts";
 
@@ -68,13 +68,27 @@ function share(
   changeHere: () => void,
   change: (state: SessionState) => SessionState,
 ): Result | Promise<Result> {
+  if (shared) return shareWith(shared, changeHere, change);
   changeHere();
-  if (!shared) return EMPTY;
-  return shared.update(change).then(() => {
-    // A change of another instance, or one that was refused, may have come first and undone it.
+  return EMPTY;
+}
+
+async function shareWith(
+  shared: SharedSession,
+  changeHere: () => void,
+  change: (state: SessionState) => SessionState,
+): Promise<Result> {
+  try {
     changeHere();
-    return EMPTY;
-  });
+  } catch {
+    // Another instance may have made room that this one does not know of.
+    await shared.refreshLocal();
+    changeHere();
+  }
+  await shared.update(change);
+  // A change of another instance, or one that was refused, may have come first and undone it.
+  changeHere();
+  return EMPTY;
 }
 
 /** Counts a session as a subscriber of a resource. Returns the function that ends its subscription. */

@@ -53,6 +53,6 @@ export default createServer({
   handlers: [add, suggest, where, list],
   store,
   secret,
-  // Everybody is one user here, so that a key holds for all. A real server has callers with names: docs/authentication.md.
+  // All callers are one user here, so that a key holds for all. docs/guides/authentication.md tells callers apart.
   auth: () => ({ id: "household", scopes: [] }),
 });

@@ -216,7 +216,7 @@ export class TenantSums {
   }
 }
 
-/** Milliseconds in which the calls of a tenant may exceed its limit. docs/tenants.md says the same. */
+/** Milliseconds in which the calls of a tenant may exceed its limit. docs/guides/tenants.md says the same. */
 const PUBLISH_MS = 1000;
 /** Characters of the sums in one entry. The tenants that are furthest from their limits are left out. */
 const MAX_CHARACTERS = 65_536;

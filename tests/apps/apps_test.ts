@@ -277,7 +277,7 @@ Deno.test("a file is read at the start, and refused if it is missing, no text, o
     assertThrows(() => app({ uri: "ui://chart", file }), TypeError, `Cannot make app "ui://chart": ${state}`);
   refuse(new URL("missing.html", folder), `cannot read ${folder.href}missing.html: `);
   refuse(folder, `cannot read ${folder.href}: `);
-  refuse(new URL("../../docs/inspector.png", import.meta.url), "cannot read ");
+  refuse(new URL("../../docs/guides/inspector.png", import.meta.url), "cannot read ");
   refuse(new URL("relative.html", folder), 'line 5: <script src="./chart.js"> is relative; an app is one document');
 });
 

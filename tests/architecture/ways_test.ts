@@ -1,4 +1,4 @@
-// The ways in docs/architecture.md are those that calls take: every file that runs is a step or a helper.
+// The ways in docs/project/architecture.md are those that calls take: every file that runs is a step or a helper.
 import { assert, assertEquals } from "@std/assert";
 import { listWayFiles, type Way } from "./way_files.ts";
 
@@ -17,11 +17,11 @@ const MOST_HELPERS = 15;
 
 /** Returns the files of the list below a heading. */
 async function readList(heading: string): Promise<readonly string[]> {
-  const page = await Deno.readTextFile(new URL("docs/architecture.md", root));
+  const page = await Deno.readTextFile(new URL("docs/project/architecture.md", root));
   const [, section] = page.split(`\n### ${heading}\n`);
-  assert(section !== undefined, `docs/architecture.md has no heading "${heading}"`);
+  assert(section !== undefined, `docs/project/architecture.md has no heading "${heading}"`);
   const [list] = section.split(/^##/m);
-  return [...list.matchAll(/^(?:\d+\.|-) \[`[^`]+`\]\(\.\.\/(src\/[^)]+)\)/gm)].map(([, path]) => path);
+  return [...list.matchAll(/^(?:\d+\.|-) \[`[^`]+`\]\((?:\.\.\/)+(src\/[^)]+)\)/gm)].map(([, path]) => path);
 }
 
 for (const [way, heading, most] of ways) {
@@ -34,7 +34,7 @@ for (const [way, heading, most] of ways) {
       const found = await listWayFiles(way);
       const run = [...found.keys()].filter((path) => !helpers.has(path) && !path.startsWith("src/kit/"));
       assert(run.length > 5, "no coverage was found");
-      assertEquals(run.toSorted(), steps.toSorted(), `in docs/architecture.md, "${heading}"`);
+      assertEquals(run.toSorted(), steps.toSorted(), `in docs/project/architecture.md, "${heading}"`);
       assertEquals(new Set(steps).size, steps.length, "a file is listed twice");
       assert(steps.length <= most, `${steps.length} steps; at most ${most}`);
     },

@@ -103,7 +103,7 @@ behaviour("a refusal at a limit says to try again later", async (connect) => {
 }, { perInstance: "limits" });
 
 Deno.test({
-  name: "docs/limits.md matches the source",
+  name: "docs/reference/limits.md matches the source",
   ignore: typeof Deno === "undefined", // files are read with Deno
   async fn() {
     const page = await readPage();

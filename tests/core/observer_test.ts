@@ -400,7 +400,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "docs/observing.md matches the source, which has a name for every event",
+  name: "docs/reference/observing.md matches the source, which has a name for every event",
   ignore: typeof Deno === "undefined", // files are read with Deno
   async fn() {
     const page = await Deno.readTextFile(pageFile);

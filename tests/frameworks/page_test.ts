@@ -18,7 +18,7 @@ Deno.test({
   name: "the page of frameworks shows the programs that the tests run",
   ignore,
   async fn() {
-    const page = (await readPages()).find(({ path }) => path === "docs/frameworks.md");
+    const page = (await readPages()).find(({ path }) => path === "docs/guides/frameworks.md");
     assert(page);
     assertEquals(page.blocks.map(({ text }) => text).sort(), await readExamples());
   },

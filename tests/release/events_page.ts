@@ -1,7 +1,7 @@
-// Writes the table of docs/observing.md from the types in src/core/call/observer.ts.
+// Writes the table of docs/reference/observing.md from the types in src/core/call/observer.ts.
 
 /** The URL of the page. */
-export const pageFile: URL = new URL("../../docs/observing.md", import.meta.url);
+export const pageFile: URL = new URL("../../docs/reference/observing.md", import.meta.url);
 
 const sourceFile = new URL("../../src/core/call/observer.ts", import.meta.url);
 

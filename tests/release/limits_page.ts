@@ -1,9 +1,9 @@
-// Writes the tables of docs/limits.md from the comments and the values in src/core/capacity/.
+// Writes the tables of docs/reference/limits.md from the comments and the values in src/core/capacity/.
 import { FIXED_LIMITS } from "../../src/core/capacity/fixed_limits.ts";
 import { LIMITS } from "../../src/core/capacity/limits.ts";
 
 /** The URL of the page. */
-export const pageFile: URL = new URL("../../docs/limits.md", import.meta.url);
+export const pageFile: URL = new URL("../../docs/reference/limits.md", import.meta.url);
 
 const [begin, end] = ["<!-- deno-fmt-ignore-start -->", "<!-- deno-fmt-ignore-end -->"];
 

@@ -1,9 +1,9 @@
-// Writes the map of the files into docs/architecture.md, from the first sentence of each file's own comment.
+// Writes the map of the files into docs/project/files.md, from the first sentence of each file's own comment.
 // `deno task docs:map`; a test fails if it is stale.
 import { listSources } from "../support/sources.ts";
 
 const root = new URL("../../", import.meta.url);
-const PAGE = new URL("docs/architecture.md", root);
+const PAGE = new URL("docs/project/files.md", root);
 const BEGIN = "<!-- map: written by deno task docs:map -->";
 const END = "<!-- end of map -->";
 
@@ -25,7 +25,7 @@ export async function renderPage(): Promise<{ readonly page: string; readonly wa
     folders.set(folder, [...folders.get(folder) ?? [], row]);
   }
   const tables = [...folders].sort(([a], [b]) => a < b ? -1 : 1).map(([folder, rows]) =>
-    `### \`${folder}\`\n\n| file | what it is for |\n| --- | --- |\n${rows.join("\n")}`
+    `## \`${folder}\`\n\n| file | what it is for |\n| --- | --- |\n${rows.join("\n")}`
   );
   const before = page.slice(0, page.indexOf(BEGIN) + BEGIN.length);
   return { page, wanted: `${before}\n\n${tables.join("\n\n")}\n\n${END}\n` };

@@ -1,12 +1,13 @@
 // Every public option is in a page of the documents, and its doc comment says its default.
 import { assert, assertEquals } from "@std/assert";
+import { readPages } from "./pages.ts";
 import config from "../../deno.json" with { type: "json" };
 
 const root = new URL("../../", import.meta.url);
 const ignore = typeof Deno === "undefined"; // `deno doc` lists the options
 
-/** Pages that are about the library itself. */
-const INNER = ["architecture.md", "decisions.md"];
+/** Pages that are about the source of the library, for its contributors. */
+const INNER = ["architecture", "decisions", "files"].map((name) => `docs/project/${name}.md`);
 
 interface Property {
   readonly name: string;
@@ -32,19 +33,16 @@ async function listOptions(source: string): Promise<readonly Option[]> {
   );
 }
 
-async function readPages(): Promise<string> {
-  let text = await Deno.readTextFile(new URL("README.md", root));
-  for await (const { name } of Deno.readDir(new URL("docs/", root))) {
-    if (name.endsWith(".md") && !INNER.includes(name)) text += await Deno.readTextFile(new URL(`docs/${name}`, root));
-  }
-  return text;
+async function readUserPages(): Promise<string> {
+  const pages = (await readPages()).filter(({ path }) => path === "README.md" || path.startsWith("docs/"));
+  return pages.filter(({ path }) => !INNER.includes(path)).map(({ markdown }) => markdown).join("\n");
 }
 
 Deno.test({
   name: "every public option is in a page, and numbers say their default",
   ignore,
   async fn() {
-    const pages = await readPages();
+    const pages = await readUserPages();
     const options = (await Promise.all(Object.values(config.exports).map(listOptions))).flat();
     assert(options.length > 200, `${options.length} options`);
     // In code: `name`, `name: …`, `{ name }` or `{ …, name }`.

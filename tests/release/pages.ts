@@ -16,7 +16,7 @@ export interface Block {
 
 /** A page of the documentation. */
 export interface Page {
-  /** Path from the root of the project, such as `docs/limits.md`. */
+  /** Path from the root of the project, such as `docs/reference/limits.md`. */
   readonly path: string;
   readonly markdown: string;
   readonly blocks: readonly Block[];

@@ -47,7 +47,7 @@ function toHandlers(all: readonly Server[]): Server["handlers"] {
   };
 }
 
-/** Why a behaviour holds within one instance only. docs/instances.md says the same. */
+/** Why a behaviour holds within one instance only. docs/guides/instances.md says the same. */
 export const PER_INSTANCE = {
   limits: "Limits and queues of waiting calls belong to each instance.",
   observer: "Each instance has its own observer, and issues its own warnings.",

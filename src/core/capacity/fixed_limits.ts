@@ -1,6 +1,6 @@
 /**
  * The bounds that no option changes: what each counts, its value, the reason for it, and what happens when it is exceeded.
- * A table in `docs/limits.md` is made from the comments here (`deno task docs:limits`).
+ * A table in `docs/reference/limits.md` is made from the comments here (`deno task docs:limits`).
  *
  * @module
  */

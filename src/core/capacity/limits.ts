@@ -1,6 +1,6 @@
 /**
  * The limits that a server can set: what each counts, its default, and what happens when it is exceeded. A table in
- * `docs/limits.md` is made from the comments here (`deno task docs:limits`).
+ * `docs/reference/limits.md` is made from the comments here (`deno task docs:limits`).
  *
  * @module
  */

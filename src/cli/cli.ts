@@ -1,5 +1,9 @@
 /**
- * The command line as one module graph. `deno cache jsr:@x/mcp/cli` caches all of it with its packages for offline use.
+ * The command line as one module graph. It caches the whole command line with its packages for offline use:
+ *
+ * ```sh
+ * deno cache jsr:@x/mcp/cli
+ * ```
  *
  * @module
  */

@@ -1,6 +1,14 @@
 /**
  * Loads the handlers of a server from the files of a folder.
  *
+ * ```ts ignore
+ * import { createServer } from "@x/mcp";
+ * import { discover } from "@x/mcp/discovery";
+ *
+ * const handlers = await discover(new URL("./handlers/", import.meta.url));
+ * export default createServer({ name: "notes", version: "1.0.0", handlers });
+ * ```
+ *
  * @module
  */
 import type { Handler } from "../core/visibility/feature.ts";
@@ -25,14 +33,6 @@ const OPTIONS: KnownOptions<keyof DiscoverOptions> = { names: { recursive: "bool
  *
  * A compiled executable contains the files only if they are named when it is made: `deno compile --include handlers`, or
  * `bun build --compile server.ts handlers/*.ts`.
- *
- * ```ts ignore
- * import { createServer } from "@x/mcp";
- * import { discover } from "@x/mcp/discovery";
- *
- * const handlers = await discover(new URL("./handlers/", import.meta.url));
- * export default createServer({ name: "notes", version: "1.0.0", handlers });
- * ```
  *
  * @throws {TypeError} if the folder cannot be read, or a file exports no handler.
  */

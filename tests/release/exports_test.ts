@@ -35,13 +35,54 @@ interface Name {
   readonly isType: boolean;
 }
 
-async function listNames(source: string): Promise<readonly Name[]> {
+interface Documented {
+  readonly jsDoc?: { readonly doc?: string };
+}
+
+interface Member extends Documented {
+  readonly name: string;
+  readonly optional?: boolean;
+  readonly tsType?: { readonly repr: string };
+}
+
+interface Declaration extends Documented {
+  readonly kind: string;
+  readonly declarationKind: string;
+  readonly def?: { readonly properties?: readonly Member[]; readonly methods?: readonly Member[] };
+}
+
+/** What `deno doc` reads of an entry. */
+interface Entry {
+  readonly module_doc?: { readonly doc?: string };
+  readonly symbols: readonly { readonly name: string; readonly declarations: readonly Declaration[] }[];
+}
+
+async function readEntry(source: string): Promise<Entry> {
   const args = ["doc", "--json", source];
   const { stdout } = await new Deno.Command("deno", { args, cwd: root, stderr: "null" }).output();
-  const { nodes } = JSON.parse(new TextDecoder().decode(stdout));
-  const [{ symbols }] = Object.values<{ symbols: { name: string; declarations: { kind: string }[] }[] }>(nodes);
+  return Object.values<Entry>(JSON.parse(new TextDecoder().decode(stdout)).nodes)[0];
+}
+
+async function listNames(source: string): Promise<readonly Name[]> {
+  const { symbols } = await readEntry(source);
   const isType = (kind: string) => kind === "interface" || kind === "typeAlias";
   return symbols.map(({ name, declarations }) => ({ name, isType: declarations.every(({ kind }) => isType(kind)) }));
+}
+
+/** The units that a name ends with, and the words for them in the sentence of the name. */
+const UNITS = [[/Ms$/, /milliseconds/i], [/[bB]ytes$/, /bytes/i]] as const;
+
+/** Returns what the page of a member lacks. */
+function* findGaps(owner: string, { name, optional, tsType, jsDoc }: Member): Generator<string> {
+  const text = jsDoc?.doc;
+  if (!text) return yield `${owner}.${name} has no sentence`;
+  if (tsType?.repr !== "number" && tsType?.repr !== "boolean") return;
+  for (const [suffix, words] of UNITS) {
+    if (suffix.test(name) && !words.test(text)) yield `${owner}.${name} has no unit`;
+  }
+  if (optional && owner.endsWith("Options") && !/default|without it|as in/i.test(text)) {
+    yield `${owner}.${name} has no default`;
+  }
 }
 
 Deno.test({
@@ -61,5 +102,26 @@ Deno.test({
     // The client and the test kit have types of the protocol beside their own.
     const apart = all.filter(([, entry]) => !/client|testing|socket|sse/.test(entry)).map(([name]) => name);
     assertEquals(apart.filter((name, at) => apart.indexOf(name) !== at), [], "a name is in two entries");
+  },
+});
+
+Deno.test({
+  name: "each entry has a page: an example, and a sentence with unit and default for every name",
+  ignore,
+  async fn() {
+    const gaps: string[] = [];
+    for (const [entry, source] of Object.entries(config.exports)) {
+      const { module_doc, symbols } = await readEntry(source);
+      if (!/^```/m.test(module_doc?.doc ?? "")) gaps.push(`${entry} has no example`);
+      for (const { name, declarations } of symbols) {
+        const exported = declarations.filter(({ declarationKind }) => declarationKind === "export");
+        // The signature of an implementation has no sentence, because `deno doc` does not print it.
+        if (!exported.some(({ jsDoc }) => jsDoc?.doc)) gaps.push(`${name} has no sentence`);
+        for (const { def } of exported) {
+          for (const member of [...def?.properties ?? [], ...def?.methods ?? []]) gaps.push(...findGaps(name, member));
+        }
+      }
+    }
+    assertEquals(gaps, []);
   },
 });

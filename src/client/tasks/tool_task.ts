@@ -58,20 +58,6 @@ export async function startTool(
 
 /**
  * Returns the handle of a task by its id, in any process. It sends nothing.
- *
- * ```ts
- * import type { Client } from "@x/mcp/client";
- * import { resumeTask, startTool } from "@x/mcp/client/tasks";
- *
- * async function begin(client: Client): Promise<string | undefined> {
- *   const { id } = await startTool(client, "report", { year: 2026 });
- *   return id; // store it
- * }
- *
- * async function end(client: Client, id: string) {
- *   return await resumeTask(client, id, { tool: "report" }).wait();
- * }
- * ```
  */
 export function resumeTask(client: Client, id: string, { tool = "", ...options }: ResumeTaskOptions = {}): ToolTask {
   return new StartedTask(client, { id, name: tool, options });

@@ -78,12 +78,13 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     };
   } else {
     const parts = Object.values(schema);
-    if (use === "output" && parts.some(isStandard)) {
-      throw refuse("it is an object of schemas; wrap it in an object schema such as z.object({ … })");
+    const shapes = parts.filter(isStandard);
+    if (shapes.length && shapes.length < parts.length) {
+      throw refuse("some of its properties are schemas and others are not; make every property a schema");
     }
-    // An empty object is no JSON Schema either, because an input is an object.
-    made = use === "input" && !Array.isArray(schema) && parts.every(isStandard)
-      ? compileShape(schema as Shape, write) // as every property of it says
+    // An empty input is a shape, because an input is an object. An empty output is a JSON Schema of anything.
+    made = !Array.isArray(schema) && (shapes.length || use === "input" && !parts.length)
+      ? compileShape(schema as Shape, { write, use }) // as every property of it says
       : compileJson(toRoot(schema), inspectJsonSchema(schema, { name }));
   }
   compiled[use].set(schema, made);
@@ -126,17 +127,23 @@ function listParts(schema: StandardSchema & { readonly def?: unknown }): (readon
 
 function compileShape(
   shape: Shape,
-  toJson: (part: StandardSchema, path: readonly string[]) => JsonSchema,
+  { write, use }: Pick<SchemaOptions, "use"> & {
+    readonly write: (part: StandardSchema, path: readonly string[]) => JsonSchema;
+  },
 ): CompiledSchema {
   const parts = Object.entries(shape);
   const json = {
     type: "object",
     properties: Object.fromEntries(parts.map(([name, part]) => {
       // References to the root of a part lead to the place where it stands now.
-      const text = JSON.stringify(toJson(part, [name]));
+      const text = JSON.stringify(write(part, [name]));
       return [name, JSON.parse(text.replaceAll('"$ref":"#', `$&/properties/${encodeURIComponent(name)}`))];
     })),
-    required: parts.flatMap(([name, part]) => Object(part["~standard"].validate(undefined)).issues ? name : []),
+    required: parts.flatMap(([name, part]) => {
+      const { issues, value } = Object(part["~standard"].validate(undefined));
+      // A property with a default is always sent.
+      return issues || use === "output" && value !== undefined ? name : [];
+    }),
   };
   return {
     json: () => json,

@@ -5,7 +5,7 @@ import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import { z } from "zod";
 import * as mini from "zod/mini";
 import { z as z3 } from "zod/v3";
-import { createServer, prompt, tool } from "../../mod.ts";
+import { createServer, McpError, prompt, tool } from "../../mod.ts";
 import { toStandardSchema } from "../../src/schema/standard_schema.ts";
 import type { Schema } from "../../src/schema/schema.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -563,13 +563,51 @@ Deno.test("input: types follow shapes, literals and what is made ready", () => {
   assertEquals(made.length, 10);
 });
 
-Deno.test("a shape is refused as an output, with what to write", () => {
-  for (const output of [{ a: z.string() }, { a: z.string(), b: 1 }]) {
-    const make = () => tool({ name: "x", output: output as unknown as Schema, run: () => ({}) });
-    assertThrows(
-      make,
-      TypeError,
-      'Cannot use the output schema of tool "x": it is an object of schemas; wrap it in an object',
-    );
+behaviour("output: a shape is listed, checked and converted like an object schema", async (connect) => {
+  const output = { at: toStandardSchema(z.date()), n: z.number().default(3), note: z.string().optional() };
+  const results: Record<string, unknown> = {
+    whole: { at: day, n: 1, note: "x", other: true },
+    least: { at: day },
+    full: { content: [], structuredContent: { at: day, n: 2 } },
+    wrong: { at: "soon", n: "many" },
+  };
+  const show = tool({
+    name: "show",
+    input: { key: z.string() },
+    output,
+    run: ({ key }) => results[key] as never,
+  });
+  const { client, takeFaults } = await connect({ handlers: [show] });
+  const [{ outputSchema }] = await client.listTools();
+  const { type, properties, required } = Object(outputSchema);
+  assertEquals([type, Object.keys(properties), required], ["object", ["at", "n", "note"], ["at", "n"]]);
+  const call = async (key: string) => (await client.callTool("show", { key })).structuredContent;
+  const shown = day.toISOString();
+  assertEquals(await call("whole"), { at: shown, n: 1, note: "x" });
+  assertEquals(await call("least"), { at: shown, n: 3 });
+  assertEquals(await call("full"), { at: shown, n: 2 });
+  await assertRejects(() => call("wrong"), McpError);
+  const [{ error }] = takeFaults();
+  assertStringIncludes(String(error), "at: ");
+  assertStringIncludes(String(error), "; n: ");
+});
+
+Deno.test("output: a shape gives run its types", () => {
+  const made = [
+    tool({ name: "a", output: { n: z.number(), note: z.string().optional() }, run: () => ({ n: 1 }) }),
+    tool({ name: "b", output: { n: z.number() }, run: () => ({ content: [], isError: true }) }),
+    // @ts-expect-error: n is a number
+    tool({ name: "c", output: { n: z.number() }, run: () => ({ n: "1" }) }),
+    // @ts-expect-error: n is missing
+    tool({ name: "d", output: { n: z.number() }, run: () => ({}) }),
+  ];
+  assertEquals(made.length, 4);
+});
+
+Deno.test("an object in which only some properties are schemas is refused, with what to write", () => {
+  for (const use of ["input", "output"]) {
+    const make = () => tool({ name: "x", [use]: { a: z.string(), b: 1 }, run: () => ({}) });
+    const words = "some of its properties are schemas and others are not; make every property a schema";
+    assertThrows(make, TypeError, `Cannot use the ${use} schema of tool "x": ${words}`);
   }
 });

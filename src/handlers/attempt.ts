@@ -20,8 +20,7 @@ export interface Attempt {
 
 /**
  * Runs a function of the server's author. An `McpError` reaches the client unchanged, and a `ToolError` with its text.
- * For any other error the client gets an id, unless `mapError` has better words, and `observer.fault` gets the
- * error.
+ * For any other error the client gets an id, unless `mapError` describes it, and `observer.fault` gets the error.
  */
 export async function attempt<T>(attempted: Attempt, run: () => T | Promise<T>): Promise<T> {
   try {
@@ -37,7 +36,7 @@ export async function attempt<T>(attempted: Attempt, run: () => T | Promise<T>):
   }
 }
 
-/** Returns what the handler says of an unexpected error, or else what the server says. */
+/** Returns the description of an unexpected error by the handler's `mapError`, or else by the server's. */
 export function describe({ core, call, mapError }: Omit<Attempt, "subject">, error: unknown): unknown {
   for (const describe of [mapError, core.mapError]) {
     const words: unknown = describe?.(error, call);

@@ -12,11 +12,11 @@ import type { KeptBytes } from "./kept_bytes.ts";
 export interface ClaimParts {
   readonly ticker: Ticker;
   readonly values: SharedValues;
-  /** Key of the record. */
+  /** Name of the record in the store. */
   readonly name: string;
   readonly ttlMs: number;
   readonly input: Fingerprint;
-  /** Counts what is kept. */
+  /** The bytes that this process keeps for the key. */
   readonly bytes: KeptBytes;
   /** Whether a call still waits for the run. */
   readonly isWanted: () => boolean;
@@ -29,41 +29,44 @@ export interface Written {
   readonly other?: ClaimRecord;
 }
 
-/** The claim of one run. */
+/** Reserves a key for one run of the handler. */
 export class Claim {
   readonly #parts: ClaimParts;
   readonly #id = crypto.randomUUID();
-  /** What the record should be. `undefined` if there should be none. */
+  /** The record to write. `undefined` if the record is to be removed. */
   #record?: ClaimRecord;
   /** The version of the record. `undefined` if it is unknown whether it was written. */
   #version?: string;
-  /** Releases the lease of this process, unless something else needs it. */
+  /** Releases the lease of this process. The process keeps its lease while anything else uses it. */
   #release?: () => void;
-  /** Whether the record was written, or perhaps was: the store has not answered. */
+  /** Whether the key is reserved. `doubtful`: the store did not answer, so the record may have been written. */
   #state: "free" | "doubtful" | "taken" | "over" = "free";
-  /** How many renewals an unwanted run may miss. */
+  /**
+   * The number of renewals that may still be skipped while no call waits for the run. The run then counts as abandoned.
+   */
   #left = RENEWALS;
   #timeout?: Timeout;
 
-  /** Creates a claim that is not taken. */
+  /** Creates a claim that does not reserve its key yet. */
   constructor(parts: ClaimParts) {
     this.#parts = parts;
   }
 
-  /** What each record of this run has. */
+  /** The fields that all records of this run have. */
   get claimed(): ReturnType<typeof toClaimed> {
     return toClaimed(this.#parts.input, this.#id);
   }
 
   /**
-   * Takes the key if its record has this version, or if there is none for `null`. Returns whether it did. `undefined` if
-   * the store does not answer.
+   * Reserves the key if the version of its record is `version`, or, for `null`, if it has no record. Returns whether
+   * the key is reserved, or `undefined` if the store does not answer.
    */
   async take(version: string | null): Promise<boolean | undefined> {
     const { values, name, ttlMs } = this.#parts;
     const record = { ...this.claimed, by: values.lease.id };
     const written = await values.attempt("set", async () => {
-      // Others must find the lease before they find the record.
+      // Hold the lease before the record is written. Otherwise another instance could read the record, find no lease,
+      // and assume that this process has ended.
       this.#release ??= await values.lease.hold();
       this.#state = "doubtful";
       return [await values.set(name, record, { ttlMs, version })] as const;
@@ -78,27 +81,30 @@ export class Claim {
     return true;
   }
 
-  /** Gives up a claim that was not taken. */
+  /** Gives up the claim without a run of the handler. */
   drop(): void {
-    // Otherwise the key might count as taken for as long as this process lives.
+    // The record may be in the store. It must be removed, or the key would count as reserved for as long as this
+    // process lives.
     if (this.#state === "doubtful") void this.end(undefined);
     else this.#finish();
   }
 
-  /** Makes room for a text. Returns `false` if there is none. */
+  /** Reserves bytes for the text of a result. Returns `false` if the limit is exceeded. */
   grow(text: string): boolean {
     return this.#parts.bytes.grow(text);
   }
 
-  /** Replaces the record while the handler goes on. If the store does not answer, the next renewal does it. */
+  /**
+   * Replaces the record while the handler still runs. If the store does not answer, the next renewal writes the record.
+   */
   async replace(record: ClaimRecord): Promise<void> {
     this.#record = record;
     await this.#write();
   }
 
   /**
-   * Ends the claim, and writes what is known from now on, or removes the record. If the store does not answer, the write
-   * is repeated until it does, and `undefined` is returned.
+   * Ends the claim: replaces the record, or removes it if `record` is `undefined`. Returns `undefined` if the store
+   * does not answer; the write is then repeated until it does.
    */
   async end(record: ClaimRecord | undefined): Promise<Written | undefined> {
     if (this.#state === "over") return;
@@ -112,7 +118,8 @@ export class Claim {
     return written;
   }
 
-  // The handler may take longer than the key is remembered.
+  // Renew the record while the handler runs, because the handler may take longer than `ttlMs`, after which the store
+  // would forget the record.
   #renewLater(): void {
     const { ticker, ttlMs } = this.#parts;
     this.#timeout = ticker.startTimeout(ttlMs / RENEWALS, () => this.#renew());
@@ -145,7 +152,8 @@ export class Claim {
     this.#release?.();
   }
 
-  // One after another, because each needs the version of the one before. `undefined` if the store does not answer.
+  // Writes take turns, because each write needs the version that the previous write returned. Returns `undefined` if
+  // the store does not answer.
   #write(): Promise<Written | undefined> {
     const { values, name } = this.#parts;
     return values.queue(name, () => this.#writeFitting());
@@ -164,7 +172,8 @@ export class Claim {
     };
     const written = await values.attempt("set", write);
     if (!isTooLarge) return written;
-    // The handler has run, which must not be forgotten with its result.
+    // The result is too large for the store. Record that the handler has run, so that a repeated call does not run it
+    // again.
     this.#record = { ...this.claimed, lost: true };
     return await values.attempt("set", write);
   }
@@ -181,23 +190,26 @@ export class Claim {
           return {};
         }
       } else if (typeof version === "string" && await values.delete(name, version)) return {};
-      // An earlier write may have succeeded without an answer.
+      // An earlier write that got no answer may have succeeded.
       const found = await values.get(name);
       if (!found && !this.#record) return {};
       const other = found && readRecord(found.value);
       if (found && other?.claim !== this.#id) return { other };
-      // The store may have lost the record.
+      // Without a version, create the record again, because the store may have lost it.
       version = found?.version ?? null;
     }
     throw new Error(`Cannot write the record of an idempotency key: ${ATTEMPTS} other changes came first`);
   }
 }
 
-/** How often a record is renewed while it would last once. */
+/** The number of renewals within `ttlMs`. */
 const RENEWALS = 3;
 
 /** Milliseconds between attempts to write the end of a claim to a store that does not answer. */
 const REPEAT_MS = 1000;
 
-/** Number of attempts to replace a record. Nobody else changes it while its process lives. */
+/**
+ * Number of attempts to replace a record. While the process of a claim lives, no other process changes the record, so
+ * further attempts would fail too.
+ */
 const ATTEMPTS = 5;

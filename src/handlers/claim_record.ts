@@ -6,38 +6,40 @@
 import { INVALID_PARAMS, McpError, quote, toBusy } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
 
-/** Stands for the input of a call. Two inputs are the same if either text is the same. */
+/**
+ * Identifies the input of a call. Two inputs count as the same if their raw texts or their validated texts are equal.
+ */
 export interface Fingerprint {
-  /** Of the arguments. */
+  /** Digest of the arguments as sent. */
   readonly raw: string;
-  /** Of the validated input, if it is plain data. */
+  /** Digest of the validated input. `undefined` if the input is not plain data. */
   readonly valid?: string;
 }
 
-/** The format of records. Another version of the library may use another one. */
+/** The version of the record format. A record with another format was written by another version of the library. */
 const FORMAT = 1;
 
-/** What all records of a key have. */
+/** The fields that all records of a key have. */
 interface Claimed {
   readonly v: typeof FORMAT;
   readonly input: Fingerprint;
-  /** Id of the run that wrote it. */
+  /** Id of the run that wrote the record. */
   readonly claim: string;
 }
 
-/** The handler runs, in the process whose lease has the id `by`. */
+/** The handler is running in the process whose lease has the id `by`. */
 export type RunningRecord = Claimed & { readonly by: string };
 
-/** The handler has returned a result, or an extension has answered with a handle of this type. */
+/** The handler has returned a result, or an extension has answered with a handle whose result type is `type`. */
 export type KeptRecord = Claimed & { readonly result: Result; readonly type?: string };
 
-/** The handler has returned a result for which there was no room. */
+/** The handler has run, but its result exceeded a limit and was not kept. */
 export type LostRecord = Claimed & { readonly lost: true };
 
-/** What is written down of a key. */
+/** The record of a key in the store. */
 export type ClaimRecord = RunningRecord | KeptRecord | LostRecord;
 
-/** Makes what all records of a run have. */
+/** Creates the fields that all records of a run have. */
 export function toClaimed(input: Fingerprint, claim: string): Claimed {
   return { v: FORMAT, input, claim };
 }
@@ -45,7 +47,7 @@ export function toClaimed(input: Fingerprint, claim: string): Claimed {
 /** Reads a record. Returns `undefined` if it has another format, or was sealed with another secret. */
 export function readRecord(value: unknown): ClaimRecord | undefined {
   if (!isObject(value) || value.v !== FORMAT) return;
-  // Only this file makes records, and only servers with the secret can seal them.
+  // Safe, because only this file creates records, and only servers with the secret can seal them.
   return value as unknown as ClaimRecord;
 }
 
@@ -54,7 +56,7 @@ export function isSame(one: Fingerprint, other: Fingerprint): boolean {
   return one.raw === other.raw || one.valid !== undefined && one.valid === other.valid;
 }
 
-/** A call with a key, for messages. */
+/** A key and its tool, for error messages. */
 export interface Keyed {
   readonly key: string;
   readonly tool: { readonly place: string };
@@ -66,7 +68,7 @@ export function toConflict({ key, tool: { place } }: Keyed): McpError {
   return new McpError(INVALID_PARAMS, `Cannot run ${place}: ${words}`, { idempotencyKey: key });
 }
 
-/** Code of the error for a call if it is unknown whether it has run, or what it returned. */
+/** Code of the error for a call if it is unknown whether the handler has run, or what it returned. */
 const UNKNOWN = -31_409;
 
 /** Creates the error for a key if it is unknown whether its handler has run. */
@@ -97,7 +99,7 @@ export function toForeignHandle({ key, tool: { place } }: Keyed): McpError {
   return new McpError(INVALID_PARAMS, `Cannot run ${place}: ${words}`, { idempotencyKey: key });
 }
 
-/** Creates the error for a store that does not answer. */
+/** Creates the error for a call during which the store does not answer. */
 export function toStoreLost({ tool: { place } }: Keyed): McpError {
   return toBusy(
     `run ${place} with an idempotency key: the store does not answer, so it is unknown whether the call has run`,

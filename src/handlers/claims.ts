@@ -36,24 +36,24 @@ export interface KeyedCall {
   readonly call: Call;
   readonly core: FeatureParts;
   readonly key: string;
-  /** Stands for the key of this caller, tool and server. */
+  /** Identifies the key together with its caller, its tool and the server. */
   readonly token: string;
   readonly input: Fingerprint;
   /** Runs the handler. */
   readonly start: () => Promise<Result>;
 }
 
-/** The turn of one call among those with the same key on this instance. */
+/** The turn of one call. On this instance, calls with the same key run one after the other. */
 interface Turn {
   /** The input with which the handler runs, here or on another instance. */
   input?: Fingerprint;
-  /** Settles once the handler runs. */
+  /** Settles when the handler starts. */
   readonly running: PromiseWithResolvers<void>;
-  /** What is known after this turn. */
+  /** Settles at the end of the turn, with the kept record if there is one. */
   readonly over: PromiseWithResolvers<KeptRecord | undefined>;
 }
 
-/** The keys of one server. */
+/** The idempotency keys of one server. */
 export class Claims {
   readonly #ticker: Ticker;
   readonly #local: LocalValues;
@@ -84,7 +84,8 @@ export class Claims {
     }
   }
 
-  // The turn lasts until the handler has ended, even if its call was cancelled before.
+  // A turn lasts until its handler has ended, even if the call is cancelled before. Otherwise the next call with the
+  // key would run the handler at the same time.
   async #takeTurn(keyed: KeyedCall): Promise<Result> {
     const turn: Turn = { running: Promise.withResolvers(), over: Promise.withResolvers() };
     this.#turns.set(keyed.token, turn);
@@ -103,7 +104,7 @@ export class Claims {
     turn.over.resolve(undefined);
   }
 
-  /** Claims the key. Returns the kept record instead if another call has run, on any instance. */
+  /** Claims the key. If another call with the key has run on any instance, returns its kept record instead. */
   async #claim(keyed: KeyedCall, turn: Turn): Promise<Claim | KeptRecord> {
     const { call, core: { shared, limits }, tool, token, input } = keyed;
     const ttlMs = Math.min(tool.ttlMs, MAX_TTL_MS);
@@ -130,7 +131,10 @@ export class Claims {
       if (!done) throw toStoreLost(keyed);
       return done[0];
     };
-    /** The version of the record to replace. `null` if there may be none, and `undefined` if it is unknown. */
+    /**
+     * The version of the record to replace: `null` if the key has no record, `undefined` if the key must not be claimed
+     * now.
+     */
     let version: string | null | undefined = null;
     while (true) {
       if (call.ended) throw call.reason;
@@ -150,7 +154,8 @@ export class Claims {
         await call.untilCancelled(this.#wait());
         continue;
       }
-      // The other instance may have written its result, and then released its lease.
+      // Read the record again, because the other instance may have written its result and released its lease since the
+      // first read.
       const again = await ask(() => values.get(name));
       if (again?.version !== found.version) continue;
       if (!rerun) throw toUnknown(keyed);
@@ -164,7 +169,7 @@ export class Claims {
     let handle: KeptRecord | undefined;
     let isOver = false;
     call.identifyEffects(token, async (result, type) => {
-      // Otherwise the handler has ended, and its result is kept.
+      // After the end of the handler, its result is kept, and a handle is no longer needed.
       if (isOver) return;
       handle = { ...claim.claimed, result: toCopy(result), type };
       await claim.replace(handle);
@@ -174,7 +179,8 @@ export class Claims {
     try {
       const result = await start();
       isOver = true;
-      // A service may have undone what a cancelled handler has done.
+      // Do not keep the result of a cancelled handler if a service may have undone its effects, such as by rolling back
+      // a transaction.
       const isDone = !call.isAsking && result.isError !== true && !(call.ended && services?.undoes);
       if (isDone) return await this.#keep(keyed, claim, { turn, result, handle });
       await claim.end(undefined);
@@ -191,7 +197,8 @@ export class Claims {
     const hasRoom = claim.grow(JSON.stringify(kept.result));
     const written = await claim.end(hasRoom ? kept : { ...claim.claimed, lost: true });
     const other = written?.other;
-    // Another instance assumed that this one was dead, and ran the handler too. The first result counts.
+    // Another instance assumed that this instance had ended, and ran the handler too. The result that was written first
+    // counts.
     if (other && "result" in other) return await repeat(keyed, other);
     if (hasRoom && written && !other) turn.over.resolve(kept);
     return result;
@@ -202,7 +209,7 @@ export class Claims {
   }
 }
 
-/** Where a key is, and the claim that may be made on it. */
+/** The values and the name under which a key is recorded, and the claim to record. */
 interface Place {
   readonly values: SharedValues;
   readonly name: string;
@@ -215,7 +222,7 @@ interface Place {
 interface Done {
   readonly turn: Turn;
   readonly result: Result;
-  /** The handle that the client got instead. */
+  /** The handle that was sent to the client in place of the result. */
   readonly handle?: KeptRecord;
 }
 
@@ -228,7 +235,7 @@ const MAX_TTL_MS = 31_536_000_000;
 /** Milliseconds between two searches for expired keys. */
 const SWEEP_MS = 10_000;
 
-/** Lets calls with another input fail at once. */
+/** Lets waiting calls compare their input, so that calls with a different input fail at once. */
 function begin(turn: Turn, input: Fingerprint): void {
   turn.input = input;
   turn.running.resolve();
@@ -243,13 +250,13 @@ function readKnown(keyed: KeyedCall, value: unknown): RunningRecord | KeptRecord
   return record;
 }
 
-/** Returns the result of the first call for a repeated one. */
+/** Returns the kept result for a repeated call. */
 async function repeat(keyed: KeyedCall, { input, result, type }: KeptRecord): Promise<Result> {
   const { call, token, start } = keyed;
   const { client, home, internal } = call;
   if (!isSame(input, keyed.input)) throw toConflict(keyed);
   if (type === undefined) return toCopy(result);
-  // An extension runs the handler for the handle itself, such as after the instance that ran it has ended.
+  // The extension that made the handle runs the handler again, such as after the instance that first ran it has ended.
   if (internal) {
     call.identifyEffects(token);
     return await start();
@@ -261,7 +268,7 @@ async function repeat(keyed: KeyedCall, { input, result, type }: KeptRecord): Pr
   throw toForeignHandle(keyed);
 }
 
-// Middleware may change the result that it gets.
+// Copy the result, because middleware may change the result of one call, which would change the kept result.
 function toCopy(result: Result): Result {
   return JSON.parse(JSON.stringify(result));
 }

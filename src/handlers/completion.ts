@@ -61,7 +61,7 @@ interface CompletionOptions {
   readonly scopes?: readonly string[];
   /** Limits of the prompt or template. */
   readonly quota?: Quota;
-  /** Services of the prompt or template. */
+  /** Services that the completers use. */
   readonly services?: Binding;
   readonly mapError?: MapError;
   /** Matches a URI of the template. Returns `undefined` for another URI. */
@@ -73,7 +73,7 @@ interface Definition extends Omit<CompletionOptions, "quota"> {
   readonly quota?: BoundQuota;
 }
 
-// The protocol allows at most this number.
+// The protocol allows at most 100 values in a response.
 const MAX_VALUES = 100;
 
 /**
@@ -106,11 +106,11 @@ export function readArguments(given: unknown, place: string): Readonly<Record<st
   if (!isObject(given)) throw new McpError(INVALID_PARAMS, `${place}: arguments is not an object`);
   const wrong = Object.keys(given).find((name) => typeof given[name] !== "string");
   if (wrong !== undefined) throw new McpError(INVALID_PARAMS, `${place}: argument ${quote(wrong)} is not a string`);
-  // The check above has shown that all values are strings.
+  // Safe, because the check above found only strings.
   return given as Record<string, string>;
 }
 
-/** The feature that serves all completers. It exists only if there is a completer. */
+/** The feature that serves all completers. It is compiled only if a handler has a completer. */
 const completions: Feature = {
   name: "completions",
   compile(handlers, core): Compiled {

@@ -11,14 +11,14 @@ import { isMcpError, ToolError } from "../protocol/errors.ts";
 /** A tool that asks before it runs. */
 export interface Confirmed {
   readonly name: string;
-  /** The question, or what makes it from the input. */
+  /** The question, or a function that makes it from the input. */
   readonly confirm?: string | ((input: never, ctx: Context<never>) => string | Promise<string>);
 }
 
 /**
- * Runs a tool if the user accepts its question.
+ * Asks the user, and runs the tool if the user accepts.
  *
- * @throws {ToolError} otherwise.
+ * @throws {ToolError} if the user does not accept, or cannot be asked.
  */
 export async function runConfirmed(
   { name, confirm }: Confirmed,
@@ -38,11 +38,11 @@ export async function runConfirmed(
 
 async function ask(ctx: Context<never>, name: string, message: string): Promise<{ readonly action: string }> {
   try {
-    // The consent to one run is none to a second one.
+    // `singleUse`: consent to one run must not count as consent to a later run.
     return await ctx.elicit("tool.confirm", { message, schema: { type: "object", properties: {} }, singleUse: true });
   } catch (error) {
     if (!isMcpError(error) || isQuestion(error) || ctx.signal.aborted) throw error;
-    // The client has no forms, or the request came without a session.
+    // Either the client does not support forms, or the request has no session.
     throw new ToolError(
       `${name} did not run: it needs the consent of the user, whom this client cannot ask. Use a client with elicitation.`,
     );

@@ -74,7 +74,7 @@ export function resourceLink(uri: string, options: Partial<Omit<ResourceLink, "t
   return { type: "resource_link", uri, name: uri.slice(0, end).split("/").at(-1) || uri, ...options };
 }
 
-/** Loads the encoder of values for which {@linkcode toJson} has no text. */
+/** Loads the encoder of values for which {@linkcode toJson} returns `undefined`. */
 export async function loadResults(sending: Sending): Promise<EncodedResults> {
   const { EncodedResults } = await loadValues();
   return new EncodedResults({ ...sending, isContent });

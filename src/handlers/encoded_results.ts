@@ -1,5 +1,6 @@
 /**
- * Builds results from values that JSON cannot represent, and rejects invalid ones. Loaded when a handler first returns one.
+ * Builds results from values that JSON cannot represent, and rejects invalid results. Loaded when a handler first
+ * returns such a value.
  *
  * @module
  */
@@ -18,23 +19,23 @@ export interface Sending {
   readonly place: string;
   readonly call: Call;
   readonly core: FeatureParts;
-  /** The text copy of structured content, if the tool has an option for it. */
+  /** The text copy of structured content. Defaults to the server's option. */
   readonly text?: TextCopy;
-  /** Media type of a resource, if it has one. */
+  /** Media type of a resource. Defaults to the type of its contents. */
   readonly mimeType?: string;
 }
 
-/** Services that build a result. */
+/** What a result is built with. */
 export interface ResultTools extends Sending {
   readonly isContent: (value: unknown) => value is Content;
 }
 
-/** Facts about the result of a tool. */
+/** What is known about the result of a tool before it is encoded. */
 export interface ToolResultOptions {
-  /** The result, if the value is only its structured content. */
+  /** The full result that the handler returned. The value to encode is then only its structured content. */
   readonly full?: ToolResult;
   readonly output?: CompiledSchema;
-  /** Problem that the output schema found before the value was encoded. */
+  /** Problem that the output schema found in the value before it was encoded. */
   readonly problem?: string;
 }
 
@@ -53,14 +54,15 @@ export class EncodedResults {
       release(given);
       throw this.#refuse(problem);
     }
-    // JSON would send a map as `{}`.
+    // Reject a map, because JSON would send it as `{}`.
     const meta: unknown = full?._meta ?? {};
     if (Object.prototype.toString.call(meta) !== "[object Object]") {
       release(given);
       throw this.#refuse("_meta is not a plain object; give it one");
     }
     const { value, text, media, blocks, isError } = await this.#encode(given);
-    // In a full result, structured content may be any JSON value. Bytes are only content.
+    // In a full result, structured content may be any JSON value. A value that is only bytes becomes content, not
+    // structured content.
     const isStructured = typeof value === "object" ? full || !blocks : full && !media.length;
     const structuredContent = isStructured ? full ? value : value ?? undefined : undefined;
     if (output?.isRaw && !isError) {
@@ -85,7 +87,10 @@ export class EncodedResults {
     return { content: [...content, ...media], structuredContent, ...mark };
   }
 
-  /** Returns what a handler can return in place of an object whose JSON is no object, such as a date. */
+  /**
+   * Returns a result for a value that is an object in JavaScript and a string in JSON, such as a date, as its handler
+   * may return it.
+   */
   ofScalar(value: unknown): unknown {
     const { call: { method, params }, mimeType = "application/json" } = this.#tools;
     if (Object(value) === value) return value;
@@ -94,8 +99,8 @@ export class EncodedResults {
   }
 
   /**
-   * Encodes a value as guards see it: JSON, content blocks, or a full result. `finish` adds the text copy to what the
-   * guards leave of structured content with media.
+   * Encodes a value for the output guards: as JSON, content blocks, or a full result. If the value has structured
+   * content and media, `finish` adds the text copy after the guards.
    */
   async forGuards(given: unknown): Promise<{ value: unknown; finish?: (left: unknown) => unknown }> {
     const { call, mimeType } = this.#tools;
@@ -175,7 +180,7 @@ export class EncodedResults {
     ];
   }
 
-  /** Returns the messages of a prompt, or the texts and content blocks to make messages from. */
+  /** Returns the messages of a prompt, or the texts and content blocks from which messages are made. */
   async ofPrompt(given: unknown): Promise<unknown> {
     return this.#toMessages(await this.#encode(given));
   }
@@ -184,7 +189,7 @@ export class EncodedResults {
     if (isError) throw this.#toFailed();
     if (blocks?.length) return blocks;
     const isList = Array.isArray(value) && value.length && value.every((item) => Object(item).role ?? isTyped(item));
-    // The caller reports a plain JSON value as an invalid message.
+    // Return a plain JSON value as it is. The caller then rejects it as an invalid message.
     if (isPlain || isList) return value;
     return [toText(text ?? ""), ...media.map(({ block }) => block)];
   }

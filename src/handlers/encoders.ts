@@ -1,5 +1,5 @@
 /**
- * Encodes values that JSON cannot represent. Loaded when a handler first returns one.
+ * Encodes values that JSON cannot represent. Loaded when a handler first returns such a value.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { countIndexes } from "../protocol/weight.ts";
 
 /** Limits and services for encoding one value. */
 export interface EncodeOptions {
-  /** Aborts when the call has ended. Reading is then cancelled. */
+  /** Aborts when the call has ended. Reading of streams and iterables is then cancelled. */
   readonly signal: AbortSignal;
   /** Maximum bytes of the value as JSON text: `calls.resultBytes`. */
   readonly maxBytes: number;
@@ -37,7 +37,7 @@ export interface Media {
 export interface Encoded {
   /** The JSON value. Media are references such as `result:chart`. */
   readonly value?: unknown;
-  /** A text unchanged, or any other value as JSON text. `undefined` without a value. */
+  /** A string unchanged, or any other value as JSON text. `undefined` without a value. */
   readonly text?: string;
   /** Media in the value, in order. */
   readonly media: readonly Media[];
@@ -75,7 +75,7 @@ interface Kind {
   readonly remedy?: string;
 }
 
-/** Where a value is in the one that a handler returned. */
+/** Where a value is within the value that a handler returned. */
 interface Place {
   readonly path: string;
   readonly depth: number;
@@ -84,16 +84,16 @@ interface Place {
 const byTag = (tag: RegExp, remedy: string): Kind => ({ is: (_, its) => tag.test(its), remedy });
 const encodeTag = <T>(tag: RegExp, encode: (encoder: Encoder, value: T, place: Place) => unknown): Kind => ({
   is: (_, its) => tag.test(its),
-  encode: (encoder, value, place) => encode(encoder, value as T, place), // as the tag says
+  encode: (encoder, value, place) => encode(encoder, value as T, place), // Safe, because the tag was tested.
 });
 
-// The first that fits counts.
+// The order matters: the first kind that matches a value is used.
 const KINDS: readonly Kind[] = [
   {
     is: (value, tag) => ArrayBuffer.isView(value) || /^(Shared)?ArrayBuffer$/.test(tag),
     encode: (encoder, value, { path }) => encoder.toMedia(toBytes(value), { path }),
   },
-  // One runtime tags a file as a blob.
+  // Both tags, because one runtime tags a `File` as `Blob`.
   encodeTag<Blob>(/^(Blob|File)$/, (encoder, value, place) => encoder.readBlob(value, place)),
   encodeTag<Response>(/^Response$/, (encoder, value, place) => encoder.readResponse(value, place)),
   encodeTag<ReadableStream>(/^ReadableStream$/, (encoder, value, place) => encoder.readStream(value, place)),
@@ -116,11 +116,13 @@ const KINDS: readonly Kind[] = [
   byTag(/^Symbol$/, "return its description"),
   {
     is: (value) => Symbol.asyncIterator in value,
-    encode: (encoder, value, place) => encoder.readIterable(value as AsyncIterable<unknown>, place), // as seen above
+    // Safe, because of the test above.
+    encode: (encoder, value, place) => encoder.readIterable(value as AsyncIterable<unknown>, place),
   },
   {
     is: (value) => Symbol.iterator in value && isBare(value),
-    encode: (encoder, value, place) => encoder.toList(value as Iterable<unknown>, place), // as seen above
+    // Safe, because of the test above.
+    encode: (encoder, value, place) => encoder.toList(value as Iterable<unknown>, place),
   },
   { is: isBare, remedy: "return a plain object, or give its class a toJSON() method" },
 ];
@@ -128,31 +130,33 @@ const KINDS: readonly Kind[] = [
 /** Media types of text. */
 const TEXT = /^(text\/|application\/([\w.-]+\+)?(json|xml|yaml|toml|javascript|x-ndjson|x-www-form-urlencoded)\b)/i;
 const JSON_TYPE = /^(application|text)\/([\w.-]+\+)?json\b/i;
-// Equals the default limit of nested levels in a message. Deeper values could overflow the stack.
+// The default limit of nested levels in a message. Encoding a deeper value could overflow the stack.
 const MAX_DEPTH = 128;
-// Bytes of `calls.resultBytes` for each value. While it is encoded, a value takes up to 140 bytes, however short its text.
+// `calls.resultBytes` allows one value per 16 bytes. While it is encoded, a value takes up to 140 bytes of memory,
+// however short its text, so many short values could exhaust the memory.
 const VALUE_BYTES = 16;
-// Keys that are small numbers in one JSON text: for each, one engine may allocate 8,300 bytes.
+// The number of keys in one JSON text that are small numbers. For each of these keys, one engine may allocate 8,300
+// bytes.
 const MAX_INDEXES = 10_000;
-// Characters that are kept of a place: a long key would be repeated for all that is under it.
+// Characters of a path. A longer path is truncated, because the path of each part repeats the keys above it.
 const MAX_PATH = 500;
-// Objects of a value that are searched for streams.
+// Objects of a value that are searched for streams to cancel.
 const MAX_RELEASED = 10_000;
-// Milliseconds for which a source that never waits may hold up the rest of the server.
+// Milliseconds after which reading yields to other calls. A source that never waits would block them otherwise.
 const MAX_PAUSE = 20;
 
-/** Reads from a source, one piece after the other. */
+/** Reads a source piece by piece. */
 interface Reader {
   read(): Promise<{ readonly done?: boolean; readonly value?: unknown }>;
   /** Cancels the source, without waiting for it. */
   cancel(): unknown;
 }
 
-/** Facts about a body. */
+/** How to decode a body. */
 interface BodyOptions {
   readonly place: Place;
   readonly mimeType?: string;
-  /** Whether bytes without a type may be text. */
+  /** Whether bytes without a media type are sent as text if they are valid UTF-8. */
   readonly mayBeText?: boolean;
 }
 
@@ -160,7 +164,7 @@ interface BodyOptions {
 class Encoder {
   readonly #options: EncodeOptions;
   readonly #media: Media[] = [];
-  /** Parents of the object that is being encoded. */
+  /** The values around the value that is being encoded, to detect a value that contains itself. */
   readonly #open = new Set<unknown>();
   #isError = false;
   #isPlain = true;
@@ -168,7 +172,7 @@ class Encoder {
   #used = 0;
   #values = 0;
   #stopTimer?: () => void;
-  /** Reason to stop reading. */
+  /** The reason why reading stopped. */
   #reason?: unknown;
   #reject?: (reason: unknown) => void;
   #lastPause = performance.now();
@@ -199,7 +203,7 @@ class Encoder {
     return { value: json, text, media: this.#media, blocks, isError, isPlain: this.#isPlain };
   }
 
-  /** Converts a value or a part of it to JSON. Media become {@linkcode Found}. */
+  /** Converts a value to JSON. Bytes and other media become {@linkcode Found}. */
   async toPart(value: unknown, place: Place, { isJson = false } = {}): Promise<unknown> {
     const { path, depth } = place;
     if (++this.#values > this.#maxValues) throw this.#tooMany(path);
@@ -299,7 +303,8 @@ class Encoder {
   }
 
   /**
-   * Converts the body of a response by its media type. A lone response with an error status makes the result an error.
+   * Converts the body of a response by its media type. If the response is the whole value and its status is an error,
+   * the result is an error.
    */
   async readResponse(response: Response, place: Place): Promise<unknown> {
     const { path } = place;
@@ -318,7 +323,7 @@ class Encoder {
         made = await this.toPart(JSON.parse(content), place);
       } catch (error) {
         if (error instanceof Lost) throw error;
-        // A body that is not JSON is sent as text, whatever its type.
+        // The body is not JSON in spite of its media type, and is sent as text.
       }
     }
     if (ok) return made;
@@ -328,7 +333,7 @@ class Encoder {
     return content ? `${state}\n${content}` : state;
   }
 
-  /** Tests whether a text may be parsed as JSON within limits. Otherwise it stays text. */
+  /** Whether a text may be parsed as JSON without exceeding a limit. */
   #isSound(text: string, path: string): boolean {
     const { excess } = measureJson(text, { depth: MAX_DEPTH, values: this.#maxValues - this.#values });
     if (excess) throw excess === "depth" ? this.#tooDeep(path) : this.#tooMany(path);
@@ -366,7 +371,7 @@ class Encoder {
     if (kind === "values") return items;
     if (kind === "bytes") {
       const bytes = buffer.subarray(0, length);
-      // One runtime sets no type on a response made from text.
+      // The type may be missing: one runtime sets no type on a response that is made from text.
       return this.toMedia(bytes, {
         path,
         mimeType: mimeType ?? (mayBeText && isText(bytes) ? "text/plain" : undefined),
@@ -387,7 +392,7 @@ class Encoder {
     return items;
   }
 
-  /** Reads to the end. Cancels a source that is not read to its end. */
+  /** Reads a source to its end, or cancels it after an error. */
   async #read(reader: Reader, path: string, take: (value: unknown) => Promise<void>): Promise<void> {
     this.#startTimer();
     let isDone = false;
@@ -395,7 +400,7 @@ class Encoder {
       while (true) {
         const { done, value } = await this.#wait(reader.read());
         if (done) break;
-        // Empty pieces count too, because a source may send them forever.
+        // Count empty pieces too, because a source may send them forever.
         this.#spend(1, path);
         await take(value);
         await this.#pause();
@@ -428,7 +433,7 @@ class Encoder {
 
   readonly #abort = (): void => this.#stop(this.#options.signal.reason);
 
-  /** Lets other calls run from time to time, because a source may never wait for I/O. */
+  /** Lets other calls run from time to time. A source that never waits for I/O would block them otherwise. */
   async #pause(): Promise<void> {
     if (performance.now() - this.#lastPause < MAX_PAUSE) return;
     await new Promise((resolve) => setTimeout(resolve));
@@ -466,7 +471,10 @@ class Encoder {
     return new Lost(`it returned ${toName(value)}${at(path)} that is read already; return what was read of it`);
   }
 
-  /** Converts a list of texts, content blocks and media to blocks, if it contains more than texts. */
+  /**
+   * Converts a list to content blocks if it has content blocks or media, and otherwise only texts. Returns `undefined`
+   * for any other list.
+   */
   #toBlocks(list: readonly unknown[]): Content[] | undefined {
     const { isContent } = this.#options;
     const blocks = list.flatMap((item): Content[] =>
@@ -481,7 +489,7 @@ class Encoder {
     return blocks.length === list.length && list.some((item) => typeof item !== "string") ? blocks : undefined;
   }
 
-  /** Returns the value with references in place of media. */
+  /** Replaces media in the value by references to them. */
   #refer(value: unknown): unknown {
     if (value instanceof Found) {
       this.#media.push(value.media);
@@ -493,7 +501,7 @@ class Encoder {
   }
 }
 
-/** Media in the place where they were found. */
+/** Media, at the place in the value where they were found. */
 class Found {
   readonly media: Media;
   readonly uri: string;
@@ -506,10 +514,10 @@ class Found {
 
 const TO_JSON = KINDS.findIndex(({ is }) => is({ toJSON() {} }, "Object"));
 
-/** Cancels the streams in a value that is not sent after all. */
+/** Cancels the streams in a value that will not be sent. */
 export function release(value: unknown): void {
   const found = new Set<unknown>([value]);
-  // The loop also reaches items that are added while it runs.
+  // The loop also visits the items that `releaseOne` adds to the set.
   for (const each of found) quietly(() => releaseOne(each, found));
 }
 
@@ -517,7 +525,7 @@ function releaseOne(value: unknown, found: Set<unknown>): void {
   if (typeof value !== "object" || !value) return;
   const tag = toTag(value);
   if (tag === "ReadableStream" || tag === "Response") {
-    const stream = tag === "Response" ? (value as Response).body : value as ReadableStream; // as the tag says
+    const stream = tag === "Response" ? (value as Response).body : value as ReadableStream; // Safe, because of the tag.
     if (stream && !stream.locked) quietly(() => stream.cancel());
     return;
   }
@@ -531,7 +539,7 @@ function releaseOne(value: unknown, found: Set<unknown>): void {
   }
 }
 
-/** Reads the contents of a value. */
+/** Runs code of the returned value, such as a getter. Its errors become errors about the value. */
 function ask<T>(run: () => T, { path }: Place): T {
   try {
     return run();
@@ -545,7 +553,7 @@ function quietly(run: () => unknown): void {
   try {
     Promise.resolve(run()).catch(() => {});
   } catch {
-    // A synchronous error is ignored too.
+    // Ignore synchronous errors too.
   }
 }
 
@@ -576,17 +584,17 @@ function toText(bytes: Uint8Array, mimeType: string): string | undefined {
     const [, charset = "utf-8"] = /charset="?([^\s;"]+)/i.exec(mimeType) ?? [];
     return new TextDecoder(charset, { fatal: true }).decode(bytes);
   } catch {
-    // Invalid text stays bytes.
+    // The caller sends invalid text as bytes.
   }
 }
 
-/** Whether bytes are UTF-8 without control characters that no text has. */
+/** Whether bytes are UTF-8 text without control characters, which do not occur in text files. */
 function isText(bytes: Uint8Array): boolean {
   return !bytes.some((byte) => byte < 32 && (byte < 9 || byte > 13) && byte !== 27) &&
     toText(bytes, "text/plain") !== undefined;
 }
 
-/** Returns the tag of an object, which is the same in every realm. */
+/** Returns the tag of an object. Unlike `instanceof`, the tag also recognises objects of other realms. */
 function toTag(value: object): string {
   return Object.prototype.toString.call(value).slice(8, -1);
 }
@@ -599,15 +607,19 @@ function isBytes(value: unknown): value is object {
 function toBytes(value: object): Uint8Array {
   return ArrayBuffer.isView(value)
     ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
-    : new Uint8Array(value as ArrayBuffer); // Only an ArrayBuffer is left.
+    : new Uint8Array(value as ArrayBuffer); // Safe, because only buffers are left.
 }
 
-/** Tests for an object that is not plain and has no properties for JSON. */
+/**
+ * Whether an object has no content for JSON: it is of a class and has no properties, or it is a plain object with an
+ * iterator.
+ */
 function isBare(value: object): boolean {
   if (Array.isArray(value) || Object.keys(value).length) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   const isPlain = !prototype || !Object.getPrototypeOf(prototype);
-  // Strings, numbers and booleans may be boxed objects. A plain object may still be iterable.
+  // JSON represents boxed strings, numbers and booleans. A plain object may have an iterator, whose items JSON would
+  // lose.
   return isPlain ? Symbol.iterator in value : !/^(String|Number|Boolean)$/.test(toTag(value));
 }
 

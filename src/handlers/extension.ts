@@ -1,5 +1,6 @@
 /**
- * Extensions: methods, notifications and subscriptions beyond the protocol, for clients that declare them.
+ * Extensions: methods, notifications and subscriptions that the protocol does not have, for clients that declare the
+ * extension.
  *
  * @see specification/2026-07-28/basic (Extensions)
  * @module
@@ -54,7 +55,7 @@ export type InferParams<P extends Schema> = Schema extends P ? Params : Infer<P>
 
 /** A method of an extension. */
 export interface ExtensionMethod<P extends Schema = Schema> {
-  /** Schema of the parameters, which must be an object. `_meta` is not part of them. Defaults to any object. */
+  /** Schema of the parameters, which must be an object. They do not contain `_meta`. Defaults to any object. */
   readonly params?: P;
   /**
    * The parameter that HTTP clients repeat in the header `Mcp-Name`, such as `taskId`. A call whose header is missing or
@@ -64,15 +65,16 @@ export interface ExtensionMethod<P extends Schema = Schema> {
   /** Quota of the method, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. */
   readonly quota?: Quota;
   /**
-   * Runs the method. The result is sent as it is. A client gets an `McpError`, and of other errors only an id. `server` is
-   * what `start` has got; `undefined` if the extension has no `start`.
+   * Runs the method. Its result is sent unchanged. If it throws an `McpError`, the client gets it. For any other error,
+   * the client gets an id. `server` is the argument that `start` was given; `undefined` if the extension has no
+   * `start`.
    */
   readonly run: (params: InferParams<P>, ctx: Context, server: ExtensionServer | undefined) => Result | Promise<Result>;
 }
 
-/** A notification of clients that an extension handles. */
+/** A notification that clients send and an extension handles. */
 export interface ExtensionNotification<P extends Schema = Schema> {
-  /** Schema of the parameters, which must be an object. Notifications that do not fit are dropped. */
+  /** Schema of the parameters, which must be an object. Notifications that do not match are dropped. */
   readonly params?: P;
   /** Handles the notification. Unexpected errors are reported, because a notification gets no response. */
   readonly run: (params: InferParams<P>, ctx: Context, server: ExtensionServer | undefined) => void | Promise<void>;
@@ -83,22 +85,22 @@ export interface ExtensionListen<F extends Schema = Schema> {
   /** Schema of the value of the key. */
   readonly filter: F;
   /**
-   * Decides what a caller gets. Returns the granted part of the value, which the server sends to the client. Returns
-   * `undefined`, `null` or `false` to grant nothing. Defaults to the whole value.
+   * Decides which part of the subscription a caller gets. Returns the granted part of the value, which the server sends
+   * to the client. Returns `undefined`, `null` or `false` to grant nothing. Defaults to the whole value.
    *
    * A granted array of strings subscribes to these topics, and any other value to the topic `""`.
    */
   readonly grant?: (value: Infer<F>, ctx: Context, server: ExtensionServer | undefined) => unknown;
   /**
-   * Called when a topic gets its first subscriber at this server. Returns a function, which is called when the topic has
-   * none any more. Use it to do work only while somebody listens.
+   * Called when a topic gets its first subscriber at this server. Returns a function that is called after the last
+   * subscriber of the topic has left. Use it to do work only while the topic has subscribers.
    */
   readonly watch?: WatchTopic;
 }
 
 /** Options of an extension. Only `id` is required. */
 export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extends Schemas> {
-  /** Id with a prefix, such as `com.example/audit`. The prefix is a domain of yours in reverse. */
+  /** Id with a prefix, such as `com.example/audit`. The prefix is a domain name that you own, in reverse. */
   readonly id: string;
   /** Settings that clients see: a JSON object. Defaults to `{}`. */
   readonly settings?: Params;
@@ -109,9 +111,9 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
   /** Keys in the filter of `subscriptions/listen`, such as `auditIds`. */
   readonly listen?: { readonly [K in keyof L]: ExtensionListen<L[K]> };
   /**
-   * Whether clients of revisions with sessions can use the extension too: its methods and notifications, not its
-   * subscriptions and result types. `initialize` then names it. Defaults to `false`. An extension that has neither methods
-   * nor subscriptions is always named.
+   * Whether clients of revisions with sessions can use the extension too: its methods and notifications, but not its
+   * subscriptions and result types. `initialize` then lists the extension. Defaults to `false`. An extension that has
+   * neither methods nor subscriptions is always listed.
    */
   readonly sessions?: boolean;
   /**
@@ -119,7 +121,7 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
    * server to declare it. Defaults to `false`.
    */
   readonly undeclared?: boolean;
-  /** Starts the extension with its server, and returns the function that stops it. */
+  /** Starts the extension with its server. Returns the function that stops the extension. */
   readonly start?: StartExtension;
 }
 
@@ -182,15 +184,15 @@ export interface Extension<Keys extends string = string> extends Handler {
   /** Id of the extension. */
   readonly id: string;
   /**
-   * Creates what the extension adds to a handler: an entry of its `extensions`.
+   * Creates an attribute, which changes one handler. Put it into the `extensions` of the handler.
    *
    * @throws {TypeError} if an option is unknown or invalid.
    */
   attribute(options?: AttributeOptions): Attribute;
   /**
-   * Notifies the subscribers of a topic, of all servers in this process that have this extension, and of their other
-   * instances, if they have a store. While a client has no room, it keeps only the newest notification of each method and
-   * topic.
+   * Notifies the subscribers of a topic: those of all servers in this process that have this extension, and those of
+   * other instances with the same store. While a client cannot receive, only the newest notification of each method and
+   * topic is kept for it.
    *
    * @throws {TypeError} if the key is unknown, or the parameters are not JSON.
    */
@@ -270,20 +272,20 @@ export function extension<
   };
 }
 
-/** An extension that comes and goes with a handler. Several handlers of a server may register the same one. */
+/** An extension that its handlers register. Several handlers of a server may register the same extension. */
 function toRegistered(definition: Definition, place: string): Handler {
   const { id } = definition;
   return { name: id, [INTERNALS]: { feature: extensions, key: `${id} of ${place}`, definition } };
 }
 
-// The rules of the keys of `_meta`, with a prefix and a name.
+// The pattern of a key of `_meta`: a prefix and a name.
 const ID = /^[a-z](?:[a-z\d-]*[a-z\d])?(?:\.[a-z](?:[a-z\d-]*[a-z\d])?)*\/[a-z\d](?:[\w.-]*[a-z\d])?$/i;
 
-/** Methods that belong to the protocol, in any revision. */
+/** Methods that belong to the protocol in any revision. */
 const METHODS =
   /^(initialize|ping|notifications\/.*|(server\/discover|subscriptions\/listen|tools\/(list|call)|resources\/(list|templates\/list|read|subscribe|unsubscribe)|prompts\/(list|get)|completion\/complete|logging\/setLevel|elicitation\/create|sampling\/createMessage|roots\/list))$/;
 
-/** Notifications that belong to the protocol, in any revision. */
+/** Notifications that belong to the protocol in any revision. */
 const NOTIFICATIONS =
   /^notifications\/(initialized|cancelled|progress|message|(tools|prompts|resources|roots)\/list_changed|resources\/updated|elicitation\/complete|subscriptions\/.*)$/;
 
@@ -299,7 +301,7 @@ interface Definition {
   readonly listen: ReadonlyMap<string, ListenKey>;
 }
 
-/** Creates a method for a server. */
+/** Creates the method for one server. */
 type Compiling = (core: FeatureParts) => Method;
 
 type Refuse = (state: string) => TypeError;
@@ -352,7 +354,7 @@ interface Form {
   readonly params?: Schema;
   readonly subject?: string;
   readonly quota?: Quota;
-  // Its parameters have the type of the schema, which validates them.
+  // `never`, because each function has parameters of its own type, which its schema validates.
   readonly run: (params: never, ctx: Context, server: ExtensionServer | undefined) => unknown;
 }
 
@@ -363,7 +365,7 @@ interface FormListen {
   readonly watch?: WatchTopic;
 }
 
-/** The extension of a method. */
+/** The extension to which a method belongs. */
 interface Owner {
   readonly id: string;
   readonly sessions?: boolean;
@@ -394,7 +396,7 @@ function compile(
           await call.host.lives?.until(id);
           // A cancelled call does not start its handler.
           if (call.ended) throw call.reason;
-          // The schema has validated the value, so it has the type of the parameter.
+          // Safe, because the schema validated the value.
           const result = await run(checked.value as never, call, findServer(call, id));
           if (isObject(result)) return result;
           if (name.startsWith("notifications/")) return {};
@@ -423,7 +425,7 @@ function toListenKey(id: string, key: string, { filter, grant }: FormListen): Li
       if (checked.problem !== undefined) {
         throw new McpError(INVALID_PARAMS, `Cannot open the subscription: ${key}: ${checked.problem}`);
       }
-      // The schema has validated the value, so it has the type of the parameter.
+      // Safe, because the schema validated the value.
       const granted = grant ? await grant(checked.value as never, call, findServer(call, id)) : checked.value;
       return granted === undefined || granted === null || granted === false ? undefined : toGranted(granted, key);
     },
@@ -431,13 +433,13 @@ function toListenKey(id: string, key: string, { filter, grant }: FormListen): Li
 }
 
 function findServer(call: Call, id: string): ExtensionServer | undefined {
-  // The lives of this library have made it.
+  // Safe, because the lives of this library created the server.
   return call.host.lives?.find(id) as ExtensionServer | undefined;
 }
 
 function toGranted(granted: unknown, key: string): Granted {
   const refuse = (state: string) => new TypeError(`Cannot open the subscription: grant of ${key}: ${state}`);
-  // A set of topics would become an object, which stands for the topic "".
+  // Reject a `Set`. As JSON it would be an object, which stands for the topic "".
   const { value } = toJson({ value: granted }, refuse);
   if (!Array.isArray(value)) return { value, topics: [""] };
   if (value.every((topic) => typeof topic === "string")) return { value, topics: [...new Set(value)] };
@@ -478,8 +480,8 @@ const extensions: Feature = {
   },
 };
 
-// Runs the handler of a notification like a call, within the limits of its client. A notification gets no response, so
-// errors that are meant for clients are dropped.
+// Runs the handler of a notification like a call, within the limits of its client. Errors that are meant for the client
+// are dropped, because a notification gets no response.
 async function takeNotification(
   { method: name, params = {} }: Notification,
   { extension = "", find }: Method,
@@ -487,21 +489,20 @@ async function takeNotification(
 ): Promise<Reply> {
   const text = JSON.stringify(params);
   const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
-  // Metadata is optional in notifications. A client that describes itself must have declared the extension.
+  // Metadata is optional in notifications. If the client sends its capabilities, it must have declared the extension.
   const declared = isObject(capabilities) ? capabilities : { extensions: { [extension]: {} } };
-  // No client can cancel a notification, so its id equals no other one.
+  // `NaN`, which equals no other id, because a client cannot cancel a notification.
   const request = { kind: "request" as const, id: NaN, method: name, params, weight };
   const call = open(request, { version, capabilities: declared });
   try {
     await executor.run(call, await find(call));
   } catch (error) {
-    // Reports an unexpected error.
     executor.toError(error, call);
   }
   return {};
 }
 
-/** What attributes that wrap calls need, and calls without a request. Most extensions have neither. */
+/** Code for attributes that wrap calls, and for calls without a request. Most extensions need neither. */
 const callRoom = new Room(() => import("./extension_call.ts"));
 
 function combine(
@@ -545,7 +546,7 @@ function combine(
   };
 }
 
-/** The options of a handler that say what it is. */
+/** The options of a handler that attributes read. */
 interface HandlerOptions {
   readonly name?: string;
   readonly uri?: string;
@@ -583,7 +584,7 @@ function verify(attributes: readonly AttributeInternals[], handlers: readonly Ha
   }
 }
 
-/** Copies a JSON object. Throws if it is no object, or holds what JSON cannot. */
+/** Copies a JSON object. Throws if the value is not an object, or contains a value that JSON cannot represent. */
 function toJson(value: Params, refuse: Refuse): Params {
   if (!isObject(value)) throw refuse("it is not an object");
   let text;

@@ -1,5 +1,6 @@
 /**
- * Calls within attributes of extensions: redirection, and handlers that go on after the response.
+ * Runs calls within attributes of extensions, which may redirect the messages of a handler, and let it go on after the
+ * response.
  *
  * @module
  */
@@ -36,7 +37,7 @@ import { untilAborted } from "../core/call/until_aborted.ts";
 
 export { callInternally } from "../core/internal_call.ts";
 
-/** Runs a call below an attribute. */
+/** Runs a call within an attribute. */
 export type RunCall = (call: Call) => Result | Promise<Result>;
 
 /** An attribute that wraps the calls of a handler. */
@@ -55,7 +56,7 @@ export async function runWrapped(
   return await new Layer(outer, attribute, next, executor).run(attribute.options.wrap);
 }
 
-/** What a layer does with what its handler says. */
+/** The functions by which a layer handles the messages, questions and state of its handler. */
 interface Says {
   notify(method: string, params: Params): Promise<void> | undefined;
   ask(key: string, question: Question): Promise<unknown>;
@@ -64,11 +65,14 @@ interface Says {
   isAsking(): boolean;
   takesAllProgress(): boolean;
   identify(token: string, onHandle?: OnHandle): void;
-  /** What reports the call that arrived. */
+  /** Returns the report of the call that arrived. */
   report(): RequestReport | undefined;
 }
 
-/** The call of a handler within an attribute. Its link sends nothing, and holds nothing of the connection. */
+/**
+ * The call that the handler sees within an attribute. Its link sends nothing and refers to nothing of the connection,
+ * so that the call can outlive it.
+ */
 class LayerCall extends Call {
   readonly #says: Says;
 
@@ -96,7 +100,7 @@ class LayerCall extends Call {
     return this.#says.takesAllProgress();
   }
 
-  // Also of the calls around it, because any of the attributes may answer with a handle.
+  // Tell the calls around this call too, because any of their attributes may answer with a handle.
   override identifyEffects(token: string, onHandle?: OnHandle): void {
     super.identifyEffects(token, onHandle);
     this.#says.identify(token, onHandle);
@@ -119,9 +123,9 @@ class LayerCall extends Call {
   }
 }
 
-/** One attribute around a call. The handler runs with a call of its own, which can outlive the request. */
+/** Runs one attribute around a call. The handler runs with a call of its own, which can outlive the request. */
 class Layer {
-  /** The call that arrived. Dropped when the handler goes on without it. */
+  /** The call that arrived. `undefined` after the handler was detached from it. */
   #outer?: Call;
   readonly #inner: Call;
   readonly #attribute: WrappingAttribute;
@@ -129,9 +133,9 @@ class Layer {
   readonly #executor: Executor;
   readonly #declared?: Params;
   readonly #started = Promise.withResolvers<void>();
-  /** The outcome of the handler. */
+  /** Settles with the result or the error of the handler. */
   readonly #running = Promise.withResolvers<Result>();
-  /** The outcome that `next` returns, or the reason for which nobody waits for it any more. */
+  /** Settles with the result that `next` returns. Rejects when the inner call is cancelled. */
   readonly #ended = Promise.withResolvers<Result>();
   readonly #made: OnceValues;
   readonly #answers = new Answers();
@@ -167,7 +171,7 @@ class Layer {
     const settings = client.capabilities.extensions?.[id];
     if (isObject(settings) && (home.hasResultTypes || !attribute.lacksSessions)) this.#declared = settings;
     else if (required) requireCapabilities({}, [`extensions.${id}`], "run the call");
-    // Not `outer` itself, which would stay in memory as long as the handler runs.
+    // Read `onRun` now. A closure over `outer` would keep it in memory for as long as the handler runs.
     const { onRun } = outer;
     this.#inner.whenRun(() => {
       this.#started.resolve();
@@ -186,7 +190,7 @@ class Layer {
     };
     outer?.signal.addEventListener("abort", onAbort);
     await outer?.host.lives?.until(this.#attribute.id);
-    // It may have been cancelled while this code was loaded.
+    // The call may have been cancelled while the extension started.
     if (outer?.ended) onAbort();
     try {
       const result: unknown = await wrap(this.#toFacade(), (to) => this.#run(to));
@@ -199,7 +203,8 @@ class Layer {
     } finally {
       outer?.signal.removeEventListener("abort", onAbort);
       if (!this.#isDetached) {
-        // A handler that still runs would have no slot and no charge.
+        // Cancel a handler that still runs, because after the response it would hold no slot and be charged to no
+        // client.
         if (this.#isPending) {
           inner.cancel(new CancelError("extension", "Cannot go on: the response was sent; call detach() before"));
         }
@@ -214,7 +219,7 @@ class Layer {
     const { handler, id } = this.#attribute;
     return {
       handler,
-      // The lives of this library have made it.
+      // Safe, because the lives of this library created the server.
       server: inner.host.lives?.find(id) as ExtensionServer | undefined,
       ctx: inner,
       hasSession: !inner.home.hasResultTypes,
@@ -291,7 +296,8 @@ class Layer {
       throw refuse("timeoutMs is no positive number of milliseconds");
     }
     if (this.#inner.ended) throw this.#inner.reason ?? refuse("the call has ended");
-    // The response would ask the client, which never learns of the handler that goes on.
+    // A question is sent with this response. The client would send its answer with a retry, which the detached handler
+    // never gets.
     if (this.#isAsking) throw refuse("the client is being asked; return what next() returns while call.isAsking");
     const inner = this.#inner;
     const ending = this.#executor.detach(inner, this.#running.promise, timeoutMs);
@@ -308,7 +314,7 @@ class Layer {
     });
   }
 
-  /** Whether a question of this request waits for its answer. */
+  /** Whether a question of this request is waiting for its answer. */
   get #isAsking(): boolean {
     const outer = this.#outer;
     return !!outer && (outer.isAsking || !!outer.asking);
@@ -316,13 +322,14 @@ class Layer {
 
   #toHome(home: CallHome): CallHome {
     const { host: shared, hasResultTypes, session } = home;
-    // Deferred work belongs to the call that the scheduler ends.
+    // Deferred work belongs to the outer call, because the scheduler ends that call.
     const defer = { value: (_inner: Call, run: Deferred) => shared.defer(this.#outer ?? this.#inner, run) };
     const host: CallHost = Object.create(shared, { defer });
     const alone: CallHost = Object.create(host, { reruns: { value: undefined } });
     const toHost = () => this.#outer && !this.#redirect.ask ? host : alone;
     return {
-      // In development, work before a question is only repeated as long as the client asks again.
+      // In development, `reruns` warns of work before a question, because a retry of the client repeats it. There is no
+      // retry if the extension answers the questions, or after the handler was detached.
       get host() {
         return toHost();
       },
@@ -337,11 +344,11 @@ class Layer {
     const direct = async () => await this.#notify(method, params);
     try {
       const { progress, total, message, level, data, logger } = params;
-      // These are the parameters that `progress` and `log` of the context have made.
+      // Safe, because `progress` and `log` of the context created these parameters.
       if (method === "notifications/progress" && onProgress) {
-        onProgress(progress as number, { total, message } as ProgressOptions, direct); // As above.
+        onProgress(progress as number, { total, message } as ProgressOptions, direct); // Safe, see above.
       } else if (method === "notifications/message" && onLog) {
-        onLog(level as LogLevel, data, logger as string | undefined, direct); // As above.
+        onLog(level as LogLevel, data, logger as string | undefined, direct); // Safe, see above.
       } else return this.#notify(method, params);
     } catch (error) {
       this.#executor.toError(error, this.#inner);
@@ -349,7 +356,7 @@ class Layer {
   }
 
   #notify(method: string, params: Params): Promise<void> | undefined {
-    // Without a token, only the extension wants progress.
+    // Without a progress token, the client did not ask for progress. Only the extension did.
     if (method === "notifications/progress" && !isProgressToken(params.progressToken)) return;
     return this.#outer?.notify(method, params);
   }
@@ -375,19 +382,20 @@ class Layer {
     throw new McpError(INVALID_REQUEST, `Cannot ask ${quote(key)}: the request has its response already`);
   }
 
-  // Also here, so that a value outlives the request.
+  // Keep the value here too, so that it outlives the request.
   #keep(key: string, make: () => unknown): Promise<unknown> {
     return this.#made.get(key, () => this.#outer ? this.#outer.makeOnce(key, make) : make());
   }
 }
 
 /**
- * Bytes that extensions keep for all clients of a server, such as tasks that have ended. One client has at most a quarter.
- * Each is kept for hours, so a client can neither fill the memory nor the store, nor leave no room for others.
+ * Bytes that extensions may keep for all clients of a server, such as the results of tasks. One client may use a
+ * quarter. They are kept for hours, so without this limit a client could fill the memory or the store, and without the
+ * share it could use all of the limit.
  */
 const KEPT_BYTES = 134_217_728;
 
-/** Bytes with which a client may use the reserve: a few tasks. */
+/** The most bytes that a client may hold and still use the reserve. They suffice for a few tasks. */
 const SMALL_BYTES = 65_536;
 
 const REDIRECT: KnownOptions<keyof Redirect> = {

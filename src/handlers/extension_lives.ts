@@ -1,5 +1,5 @@
 /**
- * The extensions that live as long as their server: started with its first request, and stopped with its end.
+ * Starts extensions with the first request of their server, and stops them when the server closes.
  *
  * @module
  */
@@ -90,7 +90,7 @@ export class ServerLives implements LivesSet {
     await Promise.all([...this.#extensions.values()].map((extension) => extension.stop()));
   }
 
-  // A call that waits for the extension reports the error too.
+  // Report the error here too, because no call may be waiting for the extension.
   #start(id: string): void {
     if (this.#isStopping) return;
     this.until(id)?.catch((error) => this.#engine.core.report(error, { subject: `extension ${quote(id)}` }));
@@ -100,7 +100,7 @@ export class ServerLives implements LivesSet {
 /** One extension of a server. */
 class LivingExtension {
   readonly life: Life;
-  /** What it got when it started. */
+  /** The server object that `start` was given. */
   server?: ExtensionServer;
   readonly #engine: Engine;
   readonly #call: CallInternally;
@@ -139,7 +139,9 @@ class LivingExtension {
     };
   }
 
-  /** Starts the extension once, and again after a failure. Returns `undefined` if it has nothing to start. */
+  /**
+   * Starts the extension once. Starts it again after a failure. Returns `undefined` if the extension has no `start`.
+   */
   start(): Promise<void> | undefined {
     if (!this.life.start || this.#end) return;
     return this.#starting ??= this.#start().catch((error) => {
@@ -200,7 +202,8 @@ class LivingExtension {
     await end?.();
   }
 
-  // A server without a store is only reached while it has subscribers, so an extension keeps no server in memory.
+  // The set keeps its servers in memory, so a server is in it only while it has subscribers or can publish to other
+  // instances. Otherwise an extension would keep each server that ever used it.
   #listen(): void {
     const { servers } = this.life;
     if (this.#topics.isUsed || this.#engine.changes.publish) servers.add(this.#publish);

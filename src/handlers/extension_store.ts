@@ -8,8 +8,8 @@ import type { ExtensionStore } from "../core/extension.ts";
 import type { Store, StoredEntry } from "../core/store.ts";
 
 /**
- * Returns a view of a store in which all keys, logs and topics belong to an extension of a server. Others that use the
- * same store never see them, such as servers with another name, path or tenant.
+ * Returns a view of a store that contains only the keys, logs and topics of one extension of one server. Servers with
+ * another name, path or tenant that use the same store have other views.
  */
 export async function openExtensionStore(store: Store, realm: string, id: string): Promise<ExtensionStore> {
   const bytes = new TextEncoder().encode(JSON.stringify([realm, "extension", id]));
@@ -18,7 +18,7 @@ export async function openExtensionStore(store: Store, realm: string, id: string
   const toOwn = (found: readonly StoredEntry[]) =>
     found.map(({ key, ...value }) => ({ key: key.slice(prefix.length), ...value }));
   return {
-    // Processes are the same for all extensions.
+    // All extensions share the lease of the process.
     lease: store.lease,
     get: (key) => store.get(prefix + key),
     set: (key, value, options) => store.set(prefix + key, value, options),

@@ -1,5 +1,5 @@
 /**
- * Runs the guards and encoders around a handler. Loaded with the first call that needs it, by `value_room.ts`.
+ * Runs the guards and encoders around a handler. Loaded with the first call that needs them, by `value_room.ts`.
  *
  * @module
  */
@@ -24,7 +24,7 @@ export interface Guarded {
   readonly services?: Binding;
   /** Describes unexpected errors of the handler. */
   readonly mapError?: MapError;
-  /** Set if a later check decides whether the handler starts. */
+  /** Set if the handler has idempotency keys. Then `onRun` is called later, when the key has been claimed. */
   readonly idempotency?: object;
 }
 
@@ -41,7 +41,7 @@ export interface FilteredRun {
 /** A guard, without type parameters. */
 type Guard = (value: unknown, ctx: Context<never>, part: OutputPart) => unknown;
 
-/** Runs a handler between its guards. Those of the server are the outermost. */
+/** Runs a handler between its guards. The guards of the server are the outermost. */
 export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<Result> {
   const { call, core: { filters }, next } = run;
   const { guards, services, idempotency } = guarded;
@@ -59,25 +59,27 @@ export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<R
 
 async function passInput(given: unknown, guards: HandlerGuards | undefined, ctx: Context<never>): Promise<unknown> {
   let value = given;
-  // The types of the handler say that its guards take its input.
+  // Safe, because the type of the handler requires guards of its input.
   for (const guard of (guards?.input ?? []) as readonly ((value: unknown, ctx: Context<never>) => unknown)[]) {
     const passed = await guard(value, ctx);
-    // A guard that decides by true or false would let every call pass, with that as its input.
+    // Reject `true` and `false`. A guard that returns them to allow or refuse the call would let every call pass, with
+    // the boolean as its input.
     if (typeof passed === "boolean" && typeof value !== "boolean") {
       const remedy = "throw a ToolError to refuse the call, or return nothing to let it pass";
       throw new TypeError(`Cannot guard the input: a guard returned ${passed}; ${remedy}`);
     }
-    // `null` is a value like any other.
+    // `null` replaces the value too.
     if (passed !== undefined) value = passed;
   }
   return value;
 }
 
 function listOutput(guards: HandlerGuards | undefined): readonly Guard[] {
-  return (guards?.output ?? []) as readonly Guard[]; // The types of the handler say that its guards take its output.
+  // Safe, because the type of the handler requires guards of its output.
+  return (guards?.output ?? []) as readonly Guard[];
 }
 
-/** Errors that the guards have seen. */
+/** Errors that have passed the output guards. They must not pass them twice. */
 const guardedErrors = new WeakSet<object>();
 
 /** The output guards and the encoders around one run of a handler. */
@@ -99,7 +101,7 @@ class OutputGuards {
     return !this.#own.length && !this.#outer.length;
   }
 
-  /** Runs the handler, and returns its value as the encoders and guards leave it. */
+  /** Runs the handler, encodes its value, and passes it through the guards. */
   async run(returns: (ctx: Context<never>) => unknown, ctx: Context<never>, sending: FilteredResult): Promise<unknown> {
     const { call, core } = this.#run;
     const encoders = core.filters?.encoders ?? [];
@@ -119,7 +121,7 @@ class OutputGuards {
     });
   }
 
-  // Plain data is copied, so that a guard that changes it does not change what the handler keeps.
+  // Copy plain data, so that a guard that changes it does not change an object that the handler keeps.
   async #encode(
     value: unknown,
     sending: FilteredResult,
@@ -130,7 +132,7 @@ class OutputGuards {
     const text = typeof value === "object" ? toJson(value) : undefined;
     if (text === undefined) return await results.forGuards(value);
     const plain: unknown = JSON.parse(text);
-    // A date or a URL is a string in JSON, but is not sent as a text.
+    // A date or a URL is a string in JSON, but it becomes structured content and not text.
     return Object(plain) === plain ? { value: plain } : { value: plain, finish: (left) => results.ofScalar(left) };
   }
 
@@ -140,19 +142,19 @@ class OutputGuards {
     const all = [...this.#own.map((guard) => ({ guard, ctx })), ...this.#outer.map((guard) => ({ guard, ctx: call }))];
     for (const { guard, ctx } of all) {
       const passed = await guard(value, ctx, part);
-      // `null` is a value like any other, by which a guard may replace a secret.
+      // `null` replaces the value too, so that a guard can remove a secret.
       if (passed !== undefined) value = passed;
     }
     return value;
   }
 
-  /** Runs something whose errors pass the guards, if the client sees more of them than an id. */
+  /** Runs a function. Its errors pass the guards unless they reach the client only as an id. */
   async guardErrors<T>(ctx: Context<never>, run: () => Promise<T>): Promise<T> {
     try {
       return await run();
     } catch (error) {
       const { call } = this.#run;
-      // The reason of a cancelled call, and a question, are none of the handler's words.
+      // A question and the reason of a cancelled call contain no text of the handler.
       if (this.#isOpen || call.ended || isQuestion(error) || guardedErrors.has(Object(error))) throw error;
       const left = await this.#guardError(error, ctx);
       guardedErrors.add(left);
@@ -167,7 +169,7 @@ class OutputGuards {
     if (!isToolError(error) && !isMcpError(error)) {
       const reported = core.report(error, { method, subject });
       if (isResultError(error)) return reported;
-      // The client sees what `mapError` says of the error, or else an id.
+      // The client gets the description by `mapError`, or else an id.
       const said = describe({ call, core, mapError: this.#guarded.mapError }, error);
       const isText = typeof said === "string";
       if (!isText && !isToolError(said) && !isMcpError(said)) return toUnexpected(reported, call);
@@ -180,7 +182,8 @@ class OutputGuards {
     try {
       return await this.#guardWords(words, ctx);
     } catch (failed) {
-      // A guard may refuse the error with other words. Anything else must not show what it has not checked.
+      // A ToolError or McpError of a guard replaces the error. Any other error of a guard is a fault, and the text that
+      // the guard has not checked must not be sent.
       if (isToolError(failed) || isMcpError(failed)) return failed;
       return toUnexpected(core.report(failed, { method, subject }), call);
     }
@@ -203,7 +206,7 @@ class OutputGuards {
 const NO_WORDS =
   "Cannot send an error: an output guard returned no words for it; return a string, a result or the error";
 
-/** Returns what a client gets of an unexpected error. */
+/** Returns the error that a client gets in place of an unexpected error. */
 function toUnexpected(reported: McpError, { method }: Call): Error {
   if (method !== "tools/call") return reported;
   return new ToolError(`${reported.message} (${Object.values(reported.data ?? {})})`);
@@ -211,32 +214,32 @@ function toUnexpected(reported: McpError, { method }: Call): Error {
 
 function toError(left: unknown): ToolError {
   if (typeof left === "string") return new ToolError(left);
-  // A result has content blocks, which are checked before they are sent.
+  // A result. Its content blocks are checked before they are sent.
   if (isObject(left) && Array.isArray(left.content)) return new ToolError(left.content);
   throw new TypeError(NO_WORDS);
 }
 
-// As deep as the built-in encoders go.
+// The same depth as that of the built-in encoders.
 const MAX_DEPTH = 128;
 
-/** Replaces values of the server's own types in one result. */
+/** Applies the encoders of the server to one value. */
 class OwnEncoder {
   readonly #encoders: readonly Encoder[];
-  /** Parents of the value that is being encoded. */
+  /** The values around the value that is being encoded, to detect a value that contains itself. */
   readonly #open = new Set<object>();
 
   constructor(encoders: readonly Encoder[]) {
     this.#encoders = encoders;
   }
 
-  /** Returns the value itself if nothing in it is replaced. */
+  /** Returns the given value itself if no encoder applies to it or to a part of it. */
   encode(value: unknown): unknown {
     if (value === null || ["string", "number", "boolean", "undefined"].includes(typeof value)) return value;
     const encoder = this.#encoders.find((each) => readSyncVerdict(each.test(value), "test of an encoder"));
-    // The encoder has tested the value. Its result is not tested again, but the parts of the result are.
+    // The result of an encoder is not tested again, but its parts are. Safe, because `test` accepted the value.
     const made = encoder ? encoder.encode(value as never) : value;
     if (typeof made !== "object" || made === null) return made;
-    // The built-in encoders refuse what is too deep or holds itself.
+    // The built-in encoders reject values that are too deep or contain themselves.
     if (this.#open.has(made) || this.#open.size > MAX_DEPTH) return made;
     this.#open.add(made);
     const encoded = this.#encodeParts(made);
@@ -260,19 +263,19 @@ class OwnEncoder {
         new TransformStream<unknown, unknown>({ transform: (chunk, to) => to.enqueue(this.encode(chunk)) }),
       );
     }
-    // Values with a toJSON() method convert themselves.
-    // The built-in encoders read streams of Node.js as bodies.
+    // Values with a toJSON() method convert themselves. Streams of Node.js are read by the built-in encoders.
     if ("toJSON" in value || "pipe" in value || ArrayBuffer.isView(value)) return value;
-    if (Symbol.asyncIterator in value) return this.#iterate(value as AsyncIterable<unknown>); // as just seen
+    // Safe, because of the test.
+    if (Symbol.asyncIterator in value) return this.#iterate(value as AsyncIterable<unknown>);
     const tag = Object.prototype.toString.call(value);
-    if (tag === "[object Generator]") return this.#iterateNow(value as Iterable<unknown>); // as the tag says
+    if (tag === "[object Generator]") return this.#iterateNow(value as Iterable<unknown>); // Safe, because of the tag.
     if (tag !== "[object Object]") return value;
     const keys = Object.keys(value);
     const parts = this.#encodeAll(Object.values(value));
     return parts ? Object.fromEntries(keys.map((key, i) => [key, parts[i]])) : value;
   }
 
-  /** Returns `undefined` if nothing is replaced. */
+  /** Returns `undefined` if no encoder applies to any part. */
   #encodeAll(parts: readonly unknown[]): unknown[] | undefined {
     let encoded: unknown[] | undefined;
     for (const [i, part] of parts.entries()) {

@@ -1,5 +1,5 @@
 /**
- * Groups: several handlers that are added, hidden and removed as one.
+ * Groups: handlers that are added, hidden and removed together.
  *
  * @module
  */
@@ -15,11 +15,16 @@ import { readVerdict } from "../core/call/verdict.ts";
 
 /** Options of a group. All are optional. */
 export interface GroupOptions {
-  /** Middleware for all handlers of the group, around their own. The first one is the outermost. */
+  /**
+   * Middleware for all handlers of the group, around the middleware of each handler. The first one is the outermost.
+   */
   readonly use?: readonly Middleware[];
-  /** Labels that all handlers of the group get besides their own. */
+  /** Labels that all handlers of the group get in addition to their own labels. */
   readonly tags?: readonly string[];
-  /** Decides whether a caller may see and use the group. The `allow` of each handler decides too. */
+  /**
+   * Decides whether a caller may see and use the group. If a handler has its own `allow` too, both must allow the
+   * caller.
+   */
   readonly allow?: Allow;
 }
 
@@ -31,10 +36,10 @@ const OPTIONS: KnownOptions<keyof GroupOptions> = {
   elsewhere: { scopes: EACH, guards: EACH, quota: EACH, requires: EACH, services: EACH, extensions: EACH },
 };
 
-/** Handlers for `handlers` that come and go together. */
+/** A group of handlers, for `handlers`. */
 export interface Group<Name extends string = string, Handlers = unknown>
   extends Handler, Typed<{ readonly kind: "group"; readonly name: Name; readonly handlers: Handlers }> {
-  /** The handlers, as they are called in the group. */
+  /** The handlers, with the names that they have in the group. */
   readonly handlers: readonly Handler[];
 }
 
@@ -53,7 +58,7 @@ export interface Group<Name extends string = string, Handlers = unknown>
  * export default createServer({ name: "desk", version: "1.0.0", handlers: [notes] });
  * ```
  *
- * @throws {TypeError} if the name or an option is invalid, or one of the handlers cannot be in a group, as an extension.
+ * @throws {TypeError} if the name or an option is invalid, or if a handler, such as an extension, cannot be in a group.
  */
 export function group<const N extends string, const H extends readonly Handler[]>(
   name: N,
@@ -81,7 +86,7 @@ export function group<const N extends string, const H extends readonly Handler[]
     const state = `${quote(handler?.name)} is not a tool, a resource, a prompt or a group`;
     throw new TypeError(`Cannot make group ${quote(name)}: ${state}`);
   });
-  return toGroup(name, members, options) as Group<N, H>; // As just made.
+  return toGroup(name, members, options) as Group<N, H>; // Safe, because the members were made from these handlers.
 }
 
 function toGroup(name: string, members: readonly Handler[], options: GroupOptions): Group {
@@ -91,7 +96,7 @@ function toGroup(name: string, members: readonly Handler[], options: GroupOption
     key: name,
     definition: undefined,
     also: members.flatMap(withAlso),
-    // The members have the options of this group already.
+    // The members already have the options of this group.
     remake(change: <O extends GroupedOptions>(options: O) => O): Handler {
       const outer = change<GroupedOptions>({ name, tags });
       const remade = members.flatMap((member) => member[INTERNALS].remake?.(change) ?? []);
@@ -101,7 +106,7 @@ function toGroup(name: string, members: readonly Handler[], options: GroupOption
   return withInternals({ name, tags, handlers: members }, internals);
 }
 
-/** Allows what both allow. The first decides first. */
+/** Allows a caller if both functions do. `first` is called first. */
 function both(first: GroupedAllow, second: GroupedAllow | undefined): GroupedAllow {
   if (!second) return first;
   return (call, subject) => {
@@ -111,5 +116,5 @@ function both(first: GroupedAllow, second: GroupedAllow | undefined): GroupedAll
   };
 }
 
-/** The feature of groups. Their members belong to other features. */
+/** The feature of groups. It serves nothing, because the members belong to other features. */
 const groups: Feature = { name: "groups", compile: () => ({ capabilities: {}, methods: {} }) };

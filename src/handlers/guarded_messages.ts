@@ -1,5 +1,5 @@
 /**
- * Lets log messages and progress of a handler pass its output guards.
+ * Passes log messages and progress of a handler through its output guards.
  *
  * @module
  */
@@ -9,14 +9,15 @@ import type { Context } from "../core/call/context.ts";
 import { createLog, toLoggable, wantsLevel } from "../core/call/log.ts";
 import type { OutputPart } from "../core/visibility/guards.ts";
 
-/** Messages of one call that may wait for a guard. Further ones are dropped. */
+/** The number of messages of one call that may wait for a guard. Further messages are dropped. */
 const MAX_WAITING = 256;
 
 /** Passes a value through the guards. */
 type Pass = (value: unknown, part: OutputPart) => Promise<unknown>;
 
 /**
- * Returns a context whose messages pass the guards one after the other. `settled` waits for those that are under way.
+ * Returns a context whose messages pass the guards one after the other. `settled` resolves when all of them have
+ * passed.
  */
 export function guardMessages(
   ctx: Context<never>,
@@ -25,9 +26,10 @@ export function guardMessages(
 ): { readonly watched: Context<never>; readonly settled: () => Promise<void> } {
   let last: Promise<unknown> = Promise.resolve();
   let waiting = 0;
-  // A guard refuses a message by a ToolError. Any other error is a fault.
+  // A guard refuses a message by throwing a ToolError. Any other error is a fault.
   const report = (error: unknown) => isToolError(error) ? undefined : void call.host.parts?.report(error, call);
-  // A handler that awaits its message waits for room at the client. Messages behind it wait for its guards only.
+  // Backpressure: a handler that awaits its message also waits until the client has room for it. The next message waits
+  // only for the guards, or a slow client would hold up the guards.
   const send = async (guard: () => Promise<() => Promise<void>>): Promise<void> => {
     if (waiting >= MAX_WAITING) return;
     waiting++;
@@ -48,7 +50,7 @@ export function guardMessages(
     const { message } = options;
     await send(async () => {
       const left = message === undefined ? undefined : await pass(String(message), "progress");
-      // A guard that returns something else has replaced the text.
+      // A guard that returns anything but text has removed the text.
       return () => call.progress(value, { ...options, message: typeof left === "string" ? left : undefined });
     });
   };
@@ -56,14 +58,14 @@ export function guardMessages(
     get(target, name) {
       if (name === "log") return log;
       if (name === "progress") return progress;
-      // The getters of a call belong to the call itself.
+      // `target` as the receiver, because the getters of a call use its private fields.
       return Reflect.get(target, name, target);
     },
   });
   return { watched, settled: async () => void await last };
 }
 
-/** Returns data as JSON, as the client would get it. */
+/** Returns data as JSON, in the form that the client gets. */
 function toData(data: unknown): unknown {
   try {
     return JSON.parse(JSON.stringify(toLoggable(data)) ?? "null");

@@ -1,5 +1,5 @@
 /**
- * Idempotency keys of tools: reads the options, and loads the code that runs a key once with the first call.
+ * Idempotency keys of tools: reads the options. The code that runs them is loaded with the first call.
  *
  * @module
  */
@@ -9,15 +9,15 @@ import type { KnownOptions } from "../core/call/known_options.ts";
 import type { Callable } from "./callable.ts";
 import type { IdempotencyOptions, IdempotentTool } from "./idempotent_tool.ts";
 
-/** The names of the option `idempotency`. */
+/** The fields of the option `idempotency`. */
 export const IDEMPOTENCY: KnownOptions<keyof NonNullable<IdempotencyOptions["idempotency"]>> = {
   names: { key: "function", rerun: "boolean", ttlMs: true },
 };
 
 /**
- * Reads the options of a tool. Returns `undefined` if its calls have no keys.
+ * Reads the options of a tool. Returns `undefined` if the tool has no idempotency keys.
  *
- * @throws {TypeError} if they are invalid.
+ * @throws {TypeError} if an option is invalid.
  */
 export function readIdempotency(
   { idempotencyKey, idempotency }: IdempotencyOptions,

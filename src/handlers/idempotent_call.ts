@@ -1,5 +1,5 @@
 /**
- * Runs one call of a tool with an idempotency key. Loaded with the first one, by `idempotency.ts`.
+ * Runs one call of a tool with an idempotency key. Loaded by `idempotency.ts` with the first of these calls.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import type { Callable } from "./callable.ts";
 import { Claims, type Fingerprint } from "./claims.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
 
-/** The claims of each server. Its concrete paths share a ticker. */
+/** The claims of each server. The ticker identifies the server, because all its concrete paths share it. */
 const allClaims = new WeakMap<Ticker, Claims>();
 
 /** Runs a call. If its key is known, the result is that of the first call. */
@@ -42,7 +42,7 @@ export async function runIdempotent(
 }
 
 async function readKey({ key, services }: IdempotentTool, call: Call, value: unknown): Promise<unknown> {
-  // The schema and the guards have returned the input.
+  // Safe, because the input schema and the guards returned this value.
   const read = async (_call: Call, ctx: Context<never> = call) => await key(value as never, ctx);
   return await call.withoutQuestions(async () => await (services?.share(read) ?? read)(call));
 }
@@ -62,7 +62,7 @@ function checkKey(key: unknown, { place }: IdempotentTool, { limits }: FeaturePa
   );
 }
 
-// A key that everybody shares would give the result of one caller to another one.
+// The owner is a part of the key. Without it, a caller would get the result of another caller who used the same key.
 function toOwner({ principal, link }: Call, { place }: IdempotentTool): readonly string[] {
   if (principal) return ["principal", principal.id];
   if (link.owner !== undefined) return ["connection", link.owner];
@@ -73,20 +73,23 @@ function toOwner({ principal, link }: Call, { place }: IdempotentTool): readonly
   );
 }
 
-// The validated input, so that arguments that mean the same are the same. The arguments too, because a schema may add a
-// random or a changing value, and because an instance of a class has no text by which two of them could be compared.
+// The fingerprint contains the validated input, so that arguments with the same meaning are equal. It also contains the
+// raw arguments, because a schema may add random values, and instances of classes cannot be compared by a text.
 async function toFingerprint(given: unknown, valid: unknown): Promise<Fingerprint> {
   const raw = await digest(toCanonical(given ?? {}));
   return isJson(valid, { left: MAX_VALUES }) ? { raw, valid: await digest(toCanonical(valid)) } : { raw };
 }
 
-/** JSON values in an input that are compared. A value that is shared or contains itself may stand for far more. */
+/**
+ * The number of JSON values of an input that are compared. The limit stops at a value that contains itself or repeats a
+ * shared part.
+ */
 const MAX_VALUES = 200_000;
 
-/** Levels of an input that are compared. */
+/** The number of nested levels of an input that are compared. */
 const MAX_DEPTH = 256;
 
-/** Tests for plain data, which a JSON text represents exactly. */
+/** Whether a value is plain data, which JSON represents exactly. */
 function isJson(value: unknown, budget: { left: number }, depth = 0): boolean {
   if (--budget.left < 0 || depth > MAX_DEPTH) return false;
   if (value === null || ["string", "number", "boolean"].includes(typeof value)) return true;

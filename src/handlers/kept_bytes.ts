@@ -6,22 +6,22 @@
 import type { Account, Pot } from "../core/capacity/account.ts";
 import type { Bounds } from "../core/capacity/limits.ts";
 
-/** What is kept for one key. */
+/** The bytes that are kept for one key. */
 export interface KeptBytes {
-  /** Takes more for a result. Returns `false` if there is no room. */
+  /** Takes more bytes, for the text of a result. Returns `false` if a limit is exceeded. */
   grow(text: string): boolean;
-  /** Gives it back at a time of the monotonic clock. */
+  /** Gives the bytes back at a time, in milliseconds of the monotonic clock. */
   expireAt(time: number): void;
-  /** Gives it back. */
+  /** Gives the bytes back. */
   end(): void;
 }
 
-/** Everything that is kept for keys. */
+/** The bytes that are kept for all keys. */
 export class KeptKeys {
-  /** What expires, and when. */
+  /** The keys that expire, with the time at which they do. */
   readonly #expiring = new Map<KeptBytes, number>();
 
-  /** Takes room for a key. Returns `undefined` if there is none. */
+  /** Takes the bytes of a key. Returns `undefined` if a limit is exceeded. */
   take(account: Account, { idempotency }: Bounds, isInMemory: boolean): KeptBytes | undefined {
     const total = idempotency.bytes;
     const pot = account.pot({ name: "idempotency.bytes", total, share: Math.ceil(total / 4), small: SMALL });
@@ -38,14 +38,14 @@ export class KeptKeys {
     return kept;
   }
 
-  /** Gives back what has expired. Returns whether anything is left that will. */
+  /** Gives back the bytes of expired keys. Returns whether keys are left that will expire. */
   sweep(now: number): boolean {
     for (const [kept, time] of this.#expiring) if (time <= now) kept.end();
     return this.#expiring.size > 0;
   }
 }
 
-/** What one key takes of the pot, and of the memory of the process. */
+/** The bytes that one key takes from the pot, and from the memory of the process. */
 class Kept {
   readonly #account: Account;
   readonly #pot: Pot;
@@ -76,8 +76,8 @@ class Kept {
   }
 }
 
-/** Bytes that a key takes beside its result: its record, and its place among others. */
+/** Bytes of a key without its result: its record and its entries in maps. */
 const KEY_BYTES = 512;
 
-/** Bytes with which a client may use the reserve: a few keys. */
+/** The most bytes that a client may hold and still use the reserve. They suffice for a few keys. */
 const SMALL = 65_536;

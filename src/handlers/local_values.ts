@@ -13,14 +13,14 @@ interface LocalValue {
   readonly until: number;
 }
 
-/** Values in memory. Nothing else is in this process, so its lease is always held. */
+/** Values in memory. They end with this process, so its lease is always held. */
 export class LocalValues implements SharedValues {
   readonly lease: SharedValues["lease"] = { id: "", hold: () => Promise.resolve(() => {}), isHeld: () => true };
   readonly #clock: Clock;
   readonly #values = new Map<string, LocalValue>();
   #writes = 0;
 
-  /** Creates an empty memory. */
+  /** Creates an empty set of values. */
   constructor(clock: Clock) {
     this.#clock = clock;
   }
@@ -60,7 +60,7 @@ export class LocalValues implements SharedValues {
     return run();
   }
 
-  /** Drops expired values. Returns whether any are left. */
+  /** Removes expired values. Returns whether any values are left. */
   sweep(now: number): boolean {
     for (const [key, { until }] of this.#values) if (until <= now) this.#values.delete(key);
     return this.#values.size > 0;

@@ -31,7 +31,7 @@ export const DESCRIPTION = {
   _meta: true,
 } as const satisfies Readonly<Record<string, OptionRule>>;
 
-/** Names from other libraries for options of all handlers. */
+/** Option names of other libraries, with the name to use instead. They apply to all handlers. */
 export const HANDLER_HINTS = {
   middleware: "use",
   middlewares: "use",

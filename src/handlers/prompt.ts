@@ -106,11 +106,14 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly use?: readonly Middleware[];
   /** Services that `run`, `complete` and `allow` use, by name. They are made after the arguments are validated. */
   readonly services?: S;
-  /** Guards of the arguments and of the value that `run` returns. Those of the server are around them. */
+  /** Guards of the arguments and of the value that `run` returns. The guards of the server run around them. */
   readonly guards?: Guards<Infer<I>, PromptReturn, SharedServiceValues<S>, ServiceValues<S>>;
-  /** Describes an unexpected error of this prompt. Defaults to the server's `mapError`, also for `undefined`. */
+  /**
+   * Describes an unexpected error of this prompt. If it is missing or returns `undefined`, the server's `mapError`
+   * describes the error.
+   */
   readonly mapError?: MapError;
-  /** Labels for `server.handlers.disable({ tag: "admin" })` and such. Clients do not see them. */
+  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see them. */
   readonly tags?: readonly string[];
   /**
    * Decides whether a caller may see and get the prompt. For other callers it does not exist. It cannot use services
@@ -129,15 +132,21 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
    * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
    */
   readonly requires?: readonly Requirement[];
-  /** Additions of extensions, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
+  /** Attributes, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
   readonly extensions?: readonly Attribute[];
-  /** Quota of the prompt. Its completers count apart, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. */
+  /**
+   * Quota of the prompt, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. Completions of its arguments have a
+   * quota of their own with the same values.
+   */
   readonly quota?: Quota;
-  /** Writes the messages. The client gets the text of a `ToolError`, and an id for any other error. */
+  /**
+   * Returns the messages. If it throws a `ToolError`, the client gets its text. For any other error, the client gets an
+   * id.
+   */
   readonly run: (input: Infer<I>, ctx: Context<ServiceValues<S>>) => PromptReturn | Promise<PromptReturn>;
 }
 
-// Bundlers keep a spread that nothing uses, because a getter could run.
+// `Object.assign` and not a spread, because bundlers do not remove an unused spread: it could run a getter.
 const OPTIONS: KnownOptions<keyof PromptOptions<Schema>> = {
   names: /* @__PURE__ */ Object.assign({}, HANDLER, DESCRIPTION, { input: true, complete: true, run: true } as const),
   hints: /* @__PURE__ */ Object.assign(
@@ -239,7 +248,7 @@ function define<I extends Schema, S extends Services>(
     core: FeatureParts,
     filter: Filter | undefined,
   ) => {
-    // `value` is what the input schema let through, which is what Infer stands for.
+    // Safe, because the input schema validated `value`.
     const returns = (ctx: Context<never>) => run(value as Infer<I>, ctx);
     const sending = { place, call, core };
     return toPromptResult(await (filter ? filter(returns, ctx, sending) : returns(ctx)), sending);
@@ -266,7 +275,7 @@ const prompts: Feature = {
   name: "prompts",
   compile(handlers, core) {
     const definitions = toDefinitions<Definition>(handlers);
-    // The keys are unknown, because a client may send any value as a name.
+    // The keys have the type `unknown`, because a client may send any value as a name.
     const byName = new Map<unknown, Found>(
       definitions.map((definition) => {
         const { key, allow, scopes, requires, extensions } = definition;
@@ -315,7 +324,8 @@ async function getPrompt(definition: Definition, call: Call, core: FeatureParts)
   });
 }
 
-// A plain shape validates asynchronously as a whole. Its parts may not.
+// A shape of several schemas is always validated asynchronously. Test the schema of the one argument instead, because
+// the test is synchronous.
 function toTester(schema: Schema | undefined, input: CompiledSchema): CompiledSchema {
   if (input.isRaw || "~standard" in Object(schema)) return input;
   return {
@@ -328,7 +338,8 @@ function toTester(schema: Schema | undefined, input: CompiledSchema): CompiledSc
   };
 }
 
-// Arguments are always strings in the protocol. A schema that accepts no string could never be satisfied.
+// In the protocol, arguments are always strings. Reject a schema that accepts no string, because no call could satisfy
+// it.
 function toArguments(input: CompiledSchema, place: string): Argument[] {
   const schema = input.json();
   const required = Array.isArray(schema.required) ? schema.required : [];
@@ -348,14 +359,15 @@ function toArguments(input: CompiledSchema, place: string): Argument[] {
 /** A sample value of each type. */
 const SAMPLES: Readonly<Record<string, unknown>> = { number: 1, integer: 1, boolean: true };
 
-// A schema such as z.coerce.number() has the same JSON Schema as z.number(). A coercing schema reports the same issues
-// for a number and for its text. Other arguments are omitted, because their issues are the same in both cases.
+// A schema such as z.coerce.number() has the same JSON Schema as z.number(). To tell them apart, a number and its text
+// are validated: only a coercing schema reports the same issues for both. The other arguments are omitted, because
+// their issues are the same in both cases.
 function isCoerced(input: Pick<CompiledSchema, "validate">, name: string, type: unknown): boolean {
   const sample = SAMPLES[String(type)];
   if (sample === undefined) return false;
   try {
     const [given, asText] = [sample, String(sample)].map((value) => input.validate({ [name]: value }));
-    // An asynchronous schema cannot be tested here.
+    // An asynchronous schema cannot be tested here, because definitions are made synchronously.
     if (given instanceof Promise || asText instanceof Promise) {
       Promise.allSettled([given, asText]);
       return false;

@@ -32,12 +32,13 @@ import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 
 /**
- * Decides whether a caller may see and read a resource. `subject` is what `read` gets first: the variables of a template,
- * or a URI. It is `undefined` where the answer is about all resources of a template or a provider, such as for lists.
+ * Decides whether a caller may see and read a resource. `subject` is the first argument of `read`: the variables of a
+ * template, or a URI. It is `undefined` if the question is about all resources of a template or a provider, such as for
+ * lists.
  */
 export type ResourceAllow<Input, S = NoServices> = (ctx: Context<S>, subject?: Input) => boolean | Promise<boolean>;
 
-/** Options of all resources. `Input` is what `read` gets. */
+/** Options of all resources. `Input` is the type of the first argument of `read`. */
 export interface ResourceCommonOptions<S extends Services = NoServices, Input = string> {
   /** Name for people and models. */
   readonly name: string;
@@ -49,9 +50,12 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
   readonly use?: readonly Middleware[];
   /** Services that the functions of this resource use, by name. */
   readonly services?: S;
-  /** Describes an unexpected error of this resource. Defaults to the server's `mapError`, also for `undefined`. */
+  /**
+   * Describes an unexpected error of this resource. If it is missing or returns `undefined`, the server's `mapError`
+   * describes the error.
+   */
   readonly mapError?: MapError;
-  /** Labels for `server.handlers.disable({ tag: "admin" })` and such. Clients do not see them. */
+  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see them. */
   readonly tags?: readonly string[];
   /**
    * Decides whether a caller may see and read the resource. For other callers it does not exist: they are not notified
@@ -70,9 +74,12 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
    * Defaults to none. Then the read fails only where the handler uses a capability that the client lacks.
    */
   readonly requires?: readonly Requirement[];
-  /** Additions of extensions, made by `attribute` of an extension. The first attribute that wraps reads is the outermost. */
+  /** Attributes, made by `attribute` of an extension. The first attribute that wraps reads is the outermost. */
   readonly extensions?: readonly Attribute[];
-  /** Quota of the resource. Its completers count apart, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. */
+  /**
+   * Quota of the resource, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. Completions of its variables have a
+   * quota of their own with the same values.
+   */
   readonly quota?: Quota;
   /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
   readonly ttlMs?: number;
@@ -82,13 +89,16 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
 
 /** Options of a fixed resource. Only `uri`, `name` and `read` are required. */
 export interface ResourceFixedOptions<S extends Services = NoServices> extends ResourceCommonOptions<S>, ResourceEntry {
-  /** Guards of the URI and of the value that `read` returns. Those of the server are around them. */
+  /** Guards of the URI and of the value that `read` returns. The guards of the server run around them. */
   readonly guards?: Guards<string, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
-  /** Reads the resource. Clients get the text of a `ToolError` that it throws. For any other error they get an id. */
+  /**
+   * Reads the resource. If it throws a `ToolError`, the client gets its text. For any other error, the client gets an
+   * id.
+   */
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-/** The values that `read` of a template gets: those of its schema, or else text. */
+/** The type of the variables that `read` of a template gets: the output of `params`, or else strings. */
 export type ReadVariables<U extends string, P extends Schema | undefined = undefined> = P extends Schema ? Infer<P>
   : TemplateVariables<U>;
 
@@ -101,20 +111,20 @@ export interface ResourceTemplateOptions<
   /** URI template, such as `repo://{owner}/{name}{?ref}`. */
   readonly uri: U;
   /**
-   * Schema of the variables, which converts and checks them, such as `z.object({ id: z.coerce.number() })`. A URI whose
-   * variables it rejects does not exist. Defaults to any text.
+   * Schema of the variables, which converts and checks them, such as `z.object({ id: z.coerce.number() })`. If the
+   * schema rejects the variables of a URI, the resource does not exist. Defaults to accepting any text.
    */
   readonly params?: P;
   /** Completers for variables. */
   readonly complete?: Completers<Extract<keyof TemplateVariables<U>, string>, ServiceValues<S>>;
   /**
-   * Lists resources of this template. Without it, clients only see the template. It cannot use services that live for
-   * one call.
+   * Lists the resources of this template. Without it, clients see only the template. It cannot use services that live
+   * for one call.
    */
   readonly list?: (
     ctx: Context<SharedServiceValues<S>>,
   ) => readonly ResourceEntry[] | Promise<readonly ResourceEntry[]>;
-  /** Guards of the variables and of the value that `read` returns. Those of the server are around them. */
+  /** Guards of the variables and of the value that `read` returns. The guards of the server run around them. */
   readonly guards?: Guards<ReadVariables<U, P>, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /** Reads a resource, given the values of its variables. */
   readonly read: (
@@ -137,24 +147,24 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
     ctx: Context<SharedServiceValues<S>>,
   ) => ResourcePage | Promise<ResourcePage>;
   /**
-   * Called when a URI of the scheme gets its first subscriber. Start to watch it here, and call
-   * `server.resourceUpdated(uri)` with each change. Subscriptions do not wait for it. Errors go to `observer.fault`.
+   * Called when a URI of the scheme gets its first subscriber. Start to watch the resource here, and call
+   * `server.resourceUpdated(uri)` for each change. Subscriptions do not wait for it. Errors go to `observer.fault`.
    *
    * Subscribers from which `allow` hides the provider do not count.
    */
   readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
   /**
-   * Called when the last subscriber of a URI has left, also because its connection or session has ended or the server
-   * closes. It is called after `subscribe` has settled.
+   * Called when a URI has lost its last subscriber: the subscriber has unsubscribed, its connection or session has
+   * ended, or the server closes. It is called after `subscribe` has settled.
    */
   readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
-  /** Guards of the URI and of the value that `read` returns. Those of the server are around them. */
+  /** Guards of the URI and of the value that `read` returns. The guards of the server run around them. */
   readonly guards?: Guards<string, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /** Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if encoded. */
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-// Bundlers keep a spread that nothing uses, because a getter could run.
+// `Object.assign` and not a spread, because bundlers do not remove an unused spread: it could run a getter.
 const RESOURCE = /* @__PURE__ */ Object.assign(
   { mimeType: true, ttlMs: true, cacheScope: ["public", "private"], read: true } as const,
   HANDLER,
@@ -232,7 +242,10 @@ export type ResourceOf<
     & Typed<{ readonly kind: "template"; readonly name: U }>
   : FixedResource<ServiceValues<S>>;
 
-/** Type of a URI template. Use it for a template that is not a literal, which would count as a fixed URI otherwise. */
+/**
+ * Type of a URI template. Declare a template that is not a literal with this type. Otherwise TypeScript takes it for a
+ * fixed URI.
+ */
 export type TemplateText = `${string}{${string}}${string}`;
 
 /** A resource, a template or a provider for `handlers`. Tests can read it directly. */
@@ -253,8 +266,8 @@ export interface ResourceTemplate<Variables, S = never, Read = Variables> extend
    * Builds the URI of a resource of this template. Values are percent-encoded as needed. Reading the URI returns the
    * same values.
    *
-   * @throws {TypeError} if a variable is missing or unknown, or its value is not a string or would not be read back
-   * unchanged.
+   * @throws {TypeError} if a variable is missing or unknown, or if its value is not a string or would change when the
+   * URI is read.
    */
   readonly uri: (variables: Variables) => string;
 }
@@ -289,19 +302,20 @@ export function resource<
 ): ResourceOf<U, S, P> {
   const isTemplate = /[{}]/.test(String(Object(options).uri));
   checkOptions(`make ${toPlace("resource", options, "uri")}`, options, isTemplate ? TEMPLATE : FIXED);
-  // All options have this shape, and `define` finds out which kind they are.
+  // Safe, because all options have this shape. `define` finds out whether they have a template.
   const form = options as unknown as Form<never>;
   const defined = define(form);
   const { definition: { key, match, scopes, variables: names, allow }, template, services } = defined;
   const remake: Remake = (change) => resource<U, S, P>(change(options));
-  // At runtime, the template has the variables of its type.
-  if (!template) return toResource(form, defined, { remake, uri: () => key }) as unknown as ResourceOf<U, S, P>; // As above.
+  // Safe, because at runtime the template has the variables of its type.
+  // Safe, see above.
+  if (!template) return toResource(form, defined, { remake, uri: () => key }) as unknown as ResourceOf<U, S, P>;
   const { name, complete, mapError, quota } = form;
   const place = `resource ${quote(key)}`;
   const completed = { place, names, complete, allow, scopes, services, mapError, match, quota };
   const also = [completion({ type: "ref/resource", name: key, ...completed })];
   const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
-  return toResource(form, defined, { remake, also, uri }) as unknown as ResourceOf<U, S, P>; // As above.
+  return toResource(form, defined, { remake, also, uri }) as unknown as ResourceOf<U, S, P>; // Safe, see above.
 }
 
 /**
@@ -328,7 +342,7 @@ export function resourceProvider<S extends Services = NoServices>(
   return toResource(form, define<string>(form), { remake: (change) => resourceProvider(change(options)) });
 }
 
-/** The parts of a resource that its kind decides. */
+/** The parts of a resource that depend on its kind. */
 interface Made {
   readonly remake: Remake;
   readonly also?: readonly Handler[];
@@ -343,7 +357,7 @@ function toResource<Input, S>(
 ): Resource<Input, S> {
   const { name, read, tags } = options;
   const { key, kind, match, allow, scopes, extensions } = definition;
-  // A test or the registry calls `read` with the services that its options declare.
+  // Safe, because a test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
   const internals = { feature: resources, key, definition, also, serves, services, scopes, extensions, remake };
@@ -383,7 +397,7 @@ function define<Input>(form: Form<Input>): Defined {
   const services = bindServices(form.services, `resource ${quote(key)}`);
   const listPage = list &&
     (async (call: Call, ctx: Context<never> = call, cursor: string | undefined, size: number) => {
-      // The signatures above define the arguments: a template's `list` only takes the context.
+      // Safe, because of the signatures above: `list` of a template takes only the context.
       const listed = await (isTemplate ? list(ctx as never, ctx) : list(cursor as never, ctx));
       const { resources, nextCursor } = "resources" in listed ? listed : cut(listed, Number(cursor ?? 0), size);
       const report = (error: unknown) => call.host.parts?.report(error, call);
@@ -398,7 +412,7 @@ function define<Input>(form: Form<Input>): Defined {
     filter: Filter | undefined,
   ) => {
     const sending = { place: `resource ${quote(uri)}`, call, core, mimeType };
-    // `matched` comes from the matcher of this form, so it has the type Input.
+    // Safe, because the matcher of these options returned `matched`.
     const returns = (ctx: Context<never>) => read(matched as Input, ctx);
     const value = await (filter ? filter(returns, ctx, sending) : returns(ctx));
     const contents = await toContents(value, { uri, mimeType }, sending);
@@ -440,7 +454,7 @@ function define<Input>(form: Form<Input>): Defined {
 /**
  * Validates the options of a resource.
  *
- * @throws {TypeError} if one is invalid.
+ * @throws {TypeError} if an option is invalid.
  */
 function checkForm<Input>({ scheme, name, read, ttlMs }: Form<Input>, key: string): void {
   const refuse = (state: string) => new TypeError(`Cannot make resource ${quote(key)}: ${state}`);
@@ -461,7 +475,7 @@ function toConverter(params: Schema, place: string): Definition["convert"] {
   const schema = compileSchema(params, { use: "input", place });
   return async (uri, matched) => {
     const { readTextValues } = await schemaRoom.open();
-    const checked = await readTextValues(schema, matched as TextValues); // what a template matches
+    const checked = await readTextValues(schema, matched as TextValues); // Safe, because a template matched it.
     if (checked.problem !== undefined) throw McpError.resourceNotFound(uri);
     return checked.value;
   };

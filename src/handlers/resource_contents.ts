@@ -17,7 +17,7 @@ import type { ToolReturn } from "./tool.ts";
  */
 export type ResourceReturn = Exclude<ToolReturn, number | boolean>;
 
-/** URI and media type of contents. */
+/** The URI, and the media type if `read` returns none. */
 export interface ContentsOptions {
   readonly uri: string;
   /** Media type, unless `read` returns one. */

@@ -65,14 +65,14 @@ export interface Definition extends Entry {
   readonly mapError?: MapError;
   readonly scopes?: readonly string[];
   readonly requires?: readonly string[];
-  /** Functions that are called for the first and the last subscriber of a URI. */
+  /** Functions that are called when a URI gets its first subscriber, and when it loses its last. */
   readonly hooks?: SubscriptionHooks;
   readonly extensions?: HandlerExtensions;
   readonly quota?: BoundQuota;
   /** Cache scope of the contents. */
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
-  /** Lists a page of about this size. */
+  /** Lists one page of about `size` resources. */
   readonly list?: (call: Call, ctx: undefined, cursor: string | undefined, size: number) => Promise<ResourcePage>;
 }
 
@@ -133,7 +133,7 @@ export const resources: Feature = {
       },
       isVisible(uri, call) {
         const { allow, definition: { scopes } = {} } = locate(uri) ?? {};
-        // Reports what `satisfies` throws.
+        // `isAllowed` reports errors of `satisfies`.
         if (scopes && !isAllowed(() => isGranted(core, call.link, scopes), call, core)) return false;
         return isAllowed(allow, call, core);
       },
@@ -146,23 +146,23 @@ export const resources: Feature = {
 interface Found {
   readonly definition: Definition;
   readonly allow?: Allow;
-  /** The match of the URI, for `invoke`. */
+  /** The matched variables or URI, for `invoke`. */
   readonly matched: unknown;
 }
 
-// `allow` decides on this URI.
+// Asks `allow` about this URI.
 function toFound(definition: Definition, matched: unknown): Found {
   const { allow } = definition;
   return { definition, allow: allow && ((call) => allow(call, matched)), matched };
 }
 
-// Lists fixed resources, and then those of templates and providers, on the same page while there is room. A place in
-// the second part starts with a line break, which no URI contains, and names the next source. After another line break
-// it has that source's own cursor.
+// Lists fixed resources, and then the resources of templates and providers, on the same page while there is room. A
+// cursor of the second part starts with a line break, which no URI contains, and then names the source at which to
+// continue. After another line break follows the source's own cursor.
 function listResources(fixed: readonly Definition[], all: readonly Definition[], core: FeatureParts): Method {
   const sources = all.flatMap(({ key, allow, list, mapError }) => list ? { key, allow, list, mapError } : []);
   if (!sources.length) return toMethod(createList("resources", fixed, core), { stable: true });
-  // These lists may depend on the caller.
+  // `true`, because the lists of templates and providers may depend on the caller.
   const cursors = new Cursors(core, "resources", true);
   const listFixed = createList("resources", fixed, core, true);
 

@@ -1,5 +1,5 @@
 /**
- * Tools of other servers, offered again.
+ * Creates tools that another server offers.
  *
  * @module
  */
@@ -8,7 +8,10 @@ import type { ListedTool } from "../protocol/listed.ts";
 import type { Meta } from "../protocol/types.ts";
 import type { StandardSchema } from "../schema/schema.ts";
 
-/** The options of a tool that is listed like another. The other server validates the arguments and the result. */
+/**
+ * The options of a tool that is listed like the tool of another server. The other server validates the arguments and
+ * the result.
+ */
 export function toListedOptions(listed: ListedTool) {
   const { name, title, description, icons, annotations, inputSchema, outputSchema, _meta } = listed;
   return {
@@ -17,20 +20,20 @@ export function toListedOptions(listed: ListedTool) {
     description,
     icons,
     annotations,
-    // A list of the client has only objects here.
+    // Safe, because the client returns only objects as `_meta`.
     _meta: _meta as Meta | undefined,
     input: publish<Params>(inputSchema),
     output: outputSchema && publish<unknown>(outputSchema),
   };
 }
 
-/** A schema that accepts every value, and is listed as this JSON Schema. */
+/** A schema that accepts every value, and publishes the given JSON Schema. */
 function publish<T>(schema: Params): StandardSchema<T, T> {
   return {
     "~standard": {
       version: 1,
       vendor: "x-mcp",
-      validate: (value) => ({ value: value as T }), // Arguments are an object; nothing more is promised.
+      validate: (value) => ({ value: value as T }), // Safe, because `T` is an object with any properties.
       jsonSchema: { input: () => schema, output: () => schema },
     },
   };

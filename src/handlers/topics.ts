@@ -15,7 +15,7 @@ export interface TopicHost {
   readonly server: ChangeNotifier;
 }
 
-/** Called for the first subscriber of a topic. Returns a function for when it has none any more. */
+/** Called for the first subscriber of a topic. Returns a function that is called after the last subscriber has left. */
 type Watch = (topic: string) => Awaitable<(() => unknown) | void>;
 
 /** Receives what is published for a topic. */
@@ -27,7 +27,9 @@ export class Topics {
   readonly #subscribers: Subscribers;
   readonly #hooks: ReadonlyMap<string, SubscriptionHooks | undefined>;
 
-  /** Creates an empty set. `watched` has the function of each key that is called for its first subscriber. */
+  /**
+   * Creates an empty set. `watched` contains the function that is called for the first subscriber of a topic, by key.
+   */
   constructor({ core, server }: TopicHost, watched: ReadonlyMap<string, Watch | undefined>) {
     this.#subscribers = new Subscribers(core, server);
     this.#hooks = new Map([...watched].map(([key, watch]) => [key, watch && toHooks(key, watch)]));
@@ -38,7 +40,7 @@ export class Topics {
     return this.#listeners.size > 0;
   }
 
-  /** Calls `deliver` for each notification of these topics. Returns a function that stops it. */
+  /** Calls `deliver` for each notification of these topics. Returns a function that unsubscribes. */
   subscribe({ key, topics }: WantedTopics, deliver: Deliver): () => void {
     const stops = topics.map((topic) => this.#add(toName(key, topic), key, topic, deliver));
     return () => {
@@ -68,7 +70,7 @@ function toName(key: string, topic: string): string {
   return `${key} ${topic}`;
 }
 
-// Hooks of their own for each key, because two keys may have the same topic.
+// Each key gets its own hooks, because two keys may have the same topic.
 function toHooks(key: string, watch: Watch): SubscriptionHooks {
   const stops = new Map<string, (() => unknown) | undefined>();
   return {
@@ -77,7 +79,7 @@ function toHooks(key: string, watch: Watch): SubscriptionHooks {
       if (stop !== undefined && typeof stop !== "function") {
         throw new TypeError(`Cannot watch ${key}: watch returned no function; return one that stops it, or nothing`);
       }
-      stops.set(topic, stop as (() => unknown) | undefined); // Checked above.
+      stops.set(topic, stop as (() => unknown) | undefined); // Safe, see above.
     },
     async unsubscribe(topic) {
       const stop = stops.get(topic);

@@ -1,5 +1,5 @@
 /**
- * Leads to what most servers never need: guards, encoders, the encoding of values that JSON cannot represent, and
+ * Loads code that most servers never need: guards, encoders, the encoding of values that JSON cannot represent, and
  * questions before a tool runs.
  *
  * @module
@@ -17,7 +17,7 @@ export async function runGuarded(guarded: Guarded, run: FilteredRun): Promise<Re
   return await (await loadValues()).runFiltered(guarded, run);
 }
 
-/** Returns a function that asks before it runs, if the tool has a question. */
+/** Returns a function that asks the user before the tool runs. Returns `run` if the tool has no question. */
 export function confirmFirst(tool: Confirmed, run: Run): Run {
   return tool.confirm === undefined
     ? run

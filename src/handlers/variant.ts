@@ -1,5 +1,5 @@
 /**
- * Tools that differ between callers. Loaded with the first call or list of one.
+ * Tools that differ between callers. Loaded when such a tool is first called or listed.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { ToolAnnotations } from "../protocol/types.ts";
 import type { Schema } from "../schema/schema.ts";
 
-/** A tool as one caller sees it. Missing parts are those of the tool. */
+/** The parts of a tool that differ for one caller. Parts that are missing do not differ. */
 export interface ToolVariant<Input = unknown> {
   /** Name for people. */
   readonly title?: string;
@@ -33,7 +33,7 @@ interface Varying {
   readonly forCaller?: (ctx: Context<never>) => ToolVariant | undefined | Promise<ToolVariant | undefined>;
 }
 
-/** The call for which a tool varies. */
+/** The call for which a variant is made. */
 export interface VariantCall<Options, Definition> {
   readonly call: Call;
   readonly core: FeatureParts;
@@ -41,7 +41,9 @@ export interface VariantCall<Options, Definition> {
   readonly define: (options: Options, services: Binding | undefined) => Definition;
 }
 
-/** Returns the definition of a tool for one caller. Returns `undefined` if it fails, which is reported. */
+/**
+ * Returns the definition of a tool for one caller. Returns `undefined` if `forCaller` fails, after reporting its error.
+ */
 export async function toVariant<Options extends Varying, Definition>(
   { forCaller, ...options }: Options,
   { call, core, services, define }: VariantCall<Omit<Options, "forCaller">, Definition>,

@@ -208,7 +208,7 @@ export class Scheduler implements Executor {
     const { account } = call.link;
     const full = this.#findFull(account);
     if (full && !this.#waiting.makeRoom(account, 1)) {
-      return { error: refuse(`too many run and wait (${full}, calls.waiting)`) };
+      return { error: refuse(`too many calls run and wait (${full}, calls.waiting)`) };
     }
     if (!account.enter(call.weigh())) {
       const isTenant = account.tenant !== undefined;

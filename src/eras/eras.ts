@@ -1,6 +1,6 @@
 /**
- * Selects the era of each message, and loads each era with its first message, because a start should not wait for code
- * that it does not need.
+ * Selects the era of each message. Loads each era with its first message, so that code that is not needed does not
+ * delay the start of the server.
  *
  * @see specification/2026-07-28/basic/versioning (Backward Compatibility)
  * @module
@@ -16,26 +16,29 @@ import { narrowEra, type Revision, REVISIONS } from "./revisions.ts";
 export interface SelectiveEra extends Era {
   /** Whether a message belongs to this era. */
   claims(message: Incoming, link: Link): boolean;
-  /** Whether a request without a message belongs to this era. */
+  /** Whether a request without a JSON-RPC message, such as GET or DELETE, belongs to this era. */
   claimsLink(link: Link): boolean;
 }
 
 const METHOD_NOT_ALLOWED: Reply = { status: 405, headers: { allow: "POST" } };
 
-/** Creates the older era, which serves some revisions. */
+/** Creates the era of older revisions, which serves the given revisions. */
 export type LoadOlder = (engine: Engine, revisions: readonly Revision[]) => Promise<Era>;
 
-/** Creates the eras of some revisions. The code of an era that has none of them is not loaded. */
+/**
+ * Creates the eras that serve some revisions. The code of an era is not loaded if none of these revisions belongs to
+ * it.
+ */
 export function createEras(engine: Engine, revisions: readonly Revision[], loadOlder: LoadOlder): Era {
   const older = revisions.filter((each) => each !== VERSION);
   const first = older.length < revisions.length ? modernEra(engine) : undefined;
   const second = older.length ? new LazySessionEra(() => loadOlder(engine, older)) : undefined;
   const era = first && second ? chooseEra(first, second) : first ?? second;
-  if (!era) throw new RangeError("Cannot create a server without a revision"); // Not possible: the list is not empty.
+  if (!era) throw new RangeError("Cannot create a server without a revision"); // Never happens: the list is not empty.
   return revisions.length === REVISIONS.length ? era : narrowEra(engine, era, revisions);
 }
 
-/** Combines two eras. Messages that the first does not claim go to the second. */
+/** Combines two eras. A message that the first era does not claim goes to the second era. */
 function chooseEra(first: SelectiveEra, second: Era): Era {
   // The first era has neither standalone streams nor sessions.
   const forward = (method: "attach" | "detach"): Era["attach"] => (link) =>
@@ -61,7 +64,8 @@ export class LazyEra implements Era {
     this.#room = new Room(load);
   }
 
-  // The messages that wait are accepted in order, and so are immediate responses to them.
+  // Messages that arrive while the era loads are accepted in order. If their responses are immediate, the responses
+  // have the same order.
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
     const { loaded } = this.#room;
     return loaded ? loaded.accept(message, link) : this.#room.open().then((era) => era.accept(message, link));

@@ -1,5 +1,5 @@
 /**
- * The revisions of the protocol, and those that a server serves.
+ * The revisions of the protocol, and the selection of revisions that a server serves.
  *
  * @see specification/2026-07-28/basic/versioning
  * @module
@@ -16,18 +16,20 @@ export type Revision = "2026-07-28" | "2025-11-25" | "2025-06-18" | "2025-03-26"
 /** The revisions of the protocol, newest first. */
 export const REVISIONS: readonly Revision[] = [VERSION, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/** Returns the revisions that a server serves, newest first. Throws if none is given, or one is unknown. */
+/**
+ * Returns the revisions that a server serves, newest first. Throws if the list is empty, or has an unknown revision.
+ */
 export function readRevisions(given: readonly Revision[] = REVISIONS): readonly Revision[] {
   const refuse = (state: string) =>
     new TypeError(`Cannot create a server: revisions ${state}; list some of ${REVISIONS.join(", ")}`);
   if (!Array.isArray(given)) throw refuse("is not a list");
   const unknown: unknown = given.find((each) => !REVISIONS.includes(each));
-  if (unknown !== undefined) throw refuse(`has ${quote(String(unknown))}, which is none`);
+  if (unknown !== undefined) throw refuse(`has ${quote(String(unknown))}, which is not a revision`);
   if (!given.length) throw refuse("is empty");
   return REVISIONS.filter((each) => given.includes(each));
 }
 
-/** Narrows an era to some revisions. A client of another one gets an error that lists them. */
+/** Limits an era to some revisions. A client of any other revision gets an error that lists them. */
 export function narrowEra(engine: Engine, era: Era, served: readonly string[]): Era {
   return {
     accept(message, link) {
@@ -43,17 +45,17 @@ export function narrowEra(engine: Engine, era: Era, served: readonly string[]): 
   };
 }
 
-/** Returns the revision of a message that is not served. */
+/** Returns the revision that a message asks for if the server does not serve it. */
 function findUnserved(message: Incoming, { version }: Link, served: readonly string[]): string | undefined {
   const params = message.kind === "request" || message.kind === "notification" ? message.params : undefined;
   if (message.kind === "request" && message.method === "initialize") {
     const offered = params?.protocolVersion;
-    // A server with older revisions answers with the newest of them.
+    // A server with older revisions does not fail here: it offers the newest of these revisions in its response.
     return typeof offered === "string" && served.at(-1) === VERSION ? offered : undefined;
   }
   const stated = isObject(params?._meta) ? params._meta[META_VERSION] ?? version : version;
   if (typeof stated !== "string" || served.includes(stated)) return;
-  // The era refuses a revision that nobody knows.
+  // A revision that does not exist is rejected by the era itself.
   const known: readonly string[] = REVISIONS;
   return known.includes(stated) || !served.includes(VERSION) ? stated : undefined;
 }
@@ -64,7 +66,7 @@ interface Received {
   readonly link: Link;
 }
 
-/** What the client learns about revisions. */
+/** The revisions that the error names. */
 interface Versions {
   readonly supported: readonly string[];
   readonly requested: string;

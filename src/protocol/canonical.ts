@@ -1,17 +1,19 @@
 /**
- * JSON values in a form that is the same for equal values.
+ * Writes JSON values in a form that is the same for equal values.
  *
  * @module
  */
 import { isObject } from "./jsonrpc.ts";
 
 /**
- * Returns a value whose JSON is the same for equal values, whatever the order of their keys. An object becomes a list of
- * its keys and values, because a copy of an object with very many keys takes ten times as long to make and to write.
+ * Returns a value whose JSON is the same for equal values, whatever the order of their keys. An object becomes a list
+ * of keys and values. A sorted copy of the object would take ten times as long to create and to write if it has very
+ * many keys.
  */
 export function toCanonical(value: unknown): unknown {
   if (Array.isArray(value)) return [0, value.map(toCanonical)];
-  // JSON.parse makes such numbers, of -0 and 1e400. JSON.stringify writes them as 0 and null.
+  // JSON.parse returns -0 and Infinity for `-0` and `1e400`. JSON.stringify would write them as 0 and null, so that
+  // different values would look equal.
   if (Object.is(value, -0)) return [2, "-0"];
   if (typeof value === "number" && !Number.isFinite(value)) return [2, String(value)];
   if (!isObject(value)) return value;

@@ -12,7 +12,7 @@ export const PARSE_ERROR = -32700;
 export const INVALID_REQUEST = -32600;
 /** The server does not support the method. */
 export const METHOD_NOT_FOUND = -32601;
-/** The parameters are invalid, or name something unknown. */
+/** The parameters are invalid, or they name a handler, resource or method that does not exist. */
 export const INVALID_PARAMS = -32602;
 /** The server failed unexpectedly. */
 export const INTERNAL_ERROR = -32603;
@@ -48,15 +48,19 @@ const KIND: unique symbol = Symbol.for("mcp.error");
  * ```
  */
 export class McpError extends Error {
-  /** The class name, `McpError`. That of the reason of an aborted signal is `AbortError` or `TimeoutError`. */
+  /**
+   * The class name, `McpError`. If the error is the reason of an aborted signal, the name is `AbortError` or
+   * `TimeoutError`.
+   */
   override readonly name: string = "McpError";
   /** The JSON-RPC error code, an integer. */
   readonly code: number;
   /** Any JSON value for programs. */
   readonly data?: unknown;
   /**
-   * Whether another server responded with this error, or with no valid response. Such an error never becomes the
-   * response of this server by accident: a handler that lets it escape fails with an internal error.
+   * Whether the error came from another server: as its error response, or because its response was not valid. A handler
+   * that lets such an error escape fails with an internal error, so that the error of another server never becomes the
+   * response of this server by accident.
    */
   readonly remote: boolean;
   /** The HTTP status of a remote error, if the request was sent over HTTP. */
@@ -75,8 +79,8 @@ export class McpError extends Error {
   }
 
   /**
-   * Returns a remote error as one of this server: `throw error.asOwn()` passes its code, message and data on to the
-   * client. The code 0, of a response that is not a JSON-RPC message, becomes that of an internal error.
+   * Returns a remote error as an error of this server: `throw error.asOwn()` passes its code, message and data on to
+   * the client. The code 0, of a response that is not a JSON-RPC message, becomes the code of an internal error.
    */
   asOwn(): McpError {
     if (!this.remote) return this;
@@ -115,12 +119,12 @@ export class McpError extends Error {
     return new McpError(HEADER_MISMATCH, message, data);
   }
 
-  /** Creates an error for a client that lacks capabilities: `data` is `{ requiredCapabilities }` (code -32021). */
+  /** Creates an error for a client that lacks capabilities (code -32021). `data` is `{ requiredCapabilities }`. */
   static missingCapability(message: string, data?: unknown): McpError {
     return new McpError(MISSING_CAPABILITY, message, data);
   }
 
-  /** Creates an error for a protocol revision: `data` is `{ supported, requested }` (code -32022). */
+  /** Creates an error for an unsupported protocol revision (code -32022). `data` is `{ supported, requested }`. */
   static unsupportedVersion(message: string, data?: unknown): McpError {
     return new McpError(UNSUPPORTED_VERSION, message, data);
   }
@@ -130,14 +134,14 @@ export class McpError extends Error {
     return new McpError(UNAUTHENTICATED, message, data);
   }
 
-  /** Creates an error for a caller who lacks scopes: `data` is `{ scopes }` (code -31403). */
+  /** Creates an error for a caller who lacks scopes (code -31403). `data` is `{ scopes }`. */
   static insufficientScope(message: string, data?: unknown): McpError {
     return new McpError(INSUFFICIENT_SCOPE, message, data);
   }
 
   /**
    * Creates an error for a client that calls too often (code -31429, HTTP status 429). `Retry-After` is
-   * `data.retryAfterMs` in seconds, or one second.
+   * `data.retryAfterMs` converted to seconds, or 1 second.
    */
   static rateLimited(message: string, data?: unknown): McpError {
     return new McpError(RATE_LIMITED, message, data);
@@ -145,7 +149,7 @@ export class McpError extends Error {
 
   /**
    * Creates an error for a server at a limit (code -31503, HTTP status 503, or 429 in revisions with sessions).
-   * `Retry-After` is `data.retryAfterMs` in seconds, or one second.
+   * `Retry-After` is `data.retryAfterMs` converted to seconds, or 1 second.
    */
   static busy(message: string, data?: unknown): McpError {
     return new McpError(BUSY, message, data);
@@ -195,31 +199,35 @@ export class ToolError extends Error {
   }
 }
 
-/** The value that a handler returned cannot be sent. This is a bug of the server, which a model cannot fix. */
+/** A handler returned a value that cannot be sent. This is a bug of the server, which a model cannot fix. */
 export class ResultError extends Error {
   /** @internal */
   readonly [KIND] = "result";
 }
 
-/** Creates the error of a refusal at a limit. `problem` completes the message "Cannot …". */
+/** Creates the error for a request that a limit rejects. `problem` completes the message "Cannot …". */
 export function toBusy(problem: string): McpError {
   return new McpError(BUSY, `Cannot ${problem}; try again later`);
 }
 
-// In the range of the protocol: those that it has given a meaning, in any revision, and those it leaves to libraries.
+// Codes in the reserved range of JSON-RPC that a server may send: codes that a revision of the protocol defines, and
+// codes that the protocol leaves to libraries.
 const KNOWN = /^-32(700|60[0-3]|0([01]\d|2[0-2]|42))$/;
 
-/** Whether an error may be sent: its code is an integer, and outside the range of the protocol or one that it knows. */
+/** Whether an error may be sent: its code is an integer, and either outside the reserved range of JSON-RPC or known. */
 export function hasValidCode({ code }: McpError): boolean {
   return Number.isInteger(code) && (code < -32768 || code > -32000 || KNOWN.test(`${code}`));
 }
 
-/** Whether an error is an own {@linkcode McpError} of any copy of this library, and not that of a remote server. */
+/**
+ * Whether an error is an {@linkcode McpError} of this server, created by any copy of this library. Returns `false` for
+ * the error of a remote server.
+ */
 export function isMcpError(error: unknown): error is McpError {
   return isOf(error, "mcp");
 }
 
-/** Whether an error is the {@linkcode McpError} of a remote server, of any copy of this library. */
+/** Whether an error is the {@linkcode McpError} of a remote server, created by any copy of this library. */
 export function isRemoteError(error: unknown): error is McpError {
   return isOf(error, "remote");
 }

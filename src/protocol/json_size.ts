@@ -6,36 +6,40 @@
 
 /** Limits of a JSON text. */
 export interface JsonLimits {
-  /** Levels of nested objects and arrays. */
+  /** Maximum number of levels of nested objects and arrays. */
   readonly depth: number;
-  /** JSON values, including nested ones. */
+  /** Maximum number of JSON values, including nested values. */
   readonly values: number;
 }
 
 /** The size of a JSON text, up to the first limit that it exceeds. */
 export interface JsonSize {
   readonly values: number;
-  /** Empty objects and arrays among the values. */
+  /** Number of empty objects and arrays among the values. */
   readonly empty: number;
   readonly excess?: keyof JsonLimits;
 }
 
-/** Measures a text in one pass. A text that is not JSON is measured up to its end, or to its first fault. */
+/**
+ * Measures a text in one pass. A text that is not JSON is measured up to its end, or up to its first unterminated
+ * string.
+ */
 export function measureJson(text: string, { depth: maxLevels, values: maxValues }: JsonLimits): JsonSize {
   let depth = 0;
-  // Each comma precedes one more value. Each bracket that is not closed at once precedes its first value.
+  // Each comma precedes one more value, and each bracket precedes the first value inside it. An empty object or array
+  // has no first value, which is subtracted when its bracket closes.
   let values = 1;
   let empty = 0;
   let opened = -1;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
-    // Digits and spaces are the most frequent, so they are skipped first.
+    // Skip digits and spaces first, because they are the most frequent characters.
     if (code < 34 || code > 44 && code < 91) continue;
     if (code === 34) {
       i = findQuote(text, i + 1);
       if (i < 0) return { values, empty }; // The text ends within a string.
     } else if (code === 44) {
-      // A bracket may still close at once and take its value back, so only a comma decides.
+      // Compare only at a comma: the bracket before may close at once, and its value is then subtracted.
       if (++values > maxValues) break;
     } else if (code === 123 || code === 91) {
       if (++depth > maxLevels) return { values, empty, excess: "depth" };
@@ -53,7 +57,10 @@ export function measureJson(text: string, { depth: maxLevels, values: maxValues 
   return values > maxValues ? { values, empty, excess: "values" } : { values, empty };
 }
 
-/** Returns the position of the quote that ends a string, or -1. Such a quote follows an even number of backslashes. */
+/**
+ * Returns the position of the quote that ends a string, or -1. Such a quote follows an even number of backslashes,
+ * because a backslash escapes the next character.
+ */
 function findQuote(text: string, from: number): number {
   let slashes;
   do {

@@ -21,17 +21,17 @@ export type Params = { readonly [key: string]: unknown };
 export type Result = { readonly [key: string]: unknown };
 
 /**
- * Marks a result whose `resultType` the library or an extension has set. A handler that passes on a result of somebody
- * else cannot set it by accident. Copies of the result keep the mark.
+ * Marks a result whose `resultType` was set by the library or by an extension. Without the mark, a handler that passes
+ * on a result of another server could set the type by accident. Copies of the result keep the mark.
  */
 const RESULT_TYPE: unique symbol = Symbol.for("mcp.resultType");
 
-/** Creates a result with a type of its own. */
+/** Creates a result with a `resultType`. */
 export function toTypedResult(resultType: string, result: Result): Result {
   return { ...result, resultType, [RESULT_TYPE]: resultType };
 }
 
-/** Returns the type of a result that {@linkcode toTypedResult} or a copy of the library made. */
+/** Returns the `resultType` of a result that {@linkcode toTypedResult} created, also in another copy of the library. */
 export function readResultType(result: Result): string | undefined {
   return Object(result)[RESULT_TYPE];
 }
@@ -44,7 +44,10 @@ export interface Request {
   readonly params?: Params;
   /** Bytes of memory that the parameters take. If `text` is set, this is an upper bound. */
   readonly weight: number;
-  /** The text of a short message, which is weighed only when needed. Weighing takes a tenth of a small call's time. */
+  /**
+   * The text of a short message. Its exact weight is computed only when needed, because computing it takes a tenth of
+   * the time of a small call.
+   */
   readonly text?: string;
 }
 
@@ -63,7 +66,7 @@ export interface Response {
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
-/** Several messages in one array, not parsed yet. */
+/** Several messages in one array, whose items are not checked yet. */
 export interface Batch {
   readonly kind: "batch";
   readonly items: readonly unknown[];
@@ -71,7 +74,7 @@ export interface Batch {
   readonly weight: number;
 }
 
-/** An invalid message: the error, and the id if it could be read. */
+/** An invalid message: its error, and its id if the id could be read. */
 export interface Broken {
   readonly kind: "broken";
   readonly id?: Id;
@@ -85,15 +88,15 @@ export type Incoming = Request | Notification | Response | Batch | Broken;
 /** A text that cannot be decoded. */
 export const NOT_UTF8: Broken = broken(PARSE_ERROR, "it is not UTF-8");
 
-/** How large the parts of a message may be. */
+/** Limits of the parts of a message. */
 export interface MessageLimits {
-  /** Levels of nested objects and arrays. */
+  /** Maximum number of levels of nested objects and arrays. */
   readonly depth: number;
-  /** JSON values, including nested ones. */
+  /** Maximum number of JSON values, including nested values. */
   readonly values: number;
-  /** Characters of a request id. */
+  /** Maximum length of a request id in characters. */
   readonly idCharacters: number;
-  /** Characters of a method name. */
+  /** Maximum length of a method name in characters. */
   readonly methodCharacters: number;
 }
 
@@ -113,7 +116,7 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
   } catch {
     return broken(PARSE_ERROR, "it is not valid JSON");
   }
-  // An empty object takes as much as two values.
+  // An empty object takes as much memory as two values.
   const max = size ? Math.min(size.values + size.empty, limits.values) : 0;
   if (Array.isArray(value)) {
     const weight = toWeight(text, { max, indexes: countIndexes(text) });
@@ -123,7 +126,10 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
   return toMessage(value, limits, { weight, text: isShort ? text : undefined });
 }
 
-/** Checks one parsed JSON value. Without a weight, its memory is counted elsewhere. */
+/**
+ * Checks one parsed JSON value. Without `weight`, the weight is 0, for callers that count the memory of the message
+ * elsewhere.
+ */
 export function toMessage(
   value: unknown,
   limits: MessageLimits,
@@ -136,7 +142,7 @@ export function toMessage(
   if (id !== undefined && known === undefined) {
     return broken(
       INVALID_REQUEST,
-      `id is no integer or string up to ${limits.idCharacters} (request.idCharacters)`,
+      `id is not an integer or a string of at most ${limits.idCharacters} characters (request.idCharacters)`,
     );
   }
   const isResult = result !== undefined;
@@ -151,7 +157,7 @@ export function toMessage(
   if (method.length > limits.methodCharacters) {
     return broken(
       INVALID_REQUEST,
-      `method is over ${limits.methodCharacters} (request.methodCharacters)`,
+      `method has more than ${limits.methodCharacters} characters (request.methodCharacters)`,
       known,
     );
   }
@@ -175,7 +181,7 @@ export function toFailure(id: Id | null | undefined, error: Pick<McpError, "code
   try {
     return toText(data);
   } catch {
-    // Data that JSON cannot represent is dropped, so that the client still gets its response.
+    // Omit data that JSON cannot represent, so that the client still gets its response.
     return toText();
   }
 }
@@ -191,8 +197,8 @@ export function toIdText(id: Id): string {
 }
 
 /**
- * Tests for a valid request id. A fraction or a number above 2^53 is not valid, because it could change on its way
- * back.
+ * Tests for a valid request id. A fraction or a number above 2^53 is not valid, because it could lose digits on its way
+ * back to the client.
  */
 export function isId(value: unknown): value is Id {
   return typeof value === "string" || Number.isSafeInteger(value);
@@ -206,11 +212,14 @@ function broken(code: number, state: string, id?: Id): Broken {
   return { kind: "broken", id, code, message: `Cannot read the message: ${state}` };
 }
 
-/** Returns the limit that a short text exceeds. It runs before JSON.parse, so that millions of brackets take no memory. */
+/**
+ * Returns the message about the limit that a short text exceeds. Runs before JSON.parse, which would allocate memory
+ * for millions of brackets.
+ */
 function findExcess(text: string, limits: MessageLimits): string | undefined {
   const { depth, values } = limits;
-  // A value takes at least two characters, and a nested object about four. So most messages are too short to exceed a
-  // limit, or a native search shows that they have too few brackets.
+  // A value takes at least two characters, and a nested object about four. Most messages are therefore too short to
+  // exceed a limit, or a native search shows that they have too few brackets. Only the rest is measured.
   const arrays = count(text, "[", depth);
   const isFlat = arrays + text.length / 4 <= depth || arrays + count(text, "{", depth) <= depth;
   if (isFlat && text.length < 2 * values) return;
@@ -222,7 +231,7 @@ function toExcess({ excess }: JsonSize, { depth, values }: MessageLimits): strin
   if (excess === "values") return `more than ${values} values (request.values)`;
 }
 
-/** Counts a character, and stops above `max`. */
+/** Counts a character. Stops counting above `max`. */
 function count(text: string, character: string, max: number): number {
   let found = 0;
   for (let at = text.indexOf(character); at >= 0 && found <= max; at = text.indexOf(character, at + 1)) found++;

@@ -23,11 +23,11 @@ export interface Listed {
 
 /** A tool of a server. */
 export interface ListedTool extends Listed {
-  /** A JSON Schema. A `$ref` to another host is never followed. */
+  /** JSON Schema of the input. A `$ref` to another host is never followed. */
   readonly inputSchema: Params;
-  /** A JSON Schema. */
+  /** JSON Schema of the structured output. */
   readonly outputSchema?: Params;
-  /** Unverified hints. */
+  /** Hints that nobody has verified. */
   readonly annotations?: ToolAnnotations;
 }
 
@@ -55,15 +55,15 @@ export interface ListedTemplate extends Listed {
 
 /** A prompt of a server. */
 export interface ListedPrompt extends Listed {
-  /** The arguments of the prompt. */
+  /** The arguments that the prompt accepts. */
   readonly arguments?: readonly {
     /** The name for programs. */
     readonly name: string;
     /** The name for people. */
     readonly title?: string;
-    /** Description. */
+    /** The description of the argument. */
     readonly description?: string;
-    /** Whether the prompt requires it. */
+    /** Whether the argument is required. */
     readonly required?: boolean;
   }[];
 }

@@ -1,10 +1,10 @@
 /**
- * The parts of the library that are loaded when they are first needed.
+ * Loads a part of the library when it is first needed.
  *
  * @module
  */
 
-/** A part of the library that is loaded when it is first needed. Nothing else has a state before it is loaded. */
+/** A part of the library that is loaded when it is first needed. Only this class has the state "not loaded yet". */
 export class Room<T> {
   readonly #load: () => Promise<T>;
   #loading?: Promise<T>;
@@ -15,16 +15,17 @@ export class Room<T> {
     this.#load = load;
   }
 
-  /** What was loaded. `undefined` until then. */
+  /** The loaded part. `undefined` until it is loaded. */
   get loaded(): T | undefined {
     return this.#loaded;
   }
 
-  /** Returns what was loaded, and loads it if necessary. If that fails, the next call tries again. */
+  /** Returns the loaded part, and loads it if necessary. If loading fails, the next call tries again. */
   open(): Promise<T> {
     if (this.#loading) return this.#loading;
     const loading = this.#loading = this.#load();
-    // Nothing runs between this and those who wait, so that nobody who finds it loaded overtakes them.
+    // This handler comes before the handlers of callers that await the promise. A caller that finds `loaded` set
+    // therefore cannot run before callers that were waiting.
     loading.then((loaded) => this.#loaded = loaded, () => this.#loading = undefined);
     return loading;
   }

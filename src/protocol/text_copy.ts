@@ -1,5 +1,5 @@
 /**
- * The text copy of structured content: whole, as a summary, or none.
+ * Creates the text copy of structured content: the full JSON, a summary, or no text.
  *
  * @see specification/2026-07-28/server/tools (Structured Content)
  * @module
@@ -7,20 +7,23 @@
 import { isObject, type Result } from "./jsonrpc.ts";
 import type { TextCopy } from "./text_option.ts";
 
-/** Marks results and blocks of text that have no whole copy. JSON omits it, and copies of an object keep it. */
+/**
+ * Marks results and text blocks that lack the full copy. JSON.stringify omits the mark, and copies of an object keep
+ * it.
+ */
 const SHORT: unique symbol = Symbol.for("mcp.shortText");
 
-/** Characters of a summary. */
+/** Maximum length of a summary in characters. */
 const MAX_CHARACTERS = 500;
 
-/** Returns the content blocks with a copy of structured content, and the mark of the result. */
+/** Returns the content blocks that hold the text copy, and an object whose mark belongs into the result. */
 export function copyText(structured: unknown, kind: TextCopy): { content: Result[]; mark: object } {
   if (kind === "full") return { content: [{ type: "text", text: JSON.stringify(structured) }], mark: {} };
   const content = kind === "none" ? [] : [{ type: "text", text: summarize(structured), [SHORT]: true }];
   return { content, mark: { [SHORT]: true } };
 }
 
-/** Returns a result with the whole copy, for those who cannot use the structured content. */
+/** Returns a result with the full copy, for readers that cannot use the structured content. */
 export function restoreText(result: Result): Result {
   const { content, structuredContent } = result;
   if (!(SHORT in result) || structuredContent === undefined || !Array.isArray(content)) return result;

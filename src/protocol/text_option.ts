@@ -5,8 +5,8 @@
  */
 
 /**
- * The text that a result has beside its structured content: the same as JSON, the names, types and lengths of its parts,
- * or none.
+ * The text that a result has beside its structured content: the same value as JSON (`"full"`), the names, types and
+ * lengths of its top-level parts (`"summary"`), or no text (`"none"`).
  */
 export type TextCopy = "full" | "summary" | "none";
 

@@ -175,13 +175,13 @@ export interface PromptMessage {
 
 /** Capabilities that a client declares. */
 export interface ClientCapabilities {
-  /** Capabilities outside of the specification. */
+  /** Capabilities outside of the specification, by name. */
   readonly experimental?: Meta;
-  /** The client offers directories and files. */
+  /** The client offers directories and files as roots. */
   readonly roots?: { readonly listChanged?: boolean };
-  /** The client lets servers use its model. */
+  /** The client lets servers use its model (sampling). */
   readonly sampling?: { readonly context?: Meta; readonly tools?: Meta };
-  /** The client can ask its user. Defaults to `form` if no mode is declared. */
+  /** The client can ask its user for input. An object without a mode means `form`. */
   readonly elicitation?: { readonly form?: Meta; readonly url?: Meta };
   /** Extensions that the client supports, by id. */
   readonly extensions?: { readonly [id: string]: unknown };
@@ -261,7 +261,7 @@ export interface SamplingRequest {
   readonly includeContext?: "none" | "thisServer" | "allServers";
   /** Metadata for the provider of the model. */
   readonly metadata?: Meta;
-  /** Preferences for a model. The client makes the choice. */
+  /** Preferences for the choice of the model, which the client makes. */
   readonly modelPreferences?: {
     readonly hints?: readonly { readonly name?: string }[];
     readonly costPriority?: number;

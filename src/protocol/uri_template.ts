@@ -7,7 +7,7 @@
  * @module
  */
 
-/** A parsed template. Made by {@linkcode parseTemplate}. */
+/** A parsed template, created by {@linkcode parseTemplate}. */
 export interface UriTemplate {
   /** Source text of the template. */
   readonly template: string;
@@ -54,14 +54,17 @@ export type TemplateVariables<T extends string> = string extends T ? { readonly 
 
 type Values = Readonly<Record<string, string | undefined>>;
 
-// Limits the searches that one URI can cause. Real templates have far fewer variables.
+// Limits the searches that one URI can cause. Usual templates have far fewer variables.
 const MAX_VARIABLES = 50;
 
 /** Parameters at the end of a template. */
 interface Parameters {
   readonly operator: string;
   readonly names: readonly string[];
-  /** Number of the operators in a URI with which they begin. Values cannot contain it, but the text before may. */
+  /**
+   * Number of occurrences of the operator up to the one with which the parameters begin. The text before the parameters
+   * may contain the operator, but values cannot.
+   */
   readonly skip: number;
 }
 
@@ -71,12 +74,15 @@ interface Parts {
   /** Writes the pieces of a URI, in order. */
   readonly writers: ((values: Values) => string)[];
   readonly variables: string[];
-  /** The last ones first. */
+  /** The parameters, the last ones first. */
   readonly parameters: Parameters[];
-  /** Texts around the variables of the path, which is literals[0] path[0] literals[1] path[1] … and ends with a text. */
+  /**
+   * The texts around the variables of the path. A path is literals[0] path[0] literals[1] path[1] …, and ends with a
+   * literal.
+   */
   readonly literals: string[];
   readonly path: string[];
-  /** The variable that may contain slashes. */
+  /** Name of the variable that may contain slashes. */
   wide?: string;
 }
 
@@ -156,7 +162,7 @@ function addToPath(parts: Parts, names: readonly string[], operator: string): vo
   });
 }
 
-/** The text before the first value of an expression, and before each of the others. */
+/** Returns the text before the first value of an expression, and the text before each further value. */
 function toSeparators(operator: string): { readonly first: string; readonly next: string } {
   const first = operator === "+" ? "" : operator;
   return { first, next: operator === "?" ? "&" : !operator || /[+#]/.test(operator) ? "," : operator };
@@ -183,7 +189,7 @@ function match(parts: Parts, uri: string): Record<string, string> | undefined {
   return start !== undefined && matchPath(parts, start, values) ? values : undefined;
 }
 
-/** Reads the parameters. Returns the rest of the URI, or `undefined` if it does not match. */
+/** Reads the parameters. Returns the rest of the URI, or `undefined` if the URI does not match. */
 function matchParameters(
   { parameters }: Parts,
   uri: string,
@@ -194,8 +200,8 @@ function matchParameters(
     let at = -1;
     for (let n = skip; n && (at = rest.indexOf(operator, at + 1)) >= 0; n--);
     if (at < 0) continue;
-    // Splitting stops one past the number of names, because a URI may have millions of parameters. The extra one is
-    // unknown or a duplicate.
+    // Split into at most one part more than there are names, because a URI may have millions of parameters. The extra
+    // part is an unknown or duplicate parameter, so the URI does not match.
     for (const pair of rest.slice(at + 1).split(operator === ";" ? ";" : "&", names.length + 1)) {
       const end = pair.includes("=") ? pair.indexOf("=") : pair.length;
       const name = pair.slice(0, end);
@@ -207,7 +213,10 @@ function matchParameters(
   return rest;
 }
 
-/** Reads the variables of the path. One of them takes the rest, after the others have been matched from both ends. */
+/**
+ * Reads the variables of the path. Matches variables from both ends, and reads the remaining text as the variable in
+ * the middle: the variable that may contain slashes, or otherwise the last variable.
+ */
 function matchPath({ literals, path, wide }: Parts, uri: string, values: Record<string, string>): boolean {
   const middle = wide ? path.indexOf(wide) : path.length - 1;
   let start = literals[0].length;
@@ -221,7 +230,8 @@ function matchPath({ literals, path, wide }: Parts, uri: string, values: Record<
   }
   for (let i = path.length - 1; i > middle; i--) {
     const { length } = literals[i];
-    // lastIndexOf() treats a negative position as 0.
+    // Without this check, a negative position would find a match at the beginning, because lastIndexOf() treats it as
+    // 0.
     const at = end <= length ? -1 : uri.lastIndexOf(literals[i], end - length - 1);
     if (at < 0 || !read(values, path[i], uri.slice(at + length, end), PLAIN)) return false;
     end = at;
@@ -229,7 +239,7 @@ function matchPath({ literals, path, wide }: Parts, uri: string, values: Record<
   return start < end && read(values, path[middle], uri.slice(start, end), wide ? WIDE : PLAIN);
 }
 
-/** Decodes a value. Returns `false` if it may not be one. */
+/** Decodes a value. Returns `false` if the variable may not have this value. */
 function read(values: Record<string, string>, name: string, raw: string, kind: Kind): boolean {
   try {
     values[name] = decodeURIComponent(raw);
@@ -271,7 +281,7 @@ const PLAIN: Kind = [/[?#]/, /^\.\.?$|[/\\\0]/];
 const WIDE: Kind = [/(?!)/, /(^|[/\\])\.\.([/\\]|$)|\0/];
 const QUERY: Kind = [/#/, /(?!)/];
 
-/** Percent-encodes a value. With `open`, reserved characters and triplets such as `%20` stay as they are. */
+/** Percent-encodes a value. With `open`, reserved characters and encoded triplets such as `%20` stay as they are. */
 function encode(value: string, open: boolean): string {
   return value.replace(open ? /%[\da-f]{2}|[^\w.~:/?#[\]@!$&'()*+,;=-]/giu : /[^\w.~-]/gu, (c) => {
     if (c.length > 2) return c;

@@ -13,13 +13,13 @@ import type { Runner } from "../core/visibility/feature.ts";
 import type { Timeout } from "../core/capacity/timers.ts";
 import { untilAborted } from "../core/call/until_aborted.ts";
 
-/** Number of calls that run at once, and of those that wait. */
+/** How many calls of a handler run at once, and how many more wait. */
 export interface Concurrency {
   /** Number of calls that run at once. */
   readonly calls: number;
   /**
-   * Number of calls that wait for others to end. Clients take turns, one client has at most a quarter of the queue, and the
-   * last quarter is for clients that hold little. Defaults to 64.
+   * Number of calls that wait for a running call to end. Clients take turns. One client has at most a quarter of the
+   * queue, and the last quarter of the queue is for clients with few waiting calls. Defaults to 64.
    */
   readonly waiting?: number;
 }
@@ -27,19 +27,19 @@ export interface Concurrency {
 /** Starts a waiting call. */
 type Start = () => void;
 
-/** The places of a handler, and the queue for them. */
+/** The slots in which calls of a handler run, and the queue of calls that wait for a slot. */
 export class Places {
   readonly #core: FeatureParts;
   readonly #calls: number;
   readonly #waiting: number;
   readonly #key: string;
-  /** Waiting calls. Clients take turns, and the addresses of a network are one client. */
+  /** Waiting calls. Clients take turns, and all addresses of a network count as one client. */
   readonly #queue = new FairQueue<Start>();
-  /** Calls that hold a place. */
+  /** Calls that hold a slot. */
   readonly #placed = new WeakSet<Call>();
   #running = 0;
 
-  /** Creates the places of one server. `key` is that of the handler. */
+  /** Creates the slots of one server. `key` is the key of the handler. */
   constructor({ calls, waiting = 64 }: Concurrency, core: FeatureParts, key: string) {
     this.#core = core;
     this.#key = key;
@@ -54,28 +54,30 @@ export class Places {
     this.#requireRoom(call);
   }
 
-  // A nested read shares the place of its outer call. Otherwise it would wait for itself.
+  // A nested read shares the slot of its outer call. If it waited for a slot of its own, the outer call would wait for
+  // itself.
   #isWithin({ host: { outer } }: Call): boolean {
     return !!outer && (this.#placed.has(outer) || this.#isWithin(outer));
   }
 
   #requireRoom({ link: { account, http } }: Call): void {
     const pot = this.#toPot(account);
-    // Each HTTP request of an unknown client has an account of its own. Together they have one share.
+    // Each HTTP request of an unknown client has an account of its own. Limit all of these requests together to one
+    // share, or unknown clients could fill the queue.
     const isUnknown = http && account.key === undefined;
     const hasShare = isUnknown ? account.root.amount(pot) < pot.share : pot.hasShare(account);
     if (hasShare && pot.hasRoom(account)) return;
-    throw toBusy("run the call: too many run and wait (handler.concurrency)");
+    throw toBusy("run the call: too many calls run and wait (handler.concurrency)");
   }
 
   #toPot(account: Account): Pot {
     const total = this.#waiting;
-    // The same handler may be added again with other limits.
+    // The handler may be removed and added again with other limits, which need a pot of their own.
     const of = `${this.#key} ${total}`;
     return account.pot({ name: "handler.waiting", of, total, share: Math.ceil(total / 4) });
   }
 
-  /** Runs a call in one of the places. `run` gets the runner that knows when the handler has ended. */
+  /** Runs a call in a slot. `run` gets the runner that reports when the handler has ended. */
   async run(call: Call, runner: Runner, run: (runner: Runner) => Result | Promise<Result>): Promise<Result> {
     if (this.#isWithin(call)) return await run(runner);
     let recheck: (() => Promise<void>) | undefined;
@@ -95,7 +97,7 @@ export class Places {
       this.#running--;
       this.#next();
     };
-    // A handler may go on after the response, or after its cancellation.
+    // A handler may go on after the response or its cancellation. It keeps its slot until it has ended.
     let isRunning = false;
     const tracked: Runner = {
       ...runner,
@@ -143,8 +145,8 @@ export class Places {
     });
   }
 
-  // A handler that ignores its cancellation keeps its place, so that clients cannot start more of them by cancelling.
-  // The timeout bounds this.
+  // A handler that ignores its cancellation keeps its slot, so that clients cannot start more handlers by cancelling.
+  // The timeout limits how long.
   #limit(call: Call, leave: () => void): () => void {
     const { ticker, limits: { calls } } = this.#core;
     const { signal, timeoutMs = calls.timeoutMs } = call;

@@ -24,14 +24,14 @@ interface KeeperOptions {
   readonly keepBytes?: number;
 }
 
-/** One kept result. */
+/** A result that is kept. */
 interface Kept {
   readonly pages: readonly Page[];
-  /** The caller that may read it. */
+  /** Id of the caller that may read the result. `undefined` if the caller was not authenticated. */
   readonly principal?: string;
-  /** Its places among the results of this tool, and in memory. */
+  /** The charges for the result: in the pot of this tool, and in the memory of the client. */
   readonly held: readonly Holding[];
-  /** Time until which it is kept, in milliseconds of the monotonic clock. */
+  /** Time at which the result expires, in milliseconds of the monotonic clock. */
   readonly ends: number;
 }
 
@@ -44,15 +44,15 @@ interface Page {
 
 /** The kept results of one server. */
 interface Shelf {
-  /** The oldest first. */
+  /** The results by id, the oldest first. */
   readonly results: Map<string, Kept>;
-  /** Drops results whose time is over. It does not keep the process alive. */
+  /** Drops expired results. Its timer does not keep the process alive. */
   readonly sweep: Sweep;
-  /** Where other instances find results, if the server has a store. */
+  /** The store in which other instances find results, if the server has a store. */
   readonly shared?: SharedValues;
 }
 
-/** Some pages of a result, as other instances find them. */
+/** A stored value: some pages of a result. */
 interface SharedPages {
   readonly v: 1;
   readonly principal?: string;
@@ -63,17 +63,17 @@ interface SharedPages {
 
 /** Keeps the large results of one tool. */
 export class Keeper {
-  /** The resource that serves the pages. It is in no list. */
+  /** The resource that serves the pages. No list shows it. */
   readonly handler: Handler;
   readonly #shelves = new WeakMap<FeatureParts, Shelf>();
   readonly #start: string;
   readonly #pageBytes: number;
-  /** Pages of one value in the store. */
+  /** Number of pages in one value of the store. */
   readonly #perValue: number;
   readonly #keepMs: number;
   readonly #keepBytes: number;
 
-  /** Creates the resource of a tool. Callers need what they need for the tool. */
+  /** Creates the resource of a tool. The resource has the `allow` and the `scopes` of the tool. */
   constructor({ key, allow, scopes }: LimitedHandler, options: KeeperOptions) {
     const { resultBytes, keepMs = 600_000, keepBytes = 16 * 1024 * 1024 } = options;
     this.#start = `result://${key}/`;
@@ -98,8 +98,8 @@ export class Keeper {
   }
 
   /**
-   * Keeps content blocks, and returns the result that links to them. Returns `undefined` if there is no room. With a store,
-   * the link works on all instances once the result is returned.
+   * Keeps content blocks, and returns the result that links to them. Returns `undefined` if the results kept already
+   * leave no room. With a store, the link works on all instances once the result is returned.
    */
   keep(
     blocks: readonly Content[],
@@ -107,13 +107,15 @@ export class Keeper {
   ): Result | Promise<Result> | undefined {
     const shelf = this.#open(core);
     const pages = blocks.flatMap((block) => this.#toPages(block));
-    // Two bytes per character.
+    // A character takes two bytes in memory.
     const bytes = pages.reduce((sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100, 200);
     const { account, principal } = call.link;
-    // Instances of another version may put another number of pages into a value.
+    // The id says how many pages a value has, because instances of another version may store another number of pages
+    // per value.
     const id = `${crypto.randomUUID()}-${this.#perValue}`;
     const drop = () => this.#drop(shelf, id);
-    // First, because a result that memory has no room for must not drop those of other clients.
+    // Charge the client first, because charging the pot may drop results of other clients, which would be for nothing
+    // if the client has no room.
     const charge = account.keep(bytes, drop);
     const place = charge && this.#toPot(account).keep(account, bytes, drop);
     if (!place) return void charge?.end();
@@ -153,7 +155,7 @@ export class Keeper {
       ));
   }
 
-  /** The values of a result, from 0. */
+  /** Returns the numbers of the values that hold a result, from 0. */
   #toPlaces(pages: number): readonly number[] {
     return Array.from({ length: Math.ceil(pages / this.#perValue) }, (_, place) => place);
   }
@@ -179,12 +181,12 @@ export class Keeper {
     return shelf;
   }
 
-  // All tenants share it.
+  // All tenants share this pot.
   #toPot(account: Account): Pot {
     return account.pot({ name: "handler.keepBytes", of: this.#start, total: this.#keepBytes, isCache: true });
   }
 
-  // What has no room here must leave the store too, or a client could fill it.
+  // Delete a dropped result from the store too, or a client could fill the store.
   #drop(shelf: Shelf, id: string): boolean {
     const kept = this.#forget(shelf, id);
     const { shared } = shelf;
@@ -202,7 +204,7 @@ export class Keeper {
     return kept;
   }
 
-  // A result of another caller does not exist.
+  // To other callers, a result does not exist.
   #read(uri: string, call: Call, core: FeatureParts): Result | Promise<Result> {
     const [id, number = "1"] = uri.slice(this.#start.length).split("/");
     const at = Number(number);
@@ -224,7 +226,7 @@ export class Keeper {
     return { contents: [{ uri, ...known.page }, ...rest] };
   }
 
-  /** Finds a page that another instance has kept. */
+  /** Finds a page of a result that another instance keeps. */
   async #find(shared: SharedValues, id: string, at: number): Promise<Found | undefined> {
     const perValue = Number(id.slice(id.lastIndexOf("-") + 1));
     if (!(perValue >= 1 && at >= 1) || id.length > MAX_ID) return;
@@ -246,11 +248,11 @@ export class Keeper {
   }
 }
 
-/** Splits a text into pieces, between lines if they are not too long. */
+/** Splits a text into pieces, after a line break if the lines are short enough. */
 function toPieces(text: string, max: number): string[] {
   const pieces: string[] = [];
   for (let at = 0; at < text.length;) {
-    // No character takes less than a byte.
+    // Each character takes at least one byte, so `max` characters are enough.
     let piece = cutText(text.slice(at, at + max), max);
     const line = piece.lastIndexOf("\n") + 1;
     if (at + piece.length < text.length && line > piece.length / 2) piece = piece.slice(0, line);
@@ -261,19 +263,19 @@ function toPieces(text: string, max: number): string[] {
   return pieces;
 }
 
-/** A page, and what is known of its result. */
+/** A page, and what the store says about its result. */
 interface Found {
   readonly principal?: string;
   readonly count: number;
   readonly page?: Page;
 }
 
-/** Bytes of the pages of one value in the store. Sealed, it is still below what stores take. */
+/** Bytes of the pages in one value of the store. After sealing, the value is still smaller than stores allow. */
 const VALUE_BYTES = 262_144;
-/** Characters of an id: a UUID and a number. */
+/** Maximum length of an id in characters: a UUID and a number. */
 const MAX_ID = 48;
 
 function toSharedPages(value: unknown): SharedPages | undefined {
   if (!isObject(value) || value.v !== 1 || typeof value.count !== "number" || !Array.isArray(value.pages)) return;
-  return value as unknown as SharedPages; // Instances of this server have sealed it.
+  return value as unknown as SharedPages; // Only instances of this server can seal values.
 }

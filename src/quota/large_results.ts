@@ -23,18 +23,18 @@ export interface LargeResultsOptions {
   readonly keepBytes?: number;
 }
 
-/** Fits the results of one handler. */
+/** Handles the large results of one handler. */
 export interface LargeResults {
-  /** The resource behind the links. */
+  /** The resource that serves the linked pages. */
   readonly also?: readonly Handler[];
-  /** Returns the result, or what stands for it. */
+  /** Returns the result, or a smaller result that replaces it. */
   fit(result: Result, call: Call, core: FeatureParts): Result | Promise<Result>;
 }
 
 /**
- * Creates what fits the results of a handler. Returns `undefined` if they have no limit.
+ * Creates the object that handles large results of a handler. Returns `undefined` if results have no limit.
  *
- * @throws {TypeError} if the handler cannot have such results.
+ * @throws {TypeError} if `onLarge` or `resultBytes` does not suit the handler.
  */
 export function readLargeResults(options: LargeResultsOptions, handler: LimitedHandler): LargeResults | undefined {
   const { resultBytes, onLarge = "refuse" } = options;
@@ -76,13 +76,13 @@ export function readLargeResults(options: LargeResultsOptions, handler: LimitedH
   };
 }
 
-/** Bytes for the note and the structure around a cut text. */
+/** Bytes reserved for the note and the structure around a cut text. */
 const NOTE_BYTES = 512;
 
-/** The least limit that leaves room for a text. */
+/** Minimum for `resultBytes`. A lower limit would leave no room for text beside the note. */
 const MIN_BYTES = 1024;
 
-/** Cuts content blocks, and adds a note. Media that do not fit are left out. */
+/** Cuts content blocks, and adds a note. Media that exceed the limit are left out. */
 function cutBlocks(blocks: readonly Content[], max: number, size: number): Content[] {
   let left = max - NOTE_BYTES;
   const kept: Content[] = [];

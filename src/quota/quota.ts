@@ -34,39 +34,44 @@ export type { Rate } from "./rate.ts";
 /** Options of {@linkcode quota}. All are optional. */
 export interface QuotaOptions {
   /**
-   * Milliseconds that the handler may take, with its middleware. Time in a queue or waiting for an answer of the client
-   * does not count. `Infinity` means no limit. Defaults to the server's `limits.calls.timeoutMs`.
+   * Timeout of the handler and its middleware, in milliseconds. Time in a queue, or waiting for the client's answer to
+   * a question, does not count. `Infinity` means no limit. Defaults to the server's `limits.calls.timeoutMs`.
    */
   readonly timeoutMs?: number;
   /**
-   * Number of calls that run at once, for all clients together. Others wait, and fail with code -31503 if too many do.
-   * Defaults to no limit.
+   * Number of calls that run at once, for all clients together. Further calls wait, and fail with code -31503 if too
+   * many wait already. Defaults to no limit.
    */
   readonly concurrency?: number | Concurrency;
   /**
-   * Rate of calls that one client may make. Others fail with code -31429, over HTTP with status 429 and `Retry-After`,
-   * and with `data.retryAfterMs`. A client is a principal, else an IP address, else a connection. Defaults to no limit.
+   * Rate of calls that one client may make. Calls beyond it fail with code -31429 and `data.retryAfterMs`, over HTTP
+   * with status 429 and `Retry-After`. A client is identified by its principal, otherwise by its IP address, otherwise
+   * by its connection. Defaults to no limit.
    */
   readonly rate?: Rate;
   /**
-   * Whether `rate` holds for all instances together, if the server has a store. Calls are then counted in periods of
-   * `perMs` from a time that all instances share, and each takes one operation of the store. If the store does not answer,
-   * the rate holds on each instance. Defaults to `false`.
+   * Whether `rate` applies to all instances together, if the server has a store. The server then counts calls in fixed
+   * periods of `perMs`, which begin at the same time on all instances, and each call takes one operation of the store.
+   * While the store does not answer, the rate applies to each instance separately. Defaults to `false`.
    */
   readonly shared?: boolean;
-  /**
-   * Bytes of a result as JSON. Defaults to no limit but the server's `limits.calls.resultBytes`.
-   */
+  /** Maximum size of a result as JSON, in bytes. Defaults to the server's `limits.calls.resultBytes`. */
   readonly resultBytes?: number;
   /**
-   * Treatment of a larger result. `"refuse"` makes it an error. `"cut"` cuts its text, and adds a note for the model.
-   * `"link"` keeps it behind a link to a resource, which the model reads in pages. Defaults to `"refuse"`. `"link"` is
-   * for tools.
+   * How the server treats a larger result. Defaults to `"refuse"`.
+   *
+   * - `"refuse"` responds with an error.
+   * - `"cut"` cuts the text, and adds a note for the model.
+   * - `"link"`, for tools only, keeps the result for `keepMs`, and responds with a link to a resource that the model
+   *   reads in pages.
    */
   readonly onLarge?: "refuse" | "cut" | "link";
-  /** Milliseconds for which a result behind a link is kept. Defaults to 600,000. */
+  /** Milliseconds for which the server keeps a result behind a link. Defaults to 600,000. */
   readonly keepMs?: number;
-  /** Bytes of all results of a handler behind links. The oldest are dropped. Defaults to 16 MiB. */
+  /**
+   * Maximum size in bytes of all results that the server keeps behind links of a handler. When it is exceeded, the
+   * oldest results are dropped. Defaults to 16 MiB.
+   */
   readonly keepBytes?: number;
 }
 
@@ -88,16 +93,19 @@ const OPTIONS: KnownOptions<keyof QuotaOptions> = {
 };
 
 /**
- * Creates a quota for the option `quota` of a handler. Handlers with the same object share its rate and its concurrency.
+ * Creates a quota for the option `quota` of a handler. Handlers with the same quota object share its rate and its
+ * concurrency.
  *
  * @throws {TypeError} if a limit is unknown or invalid.
  */
 export function quota(options: QuotaOptions): Quota {
   check(options);
-  // One state per server, and one for its completers. They run with each key that a user types. All paths of a server
-  // share its ticker. With a state for each path, a client could choose another path for each call.
+  // One state per server for calls, and another for completion, because completion runs for each key that a user types.
+  // Paths of a server share its state by the ticker: with a state per path, a client could exceed the rate by using
+  // another path for each call.
   const states = new WeakMap<Ticker, Map<string, State>>();
-  // The first handler names the quota, because all instances make the same handlers in the same order.
+  // The first handler names the quota. All instances create the same handlers in the same order, so the name is the
+  // same everywhere.
   let name: string | undefined;
   const find = (core: FeatureParts, group: string, key: string): State => {
     const known = states.get(core.ticker) ?? new Map<string, State>();
@@ -123,7 +131,7 @@ export function quota(options: QuotaOptions): Quota {
   };
 }
 
-/** The counts of one server. */
+/** The state of a quota on one server: the counts of calls. */
 class State {
   readonly buckets?: Buckets;
   readonly sharedRate?: SharedRate;
@@ -142,7 +150,7 @@ class State {
   }
 }
 
-/** The parts that the limits of a runner need. */
+/** Parameters of {@linkcode limited}. */
 interface Parts {
   readonly options: QuotaOptions;
   readonly handler: LimitedHandler;
@@ -151,7 +159,7 @@ interface Parts {
   readonly large?: LargeResults;
 }
 
-/** Returns the parts of a runner that differ because of its limits. */
+/** Returns the parts of a runner that enforce the limits. */
 function limited(runner: Runner, { options, handler: { place }, state, core, large }: Parts): Partial<Runner> {
   const { buckets, sharedRate, places } = state;
   const { shared } = core;
@@ -174,7 +182,7 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
         : runner.run(call);
     const start = () => places ? places.run(call, runner, begin) : begin(runner);
     const client = shared && sharedRate && toClientKey(call);
-    // Without a name, a client has one connection, so one instance.
+    // A client that is only identified by its connection uses one instance, so its calls need no count in the store.
     if (!shared || !sharedRate || typeof client !== "string") return start();
     return sharedRate.take(shared, client, core.ticker.clock.date()).then((retryAfterMs) => {
       if (retryAfterMs) throw refuseRate(retryAfterMs, call, core, place);
@@ -185,7 +193,7 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
     run,
     extensions: { ...extensions, run: within },
     check(call) {
-      // A call that cannot wait costs no token.
+      // Check the queue first: a call that can neither run nor wait must not cost a token.
       places?.check(call, place);
       if (buckets) takeToken(buckets, call, core, place);
     },
@@ -207,7 +215,7 @@ function check(options: QuotaOptions): void {
     keepBytes,
   };
   if (rate && (rate.calls === undefined || rate.perMs === undefined)) {
-    throw new TypeError("Cannot make a quota: rate has no calls and perMs; write { calls: 10, perMs: 60_000 }");
+    throw new TypeError("Cannot make a quota: rate lacks calls or perMs; write { calls: 10, perMs: 60_000 }");
   }
   for (const [name, value] of Object.entries(numbers)) {
     if (value === undefined || typeof value === "number" && value > 0) continue;

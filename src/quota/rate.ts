@@ -13,7 +13,7 @@ export interface Rate {
   readonly calls: number;
   /** The period, in milliseconds. */
   readonly perMs: number;
-  /** Number of calls that a client may make at once after a pause. Defaults to `calls`. */
+  /** Number of calls that a client may make at once after it made no calls for a while. Defaults to `calls`. */
   readonly burst?: number;
 }
 
@@ -24,21 +24,22 @@ interface Bucket {
   at: number;
 }
 
-/** The key of clients: a principal or a peer, or else the connection. */
+/** The key of a client: text for a principal or an address, otherwise the object of the connection. */
 type ClientKey = string | object;
 
 /**
- * The buckets of all clients. A bucket that nobody used for as long as it takes to fill is full, so it is dropped. The
- * map of the present period and that of the one before hold all others.
+ * The buckets of all clients. A bucket is dropped when it has not been used for the time in which it fills up, because
+ * it is full then, like a new bucket. Two maps hold the buckets: one for the current period, and one for the previous
+ * period.
  */
 export class Buckets {
   readonly #rate: Rate;
   readonly #burst: number;
   /** Milliseconds until an empty bucket is full. */
   readonly #fillMs: number;
-  /** Buckets that were used in the present period, which begins at `#since`. */
+  /** Buckets used in the current period, which begins at `#since`. */
   #young = new Map<ClientKey, Bucket>();
-  /** Buckets that were used in the period before. */
+  /** Buckets used in the previous period. */
   #older = new Map<ClientKey, Bucket>();
   #since = -Infinity;
 
@@ -54,14 +55,14 @@ export class Buckets {
     return new Set([...this.#young.keys(), ...this.#older.keys()]).size;
   }
 
-  /** Takes a token. Returns the milliseconds until there is one if the bucket is empty, and 0 otherwise. */
+  /** Takes a token. Returns 0, or the milliseconds until the next token if the bucket is empty. */
   take(client: ClientKey, now: number): number {
     this.#age(now);
     const bucket = this.#find(client, now);
     const { calls, perMs } = this.#rate;
     bucket.tokens = Math.min(this.#burst, bucket.tokens + (now - bucket.at) * calls / perMs);
     bucket.at = now;
-    // A rounding error must not make a client wait for nothing.
+    // A rounding error must not reject a client that has waited for the announced time.
     if (bucket.tokens < 1 - 1e-9) return Math.max(1, Math.ceil((1 - bucket.tokens) * perMs / calls));
     bucket.tokens--;
     return 0;
@@ -79,7 +80,7 @@ export class Buckets {
     const current = young.get(client);
     if (current) return current;
     const older = this.#older.get(client);
-    // Beyond this number, new clients share one bucket. Those of the period before come on top.
+    // Beyond this number, new clients share one bucket. Clients of the previous period get as many buckets in addition.
     const isOwn = young.size < (older ? 2 : 1) * MAX_CLIENTS;
     const key = isOwn ? client : OTHERS;
     const known = isOwn ? older : young.get(key) ?? this.#older.get(key);
@@ -94,22 +95,27 @@ const MAX_CLIENTS = 10_000;
 
 const OTHERS = {};
 
-/** All HTTP requests whose client is unknown. Each of them has a connection of its own. */
+/**
+ * Key of all HTTP requests whose client is unknown. Each of these requests has an account of its own, so its account
+ * cannot be the key.
+ */
 const UNKNOWN = {};
 
-/** Returns the key under which the calls of a client are counted. A text means the same on all instances. */
+/**
+ * Returns the key under which the calls of a client are counted. A string key means the same client on all instances.
+ */
 export function toClientKey({ link: { account, http } }: Call): ClientKey {
-  // A connection has one account, also for the resources that its calls read.
+  // A connection has one account, which also counts the resources that its calls read.
   return account.key ?? (http ? UNKNOWN : account);
 }
 
-/** Takes a token for a call. Throws the error for the client if there is none. */
+/** Takes a token for a call. Throws the error for the client if the bucket is empty. */
 export function takeToken(buckets: Buckets, call: Call, core: FeatureParts, place: string): void {
   const retryAfterMs = buckets.take(toClientKey(call), core.ticker.clock.now());
   if (retryAfterMs) throw refuseRate(retryAfterMs, call, core, place);
 }
 
-/** Reports a call that is one too many, and returns the error for the client. */
+/** Reports a call that exceeds the rate, and returns the error for the client. */
 export function refuseRate(retryAfterMs: number, call: Call, core: FeatureParts, place: string): McpError {
   core.observing?.reach("handler.rate", call.link.account.key, place);
   const message = `Cannot run the call: too many calls; try again in ${retryAfterMs} ms (handler.rate)`;

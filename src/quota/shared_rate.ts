@@ -1,32 +1,32 @@
 /**
  * Counts the calls of a client on all instances together.
  *
- * Each call appends to a log of the present period. The id that the store returns is the number of the call, so that a
- * call takes one operation.
+ * Each call appends to the log of the current period in the store. The id that the store returns is the number of the
+ * call, so each call takes only one operation.
  *
  * @module
  */
 import type { SharedLogs } from "../core/call/shared_values.ts";
 import type { Rate } from "./rate.ts";
 
-/** The calls of all clients in one rate, on all instances. */
+/** Counts the calls of all clients for one rate, on all instances. */
 export class SharedRate {
   readonly #rate: Rate;
-  /** Name of the rate, which all instances give it. */
+  /** Name of the rate, the same on all instances. */
   readonly #name: string;
-  /** The clients that have no calls left in a period, so that refusing them costs the store nothing. */
+  /** Clients that have no calls left in the current period. Rejecting them takes no operation of the store. */
   #spent = new Set<string>();
   #period = -1;
 
-  /** Creates the counts of one rate. */
+  /** Creates the counter of one rate. */
   constructor(rate: Rate, name: string) {
     this.#rate = rate;
     this.#name = name;
   }
 
   /**
-   * Counts a call. Returns the milliseconds until the next period if it is one too many, and 0 otherwise, also if the
-   * store does not answer. `now` is the time of day.
+   * Counts a call. Returns the milliseconds until the next period if the call exceeds the rate. Returns 0 if it does
+   * not, or if the store does not answer. `now` is the time of day in milliseconds.
    */
   async take(shared: SharedLogs, client: string, now: number): Promise<number> {
     const { calls, perMs } = this.#rate;
@@ -39,7 +39,7 @@ export class SharedRate {
     if (this.#spent.has(client)) return waitMs;
     const number = await shared.attempt("append", async () => {
       const log = await shared.hash("rate", JSON.stringify([this.#name, client, period]));
-      // Another instance may be late by as much as a period.
+      // Keep the log for two periods, because the clock of another instance may be late by up to one period.
       return await shared.append(log, "", { ttlMs: 2 * perMs, max: 1 });
     });
     if (number === undefined || number <= calls) return 0;
@@ -48,5 +48,5 @@ export class SharedRate {
   }
 }
 
-/** Clients that are remembered. Beyond it, refusing one costs an operation. */
+/** Maximum size of `#spent`. Rejecting a client that is not in it takes one operation of the store. */
 const MAX_SPENT = 10_000;

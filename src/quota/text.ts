@@ -1,17 +1,17 @@
 /**
- * Measures and cuts texts by the bytes that they take as JSON.
+ * Measures and cuts texts by their bytes as JSON.
  *
  * @module
  */
 
 const encoder = new TextEncoder();
 
-/** Returns the bytes of a text in UTF-8. */
+/** Returns the number of bytes of a text in UTF-8. */
 export function toSize(text: string): number {
   return encoder.encode(text).length;
 }
 
-/** Returns the beginning of a text that takes at most this number of bytes as JSON, without its quotes. */
+/** Returns the beginning of a text that takes at most `max` bytes as JSON, without its quotes. */
 export function cutText(text: string, max: number): string {
   let bytes = 0;
   let end = 0;

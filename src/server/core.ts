@@ -18,7 +18,7 @@ import type { SharedState } from "../core/store.ts";
 import type { Observer } from "../core/call/observer.ts";
 import type { ServerOptions } from "./options.ts";
 
-/** The options that servers of any path have. */
+/** Options of a server, without its handlers. The servers of concrete paths share them. */
 export type CommonOptions = Omit<ServerOptions, "handlers">;
 
 /** Connects a server to its store, if it has one. */
@@ -61,7 +61,10 @@ export function createCore(
   return core;
 }
 
-/** Adds an observer to those of the options. In place, because parts of the server have the observer. */
+/**
+ * Adds an observer to the observers of the options. Changes the object in place, because other parts of the server
+ * refer to it.
+ */
 export function addObserver(core: Core, { observer = [] }: Pick<ServerOptions, "observer">, added: Observer): void {
   Object.assign(core.observer, combineObservers([observer, added].flat()));
   core.observing = createObserving(core);
@@ -71,12 +74,12 @@ function readFilters({ guards, encoders }: Pick<ServerOptions, "guards" | "encod
   if (guards || encoders) return { guards, encoders };
 }
 
-/** Reads the option `auth`. Throws if it cannot authenticate. The authenticator checks its other parts. */
+/** Reads the option `auth`. Throws if it has no `authenticate()`. The authenticator checks its other parts. */
 function readAuth({ auth }: CommonOptions): Authentication | undefined {
   if (auth === undefined) return;
   const read = typeof auth === "function"
     ? { authenticate: auth }
-    // The schemes of a list combine it, so that a server without any does not load the code.
+    // The first scheme of a list combines the list, so that a server without `auth` does not load the code.
     : auth instanceof Array
     ? auth[0]?.[SCHEME]?.combine(auth)
     : auth;

@@ -9,27 +9,32 @@ import type { Handler } from "../core/visibility/feature.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { toSelectionKey } from "../core/visibility/registry.ts";
 
-/** The servers of concrete paths, which follow the changes of the server with the parameters. */
+/**
+ * The servers of the concrete paths of a path with parameters. They get the same handlers as the server that has the
+ * path.
+ */
 export interface Followers {
   list(): readonly { readonly [INTERNALS]: { readonly engine: Engine } }[];
   add(handlers: readonly Handler[]): void;
   remove(handlers: readonly Handler[]): void;
 }
 
-/** Where the handlers of a server are used. */
+/** The place where the handlers of a server are used. */
 export interface HandlerPlace {
   /** The servers of the concrete paths, once they are loaded. */
   readonly router?: Followers;
 }
 
-/** Creates the handlers of a running server. Those of a path with parameters belong to all of its concrete paths. */
+/**
+ * Creates the handlers of a running server. If its path has parameters, all of its concrete paths have these handlers.
+ */
 export function createHandlerSet(
   { core, registry, visibility }: Omit<Engine, "host">,
   site: HandlerPlace,
   open: (added: readonly Handler[]) => void,
 ): HandlerSet<Handler> {
   function toggle(selected: Handler | HandlerSelector, isShown: boolean, callers?: Allow): void {
-    // Anything else would mean all callers.
+    // A value of another type, taken as no function, would change the handlers for all callers.
     if (callers !== undefined && typeof callers !== "function") {
       throw new TypeError("Cannot enable or disable handlers: callers is not a function; leave it out for all callers");
     }

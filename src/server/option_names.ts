@@ -21,12 +21,12 @@ const CORS: KnownOptions<keyof CorsOptions> = {
   hasOtherForms: true,
 };
 
-// A clock may have methods of its own.
+// A clock may have further methods, so this rule checks only the methods that the server calls.
 const CLOCK: OptionRule = {
   findProblem(value) {
     const { now, date, start } = Object(value);
     if ([now, date, start].every((each) => typeof each === "function")) return;
-    return "has not all of now(), date() and start(); pass a whole clock, or leave it out";
+    return "lacks now(), date() or start(); pass a clock with all three, or leave it out";
   },
 };
 

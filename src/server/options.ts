@@ -21,29 +21,33 @@ import type { Revision } from "../eras/revisions.ts";
 import type { RouteList } from "./routes.ts";
 import type { Cors } from "../transports/http/cors.ts";
 
-/** Schema of path parameters that are not checked further. */
+/** Schema of path parameters that may be any text. */
 export type TextParams = StandardSchema<Readonly<Record<string, string>>>;
 
-/** Returns the handlers for the parameters of a path. Returns `undefined` if there is nothing at the path. */
+/**
+ * Returns the handlers for the parameters of a path. Returns `undefined` if the path does not exist, so that clients
+ * get HTTP 404.
+ */
 export type RouteHandlers<P extends Schema> = (
   params: Infer<P>,
 ) => readonly Handler[] | undefined | Promise<readonly Handler[] | undefined>;
 
 /**
- * Options of a server whose path may have parameters. Only `name` and `version` are required. `P` is the schema of the
- * parameters.
+ * Options of a server whose path may have parameters. All except `name` and `version` are optional. `P` is the schema
+ * of the parameters.
  */
 export interface RouteServerOptions<P extends Schema = TextParams, H extends readonly Handler[] = readonly Handler[]>
   extends Omit<ServerOptions, "handlers"> {
   /**
-   * The tools, resources and prompts. If the path has parameters, a function may return those of one concrete path. It
-   * runs when the path is first used, and again if it was dropped in the meantime.
+   * The tools, resources and prompts. If the path has parameters, a function may return the handlers of one concrete
+   * path. It runs when the path is first used, and again when the path is used after the server has dropped it from
+   * memory.
    */
   readonly handlers?: H | RouteHandlers<P>;
   /**
-   * Schema of the path's parameters, which converts and checks them. Other paths do not exist: HTTP 404. Handlers and
-   * services read the values with `ctx.route(params)`. It runs before the caller is authenticated. An asynchronous schema
-   * has 10 seconds. Defaults to any text.
+   * Schema that validates and converts the parameters of the path. A path whose parameters are invalid does not exist:
+   * HTTP 404. Handlers and services read the values with `ctx.route(params)`. The schema runs before the caller is
+   * authenticated. An asynchronous schema has 10 seconds. Defaults to any text.
    */
   readonly params?: P;
 }
@@ -70,42 +74,47 @@ export interface ServerOptions {
   readonly use?: readonly Middleware[];
   /**
    * Authenticates the caller of every HTTP request before its body is read, such as `apiKey({ keys })` of
-   * `@x/mcp/auth`. In a list, the form of a credential picks the scheme, as in `[oauth(…), apiKey(…)]`. Defaults to none:
-   * then every caller may use the server. Does not apply to stdio.
+   * `@x/mcp/auth`. In a list such as `[oauth(…), apiKey(…)]`, the server picks the scheme by the form of the
+   * credential. Defaults to no authentication: every caller may use the server. Does not apply to stdio.
    */
   readonly auth?: Authentication | Authenticate | readonly Authentication[];
   /**
-   * Decides whether a request may enter, before its handler is looked up: `true`, or a refusal made by `refuseRequest()` of
-   * `@x/mcp/auth`. It sees every request, also those that open a session. Defaults to `true`.
+   * Decides whether a request may enter, before the server looks up its handler: returns `true`, or a refusal made by
+   * `refuseRequest()` of `@x/mcp/auth`. It runs for every request, including requests that open a session. Defaults to
+   * `true`.
    */
   readonly admit?: Admit;
   /**
    * What the server declares and does. The switches `listChanged`, `subscribe`, `completions` and `logging` default to
-   * `true`. `tools: true`, `resources: true` and `prompts: true` declare a list while it is empty, for servers that add
-   * their first handler later.
+   * `true`. `tools: true`, `resources: true` and `prompts: true` declare a list even while it is empty, for servers
+   * that add their first handler later.
    */
   readonly capabilities?: CapabilityOptions;
   /**
-   * Path of the HTTP endpoint, such as `/tenants/:tenant/mcp`. Each concrete path is an endpoint of its own: nothing that
-   * one of them has issued is valid at another. Defaults to `/mcp`.
+   * Path of the HTTP endpoint, such as `/tenants/:tenant/mcp`. Each concrete path is an endpoint of its own: session
+   * ids, cursors and states issued at one path are not valid at another path. Defaults to `/mcp`.
    */
   readonly path?: string;
-  /** Hosts that clients may use, such as `mcp.example.com`. If set, other Host headers except loopback are rejected. */
+  /**
+   * Hosts that clients may use, such as `mcp.example.com`. If set, requests with any other Host header are rejected,
+   * except loopback hosts. Defaults to any host.
+   */
   readonly hosts?: readonly string[];
   /**
    * IP addresses of reverse proxies in front of the server, such as `127.0.0.1`. The server then reads client addresses
-   * from their `X-Forwarded-For`. Without it, all clients behind a proxy share the limits of one.
+   * from their `X-Forwarded-For`. Without this option, all clients behind a proxy share the limits of one client.
    */
   readonly proxies?: readonly string[];
   /**
-   * Whether requests of revisions with sessions must have a session id. Defaults to `"optional"`: a request without one
-   * is served by itself. It can neither send requests to the client nor resume a stream.
+   * Whether requests of revisions with sessions must have a session id. Defaults to `"optional"`: a request without a
+   * session id is served on its own, so its handler cannot send requests to the client, and its stream cannot be
+   * resumed.
    */
   readonly sessions?: "optional" | "required";
   /**
-   * Dates of the protocol revisions that the server serves. The code of older revisions
-   * loads only if one of them is listed. A client of another revision gets error -32022 with this list, or in
-   * `initialize` the newest of the list with a handshake. Defaults to all five.
+   * Dates of the protocol revisions that the server serves. The code of older revisions loads only if one of them is
+   * listed. A client of another revision gets error -32022 with this list. If it sends `initialize`, it gets the newest
+   * revision of the list that has a handshake. Defaults to all five.
    */
   readonly revisions?: readonly Revision[];
   /** Origins of web pages that may call the server besides its own, such as `https://app.example.com`. */
@@ -113,34 +122,38 @@ export interface ServerOptions {
   /** Cross-origin access for browsers. Defaults to `"none"`. */
   readonly cors?: Cors;
   /**
-   * Secret of at least 32 characters that all instances of this server share. A list rotates it, newest first. Without
-   * it, sessions and pending questions do not survive a restart.
+   * Secret of at least 32 characters that all instances of this server share. To rotate the secret, give a list with
+   * the newest secret first. Without it, sessions and pending questions do not survive a restart.
    */
   readonly secret?: string | readonly string[];
   /**
-   * State that all instances share: ended sessions, subscriptions, events to resume, and changes. `@x/mcp/stores` makes
-   * one. Without it, each process keeps this in its memory.
+   * State that all instances share: ended sessions, subscriptions, events to resume, and changes. Create one with the
+   * functions of `@x/mcp/stores`. Without a store, each process keeps this state in its memory.
    */
   readonly store?: Store;
   /**
-   * Whether `server.handlers.disable` and `enable` without a function of callers hold at all instances that share the
-   * store, and after a restart. Defaults to `false`: they hold in the process that calls them. If the store does not answer
-   * a new instance, its requests for handlers fail with code -31503 until it does.
+   * Whether `server.handlers.disable` and `enable`, called without a function of callers, apply to all instances that
+   * share the store, and after a restart. Defaults to `false`: they apply to the process that calls them. If the store
+   * does not answer a new instance, requests for its handlers fail with code -31503 until the store answers.
    *
-   * Throws a `TypeError` at the start if the server has no `store`.
+   * Throws a `TypeError` when the server is created without a `store`.
    */
   readonly sharedDisable?: boolean;
   /**
-   * Whether arguments of tools may be JSON text where the input wants an object, an array, a number or a boolean. A tool
-   * may say otherwise. Defaults to `false`.
+   * Whether arguments of tools may be JSON text where the input wants an object, an array, a number or a boolean. A
+   * tool can override this with its own option. Defaults to `false`.
    */
   readonly lenientArguments?: boolean;
-  /** The text that results of tools have beside their structured content. Defaults to `"full"`. See `text` of a tool. */
+  /**
+   * The text that results of tools have beside their structured content. Defaults to `"full"`. See the option `text` of
+   * a tool.
+   */
   readonly text?: "full" | "summary" | "none";
   /**
    * Computes a small JSON value about the client, which handlers read with `ctx.session(session)`. For clients with a
-   * session it runs during `initialize`, and over HTTP the value is sealed into the session id. For others it runs for
-   * each request in which it is read. It is synchronous, and its JSON has at most 2048 characters.
+   * session, the function runs during `initialize`, and over HTTP the server seals the value into the session id. For
+   * other clients, it runs for each request in which a handler reads the value. It must be synchronous, and the JSON of
+   * its value may have at most 2048 characters.
    */
   readonly session?: (ctx: Context) => unknown;
   /** Limits that differ from the defaults. */
@@ -148,37 +161,45 @@ export interface ServerOptions {
   /** Milliseconds for which clients may cache lists and resources without a `ttlMs` of their own. Defaults to 0. */
   readonly ttlMs?: number;
   /**
-   * Cache scope of lists: shared by all callers (`"public"`) or bound to one (`"private"`).
+   * Cache scope of lists: shared by all callers (`"public"`) or bound to one caller (`"private"`).
    *
-   * Defaults to `"private"` for authenticated callers, for servers with `auth`, and if the middleware of `use` sees
+   * Defaults to `"private"` for authenticated callers, for servers with `auth`, and if middleware of `use` runs for
    * lists, because it may change them. Otherwise defaults to `"public"`. A list with an `allow` is always private.
    * Resources are private unless they have a `cacheScope`.
    */
   readonly cacheScope?: "public" | "private";
   /**
-   * Receives events for metrics, logs and traces. One object or a list. Clients only receive the id of an unexpected
-   * error, and `observer.fault` the error itself. Without a `fault`, unexpected errors are printed with `console.error`.
+   * Receives events for metrics, logs and traces: an object, or a list of objects. For an unexpected error,
+   * `observer.fault` receives the error, and clients receive only its id. Without a `fault`, unexpected errors are
+   * printed with `console.error`.
    */
   readonly observer?: Observer | readonly Observer[];
   /**
-   * Endpoints beside that of MCP, such as `[health()]` of `@x/mcp/observe`, or `[{ path: "/version", fetch }]`. Everybody
-   * reaches them: neither the Host header nor the caller is checked. Defaults to none.
+   * Endpoints beside the MCP endpoint, such as `[health()]` of `@x/mcp/observe`, or `[{ path: "/version", fetch }]`.
+   * They are public: the server checks neither the Host header nor the caller. Defaults to no routes.
    */
   readonly routes?: RouteList;
   /**
-   * Describes an unexpected error of a handler. The model reads the text for an error of a tool. Other clients get it as
-   * the message of error -32603, or the `McpError` that it returns. If it returns `undefined`, they get "Internal error"
-   * and an id. `observer.fault` is called in either case.
+   * Describes an unexpected error of a handler to clients. For a tool, the returned text becomes the text of the error
+   * result, which the model reads. Otherwise it becomes the message of error -32603. A returned `McpError` is sent as
+   * it is. If the function returns `undefined`, the client gets "Internal error" and an id. `observer.fault` is called
+   * in either case.
    */
   readonly mapError?: MapError;
   /**
-   * Guards of the input and output of all handlers. They are around the guards of each handler, and use services with
+   * Guards of the input and output of all handlers. They wrap the guards of each handler, and get services with
    * `ctx.get`.
    */
   readonly guards?: Guards;
-  /** Encoders of your own types. The first that fits converts a value. They run before the built-in conversions. */
+  /**
+   * Encoders of your own types. The first encoder that matches converts a value. Encoders run before the built-in
+   * conversions.
+   */
   readonly encoders?: readonly Encoder[];
-  /** Changes the JSON Schema of the input and output of tools that clients see. Validation does not change. */
+  /**
+   * Changes the JSON Schemas of the input and output of tools, as clients see them. Validation still uses the original
+   * schemas.
+   */
   readonly publishSchema?: PublishSchema;
   /**
    * Whether to print warnings with `console.warn` about work before a question, which some clients make the handler

@@ -1,5 +1,5 @@
 /**
- * Endpoints beside that of MCP, such as `/health`.
+ * Endpoints beside the MCP endpoint, such as `/health`.
  *
  * @module
  */
@@ -9,8 +9,8 @@ import type { Core } from "../core/core.ts";
 import type { ServerStats } from "./stats.ts";
 
 /**
- * An endpoint beside that of MCP, such as `/health`. Everybody reaches it: the server checks neither the Host header nor
- * the caller, and goes on to serve it while it closes.
+ * An endpoint beside the MCP endpoint, such as `/health`. It is public: the server checks neither the Host header nor
+ * the caller. It goes on working while the server closes.
  */
 export interface Route {
   /** Path of the endpoint, without parameters. */
@@ -23,30 +23,30 @@ export interface Route {
 export interface RouteFacts {
   /** The server that has the route, or what `mount` returned. */
   readonly server: {
-    /** Makes all services that live as long as the server, and rejects if one fails. */
+    /** Creates all services that live as long as the server. Rejects if a service fails. */
     ready(): Promise<void>;
-    /** Returns the numbers of what the server holds now. */
+    /** Returns counts of the calls, streams, sessions and bytes that the server holds now. */
     stats(): ServerStats;
   };
-  /** Facts about the connection, from the runtime or from code in front. */
+  /** Facts about the connection, from the runtime or from the code that called `fetch`. */
   readonly info?: ConnectionInfo;
 }
 
 /** Routes, such as `[health(), prometheus()]`. */
 export type RouteList = readonly (Route | readonly Route[])[];
 
-/** What a server with routes consists of. */
+/** The parts that {@linkcode Routes} needs of a server. */
 export interface RoutedParts {
   readonly core: Pick<Core, "report">;
   /** The server that has the routes. */
   readonly server: RouteFacts["server"];
-  /** Paths of its endpoints. */
+  /** Paths of the server's MCP endpoints. */
   readonly paths: readonly string[];
   /** Handles all other requests. */
   readonly fetch: Fetch;
 }
 
-/** The routes of a server, in front of everything else. */
+/** The routes of a server. They handle requests before anything else does. */
 export class Routes {
   readonly #routes: ReadonlyMap<string, Route>;
   readonly #parts: RoutedParts;
@@ -54,7 +54,8 @@ export class Routes {
   /**
    * Reads a list of routes.
    *
-   * @throws {TypeError} if one is not a route, or its path is that of another route or of an endpoint.
+   * @throws {TypeError} if an item is not a route, or if its path is already the path of another route or of an
+   * endpoint.
    */
   constructor(list: RouteList, parts: RoutedParts) {
     const routes = list.flat();

@@ -52,21 +52,22 @@ export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handle
   /** The handlers, which can change while the server runs. */
   readonly handlers: HandlerSet<Handler>;
   /**
-   * Sends log messages outside of a call, to clients with a session that want their level. Other clients get only the
-   * log messages of their calls.
+   * Sends log messages outside of a call, to clients with a session that asked for their level. Clients without a
+   * session get only the log messages of their own calls.
    */
   readonly log: ServerLog;
   /**
-   * Makes all services that live as long as the server, and rejects if one fails. `serveStdio` and the command line call
-   * it before they listen. Otherwise the first request makes them.
+   * Creates all services that live as long as the server, and starts the extensions. Rejects if one of them fails.
+   * `serveStdio` and the command line call it before they listen. Otherwise the first request does this.
    */
   ready(): Promise<void>;
   /**
-   * Ends the open streams, subscriptions and connections of callers, such as one whose account was locked:
+   * Ends the open streams, subscriptions and connections of some callers, such as a caller whose account was locked:
    * `server.end(({ principal }) => principal?.id === "ada")`. Calls over HTTP go on to their response. The client may
-   * connect again, and is authenticated then.
+   * connect again, and is authenticated again when it does.
    *
-   * @throws {TypeError} if `select` is not a function, or returns no boolean. Then nothing has ended.
+   * @throws {TypeError} if `select` is not a function, or does not return a boolean. In that case no connection was
+   * ended.
    */
   end(select: (caller: { readonly principal?: Principal }) => boolean): void;
   /**
@@ -74,7 +75,10 @@ export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handle
    * disposes the services. Settles when everything has ended.
    */
   close(): Promise<void>;
-  /** Returns the numbers of what the server holds now: calls, streams, sessions and bytes. It costs no time. */
+  /**
+   * Returns counts of the calls, streams, sessions and bytes that the server holds now. The counts are kept up to date,
+   * so the call is cheap.
+   */
   stats(): ServerStats;
   /** Closes the server, like `close()`, at the end of a block with `await using server = createServer(…)`. */
   [Symbol.asyncDispose](): Promise<void>;
@@ -92,13 +96,15 @@ export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handle
  * @internal
  */
 export interface ServerInternals {
-  /** Rejects channels, if the server has no single endpoint. */
+  /**
+   * Opens a channel. Throws if the path of the server has parameters, because the server then has no single endpoint.
+   */
   readonly openPipe?: OpenPipe;
-  /** The parts that a channel serves. */
+  /** The engine and the era that serve a channel. */
   readonly served: Served;
   /** The HTTP endpoint, for other HTTP transports. */
   readonly http: HttpEntry;
-  /** The place of the container of the services, if a handler has any. */
+  /** The object that holds the service container, if a handler uses services. */
   readonly host: ContainerHost;
   /** Name of the server. */
   readonly name: string;
@@ -106,19 +112,19 @@ export interface ServerInternals {
   readonly engine: Engine;
   /** Authenticates callers. */
   readonly auth?: Authentication;
-  /** Returns the server of a concrete path. `undefined` if the path has no parameters. */
+  /** Returns the server of a concrete path. `undefined` if the path of this server has no parameters. */
   readonly enter?: (params?: RouteParams) => Promise<PipeServer>;
-  /** Finds the concrete path whose parameters are in a path of another template. */
+  /** Finds the concrete path whose parameters occur in a path of another template. */
   readonly find?: FindSpot;
-  /** The servers of `mount`. */
+  /** The servers that `mount` combined. */
   readonly servers?: readonly Server[];
-  /** The endpoints beside that of MCP. */
+  /** The routes beside the MCP endpoint. */
   readonly routes?: RouteList;
   /** Stops accepting calls. */
   stop(): void;
   /** Ends all streams. */
   end(): Promise<void>;
-  /** Drops what is kept in memory for idle clients. */
+  /** Frees the memory that is kept for idle clients. */
   rest(): void;
   /** Turns `development` on, unless the options set it to `false`. */
   develop(): void;
@@ -134,7 +140,7 @@ export function buildServer<P extends Schema>(options: RouteServerOptions<P>, cr
   return growServer(options, createEra);
 }
 
-/** The place of a server, with the state that changes while it runs. */
+/** The path of a server, and the state that changes while it runs. */
 interface Site {
   readonly path: string;
   /** Whether the path has parameters, so that each concrete path gets a server of its own. */
@@ -147,7 +153,7 @@ interface Site {
   closed?: Promise<void>;
 }
 
-/** Creates a server, or with `branch` that of one concrete path. */
+/** Creates a server, or with `branch` the server of one concrete path. */
 function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra: CreateEra, branch?: Branch): Server {
   const { name, handlers = [], cors, path: ownPath = "/mcp" } = options;
   const { path = ownPath } = branch ?? {};
@@ -162,7 +168,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   registry.add(first);
   openServices(first, host);
   const engine: Engine = { ...parts, host, store: options.store };
-  // A path with parameters runs no handlers itself.
+  // A server whose path has parameters runs no handlers itself; the servers of its concrete paths do.
   if (!hasParams) {
     registry.onChange = () => updateLives(engine);
     updateLives(engine);
@@ -232,7 +238,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   return server;
 }
 
-/** Creates the parts of a server. Concrete paths share them, except what must differ between paths. */
+/** Creates the parts of a server. The servers of concrete paths share all parts that may be the same for every path. */
 function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engine, "host"> {
   const { trunk, secret = options.secret } = branch ?? {};
   const ticker = trunk?.core.ticker ?? new Ticker(options.clock ?? systemClock);
@@ -253,13 +259,13 @@ function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engin
   return { core, registry, visibility, scheduler, changes, accounts, tenant };
 }
 
-/** Creates what the calls of a server share. */
+/** Creates the functions and facts that all calls of a server share. */
 function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSet<Handler>): CallHost {
   const { core, registry, scheduler, changes } = parts;
   const { path, hasParams, branch } = site;
   return {
     server: {
-      // Factories make all handlers, so what a handler has is a Handler.
+      // Only factories create handlers, so each handler of the set is a `Handler`.
       handlers: (branch?.watch(handlers) ?? handlers) as RunningServer["handlers"],
       resourceUpdated(uri) {
         checkUri(uri);
@@ -289,14 +295,14 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
   };
 }
 
-/** Opens the container of a host for the services of handlers. */
+/** Registers the services of handlers with the container of a host. */
 function openServices(handlers: readonly Handler[], host: CallHost): void {
   for (const handler of handlers) {
     for (const { [INTERNALS]: { services } } of withAlso(handler)) services?.open(host);
   }
 }
 
-/** The parts of an endpoint. */
+/** The parts from which an endpoint is created. */
 interface EndpointParts extends Served {
   readonly allows: (origin: string) => Grant | undefined;
 }
@@ -319,19 +325,19 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
     proxies,
     allows,
     addsCors: !!options.cors && !branch,
-    // The router identifies the callers of concrete paths.
+    // The router identifies the callers of concrete paths before it picks the server.
     authenticator: branch || !auth ? undefined : toRoom(auth),
   });
 }
 
-/** The parts of a server from which those of its concrete paths are made. */
+/** The parts of a server from which the servers of its concrete paths are created. */
 interface TrunkParts {
   readonly engine: Engine;
   readonly endpoint: LazyEndpoint;
   readonly createEra: CreateEra;
 }
 
-/** Returns the servers of the concrete paths. */
+/** Returns the router to the servers of the concrete paths. */
 function createRouters<P extends Schema>(
   { engine, endpoint, createEra }: TrunkParts,
   options: RouteServerOptions<P>,
@@ -394,7 +400,7 @@ async function closeServer({ core, scheduler, host }: Engine, { stop, end }: End
   // Outcomes reach their streams some microtasks later, so wait for one turn of the event loop.
   await new Promise((resolve) => setTimeout(resolve));
   await end();
-  // Services that several servers share are disposed with the last one.
+  // `mount` disposes services that several servers share, after the last of the servers has closed.
   if (!host.root) await host.container?.close();
   ticker.close();
   try {
@@ -405,12 +411,12 @@ async function closeServer({ core, scheduler, host }: Engine, { stop, end }: End
   observer.close?.({ durationMs: ticker.clock.now() - since });
 }
 
-/** Starts services and extensions with the first request. A server without any gets its function unchanged. */
+/** Starts services and extensions with the first request. Returns `fetch` unchanged if a server has neither. */
 function withServices(host: CallHost, fetch: Fetch): Fetch {
   if (!findRoot(host).container && !host.lives) return fetch;
-  // Deno passes the request only to a function that names its parameters.
+  // Declare both parameters, because Deno passes the request only to a function that declares parameters.
   return (request, info) => {
-    // `mount` replaces the container.
+    // Look up the container for each request, because `mount` replaces it.
     findRoot(host).container?.start();
     host.lives?.start();
     return fetch(request, info);

@@ -1,20 +1,22 @@
 /**
- * Numbers of what a server holds at one moment.
+ * Counts the calls, streams, sessions and bytes that a server holds.
  *
  * @module
  */
 import type { PotName } from "../core/capacity/account.ts";
 import type { Engine } from "../core/era.ts";
 
-/** What a server holds at one moment. Those of `mount` are the sums over its servers. */
+/** Counts of what a server holds at one moment. For `mount`, each count is the sum over its servers. */
 export interface ServerStats {
   /** Whether `close()` was called, so that the server refuses new calls. */
   readonly isClosing: boolean;
-  /** Number of calls that run, with the work of `ctx.defer`. A call without an `await` is never seen running. */
+  /**
+   * Number of running calls, including the work of `ctx.defer`. A call whose handler is synchronous is never counted.
+   */
   readonly running: number;
   /** Number of calls that wait for a slot. */
   readonly waiting: number;
-  /** Number of handlers that go on after their response, as those of tasks do. */
+  /** Number of handlers that go on after their response, such as the handlers of tasks. */
   readonly detached: number;
   /** Number of open event streams of sessions, subscriptions and WebSockets. */
   readonly streams: number;
@@ -26,7 +28,7 @@ export interface ServerStats {
   readonly bytes: number;
 }
 
-/** Reads the numbers of a server. */
+/** Reads the counts of a server. */
 export function readStats({ accounts, scheduler }: Pick<Engine, "accounts" | "scheduler">): ServerStats {
   const count = (name: PotName) => accounts.pots.get(name)?.used ?? 0;
   return {
@@ -41,7 +43,7 @@ export function readStats({ accounts, scheduler }: Pick<Engine, "accounts" | "sc
   };
 }
 
-/** Adds the numbers of two servers. */
+/** Adds the counts of two servers. */
 export function addStats(one: ServerStats, other: ServerStats): ServerStats {
   return {
     isClosing: one.isClosing || other.isClosing,

@@ -252,7 +252,8 @@ function takeSocket(account: Account, drop: Drop): Holding | Refusal {
   const refuse = (state: string) => toOverload(toBusy(`open the socket: ${state}`).message);
   // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
   if (!account.hold(0)) return refuse("too much memory is used (memory.bytesPerClient, memory.bytes)");
-  return account.openStream(drop) ?? refuse("too many are open (connections.streams, connections.streamsPerClient)");
+  return account.openStream(drop) ??
+    refuse("too many streams are open (connections.streams, connections.streamsPerClient)");
 }
 
 const NOT_HERE: Refusal = { status: 404, message: "Cannot open a socket here", reason: "path" };

@@ -119,8 +119,8 @@ const wrong: readonly (readonly [options: Untyped, state: string])[] = [
   [{ secret: [undefined] }, "Cannot use the secret"],
   [{ encoders: [undefined] }, "each encoder needs both"],
   [{ encoders: [{ test: () => true }] }, "each encoder needs both"],
-  [{ clock: null }, "clock has not all of now()"],
-  [{ clock: {} }, "clock has not all of now()"],
+  [{ clock: null }, "clock lacks now()"],
+  [{ clock: {} }, "clock lacks now()"],
 ];
 
 for (const [options, state] of wrong) {

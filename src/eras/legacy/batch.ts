@@ -21,11 +21,11 @@ export interface ReceivedBatch {
   readonly session: Session;
   readonly link: Link;
   readonly batch: Batch;
-  /** Serves one of its messages. */
+  /** Serves one message of the batch. */
   readonly serve: (message: Readable) => Reply | Promise<Reply>;
 }
 
-/** Serves the messages of a batch. Their responses return in one array. */
+/** Serves the messages of a batch. Returns their responses in one array. */
 export async function serveBatch(received: ReceivedBatch): Promise<Reply> {
   const { core, session, link, batch } = received;
   const { request } = core.limits;
@@ -42,7 +42,7 @@ export async function serveBatch(received: ReceivedBatch): Promise<Reply> {
   const messages = items.map((item) => toMessage(item, request));
   const conflict = findConflict(messages);
   if (conflict) return refuse(core, link, { version, status: 400, state: conflict, reason: "batch" });
-  // All items are in memory until the last one is answered.
+  // All messages are in memory until the server has responded to the last one, so charge all of them until then.
   const { account } = link;
   if (!account.hold(batch.weight)) {
     const problem = "run the batch: too much memory is used (memory.bytesPerClient, memory.bytes)";
@@ -57,7 +57,7 @@ export async function serveBatch(received: ReceivedBatch): Promise<Reply> {
   }
 }
 
-// A batch can take as long as all its messages together, so other requests get a turn in between.
+// Pause between the messages: a batch takes as long as all its messages together, and other requests must get a turn.
 async function serveItems(
   { core, link, serve }: ReceivedBatch,
   messages: readonly Exclude<Incoming, Batch>[],
@@ -66,7 +66,8 @@ async function serveItems(
   const replies: Promise<Reply>[] = [];
   let length = 0;
   let since = clock.now();
-  // The limit for one result applies to all responses of the batch together.
+  // Limit the responses of the batch together, or a batch could return `request.batchMessages` times the limit of one
+  // result.
   const take = ({ text = "" }: Reply, message: Incoming): Reply => {
     length += text.length;
     if (length <= calls.resultBytes) return { text: text || undefined };
@@ -96,5 +97,5 @@ function findConflict(messages: readonly Incoming[]): string | undefined {
   if (ids.size < requests.length) return "two requests of the batch have the same id";
 }
 
-/** Milliseconds after which a batch lets other requests run. */
+/** Milliseconds after which a batch pauses, so that other requests run. */
 const TURN_MS = 20;

@@ -11,10 +11,10 @@ import type { ClientFacts } from "../../core/call/context.ts";
 import type { Question } from "../../core/call/question.ts";
 import type { Version } from "./versions.ts";
 
-/** Error code "Resource not found" of the revisions up to 2025-11-25. */
+/** Error code for "Resource not found" in the revisions up to 2025-11-25. */
 const RESOURCE_NOT_FOUND = -32002;
 
-/** Converts the result of a method for a client of this revision. */
+/** Converts the result of a method for a client of revision `version`. */
 export function downgradeResult(method: string, result: Result, version: Version): Result {
   switch (method) {
     case "tools/list":
@@ -37,7 +37,7 @@ export function downgradeResult(method: string, result: Result, version: Version
   }
 }
 
-/** Converts an error to the codes of older revisions. */
+/** Converts an error to the error codes of older revisions. */
 export function downgradeError(method: string, error: McpError): McpError {
   const isMissing = method === "resources/read" && error.code === INVALID_PARAMS &&
     isObject(error.data) &&
@@ -47,7 +47,7 @@ export function downgradeError(method: string, error: McpError): McpError {
   return error;
 }
 
-/** Converts a question for a client of this revision. `restore` converts the answer back. */
+/** Converts a question for a client of an older revision. `restore` converts the answer back. */
 export function downgradeQuestion(
   { method, params }: Question,
   { version, capabilities }: ClientFacts,
@@ -56,12 +56,14 @@ export function downgradeQuestion(
   if (params.mode === "url") return { params: { ...params, elicitationId: crypto.randomUUID() } };
   if (version >= "2025-11-25") return { params };
   if (method === "sampling/createMessage") return { params: downgradeSampling(params, version) };
-  // Modes of elicitation exist since 2025-11-25, so a client that declares one supports the forms of that revision.
+  // The modes of elicitation exist since 2025-11-25, so a client that declares the mode `form` supports the forms of
+  // that revision, and its form needs no conversion.
   const isForm = method === "elicitation/create" && !capabilities.elicitation?.form;
   return isForm ? downgradeForm(params) : { params };
 }
 
-// Up to 2025-11-25 structured content and the root of its schema must be objects. Before 2025-06-18 neither exists.
+// Up to 2025-11-25, structured content and the root of its schema must be objects. Before 2025-06-18, tools had
+// neither.
 function downgradeTool(tool: Result, version: Version): Result {
   const old: Result = { ...tool, inputSchema: downgradeSchema(tool.inputSchema) };
   const { outputSchema, ...rest } = old;
@@ -70,7 +72,8 @@ function downgradeTool(tool: Result, version: Version): Result {
     : rest;
 }
 
-// Up to 2025-11-25 the schema of a property must be an object. `true` accepts every value, and `false` none.
+// Up to 2025-11-25, the schema of a property must be an object. `{}` replaces `true`, and `{ not: {} }` replaces
+// `false`.
 function downgradeSchema(schema: unknown): unknown {
   if (!isObject(schema) || !isObject(schema.properties)) return schema;
   const properties = Object.entries(schema.properties);
@@ -84,13 +87,13 @@ function downgradeToolResult(result: Result, version: Version): Result {
   const { structuredContent } = result;
   if (isNew && (structuredContent === undefined || isJsonObject(structuredContent))) return result;
   const { structuredContent: _, ...rest } = restoreText(result);
-  // Without content, the structured content that is dropped would be lost.
+  // If the result has no content, copy the structured content to it. Otherwise the client would get nothing.
   const isBare = structuredContent !== undefined && Array.isArray(rest.content) && !rest.content.length;
   const content = isBare ? [{ type: "text", text: JSON.stringify(structuredContent) }] : rest.content;
   return { ...rest, content: mapObjects(content, (block) => downgradeContent(block, version)) };
 }
 
-/** Tests whether a value becomes an object in JSON. Dates, URLs and boxed strings do not. */
+/** Tests whether a value becomes an object in JSON. Dates, URLs and boxed strings become strings. */
 function isJsonObject(value: unknown): boolean {
   if (!isObject(value)) return false;
   const isPlain = Object.getPrototypeOf(value) === Object.prototype && !("toJSON" in value);
@@ -108,7 +111,7 @@ function downgradeContent(block: Result, version: Version): Result {
   return block;
 }
 
-// Before 2025-11-25 a message contains one block. Before 2025-03-26 it cannot contain audio.
+// Before 2025-11-25, a message contains one block. Before 2025-03-26, a message cannot contain audio.
 function downgradeSampling(params: Params, version: string): Params {
   const messages = Array.isArray(params.messages) ? params.messages : [];
   const single = messages.flatMap(({ content, ...message }) =>
@@ -120,10 +123,10 @@ function downgradeSampling(params: Params, version: string): Params {
   return { ...params, messages: single };
 }
 
-/** The boolean fields that replace a multiple choice: their names, each with its option. */
+/** The boolean fields that replace a multiple choice: the name of each field, and the option that it stands for. */
 type Switches = ReadonlyMap<string, unknown>;
 
-// Before 2025-11-25 the titles of a choice are in `enumNames`, and multiple choice does not exist. Each option of a
+// Before 2025-11-25, the titles of a choice are in `enumNames`, and forms have no multiple choice. Each option of a
 // multiple choice becomes a boolean field.
 function downgradeForm(params: Params): ReturnType<typeof downgradeQuestion> {
   const { properties, required, ...schema }: Params = Object(params.requestedSchema);
@@ -138,7 +141,7 @@ function downgradeForm(params: Params): ReturnType<typeof downgradeQuestion> {
     }
     if (field.type !== "array") return [[name, field]];
     const choices = toChoices(field);
-    // The names must differ from all other fields of the form.
+    // The names of the boolean fields must differ from the names of all other fields in the form.
     const names = choices.map(({ value }) =>
       Object.hasOwn(given, `${name}: ${value}`) ? `${name}:: ${value}` : `${name}: ${value}`
     );
@@ -170,7 +173,7 @@ function toChoices({ items }: Params): readonly { readonly value: string; readon
     : [];
 }
 
-// A multiple choice without any answered option is left out of the answer, unless it is required.
+// If the user chose no option, the answer omits the multiple choice, unless the form requires it.
 function restoreChoices(answer: unknown, split: ReadonlyMap<string, Switches>, needed: readonly unknown[]): unknown {
   if (!isObject(answer) || !isObject(answer.content)) return answer;
   const content: Record<string, unknown> = { ...answer.content };

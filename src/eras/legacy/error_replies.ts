@@ -1,5 +1,5 @@
 /**
- * Replies to messages that are refused and to calls that fail, with their HTTP statuses.
+ * Creates the replies to rejected messages and failed calls, with their HTTP statuses.
  *
  * @see specification/2025-11-25/basic/transports
  * @module
@@ -12,13 +12,13 @@ import type { RefusalReason, RequestReport } from "../../core/call/observer.ts";
 import { downgradeError } from "./downgrade.ts";
 import { toNoId } from "./versions.ts";
 
-/** A refused request: its message if any, and the revision of its client if known. */
+/** A rejected request: its message, if it has one, and the revision of its client, if it is known. */
 export interface RefusedRequest {
   readonly message?: Incoming;
   readonly version?: string | null;
 }
 
-/** Why a request is refused. */
+/** Describes why the server rejects a request. */
 export interface Refusal extends RefusedRequest {
   readonly status: number;
   /** Text after "Cannot serve the request: ". */
@@ -26,14 +26,14 @@ export interface Refusal extends RefusedRequest {
   readonly reason: RefusalReason;
 }
 
-/** A session that this server did not create, or that has ended. */
+/** The refusal of a session id that this server did not create, or whose session has ended. */
 export const UNKNOWN_SESSION = {
   status: 404,
   state: "the session is unknown or has ended; initialize again",
   reason: "session",
 } as const;
 
-/** Refuses a request. */
+/** Rejects a request. */
 export function refuse(core: Core, link: Link, { status, state, reason, ...refused }: Refusal): Reply {
   const { message } = refused;
   const error = new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`);
@@ -42,7 +42,9 @@ export function refuse(core: Core, link: Link, { status, state, reason, ...refus
   return { text: toFailure(toId(refused), error), status };
 }
 
-/** Refuses a request for a limit that its client did not reach. The client may send the same request again. */
+/**
+ * Rejects a request because the server is at a limit. The client may send the same request again later.
+ */
 export function refuseBusy(core: Core, link: Link, refused: RefusedRequest, error: unknown): Reply {
   if (!isMcpError(error)) throw error;
   core.observing?.refuse(link, { ...toFacts(error), status: 503, reason: "limit" });
@@ -63,7 +65,7 @@ export function toErrorReply(
   return { text, ...hints, status };
 }
 
-/** Returns what an observer is told of an error. */
+/** Returns the fields of an error that observers receive. */
 export function toFacts({ code, message }: Pick<McpError, "code" | "message">): Pick<McpError, "code" | "message"> {
   return { code, message };
 }

@@ -10,10 +10,16 @@ import type { Engine } from "../../core/era.ts";
 import type { SessionFacts } from "./session_state.ts";
 import { isVersion, type Version, VERSIONS } from "./versions.ts";
 
-/** Maximum characters of the client's capabilities as JSON, because they are part of the session id. */
+/**
+ * Maximum length of the client's capabilities as JSON, in characters. The session id contains them, so it would become
+ * too long for a header.
+ */
 const MAX_CAPABILITIES = 4096;
 
-/** Reads the parameters of `initialize`. To a client of another version, the server offers its newest. */
+/**
+ * Reads the parameters of `initialize`. If the client asks for an unknown version, the server offers its newest
+ * version.
+ */
 export function readOffer(params: Params = {}, versions: readonly Version[] = VERSIONS): SessionFacts {
   const { protocolVersion, capabilities, clientInfo } = params;
   if (typeof protocolVersion !== "string") throw invalid("protocolVersion is not a string");
@@ -36,7 +42,8 @@ export function readOffer(params: Params = {}, versions: readonly Version[] = VE
   };
 }
 
-// A slice can keep its whole source string in memory, and a session outlives its first message.
+// Copies the text, because a slice can keep its whole source string in memory, and a session lives longer than its
+// first message.
 function copyStart(text: string, length: number): string {
   return text.length <= length ? text : JSON.parse(JSON.stringify(text.slice(0, length)));
 }
@@ -51,7 +58,7 @@ export function toAgreement({ core, registry }: Engine, { version }: SessionFact
   };
 }
 
-// Others with methods exist only in revisions without sessions.
+// Omits extensions whose methods exist only in revisions without sessions.
 function toCapabilities({ capabilities, methods }: Engine["registry"]): Engine["registry"]["capabilities"] {
   const { extensions, ...others } = capabilities;
   if (!extensions) return capabilities;

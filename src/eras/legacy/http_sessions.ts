@@ -33,9 +33,12 @@ type FoundSession =
 export class HttpSessions {
   readonly #parts: DialectParts;
   readonly #server: MessageServer;
-  /** Subscribes to changes. */
+  /** Subscribes to the changes of the server. */
   readonly #watch: () => void;
-  /** Loaded with the first request that needs them. Without them, stdio starts in two thirds of the time. */
+  /**
+   * The sessions, whose code is loaded with the first HTTP request. Without this code, stdio starts in two thirds of
+   * the time.
+   */
   readonly #sessions: Room<Sessions>;
 
   /** Creates an empty set of sessions. */
@@ -52,7 +55,7 @@ export class HttpSessions {
     );
   }
 
-  /** Every session of this endpoint that the process knows. */
+  /** The sessions of this endpoint that are in the memory of this process. */
   get known(): Iterable<Session> {
     return this.#sessions.loaded?.known ?? [];
   }
@@ -63,12 +66,12 @@ export class HttpSessions {
     return id ? this.#sessions.loaded?.find(id, link) : undefined;
   }
 
-  /** Drops the state of idle sessions. Their ids stay valid. */
+  /** Drops the state of idle sessions from memory. Their ids stay valid. */
   rest(): void {
     this.#sessions.loaded?.rest();
   }
 
-  /** Closes the connection of a call but not the call, if the client can resume the stream. */
+  /** Closes the connection of a call if the client can resume the stream. The call goes on. */
   release({ link }: Call, retryMs: number | undefined): void {
     if (this.#sessions.loaded?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
   }
@@ -78,13 +81,14 @@ export class HttpSessions {
     const { session, refusal } = await this.#find(link);
     if (!session) return refusal;
     const { account } = link;
-    // The client can open it again, and continue with the last event that it has.
+    // Closing the stream loses nothing: the client can open it again, and continue after the last event that it
+    // received.
     const stream = account.openStream(() => {
       link.release();
       return true;
     });
     if (!stream) {
-      const problem = "open the stream: too many are open (connections.streams, connections.streamsPerClient)";
+      const problem = "open the stream: too many streams are open (connections.streams, connections.streamsPerClient)";
       return refuseBusy(this.#parts.engine.core, link, session.client, toBusy(problem));
     }
     const { principal, http } = link;
@@ -116,7 +120,7 @@ export class HttpSessions {
         case "waiting":
           throw toBusy("end the session on all instances: the store does not answer, and the end waits for it");
         case "full":
-          throw toBusy("end the session: too many ends wait for the store, so it goes on");
+          throw toBusy("end the session: too many ended sessions wait for the store, so this session stays open");
         case "unknown":
           return refuse(core, link, { ...UNKNOWN_SESSION, version });
       }
@@ -178,7 +182,7 @@ export class HttpSessions {
       : refuse(this.#parts.engine.core, link, { ...UNKNOWN_SESSION, message, version });
   }
 
-  // Some clients lose their session id. Each of their requests is served by itself, as if the client had no
+  // Some clients lose their session id. Each of their requests is served on its own, as if the client had declared no
   // capabilities.
   #acceptBare(message: Readable, link: Link): Reply | Promise<Reply> {
     if (this.#parts.engine.core.requiresSession) return this.#refuseBare(link, message);
@@ -201,7 +205,8 @@ export class HttpSessions {
     };
   }
 
-  // A response that becomes a stream can be resumed over another connection. The responses of a batch share one stream.
+  // If the response becomes a stream, the client can resume it over another connection. The responses of a batch share
+  // one stream.
   #serveReplayed(sessions: Sessions, session: HttpSession, { message, link }: Received): Reply | Promise<Reply> {
     if (message.kind !== "request" && message.kind !== "batch") return this.#server.serve(session, message, link);
     const replayed = sessions.wrap(session, link);
@@ -211,7 +216,7 @@ export class HttpSessions {
   }
 }
 
-/** The id of the first request of a batch. */
+/** Returns the id of the first request of a batch. */
 function findId({ items }: Batch): Id | undefined {
   for (const item of items) if (isObject(item) && "method" in item && isId(item.id)) return item.id;
 }

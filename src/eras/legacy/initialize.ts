@@ -21,9 +21,9 @@ export interface ReceivedRequest {
   readonly link: Link;
 }
 
-/** How a session is opened once it is negotiated. */
+/** Opens a session after it was negotiated. */
 export interface SessionOpening {
-  /** Whether the request belongs to a session that is open already. */
+  /** Returns whether the request belongs to a session that is already open. */
   readonly prepare?: () => Promise<boolean>;
   /** Opens the session. Returns the headers of the response. */
   open(client: SessionFacts, home: Pick<Session, "data">): Headers | undefined | Promise<Headers | undefined>;
@@ -33,12 +33,12 @@ type Headers = Reply["headers"];
 
 interface Agreeing {
   readonly client: SessionFacts;
-  /** Gets what the server's `session` returns. */
+  /** Receives the value that the server's `session` returns. */
   readonly home: Pick<Session, "data">;
   readonly observed?: RequestReport;
 }
 
-/** Negotiates a session. `open` creates it, and returns the headers of the response. */
+/** Negotiates a session. `open` then opens the session, and returns the headers of the response. */
 export async function initialize(
   parts: DialectParts,
   received: ReceivedRequest,
@@ -47,7 +47,7 @@ export async function initialize(
   const { message, link } = received;
   const { core } = parts.engine;
   const observed = core.observing?.observe(message, link);
-  // Over HTTP, the first request in the session connects.
+  // Over HTTP, the first request in the session connects to the changes of other instances.
   const ready = link.http ? undefined : parts.engine.changes.connect?.();
   try {
     if (ready) await ready;
@@ -65,7 +65,7 @@ export async function initialize(
       observed?.cancel();
       return {};
     }
-    // Without status 400, because clients would then fall back to the HTTP+SSE transport.
+    // Respond with status 200: after status 400, clients would fall back to the HTTP+SSE transport.
     if (outcome.error) return toErrorReply(message, outcome.error, observed);
     const opened = open(client, home);
     const headers = opened instanceof Promise ? await opened : opened;
@@ -79,7 +79,7 @@ export async function initialize(
   }
 }
 
-// The response has the session id in a header, so no stream may start before it.
+// Middleware must not start a stream: a header of the response contains the session id, which does not exist yet.
 async function agree(
   parts: DialectParts,
   { message, link }: ReceivedRequest,
@@ -102,7 +102,7 @@ async function agree(
   return await scheduler.run(call, { run });
 }
 
-/** Creates the error for a session that is open already. */
+/** Creates the error for `initialize` in a session that is already open. */
 export function toKnown(): McpError {
   return new McpError(INVALID_REQUEST, "Cannot initialize: this session is initialized already");
 }

@@ -19,7 +19,7 @@ import type { DialectParts } from "./legacy_call.ts";
 import { announce, endSubscriptions, type Session } from "./session_state.ts";
 import { isVersion, toNoId, type Version, VERSIONS } from "./versions.ts";
 
-/** Creates the era of the revisions up to 2025-11-25, or of some of them. */
+/** Creates the era of the revisions up to 2025-11-25. `revisions` are the revisions that the server serves. */
 export function legacyEra(engine: Engine, revisions: readonly string[] = VERSIONS): Era {
   return new LegacyEra(engine, VERSIONS.filter((each) => revisions.includes(each)));
 }
@@ -83,7 +83,7 @@ class LegacyEra implements Era {
     this.#web.rest();
   }
 
-  // Subscribes to changes only once a client is connected, so that earlier changes start no timer.
+  // Subscribe to changes only when a client has connected, so that earlier changes start no timer.
   #watch(): void {
     this.#engine.changes.listeners.add(this.#onChange);
   }
@@ -96,7 +96,7 @@ class LegacyEra implements Era {
         if (wantsLevel(client, change.level) && change.to({ client, principal: caller })) session.notify(text, "log");
         continue;
       }
-      // Responses of running calls have their own streams.
+      // Close only the standalone stream. Running calls respond on their own streams.
       if (change.kind === "close") this.#endWith(session);
       else if (change.kind === "list" || session.watched.has(change.uri)) this.#notify(session, change, text);
     }

@@ -19,19 +19,22 @@ import type { Version } from "./versions.ts";
 export interface DialectParts {
   readonly engine: Engine;
   readonly pipeline: Pipeline;
-  /** The revisions that the server serves, newest first. The first one is offered to a client of another one. */
+  /**
+   * The revisions that the server serves, newest first. If a client asks for another revision, the server offers the
+   * first one.
+   */
   readonly versions: readonly Version[];
-  /** Closes the connection but not the call, if the client can resume the stream. */
+  /** Closes the connection of a call if the client can resume the stream. The call goes on. */
   release(call: Call, retryMs: number | undefined): void;
 }
 
-/** What the calls of a session share, or those of a client that has none yet. The session's data are computed once. */
+/** The state that the calls of a session share. `session.data` is computed once. */
 export class SessionHome implements CallHome {
   readonly host: CallHost;
   readonly session: (call: Call) => ReadSession;
   readonly parts: DialectParts;
   readonly requests?: Session["requests"];
-  /** Part of the id of the session, which observers get. */
+  /** Part of the session id, which observers receive. */
   readonly sessionId?: string;
 
   /** Creates what the calls of a session share. */
@@ -52,13 +55,13 @@ export class SessionHome implements CallHome {
 /** One call of a session. */
 export class LegacyCall extends Call {
   static readonly #model: LegacyCall = new LegacyCall(
-    { host: {} } as SessionHome, // Only its host is read.
-    {} as Link, // Not read.
+    { host: {} } as SessionHome, // The constructor reads only the host.
+    {} as Link, // The constructor does not read the link.
     { kind: "request", id: 0, method: "", weight: 0 },
     { version: "", capabilities: {} },
   );
   declare readonly home: SessionHome;
-  /** The questions and values of the call. Only declared, because few calls ask. */
+  /** The questions and values of the call. Declared without a value, because most calls ask no question. */
   declare inputs?: SessionInputs;
 
   notify(method: string, params: Params): Promise<void> | undefined {

@@ -36,7 +36,7 @@ export type Readable = Exclude<Incoming, Broken>;
 export class MessageServer {
   readonly #parts: DialectParts;
 
-  /** Creates what serves the sessions of an era. */
+  /** Creates the server for the messages of an era. */
   constructor(parts: DialectParts) {
     this.#parts = parts;
   }
@@ -68,11 +68,11 @@ export class MessageServer {
     });
   }
 
-  // The call that the message is about may run on another instance.
+  // Passes the message on to another instance if the call that it refers to may run there.
   #relay({ client, shared }: Session, message: Response | Notification, link: Link): Reply | Promise<Reply> {
     if (!shared) return {};
     const busy = () =>
-      toBusy("pass the message on to its instance: the store does not answer, or the client has sent too many");
+      toBusy("pass the message on: the store does not answer, or the client has sent too many messages");
     return shared.relay(message).then((isDone) =>
       isDone ? {} : refuseBusy(this.#parts.engine.core, link, client, busy())
     );
@@ -98,7 +98,10 @@ export class MessageServer {
     return session.sessionCall ??= this.#toSessionCall(session);
   }
 
-  /** Creates a call that represents the session's client between its requests. `allow` decides on it. */
+  /**
+   * Creates the call that represents the client of a session between its requests. `allow` receives it to decide on
+   * notifications.
+   */
   #toSessionCall(session: Session): Call {
     const { client, caller: principal, inFlight, account, transport } = session;
     const link = toSilent({ inFlight, account, principal, transport });
@@ -121,7 +124,7 @@ export class MessageServer {
   }
 }
 
-/** What the calls of one session have in common. */
+/** The dialect that all calls of a session share. */
 class SessionDialect implements Dialect {
   readonly #home: SessionHome;
   readonly #session: Session;
@@ -144,9 +147,10 @@ class SessionDialect implements Dialect {
     const meta = params?._meta;
     const progressToken = isObject(meta) ? meta.progressToken : undefined;
     const { idCharacters } = this.#parts.engine.core.limits.request;
-    // The token is repeated in every progress notification.
+    // Limit the length of the token, because every progress notification repeats it.
     if (typeof progressToken === "string" && progressToken.length > idCharacters) {
-      const state = `Cannot serve the request: progressToken is longer than ${idCharacters} (request.idCharacters)`;
+      const state =
+        `Cannot serve the request: progressToken is longer than ${idCharacters} characters (request.idCharacters)`;
       throw new McpError(INVALID_PARAMS, state);
     }
     return this.#session.client;
@@ -156,7 +160,8 @@ class SessionDialect implements Dialect {
     return new LegacyCall(this.#home, link, message, client, this.#session.inFlight);
   }
 
-  // Without middleware these methods take no slot, so the server responds to a ping even at its limits.
+  // Without middleware, these methods take no slot, so that the server responds to a ping even when all slots are
+  // taken.
   serve(call: Call): Reply | Promise<Reply> | undefined {
     const { engine, pipeline } = this.#parts;
     const runner = findSessionMethod(engine, this.#session, call);

@@ -18,7 +18,7 @@ import { announce, createSession, endSubscriptions, type Session, type SessionFa
 
 /** A session that is being opened. */
 interface Opening {
-  /** Called when the response to `initialize` is written. */
+  /** Functions that the server calls when it has written the response to `initialize`. */
   readonly waiting: (() => void)[];
 }
 
@@ -45,7 +45,7 @@ export class PipedSessions {
     this.#server = server;
   }
 
-  /** All open sessions. */
+  /** The open sessions. */
   get known(): Iterable<Session> {
     return this.#known.values();
   }
@@ -83,8 +83,8 @@ export class PipedSessions {
   }
 
   /**
-   * Some clients send more before they have the response to `initialize`. Calls `serve` once it is written. Returns
-   * `undefined` if the message need not wait.
+   * Calls `serve` once the response to `initialize` is written, because some clients send messages before they have
+   * received it. Returns `undefined` if the message need not wait.
    */
   serveAfter(message: Incoming, link: Link, serve: () => Reply | Promise<Reply>): Promise<Reply> | undefined {
     const opening = this.#opening.get(link.inFlight);
@@ -108,7 +108,7 @@ export class PipedSessions {
   accept(message: Readable, link: Link): Reply | Promise<Reply> {
     const session = this.#known.get(link.inFlight);
     if (session) return this.#server.serve(session, message, link);
-    // On stdio and sockets, a cancellation does not show which era it belongs to.
+    // A notification on stdio or a socket, such as a cancellation, does not show to which era its call belongs.
     if (message.kind === "notification") {
       this.#server.observe(message, link);
       return takeNotification(link.inFlight, message);

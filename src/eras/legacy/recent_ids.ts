@@ -1,19 +1,19 @@
 /**
- * Ids of sessions that were used lately and whose state is not in memory.
+ * Ids of sessions that were used recently and whose state is not in memory.
  *
  * @module
  */
 
 /** Milliseconds for which an id counts as recent. */
 const RECENT_MS = 60_000;
-/** Maximum number of ids of one client. */
+/** Maximum number of ids that are kept per client. */
 const PER_CLIENT = 1024;
-/** Maximum number of ids of all clients. */
+/** Maximum number of ids that are kept for all clients together. */
 const TOTAL = 16_384;
 
 /** Recent ids by client. */
 export class RecentIds {
-  /** Times of use by id, oldest first. The client that added an id least recently is first. */
+  /** Time of use by id, oldest first, for each client. The client that least recently added an id comes first. */
   readonly #clients = new Map<string, Map<string, number>>();
   #size = 0;
 
@@ -22,7 +22,7 @@ export class RecentIds {
     return this.#size;
   }
 
-  /** Adds an id that was used at a time of the monotonic clock. */
+  /** Adds an id. `now` is the time at which it was used, on the monotonic clock. */
   add(client: string, id: string, now: number): void {
     const ids = this.#clients.get(client) ?? new Map<string, number>();
     this.#clients.delete(client);
@@ -34,7 +34,8 @@ export class RecentIds {
     if (this.#size > TOTAL) this.#makeRoom();
   }
 
-  // Of the client with most ids, because anybody has many addresses.
+  // Drop an id of the client with the most ids. Dropping the oldest id would let an attacker with many addresses evict
+  // the ids of other clients.
   #makeRoom(): void {
     let fullest: readonly [client: string, ids: Map<string, number>] | undefined;
     for (const each of this.#clients) if (each[1].size > (fullest?.[1].size ?? 0)) fullest = each;
@@ -55,7 +56,7 @@ export class RecentIds {
     return used !== undefined && now - used <= RECENT_MS;
   }
 
-  /** Drops ids that are not recent any more. */
+  /** Drops ids that are no longer recent. */
   sweep(now: number): void {
     for (const [client, ids] of this.#clients) this.#dropOld(client, ids, now);
   }

@@ -32,22 +32,25 @@ interface Event {
 /** Options of a stream. */
 interface StreamOptions {
   readonly isOwn?: boolean;
-  /** Name of a stream that another instance writes, and the number of the last event that the client has. */
+  /**
+   * The position at which the client resumes a stream that another instance writes: the name of the stream, and the
+   * number of the last event that the client received.
+   */
   readonly foreign?: { readonly name: string; readonly after: number };
 }
 
 /** One stream: its events in order, and its current connection. */
 export class Stream implements WrittenStream {
   readonly name: string;
-  /** Whether it carries notifications outside of any request. */
+  /** Whether this is the standalone stream, which carries notifications outside of any request. */
   readonly isOwn: boolean;
-  /** Whether another instance writes its events. */
+  /** Whether another instance writes the events of this stream. */
   readonly isForeign: boolean;
   readonly #owner: Streams;
-  /** Kept events. The first has the number `first`. */
+  /** The kept events. The first event in the list has the number `first`. */
   readonly events: Event[];
   first: number;
-  /** Number of the last event that was written to any connection. */
+  /** Number of the last event that was written to a connection. */
   written: number;
   /** Whether the stream has ended. */
   isOver: boolean;
@@ -55,7 +58,7 @@ export class Stream implements WrittenStream {
   reader?: Link;
   /** Settles the promise of the current connection. */
   #onDisconnect?: () => void;
-  /** Settles when a slow connection has room. */
+  /** Settles when a slow connection has read enough to continue. */
   #room?: Promise<void>;
 
   constructor(owner: Streams, { isOwn = false, foreign }: StreamOptions = {}) {
@@ -73,22 +76,22 @@ export class Stream implements WrittenStream {
     return this.first + this.events.length - 1;
   }
 
-  /** Whether the reply that ends the stream is still to come. */
+  /** Whether the reply that ends the stream is still missing. */
   get isReplying(): boolean {
     return !this.isOver && !this.isOwn && !this.isForeign;
   }
 
-  /** Returns the texts of the events after a place. */
+  /** Returns the texts of the events after the event with the number `place`. */
   textsAfter(place: number): string[] {
     return this.events.slice(Math.max(0, place + 1 - this.first)).map(({ text }) => text);
   }
 
-  /** Returns the fields of the first event of a connection that continues after `place`. */
+  /** Returns the fields of the empty first event, for a connection that continues after event `place`. */
   toOpening(place: number): EventFields | undefined {
     return this.#owner.hasPriming ? { id: toEventId(this.name, place), retry: RETRY_MS } : undefined;
   }
 
-  /** Keeps a text as an event. Sends it if the connection is up to date. */
+  /** Keeps a text as an event. Sends the event at once if the connection has received all earlier events. */
   write(text: string): Promise<void> | undefined {
     const place = this.last + 1;
     this.#owner.keep(this, text);
@@ -113,22 +116,26 @@ export class Stream implements WrittenStream {
     onDisconnect?.();
   }
 
-  /** Connects the stream. `onDisconnect` is called when the connection no longer reads it. */
+  /** Connects the stream to a link. Calls `onDisconnect` when that link stops reading the stream. */
   connect(link: Link, onDisconnect: () => void): void {
-    // A message must not go to two connections. The previous one may be lost without the server knowing.
+    // Each message goes to one connection only. The server may not have noticed yet that the previous connection is
+    // lost.
     this.disconnect();
     this.reader = link;
     this.#onDisconnect = onDisconnect;
   }
 
-  /** Writes the events after `after` to a new connection, as fast as it reads. Settles when it should close. */
+  /**
+   * Writes the events after event `after` to a new connection, as fast as the client reads. Settles when the connection
+   * should close.
+   */
   async replay(link: Link, after: number): Promise<void> {
     const { promise: disconnected, resolve } = Promise.withResolvers<void>();
     this.connect(link, resolve);
     this.written = after;
     while (this.reader === link && this.written < this.last) {
       const place = Math.max(this.written + 1, this.first);
-      // All events were dropped before the client could read them, so it must start again.
+      // All events were dropped before the client could read them, so the client must resume again.
       if (place > this.last) return this.disconnect();
       this.written = place;
       this.#room = link.send(this.events[place - this.first].text, { id: toEventId(this.name, place) });
@@ -141,24 +148,27 @@ export class Stream implements WrittenStream {
 
 /** The streams of one session. */
 export class Streams {
-  /** Whether each stream starts with an empty event, which has an id. */
+  /** Whether each stream starts with an empty event that has an id. */
   readonly hasPriming: boolean;
-  /** Sends a notification outside of any request. It is lost if the client has never opened a stream. */
+  /**
+   * Sends a notification outside of any request. The notification is lost if the client has never opened a standalone
+   * stream.
+   */
   readonly notify: (text: string, key?: string) => void = createNotifier((text) => this.#own?.write(text));
   readonly #core: Core;
   readonly #streams = new Map<string, Stream>();
   readonly #account: Account;
-  /** The bytes of the kept events. */
+  /** The charge for the bytes of the kept events. */
   #held?: Holding;
   readonly #shared?: SharedSession;
-  /** Whether other instances can send the events. */
+  /** Whether other instances can send the events of these streams. */
   readonly isShared: boolean;
   #events = 0;
   #isOver = false;
-  /** The stream for notifications outside of any request. */
+  /** The standalone stream, for notifications outside of any request. */
   #own?: Stream;
 
-  /** Creates an empty set of streams. */
+  /** Creates the streams of one session. */
   constructor(core: Core, hasPriming: boolean, account: Account, shared?: SharedSession) {
     this.#core = core;
     this.hasPriming = hasPriming;
@@ -176,21 +186,21 @@ export class Streams {
   create(options?: StreamOptions): Stream {
     const stream = new Stream(this, options);
     this.#streams.set(stream.name, stream);
-    // A stream can be resumed before its first event.
+    // Share the stream before its first event, because a client can resume it from there.
     if (this.#shared) this.share(stream);
     return stream;
   }
 
   /**
    * Keeps an event. Beyond `replay.events`, the session drops its oldest events. Beyond `replay.bytes`, the client that
-   * keeps most drops its oldest events, so one busy session cannot evict those of another client.
+   * keeps the most bytes drops its oldest events, so that one busy session cannot evict the events of another client.
    */
   keep(stream: Stream, text: string): void {
-    // The connection of a stream that was dropped may still be open.
+    // The stream may be dropped while its connection is still open. Its events can no longer be resumed.
     if (!this.#streams.has(stream.name)) return;
     const { limits: { replay }, observer, ticker } = this.#core;
     const isKept = this.#hold(toBytes(text));
-    // No event can be resumed from across a gap.
+    // Drop all earlier events as well, because a client that resumes from them would miss the event that is not kept.
     while (!isKept && stream.events.length) this.#drop(stream);
     stream.events.push({ text, at: ticker.clock.now() });
     this.#events++;
@@ -206,7 +216,10 @@ export class Streams {
     if (!stream.isForeign) this.#shared?.write(stream);
   }
 
-  /** Closes the connection of a stream, or of the session's own, because another instance writes to the client. */
+  /**
+   * Closes the connection of a stream, or of the standalone stream if `name` is `undefined`, because another instance
+   * now writes to the client.
+   */
   yield(name: string | undefined): void {
     if (name !== undefined) return this.#streams.get(name)?.disconnect();
     this.#own?.end();
@@ -214,7 +227,9 @@ export class Streams {
     this.#own = undefined;
   }
 
-  /** Serves a GET request: resumes a stream, or opens the session's own. Settles when the connection should close. */
+  /**
+   * Serves a GET request: resumes a stream, or opens the standalone stream. Settles when the connection should close.
+   */
   attach(link: Link, lastEvent: string | null): Promise<void> {
     if (this.#isOver) throw new McpError(INVALID_REQUEST, ENDED);
     if (lastEvent !== null) return this.#resume(link, lastEvent);
@@ -237,7 +252,7 @@ export class Streams {
     if (this.#events < before) this.#core.observing?.reach("replay.ms");
   }
 
-  /** Removes a stream that has ended and keeps no events, or whose session has ended. */
+  /** Removes a stream that has ended, if it keeps no events or if the session has ended too. */
   tidy(stream: Stream): void {
     if (!stream.isOver || stream.events.length && !this.#isOver) return;
     this.#streams.delete(stream.name);
@@ -246,12 +261,12 @@ export class Streams {
     if (!this.#streams.size) this.#held?.end();
   }
 
-  /** Closes the connection of the session's own stream. */
+  /** Closes the connection of the standalone stream. */
   disconnect(): void {
     this.#own?.disconnect();
   }
 
-  /** Closes all connections and drops all events. The stream of a call ends with the reply of the call. */
+  /** Closes all connections and drops all events. The stream of a call ends later, with the reply of the call. */
   end(): void {
     this.#isOver = true;
     this.#own = undefined;
@@ -271,8 +286,8 @@ export class Streams {
     return this.#open(stream, link, after);
   }
 
-  // Resumes a stream of another instance. The session's own stream goes on in this process. Other streams are still
-  // written by the instance that runs their call.
+  // Resumes a stream of another instance. A standalone stream moves to this process. The stream of a call is still
+  // written by the instance that runs the call.
   async #resumeForeign(link: Link, foreign: { readonly name: string; readonly after: number }): Promise<void> {
     const found = await this.#shared?.findStream(foreign.name, foreign.after);
     if (!found || this.#isOver) throw toUnknown();
@@ -283,7 +298,7 @@ export class Streams {
     for (const text of found.texts) stream.write(text);
     const end = () => {
       stream.end();
-      // The stream is written to its end, so later requests find it in the store.
+      // Forget the stream: all of its events are in the store, where later requests find them.
       this.#streams.delete(stream.name);
     };
     if (found.isOver) stream.end();
@@ -292,8 +307,8 @@ export class Streams {
     return this.#open(stream, link, foreign.after);
   }
 
-  // Clients forget their position with each connection. Without a first event, a client that loses the new connection
-  // early could not resume.
+  // Send the position as the first event, because clients forget their position when they connect again. Otherwise a
+  // client that loses the new connection early could not resume.
   #open(stream: Stream, link: Link, after: number): Promise<void> {
     link.wait({ lost: () => stream.reader === link && stream.disconnect() });
     link.open();
@@ -321,7 +336,7 @@ export class Streams {
     this.#shared?.claim(stream.isOwn ? undefined : stream.name);
   }
 
-  // The holding ends with the last event, also while there is made room for another one.
+  // The charge ends with the last event, even if that event is dropped while room is made for a new event.
   #hold(bytes: number): boolean {
     this.#held?.touch();
     if (this.#held?.grow(bytes)) return true;
@@ -358,15 +373,15 @@ export class Streams {
   }
 }
 
-/** An event in a stream. */
+/** The position of an event. */
 interface EventPlace {
-  /** Name of the stream. It tells streams of one session apart. */
+  /** Name of the stream, unique within the session. */
   readonly name: string;
-  /** Number of the event. The first has 1, and 0 is the place before it. */
+  /** Number of the event. The first event has the number 1. The number 0 stands for the position before it. */
   readonly place: number;
 }
 
-/** Number of characters in the name of a stream: the start of a UUID. */
+/** Length of a stream's name in characters: the first characters of a UUID. */
 const STREAM_NAME_LENGTH = 13;
 
 /** Returns the id of an event. */
@@ -374,7 +389,7 @@ export function toEventId(name: string, place: number): string {
   return `${name}_${place}`;
 }
 
-/** Reads the id of an event. Returns `undefined` for a text that is none. */
+/** Reads the id of an event. Returns `undefined` if the text is not an event id. */
 function readEventId(id: string): EventPlace | undefined {
   const [, name, digits] = EVENT_ID.exec(id) ?? [];
   return name === undefined ? undefined : { name, place: Number(digits) };

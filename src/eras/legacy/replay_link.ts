@@ -1,5 +1,5 @@
 /**
- * The link of a response that can be resumed: what it carries becomes events of a stream.
+ * The link of a response that a client can resume: it writes its messages as events of a stream.
  *
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
  * @module
@@ -15,12 +15,12 @@ import { type Stream, type Streams, toEventId } from "./replay.ts";
 
 const CANCELLED = new McpError(INVALID_REQUEST, "Cannot finish the call: the client cancelled it");
 
-/** The link of a response that can be resumed over another connection, if it becomes a stream. */
+/** The link of a response. If the response becomes a stream, the client can resume it over another connection. */
 export class ReplayLink implements Link, LinkEvents {
-  // Keeps the hidden class of these links in memory, as in `Call`. Without it, a call in a session costs 6 % more CPU time
-  // on Deno: `deno task bench --against=REV --only W2 --pairs 40`.
+  // Keeps the hidden class of these links in memory, as in `Call`. Without this object, a call in a session costs 6 %
+  // more CPU time on Deno: `deno task bench --against=REV --only W2 --pairs 40`.
   static readonly #model: ReplayLink = new ReplayLink(
-    {} as { streams: Streams; account: Account }, // Neither is read.
+    {} as { streams: Streams; account: Account }, // The constructor reads neither.
     {} as Link,
   );
   readonly transport: TransportName;
@@ -37,10 +37,10 @@ export class ReplayLink implements Link, LinkEvents {
   #stream?: Stream;
   #events?: LinkEvents;
   #isWaiting?: boolean;
-  /** Whether the connection closes by itself, so that another one need not close it. */
+  /** Whether the connection is about to close by itself, so that a later connection need not close it. */
   #isEnding?: boolean;
 
-  /** Wraps the link of a request. The session's account counts if the client is not known otherwise. */
+  /** Wraps the link of a request. If the client is unknown, its bytes are charged to the account of the session. */
   constructor(
     { id, streams, account }: { readonly id?: string; readonly streams: Streams; readonly account: Account },
     link: Link,
@@ -76,7 +76,7 @@ export class ReplayLink implements Link, LinkEvents {
     this.#link.wait(this);
   }
 
-  // A stream that only carries the reply cannot be resumed.
+  // A stream that carries only the reply has no id, so that clients do not try to resume it.
   opened(): EventFields | undefined {
     return this.#isEnding && !this.#stream ? undefined : this.#open().toOpening(0);
   }
@@ -91,7 +91,7 @@ export class ReplayLink implements Link, LinkEvents {
     this.#link.open();
   }
 
-  /** Closes the connection. The client can resume over another one. */
+  /** Closes the connection. The client can resume the stream over another connection. */
   release(event?: EventFields): void {
     if (!this.streams) return;
     this.open();
@@ -104,7 +104,8 @@ export class ReplayLink implements Link, LinkEvents {
    * Returns the reply for this connection, with the id of its event. The reply has no text if another connection has
    * resumed the stream.
    *
-   * A cancelled request with this `id` gets no response. A client that does not accept streams gets an error.
+   * A cancelled request with this `id` gets no response, except for a client that does not accept streams: it gets an
+   * error.
    */
   finish(reply: Reply, id?: Id): Reply {
     const stream = this.#stream;

@@ -37,7 +37,7 @@ export class ServerRequests {
     return !!resolve;
   }
 
-  // One after another, so that questions leave in the order in which handlers ask.
+  // Create the ids one after another, so that the server sends the questions in the order in which handlers ask.
   #makeId(shared: SharedSession): Promise<string> {
     const make = () => shared.makeQuestionId();
     return this.#id = this.#id.then(make, make);
@@ -53,7 +53,8 @@ export class ServerRequests {
       throw new McpError(INVALID_PARAMS, "Cannot ask the client: its Accept header does not list text/event-stream");
     }
     const { limits: { calls }, ticker } = this.#core;
-    // Another instance may send requests to the same client, and passes on answers only to ids that it can open.
+    // Several instances may send requests to the same client. An instance passes on answers only if it can open their
+    // ids.
     const id = this.#shared ? await this.#makeId(this.#shared) : `ask-${++this.#last}`;
     if (signal.aborted) throw new McpError(INVALID_PARAMS, "Cannot ask the client: the call was cancelled");
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
@@ -74,7 +75,8 @@ export class ServerRequests {
     try {
       link.send(JSON.stringify({ jsonrpc: "2.0", id, method: question.method, params }));
       const { result, error } = await promise;
-      // Not with its own code, which would speak of the call: clients begin a new session at some, and retry at others.
+      // Do not pass the client's error code on, because it would look like an error of the call: at some codes clients
+      // begin a new session, and at others they retry.
       if (error) throw refuse(`it is the error ${error.code}, ${quote(error.message)}`, error);
       const checked = await question.read(restore(result));
       if (checked.problem === undefined) return checked.value;

@@ -1,5 +1,5 @@
 /**
- * Sessions over HTTP in the memory of a process, which are opened by their sealed ids.
+ * Sessions over HTTP in the memory of a process. The server opens them from their sealed ids.
  *
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
@@ -35,43 +35,45 @@ import { hasPriming, type Version } from "./versions.ts";
 
 /** A session with an id and resumable streams. */
 export interface HttpSession extends Session {
-  /** The mark of its end. */
+  /** The mark that is stored when the session ends. */
   readonly mark: Mark;
   readonly streams: Streams;
-  /** Its place among the sessions in memory. */
+  /** The charge for the session in the pot of sessions in memory. */
   readonly place: Holding;
   /** The endpoint of the session. */
   readonly home: Sessions;
 }
 
 /**
- * What became of a request to end a session: it has ended, its end waits for the store, too many ends wait already, or
- * there is no such session.
+ * The result of a request to end a session: the session has ended (`"ended"`), its end waits for the store
+ * (`"waiting"`), too many ends already wait (`"full"`), or there is no such session (`"unknown"`).
  */
 export type End = "ended" | "waiting" | "full" | "unknown";
 
-/** The parts that sessions share with their era. */
+/** The parts of the era that sessions use. */
 export interface SessionsParts extends Pick<Engine, "core" | "accounts"> {
   readonly count: CountSubscriber;
   /** The revisions that the server serves. */
   readonly versions: readonly Version[];
 }
 
-/** Counts that the endpoints of a server share, so that the limits hold for all of their sessions. */
+/** The sessions of all endpoints of a server. They share one table, so that limits apply to all of them together. */
 class SessionTable {
   /** Sessions by id. */
   readonly known: Map<string, HttpSession> = new Map();
   /** Counts the sessions in memory by client. */
   readonly places: Pot;
-  /** Ids that are no longer valid. */
+  /** Marks of sessions that have ended. */
   readonly ended: KnownMarks;
-  /** Ids that are being ended. Nobody opens them meanwhile. */
+  /** Ids of sessions that are being ended. Until that is done, no request can open them. */
   readonly ending: Set<string> = new Set();
-  /** Ids that a cut-off does not end. */
+  /** Ids that stay valid although a cut-off of `ended` covers them. */
   readonly recent: RecentIds = new RecentIds();
-  /** The session that was used last, which needs no mark as used. */
+  /**
+   * The session that was used last. It is already at the end of the order of use, so that using it again costs nothing.
+   */
   newest?: HttpSession;
-  /** Ends idle and expired sessions. */
+  /** The function that ends idle and expired sessions. */
   sweep?: Sweep;
 
   constructor(accounts: Accounts, { ticker, limits: { sessions, connections } }: Core) {
@@ -86,7 +88,7 @@ class SessionTable {
   }
 }
 
-/** Endpoints of one server have the same accounts. */
+/** The table of each server. The endpoints of a server share its accounts, so the accounts are the key. */
 const tables = new WeakMap<Accounts, SessionTable>();
 
 function openTable(accounts: Accounts, core: Core): SessionTable {
@@ -96,19 +98,19 @@ function openTable(accounts: Accounts, core: Core): SessionTable {
 }
 
 /**
- * All sessions over HTTP. The sealed id contains everything that was negotiated. So a session survives a restart, and
- * works on any instance with the same secret. Losing the state in memory does not end a session.
+ * All sessions over HTTP. The sealed id contains everything that was negotiated, so that a session survives a restart,
+ * and works on any instance with the same secret. A session does not end when its state is dropped from memory.
  */
 export class Sessions {
   readonly #core: Core;
   readonly #accounts: Accounts;
   readonly #table: SessionTable;
   readonly #ids: SessionIds;
-  /** Ids that were created here and not used yet, so that the observer can distinguish them from resumed ones. */
+  /** Ids that were created here and not used yet. By them, an observer event says "created" and not "resumed". */
   readonly #unused = new Set<string>();
   readonly #count: CountSubscriber;
 
-  /** Creates an empty set of sessions. */
+  /** Creates the sessions of one endpoint. */
   constructor({ core, accounts, count, versions }: SessionsParts) {
     this.#core = core;
     this.#ids = new SessionIds(core, versions);
@@ -118,17 +120,17 @@ export class Sessions {
     this.#count = count;
   }
 
-  /** Every session of this endpoint that the process knows. */
+  /** The sessions of this endpoint that are in the memory of this process. */
   get known(): readonly HttpSession[] {
     return [...this.#table.known.values()].filter(({ home }) => home === this);
   }
 
-  /** Drops the state of idle sessions. Their ids stay valid. */
+  /** Drops the state of idle sessions from memory. Their ids stay valid. */
   rest(): void {
     for (const session of this.known) if (!isBusy(session)) this.#forget(session, "evicted");
   }
 
-  /** Creates a session id. Throws if the facts are too long. */
+  /** Creates a session id. Throws if the negotiated facts are too long. */
   async create(facts: SessionFacts, { principal, account }: Link, data?: unknown): Promise<string> {
     const client = await toClientHash(account.key);
     const start = this.#table.ended.toTime(client);
@@ -147,7 +149,7 @@ export class Sessions {
     }
   }
 
-  /** Returns the session of an id if it is in memory. It is synchronous. */
+  /** Returns the session of an id, synchronously, if it is in memory. */
   find(id: string, { principal }: Link): HttpSession | undefined {
     const session = this.#table.known.get(id);
     if (session?.home !== this || session.principal !== principal?.id) return;
@@ -163,7 +165,7 @@ export class Sessions {
 
   /**
    * Opens the session of an id. Returns `undefined` if the id is invalid, has expired or ended, or belongs to another
-   * principal. Throws if the server has no room for the state.
+   * principal. Throws if the server has no room for the state of the session.
    */
   async open(id: string, link: Link, options?: { readonly isEnding?: boolean }): Promise<HttpSession | undefined> {
     const found = this.find(id, link);
@@ -174,11 +176,12 @@ export class Sessions {
     if (options?.isEnding) this.#table.ending.add(id);
     const shared = await this.#openShared(id, opened, link);
     if (shared?.isEnded) return void this.#table.ended.tell(mark.client, shared.cutoff);
-    // Two requests may open the same session at once. Both get the one that was stored, or none if it has ended.
+    // Two requests may open the same session at once. Both get the session that was stored first. If it has ended,
+    // neither gets a session.
     const raced = this.find(id, link);
     if (raced || this.#hasEnded(mark, shared)) return raced;
     if (!options?.isEnding && this.#table.ending.has(id)) return;
-    // The endpoint was dropped from memory while the session was busy.
+    // The session of an earlier endpoint object: that endpoint was dropped from memory while the session was busy.
     const before = this.#table.known.get(id);
     if (before) before.home.#forget(before, "evicted");
     const { ticker } = this.#core;
@@ -218,7 +221,7 @@ export class Sessions {
     throw toBusy("open the session: the client has too many operations in progress");
   }
 
-  // The store knows which sessions other instances have used lately, so its cut-off counts.
+  // A cut-off of the store wins, because the store knows which sessions other instances have used recently.
   #hasEnded(mark: Mark, shared: SharedSession | undefined): boolean {
     const { found } = this.#table.ended.find(mark);
     if (found !== "cut off" || shared?.isEnded === false) return found === "marked";
@@ -229,13 +232,13 @@ export class Sessions {
     if (this.#table.sweep) this.#core.ticker.schedule(this.#table.sweep, SWEEP_MS);
   }
 
-  // From here on, other instances can change the session.
+  // From here on, changes of other instances apply to the session.
   #join(session: HttpSession, shared: SharedSession): void {
     const apply = (state: SessionState) => {
       try {
         applyState(session, state, { core: this.#core, count: this.#count });
       } catch {
-        // This process has less room than another one had.
+        // This process has less memory left than the other instance had, so the session watches fewer resources here.
       }
     };
     apply(shared.state);
@@ -243,7 +246,7 @@ export class Sessions {
       end: () => this.end(session, "client"),
       apply,
       receive(message) {
-        // An instance of this server has sealed it.
+        // Only instances of this server can seal messages, so the message has the type of its kind.
         const { kind } = message as { readonly kind?: unknown };
         if (kind === "response") session.requests.answer(message as Response); // see above
         if (kind === "notification") session.inFlight.notify(message as Notification); // see above
@@ -252,7 +255,7 @@ export class Sessions {
     });
   }
 
-  /** Wraps the link of a request, so that its response can be resumed if it becomes a stream. */
+  /** Wraps the link of a request. If the response becomes a stream, the client can then resume it. */
   wrap(session: HttpSession, link: Link): ReplayLink {
     return new ReplayLink(session, link);
   }
@@ -276,7 +279,7 @@ export class Sessions {
     return !session.shared || await session.shared.end() ? "ended" : "waiting";
   }
 
-  // A client asks again if the store did not confirm the end.
+  // A client may send the request again if the store did not confirm the end of the session.
   async #findEnd(id: string, link: Link): Promise<End> {
     const { shared } = this.#core;
     if (!shared || !await this.#ids.open(id, link)) return "unknown";
@@ -290,7 +293,7 @@ export class Sessions {
     this.#table.ended.add(session.mark);
   }
 
-  // Charges the client with a session. At the limit, another session is dropped.
+  // Charges the client for a session. At the limit, another session is dropped.
   #charge(id: string, account: Account): Holding {
     const { places } = this.#table;
     const place = places.keep(account, 1, () => this.#drop(id));
@@ -303,10 +306,10 @@ export class Sessions {
     throw toBusy("open the session: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
 
-  // Drops the state of a session, unless it is busy. Its id stays valid.
+  // Drops the state of a session from memory, unless the session is busy. Its id stays valid.
   #drop(id: string): boolean {
     const session = this.#table.known.get(id);
-    // A busy session is moved behind the one that was used last.
+    // A busy session moves to the end of the order of use, behind `newest`, which is therefore no longer the last one.
     this.#table.newest = undefined;
     if (!session || isBusy(session)) return false;
     session.home.#forget(session, "evicted");
@@ -325,7 +328,7 @@ export class Sessions {
     session.place.end();
     session.shared?.leave();
     const text = "Cannot finish the call: the session has ended";
-    // A session that is evicted has no running calls, and those that are about to run go on.
+    // An evicted session has no running calls. Calls that are about to run go on.
     if (why === "evicted") return session.streams.end();
     session.inFlight.end(new CancelError("session", text, INVALID_REQUEST));
     session.streams.end();
@@ -347,7 +350,7 @@ export class Sessions {
     return this.#table.known.size || this.#table.recent.size || this.#table.ended.size ? SWEEP_MS : undefined;
   }
 
-  // Another instance may have used the session in the meantime.
+  // Do not end an idle session on other instances, because another instance may have used it in the meantime.
   #retire(session: HttpSession, why: "idle" | "expired"): void {
     if (!session.shared || why === "expired") return this.end(session, why);
     this.#forget(session, why);
@@ -357,7 +360,7 @@ export class Sessions {
 
 const SWEEP_MS = 60_000;
 
-/** Bytes of a session's state without its id. Measured: 3,100 to 4,400. */
+/** Estimated bytes of a session's state, without its id. Measured: 3,100 to 4,400. */
 const SESSION_BYTES = 4096;
 
 function toHeld(id: string): number {

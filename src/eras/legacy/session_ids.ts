@@ -1,5 +1,5 @@
 /**
- * Session ids, which contain everything that was negotiated and are sealed.
+ * Seals everything that was negotiated for a session into its id, and opens such ids.
  *
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
@@ -14,7 +14,7 @@ import { openVersioned, sealVersioned } from "../../core/call/versioned_seal.ts"
 import { type SessionFacts, toShortId } from "./session_state.ts";
 import { isVersion, type Version } from "./versions.ts";
 
-/** Contents of an id. The names are short, because the id travels with every request. */
+/** The sealed contents of an id. The names are short, because every request repeats the id. */
 interface Sealed {
   /** Start of the session, in milliseconds since 1970. */
   readonly t: number;
@@ -22,13 +22,13 @@ interface Sealed {
   readonly i?: Implementation;
   readonly c: ClientCapabilities;
   readonly p?: string;
-  /** Hash of the client that the session was made for. */
+  /** Hash of the client for which the session was created. */
   readonly a: string;
   /** The value that the server's `session` returned. */
   readonly d?: unknown;
 }
 
-/** What an id contains beside the negotiated facts. */
+/** The contents of an id, except the negotiated facts. */
 export interface SealedFor {
   /** Hash of the client. */
   readonly client: string;
@@ -39,13 +39,13 @@ export interface SealedFor {
   readonly data: unknown;
 }
 
-/** An id that was opened. */
+/** The contents of an id that was opened. */
 export interface OpenedId {
   readonly facts: SessionFacts;
   /** The value that the server's `session` returned. */
   readonly data: unknown;
   readonly mark: Mark;
-  /** Milliseconds until the session ends in any case. */
+  /** Milliseconds until the session expires. */
   readonly leftMs: number;
 }
 
@@ -55,7 +55,7 @@ export class SessionIds {
   readonly #versions: readonly Version[];
   #isForeignKnown = false;
 
-  /** Creates what seals and opens ids of sessions in some revisions. */
+  /** Creates the ids for sessions of some revisions. */
   constructor(core: Core, versions: readonly Version[]) {
     this.#core = core;
     this.#versions = versions;
@@ -79,21 +79,22 @@ export class SessionIds {
     const { limits, sealer, ticker } = this.#core;
     const sealed = await openVersioned(sealer, PURPOSE, id);
     if (!isSealed(sealed)) return this.#warnOfForeign(id);
-    // Another process may have served more revisions.
+    // Check the revision, because another process with the same secret may serve more revisions.
     if (sealed.p !== principal?.id || !isVersion(sealed.v, this.#versions)) return;
-    // From here on, the monotonic clock counts. The system's clock may be changed during the session.
+    // From here on, the expiry uses the monotonic clock, because the system clock may be changed during the session.
     const leftMs = Math.min(sealed.t + limits.sessions.lifeMs - ticker.clock.date(), limits.sessions.lifeMs);
     if (leftMs < 0) return;
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     return { facts, data: sealed.d, leftMs, mark: { client: sealed.a, at: sealed.t, id: toShortId(id) } };
   }
 
-  // Several processes behind one address reject each other's sessions, which is an easy mistake to make.
+  // Warns once about a likely mistake: several processes behind one address without a common secret reject each other's
+  // sessions.
   #warnOfForeign(id: string): undefined {
     if (this.#isForeignKnown || this.#core.sealer.isShared || id.length < MIN_ID) return;
     this.#isForeignKnown = true;
     console.warn(
-      `${this.#core.identity.name}: a client sent a session id that this process did not make. If several processes ` +
+      `${this.#core.identity.name}: a client sent a session id that this process did not create. If several processes ` +
         "serve this address, or the server was restarted, give all of them the same `secret`.",
     );
   }
@@ -101,7 +102,7 @@ export class SessionIds {
 
 const PURPOSE = "session";
 
-/** Maximum and minimum characters of an id. */
+/** Maximum and minimum length of an id in characters. */
 const MAX_ID = 16_384;
 const MIN_ID = 64;
 

@@ -1,5 +1,5 @@
 /**
- * The questions and the values of one call in a session, which waits for its answers.
+ * The questions and the values of one call in a session. The handler keeps running while it waits for answers.
  *
  * @module
  */
@@ -23,7 +23,7 @@ export class SessionInputs {
     return this.#answers.get(key, ask);
   }
 
-  /** Returns the value under this key, or computes it. */
+  /** Returns the value under this key. Computes the value first if the key has none. */
   async once(key: string, make: () => unknown): Promise<unknown> {
     return await (this.#made ??= new OnceValues({ limits: this.#core.limits.calls })).get(key, make);
   }

@@ -18,7 +18,10 @@ import type { SessionState, SharedSession } from "../../core/store.ts";
 import { countSubscriber, isWatchable } from "../../core/watching.ts";
 import { announceSubscription, type Session } from "./session_state.ts";
 
-/** Finds the runner of a session method. Returns `undefined` for any other method. The result is always empty. */
+/**
+ * Returns the runner of a session method, or `undefined` for any other method. The result of these methods is always
+ * empty.
+ */
 export function findSessionMethod(engine: Engine, session: Session, call: Call): Runner | undefined {
   const { core, registry } = engine;
   const { method, params } = call;
@@ -42,7 +45,7 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
           const count = () => countSubscriber(engine, uri, call);
           return share(session, () => watch(session, uri, { core, count }), (state) => {
             const uris = [...new Set(state.uris).add(uri)];
-            // Other instances may have added some since this one has counted.
+            // Count again: other instances may have added URIs after this instance counted.
             if (!isWatchable(uris, core.limits)) throw new McpError(INVALID_PARAMS, TOO_MANY);
             return { ...state, uris };
           });
@@ -62,7 +65,7 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
 
 const EMPTY: Result = {};
 
-/** Changes the session here and on other instances. */
+/** Changes the session in this process, and in the store for other instances. */
 function share(
   { shared }: Session,
   changeHere: () => void,
@@ -81,12 +84,12 @@ async function shareWith(
   try {
     changeHere();
   } catch {
-    // Another instance may have made room that this one does not know of.
+    // Another instance may have removed subscriptions, which this instance does not know yet.
     await shared.refreshLocal();
     changeHere();
   }
   await shared.update(change);
-  // A change of another instance, or one that was refused, may have come first and undone it.
+  // Apply the change again: a change of another instance may have arrived in between and undone it.
   changeHere();
   return EMPTY;
 }
@@ -99,7 +102,7 @@ interface WatchOptions {
   readonly count: CountSubscriber;
 }
 
-/** Takes over what other instances know of a session. */
+/** Applies the state that other instances have stored for a session. */
 export function applyState(session: Session, { level, uris = [] }: SessionState, options: WatchOptions): void {
   if (level !== undefined) session.client.logLevel = readLevel(level);
   const isWatched = new Set(uris);
@@ -122,7 +125,8 @@ function readUri(uri: unknown): string {
   throw new McpError(INVALID_PARAMS, "Cannot subscribe: uri is not a string");
 }
 
-// A client can subscribe to a hidden resource as it can to an unknown one. `allow` decides at each change.
+// Accept hidden and unknown resources alike, so that a client cannot find out which ones exist. `allow` decides at each
+// change.
 function watch(session: Session, uri: string, { core: { limits, observer }, count }: WatchOptions): void {
   const { account, watched } = session;
   if (watched.has(uri)) return;
@@ -143,7 +147,7 @@ function unwatch(session: Session, uri: string, { observer }: Core): void {
   announceSubscription(observer, session, { uri, why: "client" });
 }
 
-/** Returns the bytes of a watched URI and its entry. */
+/** Returns the bytes that a watched URI and its entry take in memory. */
 function toHeld(uri: string): number {
   return toBytes(uri) + 100;
 }

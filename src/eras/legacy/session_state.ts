@@ -16,38 +16,38 @@ import type { Streams } from "./replay.ts";
 import { ServerRequests } from "./server_requests.ts";
 import type { Version } from "./versions.ts";
 
-/** Facts that client and server negotiated, with the current log level. */
+/** Facts that the client and the server negotiated, and the current log level. */
 export interface SessionFacts extends ClientFacts {
   readonly version: Version;
   logLevel?: LogLevel;
 }
 
-/** One session as this process knows it. */
+/** One session in the memory of this process. */
 export interface Session {
   /** Session id. `undefined` for a session that ends with its connection or its only request. */
   readonly id?: string;
   readonly client: SessionFacts;
   readonly transport: TransportName;
-  /** Whether its end was reported. */
+  /** Whether the end of the session was reported to the observer. */
   hasEnded?: boolean;
   /** Id of the principal that owns the session. */
   readonly principal?: string;
   /** The principal of the latest request. Its permissions can change during the session. */
   caller?: Principal;
-  /** Represents the client between its requests, so that `allow` can decide on notifications. */
+  /** Represents the client between its requests. `allow` receives this call to decide on notifications. */
   sessionCall?: Call;
-  /** What the server's `session` returned, once it is known. */
+  /** The value that the server's `session` returned. `undefined` until it is known. */
   data?: readonly [unknown];
-  /** What its calls have in common, from the first one on. */
+  /** The dialect that its calls share, created with the first call. */
   dialect?: Dialect;
-  /** The calls of the session, where its request ids are unique. */
+  /** The running calls of the session. Request ids are unique among them. */
   readonly inFlight: InFlight;
   readonly requests: ServerRequests;
-  /** Resumable streams. `undefined` without an id. */
+  /** The resumable streams. `undefined` for a session without an id. */
   readonly streams?: Streams;
-  /** The state that all instances share. `undefined` without a store or an id. */
+  /** The state that all instances share. `undefined` for a server without a store, or a session without an id. */
   readonly shared?: SharedSession;
-  /** Resources the client watches: the functions that end their subscriptions, by URI. */
+  /** The resources that the client watches: by URI, the function that ends the subscription. */
   readonly watched: Map<string, () => void>;
   /** Sends the client a notification that belongs to no request. */
   notify(text: string, key?: string): void;
@@ -57,11 +57,11 @@ export interface Session {
   held: number;
   /** Time of the client's latest message, in milliseconds of the monotonic clock. */
   seen: number;
-  /** Time at which the session ends in any case, in milliseconds of the monotonic clock. */
+  /** Time at which the session expires, in milliseconds of the monotonic clock. */
   readonly ends: number;
 }
 
-/** Creates a session without an id, which ends with its connection or its request. */
+/** Creates a session without an id. It ends with its connection or its only request. */
 export function createSession(
   core: Core,
   client: SessionFacts,
@@ -69,7 +69,7 @@ export function createSession(
 ): Session {
   const { account, notify, caller, inFlight = new InFlight(), transport, shared } = known;
   return {
-    // The level applies until the client sets one.
+    // This level applies until the client sets another level.
     client: core.can.logging ? { logLevel: "info", ...client } : client,
     transport,
     principal: caller?.id,
@@ -86,7 +86,10 @@ export function createSession(
   };
 }
 
-/** Reports a session, and its subscriptions when it ends. Its end is reported once. */
+/**
+ * Reports the start or end of a session to the observer. Reports the end only once, together with the ends of its
+ * subscriptions.
+ */
 export function announce(
   { observer }: Core,
   session: Session,
@@ -105,7 +108,7 @@ export function announce(
   observer.session?.({ state, id: id && toShortId(id), revision, client: info, transport, principal, why });
 }
 
-/** Reports a subscription of a session. It has ended if `why` is set. */
+/** Reports a subscription of a session to the observer. If `why` is set, the subscription has ended. */
 export function announceSubscription(
   observer: Observer,
   { client: { version: revision }, transport, principal }: Session,
@@ -116,8 +119,8 @@ export function announceSubscription(
 }
 
 /**
- * Returns the end of a session id. It belongs to the seal, and its 48 bits distinguish a million ids. An engine copies
- * such a short slice, but a longer one would keep the whole id in memory.
+ * Returns the last characters of a session id. They belong to the seal, and their 48 bits distinguish a million ids. An
+ * engine copies such a short slice, while a longer slice would keep the whole id in memory.
  */
 export function toShortId(id: string): string {
   return id.slice(-8);

@@ -1,30 +1,33 @@
 /**
- * The revisions with a handshake, and their differences.
+ * The revisions with a handshake, and the differences between them.
  *
  * @see specification/2025-11-25/changelog
  * @module
  */
 
-/** Newest first. */
+/** The revisions with a handshake, newest first. */
 export const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
 
 /** A revision with a handshake. */
 export type Version = typeof VERSIONS[number];
 
-/** The revision of a client that states none. */
+/** The revision that the server assumes for a client that states no revision. */
 export const UNSTATED_VERSION: Version = "2025-03-26";
 
-/** Tests for a revision with a handshake, or for one of those that a server serves. */
+/** Tests for a revision with a handshake, or for one of the revisions in `among`. */
 export function isVersion(value: unknown, among: readonly unknown[] = VERSIONS): value is Version {
   return among.includes(value);
 }
 
-/** Tests whether streams start with an empty event, so that clients can reconnect early. Older clients fail on it. */
+/**
+ * Tests whether streams start with an empty event, so that clients can reconnect early. Clients of older revisions fail
+ * on such an event.
+ */
 export function hasPriming(version: Version): boolean {
   return version >= "2025-11-25";
 }
 
-/** Tests whether an array may contain several messages. */
+/** Tests whether the revision allows batches: several messages in one array. */
 export function hasBatches(version: Version): boolean {
   return version === "2025-03-26";
 }
@@ -32,8 +35,8 @@ export function hasBatches(version: Version): boolean {
 /**
  * Returns the id of an error for a message without a readable id.
  *
- * Up to 2025-06-18 this is `null`, as in JSON-RPC. Later revisions omit the id, and so does the server if the revision is
- * unknown. Pass `null` for a request that states no revision.
+ * Up to 2025-06-18, this id is `null`, as in JSON-RPC. Later revisions omit the id. If the revision is unknown, the
+ * server omits the id too. Pass `null` for a request that states no revision.
  */
 export function toNoId(version: string | null | undefined): null | undefined {
   return version === null || version !== undefined && version < "2025-11-25" ? null : undefined;

@@ -1,5 +1,5 @@
 /**
- * Reads the metadata of a request, and checks the HTTP headers that repeat it.
+ * Reads the metadata of a request, and checks the HTTP headers that repeat parts of the body.
  *
  * @see specification/2026-07-28/basic (`_meta`)
  * @see specification/2026-07-28/basic/transports/streamable-http (Server Validation)
@@ -41,7 +41,7 @@ export function readEnvelope(
       { supported: [VERSION], requested: version.slice(0, 200) },
     );
   }
-  // Capabilities are extensible, so each is checked only when needed.
+  // Capabilities are extensible, so the server checks each capability only when it is needed.
   if (!isObject(capabilities)) {
     throw invalid(`params._meta["${META_CAPABILITIES}"] is not an object`);
   }
@@ -54,10 +54,10 @@ export function readEnvelope(
   if (progressToken !== undefined && !isProgressToken(progressToken)) {
     throw invalid("params._meta.progressToken is not a string or integer");
   }
-  // The token is repeated in every progress notification.
+  // Limit the length of the token, because every progress notification repeats it.
   const maxToken = core.limits.request.idCharacters;
   if (typeof progressToken === "string" && progressToken.length > maxToken) {
-    throw invalid(`params._meta.progressToken is longer than ${maxToken} (request.idCharacters)`);
+    throw invalid(`params._meta.progressToken is longer than ${maxToken} characters (request.idCharacters)`);
   }
   if (headers) checkHeaders(message, headers, method?.subject && params[method.subject]);
   return { version, info, capabilities, logLevel: core.can.logging ? logLevel : undefined };
@@ -71,16 +71,19 @@ function invalid(state: string): McpError {
   return new McpError(INVALID_PARAMS, `Cannot serve the request: ${state}`);
 }
 
-// Text that needs no encoding in a header. Bytes beyond ASCII are decoded differently by different programs.
+// Matches text that needs no encoding in a header. Other programs may decode bytes beyond ASCII differently.
 const PLAIN = /^(?!=\?)[ -~]*$/;
 
-/** Tests whether a header repeats a value of the body. */
+/** Tests whether a header has the same value as a field of the body. */
 export function isRepeated(header: string | null, value: string): boolean {
   if (header === value && PLAIN.test(value)) return true;
   return header !== null && decodeHeaderValue(header) === value;
 }
 
-/** Checks the headers that repeat the method and the subject of the call, for proxies that do not read bodies. */
+/**
+ * Checks the headers that repeat the method and the subject of the call. Proxies that do not read bodies rely on these
+ * headers.
+ */
 function checkHeaders({ method }: Request, headers: HeaderReader, subject: unknown): void {
   const named = headers.get("mcp-method");
   if (named !== method) throw toMismatch("Mcp-Method", named, method);

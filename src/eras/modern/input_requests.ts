@@ -15,10 +15,13 @@ import { toMarkTtl } from "../../core/marking.ts";
 import { type SingleUse, type Spending, SpentIds } from "../../core/single_use.ts";
 import { openState, refuse, sealState } from "./request_state.ts";
 
-/** How many unusable answers to one question the server accepts. A client that repeats them would ask its user forever. */
+/**
+ * Number of unusable answers to one question after which the call fails. Without this limit, a client that repeats its
+ * answer would ask its user forever.
+ */
 const MAX_MISFITS = 3;
 
-/** Endpoints of one server have the same accounts, and the same spent answers. */
+/** The spent answers of each server. The endpoints of a server share its accounts, so the accounts are the key. */
 const allSpent = new WeakMap<Accounts, SpentIds>();
 
 function findSpentIds({ accounts, core: { ticker, limits } }: Pick<Engine, "core" | "accounts">): SpentIds {
@@ -28,8 +31,8 @@ function findSpentIds({ accounts, core: { ticker, limits } }: Pick<Engine, "core
 }
 
 /**
- * The questions and answers of one call. An answer counts only for the exact question. If the handler asks something
- * else under the same key when it runs again, the user is asked again.
+ * The questions and answers of one call. An answer counts only for the exact question that was asked. If the handler
+ * runs again and asks a different question under the same key, the server asks the user again.
  */
 export class InputRequests {
   readonly #engine: Pick<Engine, "core" | "accounts">;
@@ -42,7 +45,7 @@ export class InputRequests {
   #asked = new Map<string, string>();
   #answers: Params = {};
   #round = 0;
-  /** Whether the next state may be used once. */
+  /** Whether the next state may be used only once. */
   #isSingleUse = false;
   /** The permission to use the state that the client returned. */
   #use?: SingleUse;
@@ -54,7 +57,7 @@ export class InputRequests {
     this.#once = new OnceValues({ limits: engine.core.limits.calls });
   }
 
-  /** Whether the state that the client returned may be used once. */
+  /** Whether the state that the client returned may be used only once. */
   get isSingleUse(): boolean {
     return !!this.#use;
   }
@@ -79,7 +82,7 @@ export class InputRequests {
     this.#isSingleUse = !!before.use;
   }
 
-  /** Uses the state up. Throws if it was used before, or if nobody can tell. */
+  /** Marks the state as used. Throws if it was used before, or if this cannot be known. */
   async spend(): Promise<void> {
     if (!this.#use) return;
     const { shared, limits } = this.#engine.core;
@@ -89,8 +92,8 @@ export class InputRequests {
   }
 
   /**
-   * Returns the answer to exactly this question. Without one, records the question and throws, so that the handler
-   * unwinds.
+   * Returns the answer to exactly this question. If there is no answer yet, records the question and throws, which ends
+   * the handler.
    */
   async ask(key: string, question: Question): Promise<unknown> {
     const text = JSON.stringify([question.method, question.params]);
@@ -116,12 +119,12 @@ export class InputRequests {
     return checked.value;
   }
 
-  /** Returns the value of an earlier round under this key, or computes it. */
+  /** Returns the value under this key from an earlier round. Computes the value if there is none. */
   once(key: string, make: () => unknown): Promise<unknown> {
     return this.#once.get(key, make);
   }
 
-  /** Returns the result that asks the client. */
+  /** Returns the result that sends the open questions to the client. */
   async toResult(): Promise<Result> {
     const questions = [...this.#open].map(([key, { method, params }]) => [key, { method, params }] as const);
     const { core } = this.#engine;
@@ -131,7 +134,7 @@ export class InputRequests {
       round: this.#round + 1,
       asked: questions.map(([key, { method, params }]) => [key, JSON.stringify([method, params])]),
       answered: [...this.#answered].map(([key, [question, answer]]) => [key, question, answer]),
-      // As values, because quotes in a text would be escaped again.
+      // Seal values instead of JSON text, because sealing would escape the quotes of a text once more.
       made: [...this.#once.made].map(([key, json]) => [key, JSON.parse(json)] as const),
       ...this.#misfits.size && { misfits: [...this.#misfits] },
       use,
@@ -151,7 +154,7 @@ function toUnspendable(spending: Exclude<Spending, "spent">): McpError {
       return refuse("this answer was used already; start again without requestState");
     case "cut off":
       return refuse(
-        "too many newer answers of this client were used to know whether this one was; start again without requestState",
+        "this answer may have been used already, which is only known of newer answers; start again without requestState",
       );
     case "elsewhere":
       return refuse(

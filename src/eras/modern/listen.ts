@@ -28,7 +28,7 @@ interface Filter {
   readonly topics: readonly Topics[];
 }
 
-/** The granted topics of one key of an extension. */
+/** The topics that an extension granted for one of its keys. */
 interface Topics {
   readonly key: ListenKey;
   readonly names: readonly string[];
@@ -44,14 +44,14 @@ export async function listen(engine: Engine, call: Call): Promise<Reply> {
   const _meta = { [META_SERVER]: engine.core.info, ...subscription, ...Object(result._meta) };
   const text = toSuccess(id, JSON.stringify({ resultType: "complete", ...result, _meta }));
   if (link.http) return { text };
-  // On stdio and sockets no response can be closed, so the end is sent as a result and as a notification. The result
-  // comes first, because a client may forget its request when it receives the cancellation.
+  // On stdio and sockets, a single response cannot be closed, so the server sends the end both as a result and as a
+  // notification. It sends the result first, because a client may forget its request when it receives the cancellation.
   link.send(text);
   link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing", _meta: subscription }));
   return {};
 }
 
-// Until the subscription is open, the call has a slot like any other that takes time.
+// Until the subscription is open, the call takes a slot, like any other call that takes time.
 async function openThrough(
   engine: Engine,
   call: Call,
@@ -79,24 +79,25 @@ async function openThrough(
     await engine.scheduler.find(call, { find });
     return await ended;
   } catch (error) {
-    // A client that cancelled its subscription gets no more notifications.
+    // A client that cancelled its subscription gets no further messages about it.
     if (endsWithResult(call)) throw error;
   } finally {
-    // Middleware that did not wait for the end of the subscription has ended it.
+    // Cancel the subscription if middleware returned without waiting for its end. Otherwise it would stay open without
+    // a reply.
     call.cancel(new CancelError("closing"));
     call.inFlight.remove(call);
   }
 }
 
 /**
- * Whether the end of a subscription is final, which its result says. A client opens a subscription without a result
- * again, as with newer credentials.
+ * Whether the end of a subscription is final. A final end is sent as a result. Without a result, the client opens the
+ * subscription again, for example with newer credentials.
  */
 export function endsWithResult({ why }: Call): boolean {
   return why === undefined || why === "closing";
 }
 
-/** Opens a subscription. Settles with its result when the server has ended it, without one if the client has. */
+/** Opens a subscription. Settles with its result if the server ends it, and with `undefined` if the client ends it. */
 async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const { link } = call;
   const wanted = call.params.notifications;
@@ -107,17 +108,20 @@ async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const { filter, granted } = keys.length ? await grant(engine, call, read, keys) : read;
   if (call.ended) return;
   const { account } = link;
-  // The call stays in memory with its subscription, so its bytes are charged until the end.
+  // The call stays in memory as long as its subscription, so its bytes are charged until the end.
   const names = [...filter.uris, ...filter.topics.flatMap(({ names }) => names)];
   const bytes = names.reduce((bytes, name) => bytes + toBytes(name) + URI_BYTES, call.weigh());
   if (!engine.scheduler.isOpen) throw toBusy("open the subscription: the server is closing");
-  // The client can open another one. It is told as when the server closes.
+  // When the client exceeds its streams, end this subscription in the same way as when the server closes. The client
+  // can open another one.
   const stream = account.openStream(() => {
     call.cancel(new CancelError("closing"));
     return true;
   });
   if (!stream) {
-    throw toBusy("open the subscription: too many are open (connections.streams, connections.streamsPerClient)");
+    throw toBusy(
+      "open the subscription: too many streams are open (connections.streams, connections.streamsPerClient)",
+    );
   }
   if (!account.hold(bytes)) {
     stream.end();
@@ -141,7 +145,8 @@ interface Read {
   readonly granted: Params;
 }
 
-// Lets extensions decide on their keys. Meanwhile the call has a slot like any other that takes time.
+// Asks extensions which of the wanted topics they grant. Meanwhile, the call takes a slot, like any other call that
+// takes time.
 async function grant(
   engine: Engine,
   call: Call,
@@ -165,7 +170,7 @@ async function grant(
   };
 }
 
-/** Bytes of a watched URI without its text. */
+/** Bytes that a watched URI takes in memory, without its text. */
 const URI_BYTES = 100;
 
 /** An open subscription. */
@@ -187,7 +192,7 @@ class Subscription {
     this.#notify = createNotifier((text) => call.link.send(text));
   }
 
-  /** Sends what was granted, and then each change, until the call or the server ends. */
+  /** Sends the granted changes, and then each change, until the call or the server ends. */
   open(granted: Params, ended: (result: Result | undefined) => void): void {
     const { id, inFlight, link } = this.#call;
     this.#ended = ended;
@@ -205,7 +210,7 @@ class Subscription {
         const stop = lives?.subscribe(extension, { key, topics: names }, (published) => this.#deliver(published));
         if (stop) this.#stops.push(stop);
       }
-      // Before the acknowledgement, after which no change may be missed.
+      // Subscribe before the acknowledgement is sent, because the client must not miss any change after it.
       for (const uri of this.#filter.uris) this.#stops.push(countSubscriber(this.#engine, uri, this.#call));
       link.send(toNotification("notifications/subscriptions/acknowledged", {
         notifications: granted,
@@ -219,7 +224,7 @@ class Subscription {
 
   #take(change: Change): void {
     if (change.kind === "close") return this.#end({});
-    // In this revision, log messages belong to a request.
+    // In this revision, a log message belongs to a request.
     if (change.kind === "log") return;
     const { lists, uris } = this.#filter;
     if (!(change.kind === "list" ? lists.has(change.feature) : uris.has(change.uri))) return;
@@ -230,7 +235,8 @@ class Subscription {
     else if (seen) seen.then((seen) => seen && !this.#call.ended && this.#notify(text));
   }
 
-  // Other links close with the credentials of their caller. A link that stays open must tell which subscription has ended.
+  // Over HTTP, the stream closes when the credentials of its caller expire. On other links, the connection stays open,
+  // so a notification must say which subscription has ended.
   #expire(): void {
     const { id, link } = this.#call;
     if (!link.http) {
@@ -269,8 +275,8 @@ class Subscription {
   }
 }
 
-// The server does not acknowledge notifications that it never sends. It acknowledges hidden resources like unknown
-// ones, and `allow` decides at each change.
+// The server does not acknowledge notifications that it never sends. It acknowledges hidden and unknown resources
+// alike, so that a client cannot find out which ones exist. `allow` decides at each change.
 function readFilter({ core, registry }: Engine, wanted: Params): Read {
   const { capabilities } = registry;
   const lists = Object.keys(LISTS).filter((name) => wanted[name] === true && capabilities[LISTS[name]]?.listChanged);
@@ -301,7 +307,8 @@ function invalid(state: string): McpError {
   return new McpError(INVALID_PARAMS, `Cannot open the subscription: ${state}`);
 }
 
-// All subscriptions receive the same change object. Its text is built once, and each subscription inserts its id.
+// All subscriptions receive the same change object. The text of its notification is built once, and each subscription
+// inserts its own id.
 let lastChange: Change | undefined;
 let lastFrame: readonly [string, string] = ["", ""];
 

@@ -1,5 +1,5 @@
 /**
- * The modern revision and its metadata keys.
+ * The modern revision, and the keys of its metadata.
  *
  * @see specification/2026-07-28/basic (`_meta`)
  * @module
@@ -11,13 +11,13 @@ export const VERSION = "2026-07-28";
 /** Prefix of the protocol's own metadata. */
 export const META = "io.modelcontextprotocol/";
 
-/** Protocol revision of the request. */
+/** Key of the protocol revision of the request. */
 export const META_VERSION = `${META}protocolVersion`;
-/** Capabilities of the client. */
+/** Key of the client's capabilities. */
 export const META_CAPABILITIES = `${META}clientCapabilities`;
-/** Name and version of the client. */
+/** Key of the client's name and version. */
 export const META_CLIENT = `${META}clientInfo`;
-/** Least severe log level that the client wants. */
+/** Key of the least severe log level that the client wants. */
 export const META_LEVEL = `${META}logLevel`;
-/** Name and version of the server. */
+/** Key of the server's name and version. */
 export const META_SERVER = `${META}serverInfo`;

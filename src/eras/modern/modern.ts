@@ -30,12 +30,12 @@ import { checkParamHeaders } from "./param_headers.ts";
 import { META_CAPABILITIES, META_SERVER, VERSION } from "./meta_keys.ts";
 import { isPlain, ModernCall, type ModernHome } from "./modern_call.ts";
 
-/** Creates the era of revision 2026-07-28, with its code. */
+/** Creates the era of revision 2026-07-28. The module is loaded by then. */
 export function loadedEra(engine: Engine): Era {
   return new ModernEra(engine);
 }
 
-/** A message that gets no call. */
+/** A message that is rejected before it becomes a call. */
 interface Refused {
   readonly id?: Id;
   readonly code: number;
@@ -48,7 +48,7 @@ class ModernEra implements Era, Dialect {
   readonly #engine: Engine;
   readonly #pipeline: Pipeline;
   readonly #own: ReadonlyMap<string, Method>;
-  /** Beginning of every result, with the fields that are always the same. */
+  /** Beginning of the JSON text of every result, with the fields that are always the same. */
   readonly #head: string;
 
   constructor(engine: Engine) {
@@ -115,12 +115,12 @@ class ModernEra implements Era, Dialect {
     checkParamHeaders(wanted, headers, params.arguments);
   }
 
-  // Answers affect the hints of a result.
+  // Text of results is reused only for calls without answers, because answers change the cache hints.
   toTextName(call: Call): string | undefined {
     if (isPlain(call)) return call.link.principal ? "principal" : "anonymous";
   }
 
-  // The common fields are spliced into the JSON text, so that no call copies its result.
+  // Inserts the common fields into the JSON text, so that no call copies its result.
   stamp({ call, runner: { cache } }: Found, result: Result, text: string): string {
     const { link: { principal } } = call;
     let hints = "";
@@ -134,7 +134,7 @@ class ModernEra implements Era, Dialect {
     if (meta === undefined && result.resultType === undefined) {
       return text === "{}" ? `${this.#head}${hints}}` : `${this.#head}${hints},${text.slice(1)}`;
     }
-    // A handler cannot choose the type, only the library and extensions can.
+    // Only the library and extensions can set `resultType`. A `resultType` from a handler is removed.
     const resultType = readResultType(result);
     const { resultType: _, ...fields } = result;
     const typed = JSON.stringify({

@@ -10,7 +10,7 @@ import type { Question } from "../../core/call/question.ts";
 import type { Engine } from "../../core/era.ts";
 import { InputRequests } from "./input_requests.ts";
 
-/** What the calls of the era share. */
+/** What all calls of the era share. */
 export interface ModernHome extends CallHome {
   readonly engine: Engine;
 }
@@ -18,13 +18,13 @@ export interface ModernHome extends CallHome {
 /** One call of the modern era. */
 export class ModernCall extends Call {
   static readonly #model: ModernCall = new ModernCall(
-    { host: {} } as ModernHome, // Only its host is read.
-    {} as Link, // Not read.
+    { host: {} } as ModernHome, // The constructor reads only the host.
+    {} as Link, // The constructor does not read the link.
     { kind: "request", id: 0, method: "", weight: 0 },
     { version: "", capabilities: {} },
   );
   declare readonly home: ModernHome;
-  /** The questions and answers of the call. Only declared, because few calls ask. */
+  /** The questions and answers of the call. Declared without a value, because most calls ask no question. */
   declare inputs?: InputRequests;
 
   override get isAsking(): boolean {
@@ -54,7 +54,7 @@ export class ModernCall extends Call {
   async #restore(): Promise<void> {
     const inputs = this.#toInputs();
     await inputs.restore();
-    // With a slot, so that a busy server does not use up an answer.
+    // Mark the answer as used when the call has a slot, so that a busy server that rejects the call does not use it up.
     if (inputs.isSingleUse) await this.home.engine.scheduler.prepareWith(this, () => inputs.spend());
   }
 
@@ -63,7 +63,7 @@ export class ModernCall extends Call {
   }
 }
 
-/** Tests whether a call brings no answers to questions. */
+/** Tests whether a call has no answers to questions. */
 export function isPlain({ params }: Call): boolean {
   return params.requestState === undefined && params.inputResponses === undefined;
 }

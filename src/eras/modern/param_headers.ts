@@ -1,5 +1,5 @@
 /**
- * Checks the headers that repeat a tool's parameters for proxies that do not read bodies.
+ * Checks the headers that repeat parameters of a tool. Proxies that do not read bodies rely on these headers.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Custom Headers from Tool Parameters)
  * @module
@@ -10,7 +10,7 @@ import type { HeaderParam } from "../../schema/header_params.ts";
 import type { HeaderReader } from "../../core/call/link.ts";
 import { isRepeated, toMismatch } from "./envelope.ts";
 
-/** Checks the headers that a tool's schema declares against the arguments. */
+/** Checks that the headers declared by a tool's schema have the same values as the arguments. */
 export function checkParamHeaders(wanted: readonly HeaderParam[], headers: HeaderReader, args: unknown): void {
   for (const { header, path, type } of wanted) {
     const received = headers.get(`mcp-param-${header}`);
@@ -20,8 +20,8 @@ export function checkParamHeaders(wanted: readonly HeaderParam[], headers: Heade
       if (received !== null) throw toMismatch(name, received, "nothing");
       continue;
     }
-    // Only compares values: the tool's schema reports a wrong type. JSON and not String(), because an object's own
-    // toString() may throw.
+    // This only compares values; the tool's schema reports wrong types. Use JSON and not String(), because an object's
+    // own toString() may throw.
     const text = typeof value === "string" ? value : JSON.stringify(value);
     const same = received !== null &&
       (isRepeated(received, text) || (type === "integer" && isSameNumber(received, value)));

@@ -16,33 +16,33 @@ import { openVersioned, sealVersioned } from "../../core/call/versioned_seal.ts"
 /** The state of a call after a round. */
 export interface Round {
   readonly round: number;
-  /** Questions that were sent, as text, by key. */
+  /** The questions that were sent, as JSON text, by key. */
   readonly asked: readonly (readonly [key: string, question: string])[];
-  /** Accepted answers, each with its question. */
+  /** The accepted answers, each with the JSON text of its question. */
   readonly answered: readonly (readonly [key: string, question: string, answer: unknown])[];
-  /** Values of `ctx.once`. */
+  /** The values of `ctx.once`, by key. */
   readonly made: readonly (readonly [key: string, value: unknown])[];
-  /** The number of unusable answers by key, if there were any. */
+  /** The number of unusable answers by key. `undefined` if there were no unusable answers. */
   readonly misfits?: readonly (readonly [key: string, count: number])[];
-  /** Set if the state may be used once. */
+  /** Set if the state may be used only once. */
   readonly use?: SingleUse;
 }
 
 /** The sealed contents. */
 interface State extends Round {
-  /** Principal, method and parameters that the state is bound to. */
+  /** The principal, method and parameters that the state is bound to. */
   readonly bound: string;
-  /** Time of expiry, in milliseconds since 1970. */
+  /** Time at which the state expires, in milliseconds since 1970. */
   readonly expires: number;
 }
 
 const PURPOSE = "requestState";
 
 /**
- * Reads the answers that the client returned, and the round they belong to. Throws if the state is invalid.
+ * Reads the answers that the client returned, and the round in which they were asked. Throws if the state is invalid.
  *
- * Returns `undefined` without a state, because nothing else shows which question an answer belongs to. A user who
- * agreed to pay 10 must not pay 12.
+ * Returns `undefined` if there is no state, and ignores answers without a state, because only the state shows which
+ * question an answer belongs to. A user who agreed to pay 10 must not pay 12.
  */
 export async function openState(core: Core, call: Call): Promise<{ answers: Params; before: Round } | undefined> {
   const { inputResponses: answers = {}, requestState: text } = call.params;
@@ -50,7 +50,7 @@ export async function openState(core: Core, call: Call): Promise<{ answers: Para
   if (text === undefined) return;
   if (typeof text !== "string") throw refuse("requestState is not a string");
   const { sealer, limits: { calls }, ticker } = core;
-  // Only this server seals values for this purpose, so the value is a State.
+  // Only this server seals values for this purpose, so the value is a `State`.
   const state = (text.length <= calls.stateBytes * 2 ? await openVersioned(sealer, PURPOSE, text) : undefined) as
     | State
     | undefined;
@@ -62,7 +62,7 @@ export async function openState(core: Core, call: Call): Promise<{ answers: Para
   return { answers, before: state };
 }
 
-/** Seals a round. Throws if there were too many rounds, or the state is too long. */
+/** Seals a round. Throws if there were too many rounds, or if the sealed state is too long. */
 export async function sealState(core: Core, call: Call, round: Round): Promise<string> {
   const { sealer, limits: { calls }, ticker } = core;
   if (round.round > calls.rounds) throw refuse(`the client was asked ${calls.rounds} times already (calls.rounds)`);
@@ -77,14 +77,14 @@ export async function sealState(core: Core, call: Call, round: Round): Promise<s
 
 async function toBond({ principal, method, params }: Call): Promise<string> {
   const { _meta, inputResponses: _responses, requestState: _state, ...rest } = params;
-  // A client may send the same arguments with their keys in another order.
+  // Sort the keys, because a client may send the same arguments with their keys in another order.
   const text = JSON.stringify([principal?.id ?? null, method, toCanonical(rest)]);
-  // The state is encrypted, so a short text needs no digest, which costs as much as a small call.
+  // A short text needs no digest: the state is encrypted anyway, and computing a digest costs as much as a small call.
   if (text.length <= SHORT_BOND) return text;
   return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
 }
 
-/** Characters of a bond that is not replaced by its digest. */
+/** Maximum length, in characters, of a bond that is used without a digest. */
 const SHORT_BOND = 128;
 
 /** Creates the error for a state or an answer that is not valid. */

@@ -184,7 +184,7 @@ class SseStreams {
     });
     if (!place) {
       const { message } = toBusy(
-        "open the stream: too many are open (connections.streams, connections.streamsPerClient)",
+        "open the stream: too many streams are open (connections.streams, connections.streamsPerClient)",
       );
       return this.#refuse(toOverload(message), principal);
     }

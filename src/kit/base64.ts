@@ -18,7 +18,7 @@ export function toBase64(bytes: Uint8Array): string {
   return btoa(binary);
 }
 
-/** Reads what {@linkcode toBase64} wrote; `undefined` for any other text. */
+/** Reads text that {@linkcode toBase64} wrote. Returns `undefined` for any other text. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
   return readCanonical(text, "base64", toBase64);
 }
@@ -29,12 +29,12 @@ export function toBase64Url(bytes: Uint8Array): string {
   return toBase64(bytes).replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
 }
 
-/** Reads what {@linkcode toBase64Url} wrote; `undefined` for any other text. */
+/** Reads text that {@linkcode toBase64Url} wrote. Returns `undefined` for any other text. */
 export function fromBase64Url(text: string): Uint8Array<ArrayBuffer> | undefined {
   return readCanonical(text, "base64url", toBase64Url);
 }
 
-/** Reads text in an alphabet; `undefined` if `write` would not have written it. */
+/** Reads text in one alphabet. Returns `undefined` if `write` would not have written the text. */
 function readCanonical(
   text: string,
   alphabet: "base64" | "base64url",
@@ -44,11 +44,11 @@ function readCanonical(
     const bytes = isBuiltIn ? Uint8Array.fromBase64(text, { alphabet }) : decode(text);
     if (write(bytes) === text) return bytes;
   } catch {
-    // A character outside of the alphabet, or an incomplete group.
+    // The text has a character outside of the alphabet, or an incomplete group.
   }
 }
 
-/** Reads text in either alphabet. Text that is not canonical may be read too. */
+/** Reads text in either alphabet, and may also accept text that is not canonical. */
 function decode(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (character) => character.charCodeAt(0));
 }

@@ -6,8 +6,8 @@
 import { toBase64 } from "./base64.ts";
 
 /**
- * Returns the value of the header. Both parts are encoded as in a form (RFC 6749, 2.3.1). oauth4webapi also escapes
- * characters that forms leave as they are, such as `-`, and some servers do not undo that.
+ * Returns the value of the header. Both parts are form-encoded (RFC 6749, 2.3.1). The package oauth4webapi also escapes
+ * characters that form encoding leaves unchanged, such as `-`, and some servers do not decode them.
  */
 export function toBasicCredentials(id: string, secret: string): string {
   return `Basic ${toBase64(new TextEncoder().encode(`${toFormText(id)}:${toFormText(secret)}`))}`;

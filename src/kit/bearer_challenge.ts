@@ -10,13 +10,15 @@ export interface HeaderChallenge {
   readonly params: ReadonlyMap<string, string>;
 }
 
-/** A token, and the value after it if it is a parameter. */
+/** A token. If it is a parameter, its value follows. */
 const WORD = /([\w!#$%&'*+.^`|~/-]+)(?:\s*=\s*("(?:[^"\\]|\\.)*"|[^\s,"]*))?/g;
 
-/** The number of words that are read, because the header is the server's. */
+/** The number of words that are read, because the server chooses the length of the header. */
 const MAX_WORDS = 100;
 
-/** Returns the challenge of the scheme `Bearer`, or the first challenge if there is none. */
+/**
+ * Returns the challenge of the scheme `Bearer`. Returns the first challenge if the header has no `Bearer` challenge.
+ */
 export function readChallenge(header: string | null): HeaderChallenge | undefined {
   const challenges = readChallenges(header);
   return challenges.find(({ scheme }) => scheme === "bearer") ?? challenges[0];

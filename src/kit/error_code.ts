@@ -1,5 +1,5 @@
 /**
- * The codes of errors of the runtimes.
+ * Recognises the errors of the runtimes by their codes.
  *
  * @module
  */

@@ -4,9 +4,9 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Receiving Messages)
  * @module
  */
-/** The most characters of one event. Without this limit, an endless event would fill the memory. */
+/** The maximum characters of one event. Without this limit, an endless event would fill the memory. */
 export const MAX_CHARACTERS: number = 64 * 1024 * 1024;
-/** What a line counts besides its text, because each one is kept as a string of its own. */
+/** Characters that each line counts in addition to its text, because each line is kept as a string of its own. */
 const LINE_CHARACTERS = 32;
 /** The longest event id, in characters. The client sends it back in a header. */
 const MAX_ID = 4096;
@@ -31,7 +31,8 @@ export async function* readEvents(response: Response, signal?: AbortSignal): Asy
   const decoder = new TextDecoder();
   let rest = "";
   let size = 0;
-  // A line may end in CR, LF or CRLF, and a chunk may end between CR and LF.
+  // A line may end in CR, LF or CRLF, and a chunk may end between CR and LF. The LF must then not count as another
+  // line.
   let endsInReturn = false;
   let fields: string[] = [];
   try {

@@ -1,8 +1,8 @@
 /**
  * Checks answers to elicitation forms.
  *
- * Forms are flat, so a few keywords suffice. Patterns are left to the server, because one that backtracks could block
- * this process.
+ * Forms are flat, so a few keywords suffice. The server checks patterns itself, because a pattern with catastrophic
+ * backtracking could block this process.
  *
  * @see specification/2026-07-28/client/elicitation
  * @module
@@ -11,7 +11,9 @@ import { isObject } from "./json.ts";
 
 type Params = Readonly<Record<string, unknown>>;
 
-/** Says why values do not fit a form, such as `age: it must be at least 18`. Returns `undefined` if they fit. */
+/**
+ * Explains why values do not match a form, such as `age: it must be at least 18`. Returns `undefined` if they match.
+ */
 export function findFormMisfit(schema: Params, content: Params): string | undefined {
   const properties = isObject(schema.properties) ? schema.properties : {};
   const required: readonly unknown[] = Array.isArray(schema.required) ? schema.required : [];
@@ -25,7 +27,7 @@ export function findFormMisfit(schema: Params, content: Params): string | undefi
   }
 }
 
-/** Says why a value does not fit a field. Returns `undefined` if it fits. */
+/** Explains why a value does not match a field. Returns `undefined` if it matches. */
 export function findFieldMisfit(schema: Params, value: unknown): string | undefined {
   switch (schema.type) {
     case "string":
@@ -47,7 +49,7 @@ function findTextMisfit(schema: Params, value: string): string | undefined {
   const { minLength, maxLength, format } = schema;
   const choices = listChoices(schema);
   if (choices && !choices.has(value)) return "it must be one of the choices";
-  // JSON Schema counts code points.
+  // JSON Schema counts code points, not UTF-16 units.
   const length = typeof minLength === "number" || typeof maxLength === "number" ? [...value].length : 0;
   if (typeof minLength === "number" && length < minLength) return `it must have at least ${minLength} characters`;
   if (typeof maxLength === "number" && length > maxLength) return `it must have at most ${maxLength} characters`;
@@ -71,7 +73,7 @@ function findListMisfit({ items, minItems, maxItems }: Params, values: readonly 
     : undefined;
 }
 
-/** Lists the values of `enum`, `const`, `oneOf` and `anyOf`. Returns `undefined` if any value fits. */
+/** Lists the values of `enum`, `const`, `oneOf` and `anyOf`. Returns `undefined` if the schema allows other values. */
 function listChoices(schema: Params): ReadonlySet<unknown> | undefined {
   const { enum: values, oneOf, anyOf = oneOf } = schema;
   if ("const" in schema) return new Set([schema.const]);
@@ -80,7 +82,7 @@ function listChoices(schema: Params): ReadonlySet<unknown> | undefined {
   return new Set(anyOf.filter(isObject).map((each) => each.const));
 }
 
-// None of these backtracks.
+// These patterns do not backtrack.
 function hasFormat(text: string, format: string): boolean {
   switch (format) {
     case "email":

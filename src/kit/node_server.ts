@@ -1,5 +1,5 @@
 /**
- * Serves web-standard requests by the HTTP server of Node.
+ * Serves web-standard requests with the HTTP server of Node.
  *
  * @module
  */
@@ -54,7 +54,7 @@ export interface NodeServeOptions {
 /** A running HTTP server. */
 export interface NodeServer {
   readonly port: number;
-  /** Stops accepting connections. Resolves when all have ended; with `now`, ends them. */
+  /** Stops accepting connections. Resolves when all connections have ended. With `now`, ends them immediately. */
   stop(now?: boolean): Promise<void>;
 }
 
@@ -84,7 +84,7 @@ async function answer(incoming: Incoming, outgoing: Outgoing, fetch: NodeServeOp
   try {
     request = toRequest(incoming, gone.signal);
   } catch {
-    // A method, a header or a host that web-standard requests cannot have.
+    // The request has a method, a header or a host that a web-standard request cannot have.
     outgoing.writeHead(400, []);
     outgoing.end();
     return;
@@ -93,10 +93,10 @@ async function answer(incoming: Incoming, outgoing: Outgoing, fetch: NodeServeOp
     const response = await fetch(request, { remoteAddr: { hostname: incoming.socket.remoteAddress } });
     await write(response, outgoing, gone.signal);
   } catch {
-    // An error of the handler, or of the body after the status was sent.
+    // Either the handler failed, or the body failed after the status was sent.
     if (!gone.signal.aborted) outgoing.destroy();
   } finally {
-    // Otherwise the rest of an unread body would be taken for the next request.
+    // Discard the rest of an unread body. Otherwise Node would read it as the next request.
     incoming.resume();
   }
 }
@@ -107,11 +107,11 @@ function toRequest(incoming: Incoming, signal: AbortSignal): Request {
   for (let at = 0; at < rawHeaders.length; at += 2) headers.append(rawHeaders[at], rawHeaders[at + 1]);
   const target = url.startsWith("/") ? `http://${headers.get("host") ?? "localhost"}${url}` : url;
   const body = method === "GET" || method === "HEAD" ? null : readBody(incoming);
-  // Node requires `duplex` for a streamed body, and the types of other runtimes do not have it.
+  // Node requires `duplex` for a streamed body, and the types of the other runtimes lack it.
   return new Request(target, Object.assign({ method, headers, body, signal }, { duplex: "half" }));
 }
 
-/** The body, which is read from the socket only as fast as it is read here. */
+/** Returns the body as a stream. Backpressure: the socket is read only as fast as the stream. */
 function readBody(incoming: Incoming): ReadableStream<Uint8Array<ArrayBuffer>> {
   let isOver = false;
   return new ReadableStream({
@@ -146,7 +146,7 @@ async function write({ status, headers, body }: Response, outgoing: Outgoing, si
     outgoing.end();
     return;
   }
-  // A stream may send its first bytes much later.
+  // Send the headers now, because a stream may send its first bytes much later.
   outgoing.flushHeaders();
   const reader = body.getReader();
   signal.addEventListener("abort", () => void reader.cancel(signal.reason).catch(() => {}));

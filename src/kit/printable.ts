@@ -14,7 +14,10 @@ const PIECES = new RegExp(
   "gu",
 );
 
-/** Escapes control and invisible characters as `\u{1b}`, except for line feeds, tabs and the parts of emoji. */
+/**
+ * Escapes control characters and invisible characters, such as `\u{1b}`. Line feeds, tabs and the parts of emoji are
+ * kept.
+ */
 export function toPrintable(text: unknown): string {
   return escapeUnprintable(String(text), "\n\t", (code) => `\\u{${code.toString(16)}}`);
 }
@@ -24,14 +27,14 @@ export function toPrintableLine(text: unknown): string {
   return escapeUnprintable(String(text), "", (code) => `\\u{${code.toString(16)}}`);
 }
 
-/** Escapes the same characters in JSON text with JSON escapes, which keeps its value. */
+/** Escapes the same characters in JSON text with JSON escapes, so that the JSON value stays the same. */
 export function toPrintableJson(json: string): string {
   return escapeUnprintable(json, "\n\t", toJsonEscape);
 }
 
 /**
- * Prints an unexpected error to standard error. Its text is escaped, because control characters could steer a terminal.
- * `about` identifies the error.
+ * Prints an unexpected error to standard error. Its text is escaped, because control characters could control the
+ * terminal. `about` identifies the error.
  */
 export function printFault(about: string, error: unknown): void {
   console.error(`Error ${toPrintableLine(about)}:\n${formatError(error)}`);
@@ -58,7 +61,7 @@ const MAX_ERRORS = 10;
 function describeOne(error: unknown): string {
   if (!(error instanceof Error)) return toPrintableLine(toText(error));
   const { name, message, stack = "" } = error;
-  // The stack usually begins with the message, whose lines must not be read as frames.
+  // The stack usually begins with the message. Skip it, because its lines must not be read as frames.
   const at = message ? stack.indexOf(message) : -1;
   const rest = at < 0 ? stack : stack.slice(at + message.length);
   const frames = rest.split("\n").filter((line) => /^\s+at |^[^\s@]*@\S+:\d+/.test(line));
@@ -86,7 +89,7 @@ function toJsonEscape(code: number): string {
 }
 
 /**
- * Escapes the same characters, except for those of `kept`. `write` writes a character as visible text, by its code point.
+ * Escapes the same characters, except for the characters of `kept`. `write` returns the visible text for a code point.
  */
 export function escapeUnprintable(text: string, kept: string, write: (code: number) => string): string {
   if (!UNPRINTABLE.test(text)) return text;

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Finds the most similar name. Returns `undefined` if none is similar. */
+/** Finds the most similar name. Returns `undefined` if no name is similar. */
 export function findSuggestion(name: string, names: readonly string[]): string | undefined {
   const closest =
     names.map((each) => ({ each, distance: countEdits(name.slice(0, 100).toLowerCase(), each.toLowerCase()) }))

@@ -1,10 +1,10 @@
 /**
- * Timers that keep the process alive, because a promise that the program awaits depends on each of them.
+ * Timers that keep the process alive, because the program awaits a promise that depends on them.
  *
  * @module
  */
 
-/** A longer timer would fire at once. */
+/** The longest delay of a timer in milliseconds. The runtimes fire a longer timer immediately. */
 const MAX_MS = 2 ** 31 - 1;
 
 /** Calls `onTime` once after `ms` milliseconds, or never for `Infinity`. Returns a function that cancels it. */

@@ -3,15 +3,15 @@
  *
  * @module
  */
-/** The headers that a transcript shows. The others are the same on every request. */
+/** The headers that a transcript shows. The other headers are the same on every request. */
 const SHOWN = /^(mcp-(?!session-id).*|authorization|last-event-id)$/;
 
 /** Headers whose values are replaced by names. */
 const NAMED = new Map([["authorization", "token"], ["last-event-id", "event"]]);
 
 /**
- * Records what a connection sends (`→`) and receives (`←`). Names such as `<session 1>` replace values that are secret or
- * differ from run to run: session ids, request states, ids of errors and events. The same value has the same name.
+ * Records what a connection sends (`→`) and receives (`←`). Names such as `<session 1>` replace values that are secret
+ * or differ from run to run: session ids, request states, ids of errors and events. A value always has the same name.
  */
 export class Transcript {
   /** The lines so far. */
@@ -61,12 +61,12 @@ export class Transcript {
       if (typeof value !== "string") return value;
       if (key === "requestState") return this.name("state", value);
       if (key === "errorId") return this.name("error", value);
-      // In the result of a tool, the id of an error is part of the text.
+      // In the result of a tool, the id of an error is part of the text, and must be replaced there.
       return value.replace(/(?<=Internal error \()[0-9a-f]{8}(?=\)$)/, (id) => this.name("error", id));
     });
   }
 
-  /** The number of names. */
+  /** The number of names in use. */
   get size(): number {
     return this.#names.size;
   }

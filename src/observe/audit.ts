@@ -1,5 +1,5 @@
 /**
- * An audit log: who wanted to do what, and how it ended.
+ * An audit log: which caller wanted to do what, and how each call ended.
  *
  * @module
  */
@@ -10,35 +10,35 @@ import { isQuestion } from "../core/call/question.ts";
 import { printFault } from "../kit/printable.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 
-/** What both records of a call have. */
+/** The fields that both records of a call have. */
 export interface AuditSubject {
-  /** Id of the call. Both of its records have the same. */
+  /** Id of the call. Both records of the call have this id. */
   readonly id: string;
-  /** When the record was made, as an ISO 8601 date in UTC. */
+  /** Time of the record, as an ISO 8601 date in UTC. */
   readonly time: string;
   /** Id of the authenticated caller, if any. */
   readonly principal?: string;
   /** Method of the call: `tools/call`, `resources/read` or `prompts/get`. */
   readonly method: string;
-  /** Name of the tool or the prompt, or URI of the resource, as it came. */
+  /** Name of the tool or the prompt, or URI of the resource, as the client sent it. */
   readonly subject?: string;
 }
 
 /** The record that is written before a handler runs. */
 export interface AuditIntent extends AuditSubject {
-  /** Which record it is. */
+  /** Tells the intent from the outcome. */
   readonly phase: "intent";
   /** Name and version of the client, if it sent them. They are not verified. */
   readonly client?: { readonly name: string; readonly version: string };
   /** Parameters of the server's path, such as the tenant, if it has any. */
   readonly route?: unknown;
-  /** A copy of the arguments of the tool or the prompt as they came, before any check. */
+  /** A copy of the arguments of the tool or the prompt as the client sent them, before any check. */
   readonly arguments?: unknown;
 }
 
 /** The record that is written after the handler has run. */
 export interface AuditOutcome extends AuditSubject {
-  /** Which record it is. */
+  /** Tells the outcome from the intent. */
   readonly phase: "outcome";
   /**
    * How the call ended: with a result, with a result whose `isError` is `true`, with questions to the client, with an error,
@@ -56,16 +56,16 @@ export type AuditRecord = AuditIntent | AuditOutcome;
 
 /** Options of {@linkcode audit}. */
 export interface AuditOptions {
-  /** Writes a record. The call waits until it has settled. */
+  /** Writes a record. The call waits until the returned promise has settled. */
   readonly write: (record: AuditRecord) => unknown;
   /**
-   * Returns the intent that is written in place of an intent, for example without some arguments. The outcome has the
-   * `subject` and the `principal` that it returns.
+   * Returns the intent to write, for example without some arguments. The outcome of the call gets the `subject` and the
+   * `principal` of the returned intent.
    */
   readonly redact?: (intent: AuditIntent) => AuditIntent;
   /**
-   * What happens if an intent cannot be written. With `fail`, the call fails and its handler does not run. With `continue`,
-   * the error is printed. Defaults to `fail`.
+   * Effect of an intent that cannot be written. With `fail`, the call fails and its handler does not run. With
+   * `continue`, the error is printed and the handler runs. Defaults to `fail`.
    */
   readonly onError?: "fail" | "continue";
 }
@@ -76,11 +76,12 @@ const OPTIONS: KnownOptions<keyof AuditOptions> = {
 };
 
 /**
- * Creates middleware that writes who calls tools, reads resources and gets prompts: an intent before the handler runs, and
- * the outcome afterwards. It sees no other methods, so lists stay public.
+ * Creates middleware that records which callers call tools, read resources and get prompts: an intent before the
+ * handler runs, and the outcome afterwards. It does not run for lists, because middleware that sees a list makes it
+ * private to caches.
  *
- * A call whose intent cannot be written fails. An outcome that cannot be written is printed, because the handler has
- * already run.
+ * A call fails if its intent cannot be written. If its outcome cannot be written, the error is printed, because the
+ * handler has already run.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -130,14 +131,14 @@ export function audit(options: AuditOptions): Middleware {
 
 class AuditLog {
   readonly #options: AuditOptions;
-  /** Whether the last record could not be written. Only the first of several failures is printed. */
+  /** Whether the last record could not be written. Only the first of several failures in a row is printed. */
   #isFailing = false;
 
   constructor(options: AuditOptions) {
     this.#options = options;
   }
 
-  /** Writes the intent of a call, and returns it as it was written. */
+  /** Writes the intent of a call. Returns the subject for its outcome. */
   async begin(call: Context): Promise<AuditSubject> {
     const { id, time, method, principal } = toSubject(call);
     try {
@@ -150,7 +151,7 @@ class AuditLog {
         throw new Error("Cannot run the call: its audit record could not be written", { cause: error });
       }
       this.#print("intent", id, error);
-      // What redact would have removed must not be in the outcome.
+      // Leave out the subject, because `redact` might have removed it.
       return { id, time, method, principal };
     }
   }
@@ -195,7 +196,7 @@ function toIntent(call: Context, about: AuditSubject): AuditIntent {
     subject: typeof subject === "string" ? subject : undefined,
     client: info && { name: info.name, version: info.version },
     route: readRoute(call),
-    // A copy, because redact may change it.
+    // Copy the arguments, because `redact` may change them.
     arguments: given === undefined ? undefined : structuredClone(given),
   };
 }
@@ -204,7 +205,7 @@ function readRoute({ route }: Context): unknown {
   try {
     return route();
   } catch {
-    // The path of the server has no parameters.
+    // `route` throws if the path of the server has no parameters.
   }
 }
 

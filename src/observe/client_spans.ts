@@ -14,16 +14,16 @@ import { injectContext } from "./trace_context.ts";
 /** Options of {@linkcode openTelemetryClient}. */
 export interface OpenTelemetryClientOptions {
   /**
-   * The tracer of OpenTelemetry that makes the spans. Defaults to the tracer `@x/mcp` of the provider that the program has
-   * registered.
+   * Tracer of OpenTelemetry that creates the spans. Defaults to the tracer `@x/mcp` of the provider that the program
+   * has registered.
    */
   readonly tracer?: { startSpan(name: string, ...rest: never[]): object };
   /**
-   * The meter of OpenTelemetry that makes the metrics. Defaults to the meter `@x/mcp` of the provider that the program has
-   * registered.
+   * Meter of OpenTelemetry that creates the metrics. Defaults to the meter `@x/mcp` of the provider that the program
+   * has registered.
    */
   readonly meter?: { createHistogram(name: string, ...rest: never[]): object };
-  /** The URL of the server, if it is reached over HTTP. Its host and port become attributes. */
+  /** URL of a server over HTTP. Its host and port become attributes. */
   readonly url?: string | URL;
 }
 
@@ -36,7 +36,7 @@ const OPTIONS: KnownOptions<keyof OpenTelemetryClientOptions> = {
 };
 
 /**
- * Creates the function for `use` of a client that makes a span and a metric for each request, and sends the span in
+ * Creates middleware for `use` of a client. It records a span and a metric for each request, and sends the span in
  * `_meta`, so that the span of the server becomes its child.
  *
  * ```ts
@@ -104,7 +104,7 @@ function toErrorType(error: unknown): Attributes {
   const { code, name } = isObject(error) || error instanceof Error ? Object(error) : {};
   if (name === "TimeoutError") return { "error.type": "timeout" };
   if (name === "AbortError") return { "error.type": "cancelled" };
-  // Codes of DOM exceptions are not codes of JSON-RPC.
+  // The code of a DOM exception is not a JSON-RPC error code.
   if (typeof code !== "number" || code === 0 || error instanceof DOMException) return { "error.type": "_OTHER" };
   return { "error.type": String(code), "rpc.response.status_code": String(code) };
 }

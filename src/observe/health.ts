@@ -13,26 +13,26 @@ import { Caller } from "../transports/http/caller.ts";
 
 /** Options of {@linkcode health}. */
 export interface HealthOptions {
-  /** Path of the check whether the process responds. Defaults to `/health`. */
+  /** Path of the liveness check, which shows whether the process responds. Defaults to `/health`. */
   readonly alivePath?: string;
-  /** Path of the check whether the server is ready for requests. Defaults to `/ready`. */
+  /** Path of the readiness check, which shows whether the server is ready for requests. Defaults to `/ready`. */
   readonly readyPath?: string;
   /**
    * Whether the server is ready while its store does not answer. With `"optional"`, the details show the store, and the
    * status does not depend on it. Defaults to `"required"`.
    */
   readonly store?: "required" | "optional";
-  /** Milliseconds that services and store may take. After that, the server is not ready. Defaults to 2000. */
+  /** Milliseconds that services and store may take. If they take longer, the server is not ready. Defaults to 2000. */
   readonly timeoutMs?: number;
 }
 
 /**
- * The state of one part of a server: `pending` if it took longer than `timeoutMs`, `none` if the server has no such part
- * or closes.
+ * The state of one part of a server. `pending`: the part took longer than `timeoutMs`. `none`: the server has no such
+ * part, or it is closing.
  */
 export type HealthState = "ok" | "failed" | "pending" | "none";
 
-/** What `/ready` says of a server, to callers whose credentials it accepts. */
+/** The body of `/ready` for one server, sent to callers whose credentials the server accepts. */
 export interface HealthDetails {
   /** Name of the server. */
   readonly name: string;
@@ -42,7 +42,7 @@ export interface HealthDetails {
   readonly services: HealthState;
   /** The store. */
   readonly store: HealthState;
-  /** What the server holds now. */
+  /** The current sessions, streams and other resources of the server. */
   readonly stats: ServerStats;
 }
 
@@ -58,20 +58,23 @@ const OPTIONS: KnownOptions<keyof HealthOptions> = {
   hints: { path: "alivePath", livenessPath: "alivePath", readinessPath: "readyPath", timeout: "timeoutMs" },
 };
 
-/** Milliseconds for which the state of services and store is remembered, so that requests cannot wear out a store. */
+/**
+ * Milliseconds for which the state of services and store is cached, so that frequent requests cannot overload a store.
+ */
 const REMEMBER_MS = 1000;
-/** A key that no server writes. Any answer about it shows that the store works. */
+/** A key that servers never write. Any response about it shows that the store works. */
 const UNUSED_KEY = "health";
 
 /**
  * Creates the routes of health checks, for `routes` of `createServer` or `mount`:
  *
- * - `/health`: status 200 as long as the process responds. It asks nothing.
- * - `/ready`: status 200 if the services of the server are made and its store answers, else 503. Also 503 while the server
- *   closes. The state is remembered for one second.
+ * - `/health`: status 200 as long as the process responds. It checks nothing else.
+ * - `/ready`: status 200 if the services of the server are made and its store answers, otherwise 503. Also 503 while
+ *   the server closes. The state is cached for one second.
  *
- * Both respond to GET and HEAD of everybody with `{}`. A request to `/ready` with credentials that `auth` accepts gets
- * {@linkcode HealthDetails}: `{ servers: [{ name, ready, services, store, stats }] }`. Wrong credentials count as none.
+ * Both respond to GET and HEAD of any caller with `{}`. A request to `/ready` with credentials that `auth` accepts gets
+ * {@linkcode HealthDetails}: `{ servers: [{ name, ready, services, store, stats }] }`. A request with wrong credentials
+ * gets `{}`.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -98,7 +101,7 @@ export function health(options: HealthOptions = {}): readonly Route[] {
       path: readyPath,
       async fetch(request, facts) {
         if (!isRead(request)) return respond(request, 405, {});
-        // Only `createServer` and `mount` call routes, with what they return.
+        // Safe, because only `createServer` and `mount` call routes, and they pass their own server.
         const whole = facts.server as Server;
         const servers = whole[INTERNALS].servers ?? [whole];
         const states = await Promise.all(servers.map((server) => open(server).read()));
@@ -117,26 +120,26 @@ interface ProbeOptions {
 
 type Parts = Pick<HealthDetails, "services" | "store">;
 
-/** Asks the services and the store of one server, at most once per {@linkcode REMEMBER_MS}. */
+/** Checks the services and the store of one server, at most once per {@linkcode REMEMBER_MS}. */
 class Probe {
   readonly #server: Server;
   readonly #options: ProbeOptions;
   #parts?: Promise<Parts>;
-  /** Ends each wait for a part. */
+  /** Functions that end the wait for a part. */
   readonly #waits = new Set<() => void>();
-  /** Time from which on the parts are asked again. */
+  /** Time until which the cached state is used, in milliseconds of the monotonic clock. */
   #until = 0;
 
   constructor(server: Server, options: ProbeOptions) {
     this.#server = server;
     this.#options = options;
-    // The timer stops with the server.
+    // Give up when the server ends, because the ticker, which would end the waits, stops with it.
     server[INTERNALS].http.ended.then(() => this.#waits.forEach((giveUp) => giveUp()));
   }
 
   async read(): Promise<HealthDetails> {
     const { [INTERNALS]: { name } } = this.#server;
-    // A server that closes makes no services and has closed its store.
+    // Do not check the parts of a closing server: it makes no services, and has closed its store.
     const isClosing = () => this.#server.stats().isClosing;
     const { services, store }: Parts = isClosing() ? { services: "none", store: "none" } : await this.#ask();
     const isReady = (state: HealthState) => state === "ok" || state === "none";
@@ -144,7 +147,7 @@ class Probe {
     return { name, ready, services, store, stats: this.#server.stats() };
   }
 
-  // Requests that come while the parts are asked wait for the same answer.
+  // Requests that arrive during a check share its result.
   #ask(): Promise<Parts> {
     const { clock } = this.#server[INTERNALS].engine.core.ticker;
     if (this.#parts && clock.now() < this.#until) return this.#parts;
@@ -165,7 +168,7 @@ class Probe {
     const { ticker } = this.#server[INTERNALS].engine.core;
     const { promise: late, resolve } = Promise.withResolvers<"pending">();
     const timeout = ticker.startTimeout(this.#options.timeoutMs, () => resolve("pending"));
-    // The services and the store report their errors themselves.
+    // Ignore the error here, because the services and the store report their errors themselves.
     const ended = (async () => await run())().then(() => "ok" as const, () => "failed" as const);
     const giveUp = () => resolve("pending");
     this.#waits.add(giveUp);
@@ -177,8 +180,8 @@ class Probe {
 }
 
 /**
- * Whether a request has credentials that the server accepts. A request without credentials asks nobody. Host and Origin
- * are checked as for a call, because a page that makes a name resolve to this machine must not read the details.
+ * Whether a request has credentials that the server accepts. Without credentials, the authenticator is not called. Host
+ * and Origin are checked as for a call. Otherwise a web page could read the details through DNS rebinding.
  */
 async function isKnownCaller(server: Server, request: Request, { info }: RouteFacts): Promise<boolean> {
   const { options } = server[INTERNALS].http.endpoint;
@@ -188,7 +191,7 @@ async function isKnownCaller(server: Server, request: Request, { info }: RouteFa
     if (!authenticator.hasCredentials(request)) return false;
     return await authenticator.authenticate(request, info, { transport: "http" }) instanceof Caller;
   } catch {
-    // The authentication of the server is unusable, which `server.ready()` reports.
+    // The authentication could not be loaded. `server.ready()` reports the error.
     return false;
   }
 }

@@ -22,9 +22,9 @@ import { toTarget } from "./operation.ts";
 
 /** One line of a log, before it becomes text. */
 export interface LogRecord {
-  /** When it was written, as an ISO 8601 date in UTC. */
+  /** Time of the record, as an ISO 8601 date in UTC. */
   readonly time: string;
-  /** How serious it is. */
+  /** Severity of the record. */
   readonly level: "info" | "warn" | "error";
   /** The event of the observer, such as `call`. */
   readonly event: string;
@@ -35,15 +35,15 @@ export interface LogRecord {
 /** Options of {@linkcode jsonLog}. */
 export interface JsonLogOptions {
   /**
-   * Returns the record to be written in place of a record: without what must not be in logs, or with more fields. It
-   * returns `undefined` to leave the line out. If it throws, the line is not written.
+   * Returns the record to write, for example without secrets, or with more fields. Returns `undefined` to omit the
+   * line. If it throws, the line is not written.
    */
   readonly redact?: (record: LogRecord) => LogRecord | undefined;
   /** Writes a line, which has no line feed. Defaults to `console.error`. */
   readonly write?: (line: string, record: LogRecord) => unknown;
   /**
-   * Whether records have what may quote arguments or data: messages of errors, URIs of resources, and why a credential was
-   * rejected. Defaults to `false`.
+   * Whether records contain text that may quote arguments or data: messages of errors, URIs of resources, and the
+   * reason why a credential was rejected. Defaults to `false`.
    */
   readonly details?: boolean;
 }
@@ -62,7 +62,7 @@ const MAX_FRAMES = 20;
  * Creates an observer that writes one line of JSON for each call, refusal, reached limit, session, rejected credential,
  * unexpected error, and failure of a service or a store.
  *
- * Lines never have arguments, results, tokens, headers or `requestState`.
+ * Lines never contain arguments, results, tokens, headers or `requestState`.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -137,7 +137,7 @@ class JsonLog implements Observer {
 
   auth(event: AuthEvent): unknown {
     const { state, reason, status } = event;
-    // Each call has the id of its caller.
+    // Do not log accepted credentials, because the line of each call contains the id of its caller.
     if (state === "accepted") return;
     const detail = this.#details ? event.detail : undefined;
     return this.#log("auth", "warn", { state, reason, detail, status, ...toCaller(event) });
@@ -173,7 +173,7 @@ class JsonLog implements Observer {
     return this.#write(toPrintableJson(JSON.stringify(redacted)), redacted);
   }
 
-  /** Describes an unexpected error. Its message may quote arguments, so it is a detail. */
+  /** Describes an unexpected error. Its message is included only with `details`, because it may quote arguments. */
   #describe(error: unknown): Readonly<Record<string, unknown>> {
     try {
       if (!(error instanceof Error)) return { error: typeof error, message: this.#details ? String(error) : undefined };
@@ -182,7 +182,7 @@ class JsonLog implements Observer {
         .filter(isFrame).slice(0, MAX_FRAMES);
       return { error: `${name}`, message: this.#details ? `${message}` : undefined, stack: frames };
     } catch {
-      // The author's code may throw anything, such as a proxy.
+      // Reading the error failed: code of the author may throw anything, such as a proxy.
       return { error: "an error that cannot be read" };
     }
   }
@@ -207,7 +207,7 @@ function mapValues(
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, map(value)]));
 }
 
-/** Whether a line of a stack is a frame, as V8 or JavaScriptCore writes it. */
+/** Whether a line of a stack is a frame in the format of V8 or JavaScriptCore. */
 function isFrame(line: string): boolean {
   return line.startsWith("at ") || (line.includes("@") && /:\d{1,9}:\d{1,9}$/.test(line));
 }

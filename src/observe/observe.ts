@@ -1,5 +1,5 @@
 /**
- * Parts for the operation of a server: health checks, metrics, logs, an audit log and recorded traffic.
+ * Tools for operating a server: health checks, metrics, logs, an audit log and recorded traffic.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";

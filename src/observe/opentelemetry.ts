@@ -1,6 +1,6 @@
 /**
- * Traces and metrics with OpenTelemetry, by its conventions for MCP. This entry uses `@opentelemetry/api` only: the SDK and
- * its context manager are those of the program, or those of the runtime.
+ * Traces and metrics with OpenTelemetry, by its conventions for MCP. This entry imports only `@opentelemetry/api`. The
+ * program or the runtime provides the SDK and its context manager.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";

@@ -1,5 +1,5 @@
 /**
- * Names of the conventions for telemetry of MCP, and the attributes of a call under these names.
+ * Names from OpenTelemetry's conventions for MCP, and the attributes of a call.
  *
  * @see https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
  * @module
@@ -12,7 +12,10 @@ export type Attributes = Record<string, string>;
 /** Upper bounds of the buckets of durations, in seconds. */
 export const BUCKETS: readonly number[] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
 
-/** The protocol and the transport of the network for each transport. A client in the same process has none. */
+/**
+ * Values of `network.transport` and `network.protocol.name` by transport. They do not exist for a client in the same
+ * process.
+ */
 const NETWORK: Readonly<Record<TransportName, readonly [transport?: string, protocol?: string]>> = {
   http: ["tcp", "http"],
   "http-sse": ["tcp", "http"],
@@ -36,7 +39,7 @@ export const CLIENT_DURATION = {
   description: "Duration of MCP requests from sending them to their response",
 };
 
-/** Adds how messages travel. */
+/** Adds the attributes of the network. */
 export function addNetwork(attributes: Attributes, { transport }: Pick<EventSource, "transport">): Attributes {
   const [network, protocol] = NETWORK[transport];
   if (network) attributes["network.transport"] = network;
@@ -44,12 +47,12 @@ export function addNetwork(attributes: Attributes, { transport }: Pick<EventSour
   return attributes;
 }
 
-/** Returns the name of the tool or the prompt that a request is for. Its span has it in its name. */
+/** Returns the name of the tool or the prompt that a request uses. The name of its span contains this name. */
 export function toTarget({ method, subject }: Pick<StartEvent, "method" | "subject">): string | undefined {
   return method === "tools/call" || method === "prompts/get" ? subject : undefined;
 }
 
-/** Adds what a request is for: its method, and the tool or the prompt. */
+/** Adds the method of a request, and the tool or the prompt that it uses. */
 export function addTarget(attributes: Attributes, method: string, target: string | undefined): Attributes {
   attributes["mcp.method.name"] = method;
   if (method === "tools/call") attributes["gen_ai.operation.name"] = "execute_tool";
@@ -57,7 +60,7 @@ export function addTarget(attributes: Attributes, method: string, target: string
   return attributes;
 }
 
-/** Returns the attributes of a call that are the same for its span and its metric. */
+/** Returns the attributes that the span and the metric of a call have in common. */
 export function describeOperation(event: StartEvent): Attributes {
   const attributes = addTarget({}, event.method, toTarget(event));
   if (event.revision) attributes["mcp.protocol.version"] = event.revision;
@@ -69,7 +72,7 @@ export function describeSession(event: SessionEvent): Attributes {
   return addNetwork({ "mcp.protocol.version": event.revision }, event);
 }
 
-/** Adds how a call has ended. `input_required` is not an error. */
+/** Adds the outcome of a call. `input_required` is not an error. */
 export function addOutcome(
   attributes: Attributes,
   { outcome, code, why }: Pick<CallEvent, "outcome" | "code" | "why">,

@@ -22,18 +22,18 @@ export interface PrometheusOptions {
   /** Path of the endpoint. Defaults to `/metrics`. */
   readonly path?: string;
   /**
-   * Token that scrapers must send as `Authorization: Bearer …`, of at least 16 characters. Without it, everybody who
+   * Token that scrapers must send as `Authorization: Bearer …`, of at least 16 characters. Without it, any client that
    * reaches the endpoint can read the metrics.
    */
   readonly token?: string;
   /**
-   * Whether the labels have the names of tools and prompts. This includes handlers that `allow` hides from some callers.
-   * Defaults to `true` if there is a `token`, else to `false`.
+   * Whether labels contain the names of tools and prompts, including handlers that `allow` hides from some callers.
+   * Defaults to `true` if there is a `token`, otherwise to `false`.
    */
   readonly handlers?: boolean;
 }
 
-/** The observer that counts, and the endpoint that shows its metrics. */
+/** An observer that counts calls and sessions, with the endpoint that returns its metrics. */
 export interface Prometheus extends Observer {
   /** Path of the endpoint. */
   readonly path: string;
@@ -60,15 +60,15 @@ const OPTIONS: KnownOptions<keyof PrometheusOptions> = {
 const MIN_TOKEN = 16;
 
 /**
- * Maximum different values of one label, and time series of one metric. Further ones count as `other`. Each series holds
- * 17 numbers, which are also lines of the response.
+ * The maximum number of values of one label, and of time series of one metric. Further values count as `other`. Each
+ * series takes 17 numbers of memory and 17 lines of the response.
  */
 const MAX_VALUES = 500;
 const MAX_SERIES = 2000;
 
 const OTHER = "other";
 
-/** The methods of requests that labels have. */
+/** The methods that labels contain. Other methods count as `other`. */
 const METHODS = new Set([
   ...["initialize", "ping", "server/discover", "subscriptions/listen", "completion/complete", "logging/setLevel"],
   ...["tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list"],
@@ -76,12 +76,12 @@ const METHODS = new Set([
 ]);
 
 /**
- * Creates an observer that counts the calls and sessions of a server, and shows its metrics at a path. The metrics are those
- * of OpenTelemetry's conventions for MCP: the histograms `mcp_server_operation_duration_seconds` and
+ * Creates an observer that counts the calls and sessions of a server, and serves its metrics at a path. The metrics
+ * follow OpenTelemetry's conventions for MCP: the histograms `mcp_server_operation_duration_seconds` and
  * `mcp_server_session_duration_seconds`.
  *
- * Labels have only known names: methods of the protocol, outcomes, and, with a `token`, tools and prompts of the server.
- * Everything else is `other`, so clients cannot add time series.
+ * Labels contain only known names: methods of the protocol, outcomes, and, with a `token`, tools and prompts of the
+ * server. Any other name counts as `other`, so that clients cannot add time series.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -151,7 +151,7 @@ class Metrics implements Prometheus {
 class Histogram {
   readonly #name: string;
   readonly #description: string;
-  /** The values of each label so far. */
+  /** The values of each label seen so far. */
   readonly #values = new Map<string, Set<string>>();
   readonly #series = new Map<string, Series>();
 
@@ -223,7 +223,7 @@ function respond(status: number, body: string, headers: Readonly<Record<string, 
   return new Response(body, { status, headers: { "content-type": type, "cache-control": "no-store", ...headers } });
 }
 
-/** Compares texts in a time that does not depend on where they differ. */
+/** Compares texts in constant time, so that the time does not show how much of a token was right. */
 function isSame(given: string, expected: string): boolean {
   let difference = given.length ^ expected.length;
   for (let at = 0; at < expected.length; at++) difference |= given.charCodeAt(at) ^ expected.charCodeAt(at);

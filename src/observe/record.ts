@@ -12,8 +12,8 @@ export interface RecordOptions {
   /** Writes a line, which has no line feed. */
   readonly write: (line: string) => unknown;
   /**
-   * Returns the message that is written in place of a message: without what must not be in the file. It returns `undefined`
-   * to leave the message out. If it throws, the message is not written.
+   * Returns the message to write, for example without secrets. Returns `undefined` to omit the message. If it throws,
+   * the message is not written.
    */
   readonly redact?: (message: unknown) => unknown;
 }
@@ -23,21 +23,21 @@ const OPTIONS: KnownOptions<keyof RecordOptions> = {
   hints: { sink: "write", output: "write", filter: "redact" },
 };
 
-/** Keys whose values are secrets, in any spelling. A `progressToken` and `maxTokens` are not. */
+/** Keys whose values are secrets, in any spelling. The pattern does not match `progressToken` and `maxTokens`. */
 const SECRET =
   /^(?!progressToken$|maxTokens$).*(token|secret|password|passwd|api[-_]?key|authorization|cookie|credential)s?$/i;
 /** Secrets within texts: credentials of headers, JSON Web Tokens, and parameters of URLs. */
 const CREDENTIAL =
   /\b(?:bearer|basic|dpop)\s+[\w.~+/=-]{8,}|\beyJ[\w-]+\.[\w-]+\.[\w-]*|(?<=(?:token|secret|password|passwd|api[-_]?key)=)[^\s&"']+/gi;
 
-/** Names in a transcript before it starts to name values anew. Each holds the value that it replaces. */
+/** The number of names after which the transcript starts new names. Each name keeps its value in memory. */
 const MAX_NAMES = 10_000;
 
 /**
- * Creates an observer that records messages as a transcript: one line for each message, `→` for those of clients and `←`
- * for those of the server. The test kit replays it with `replayTranscript`.
+ * Creates an observer that records messages as a transcript: one line for each message, with `→` for messages of
+ * clients and `←` for messages of the server. The test kit replays it with `replayTranscript`.
  *
- * Arguments and results are in the transcript. Headers are not. Names such as `<state 1>` and `<token 1>` replace each
+ * The transcript contains arguments and results, but no headers. Names such as `<state 1>` and `<token 1>` replace each
  * `requestState`, values of keys such as `access_token`, `password` and `authorization`, and credentials in texts.
  *
  * ```ts
@@ -84,12 +84,12 @@ class Recorder implements Observer {
     return write(`${direction === "in" ? "→" : "←"} ${this.#transcript.toText(this.#hide(message))}`);
   }
 
-  /** Replaces secrets by names. */
+  /** Replaces secrets with names. */
   #hide(message: unknown): unknown {
     const transcript = this.#transcript;
     const text = JSON.stringify(message, (key, value) => {
       if (SECRET.test(key) && value !== null && typeof value !== "boolean") {
-        // The schema of a tool may have a property of this name.
+        // Keep an object, because the schema of a tool may have a property with this name.
         return typeof value === "object" && !Array.isArray(value)
           ? value
           : transcript.name("token", JSON.stringify(value));
@@ -100,7 +100,7 @@ class Recorder implements Observer {
   }
 
   #hideInText(text: string): string {
-    // Results of tools are often JSON in a text.
+    // Search JSON within texts too, because the text of a tool result is often JSON.
     const inner = /^\s*[[{]/.test(text) ? parse(text) : undefined;
     if (inner === undefined) return text.replace(CREDENTIAL, (found) => this.#transcript.name("token", found));
     const hidden = JSON.stringify(this.#hide(inner));
@@ -108,11 +108,11 @@ class Recorder implements Observer {
   }
 }
 
-/** Returns `undefined` for a text that is not JSON, which cannot be searched for secrets. */
+/** Parses JSON. Returns `undefined` for a text that is not JSON, which cannot be searched for keys of secrets. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The server answers it with an error.
+    // The text is not JSON. The server answers such a message with an error.
   }
 }

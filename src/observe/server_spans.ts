@@ -42,18 +42,16 @@ import { extractContext } from "./trace_context.ts";
 /** Options of {@linkcode openTelemetry}. */
 export interface OpenTelemetryOptions {
   /**
-   * The tracer of OpenTelemetry that makes the spans. Defaults to the tracer `@x/mcp` of the provider that the program has
-   * registered.
+   * Tracer of OpenTelemetry that creates the spans. Defaults to the tracer `@x/mcp` of the provider that the program
+   * has registered.
    */
   readonly tracer?: { startSpan(name: string, ...rest: never[]): object };
   /**
-   * The meter of OpenTelemetry that makes the metrics. Defaults to the meter `@x/mcp` of the provider that the program has
-   * registered.
+   * Meter of OpenTelemetry that creates the metrics. Defaults to the meter `@x/mcp` of the provider that the program
+   * has registered.
    */
   readonly meter?: { createHistogram(name: string, ...rest: never[]): object };
-  /**
-   * Whether the status of a span has the message of its error, which may quote arguments. Defaults to `false`.
-   */
+  /** Whether the status of a span contains the message of its error, which may quote arguments. Defaults to `false`. */
   readonly details?: boolean;
 }
 
@@ -65,20 +63,20 @@ const OPTIONS: KnownOptions<keyof OpenTelemetryOptions> = {
 /** The name of the tracer and of the meter. */
 export const NAME = "@x/mcp";
 
-/** Set in the context of each handler. */
+/** Set in the context of each handler, to recognise code that runs within a call. */
 const IN_CALL = createContextKey("@x/mcp call");
 
 /** Maximum characters of a text that a client chooses. */
 const MAX_TEXT = 1000;
 
 /**
- * Creates an observer that makes a span and a metric for each call, by OpenTelemetry's conventions for MCP. What a handler
- * starts, such as a `fetch` or a query, becomes a child of its span.
+ * Creates an observer that records a span and a metric for each call, by OpenTelemetry's conventions for MCP. Spans
+ * that start within a handler, such as the span of a `fetch` or a query, become children of the span of the call.
  *
- * The parent of a span is the one in the request's `_meta`; the active span, such as that of the HTTP request, is then a
- * link. Without `_meta`, the active span is the parent, or else the one in the header `traceparent`.
+ * The parent of a span is the span in the request's `_meta`. The active span, such as the span of the HTTP request, is
+ * then a link. Without `_meta`, the parent is the active span, or else the span in the header `traceparent`.
  *
- * Spans have the URIs of resources. They have no arguments, results, tokens or messages of errors.
+ * Spans contain the URIs of resources. They contain no arguments, results, tokens or messages of errors.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -97,7 +95,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Observer {
 }
 
 /**
- * Returns the tracer and the meter of options.
+ * Reads the tracer and the meter from options.
  *
  * @throws {TypeError} for an object that is not a tracer or a meter, such as a provider.
  */
@@ -111,13 +109,17 @@ export function readParts(
     throw new TypeError("Cannot create the telemetry: meter is not a meter; use provider.getMeter(name)");
   }
   return {
-    // The public types are those of the methods that are used, because documentation cannot refer to another package.
+    // The public option types contain only the methods that are used, because documentation cannot refer to types of
+    // another package.
     tracer: tracer as Tracer | undefined ?? trace.getTracer(NAME),
-    meter: meter as Meter | undefined, // As above.
+    meter: meter as Meter | undefined, // The cast is needed for the same reason.
   };
 }
 
-/** A histogram of durations in seconds, which is created once the program has a provider of meters. */
+/**
+ * A histogram of durations in seconds. It is created at the first record after the program has registered a provider of
+ * meters.
+ */
 export class Durations {
   readonly #metric: { readonly name: string; readonly description: string };
   readonly #meter?: Meter;
@@ -128,13 +130,14 @@ export class Durations {
     this.#meter = meter;
   }
 
-  /** Records a duration in milliseconds. Without a provider it builds no attributes. */
+  /** Records a duration in milliseconds. Does nothing without a provider, not even call `build`. */
   record(ms: number, build: () => MetricAttributes, from?: Context): void {
     this.#histogram ??= this.#create();
     this.#histogram?.record(ms / 1000, build(), from);
   }
 
-  // A provider that is registered later does not change meters that exist.
+  // Get the meter each time until there is a provider, because a provider that is registered later does not change
+  // existing meters.
   #create(): Histogram | undefined {
     const meter = this.#meter ?? metrics.getMeter(NAME);
     if (meter === NO_METER) return;
@@ -143,10 +146,10 @@ export class Durations {
   }
 }
 
-/** What a program without a provider has. */
+/** The meter of a program without a provider. */
 const NO_METER = createNoopMeter();
 
-/** A call that runs. */
+/** A call that is running. */
 interface Running {
   readonly span: Span;
   /** The context in which its handler runs. */
@@ -156,7 +159,7 @@ interface Running {
 class ServerSpans implements Observer {
   readonly #tracer: Tracer;
   readonly #details: boolean;
-  /** The calls that run, by their ids. Each call that starts also ends. */
+  /** The running calls by id. An entry is always removed, because each call that starts also ends. */
   readonly #running = new Map<number, Running>();
   readonly #times = new SessionTimes();
   readonly #calls: Durations;
@@ -181,14 +184,14 @@ class ServerSpans implements Observer {
     const kind = parent === undefined ? SpanKind.SERVER : SpanKind.INTERNAL;
     const span = this.#tracer.startSpan(name, { kind, links }, base);
     if (span.isRecording()) span.setAttributes(addRequest(describeOperation(event), event));
-    // Without an SDK, there is nothing that a handler could be part of.
+    // Without an SDK the trace id is invalid. Then there is no trace to which spans within the handler could belong.
     else if (span.spanContext().traceId === INVALID_TRACEID) return;
     this.#running.set(id, { span, context: trace.setSpan(base, span).setValue(IN_CALL, true) });
   }
 
   around<T>({ id, method }: StartEvent, run: () => T): T {
     const running = this.#running.get(id);
-    // A subscription lasts for days, so what happens meanwhile is not a part of it.
+    // Run outside of the span. A subscription lasts for days, so later work must not become part of its trace.
     if (!running || method === "subscriptions/listen") return run();
     return context.with(running.context, run);
   }
@@ -210,12 +213,12 @@ class ServerSpans implements Observer {
     span.end();
   }
 
-  /** A question to the client, which is over. */
+  /** Records a question to the client that has ended. */
   asked(event: AskedEvent): void {
     const { parent, method, outcome, durationMs } = event;
     const attributes = addNetwork(addTarget({}, method, undefined), event);
     if (outcome === "failed") attributes["error.type"] = "_OTHER";
-    // An open question is part of the response, so no request was sent.
+    // An open question was sent as part of the response. No request was sent, so there is no duration to record.
     if (outcome !== "open") this.#questions.record(durationMs, () => attributes);
     const running = this.#running.get(parent);
     if (!running?.span.isRecording()) return;
@@ -230,7 +233,7 @@ class ServerSpans implements Observer {
     if (seconds !== undefined) this.#sessions.record(seconds * 1000, () => describeSession(event));
   }
 
-  /** Finds the context with the parent of a call, and the span that is only linked. */
+  /** Finds the context that contains the parent of a call, and the context of the span to link. */
   #findParent(event: StartEvent): { readonly base: Context; readonly link?: Link["context"] } {
     const { parent, httpTraceparent } = event;
     const outer = parent === undefined ? undefined : this.#running.get(parent);
@@ -243,15 +246,18 @@ class ServerSpans implements Observer {
 }
 
 /**
- * Tests whether the active context is that of the request. A call that has waited is started by a call that ends, whose
- * context is active then. And on Deno, a request may come in the context of an earlier call.
+ * Whether the active context belongs to the request of the call. A queued call starts when another call ends, and then
+ * the context of that call is active. On Deno, a request may also arrive in the context of an earlier call.
  */
 function isAmbient({ waitedMs, transport }: StartEvent): boolean {
   if (waitedMs > 0) return false;
   return transport === "memory" || transport === "internal" || !context.active().getValue(IN_CALL);
 }
 
-/** Adds the attributes that only spans have, because each request has others. */
+/**
+ * Adds attributes that only spans have. In a metric, values that differ for each request would create a time series
+ * each.
+ */
 function addRequest(attributes: Attributes, event: StartEvent): Attributes {
   const { method, subject, request, session, peer } = event;
   if (request !== undefined) attributes["jsonrpc.request.id"] = String(request).slice(0, MAX_TEXT);

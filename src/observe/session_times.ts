@@ -5,16 +5,19 @@
  */
 import type { SessionEvent } from "../core/call/observer.ts";
 
-/** Maximum sessions whose start is known. The duration of others is not measured. */
+/** The number of sessions whose start is remembered. The duration of further sessions is not measured. */
 const MAX_SESSIONS = 10_000;
 
-/** When each open session was created. */
+/** The creation times of open sessions. */
 export class SessionTimes {
   readonly #created = new Map<string, number>();
 
-  /** Returns the seconds that a session has lasted, if it has ended and its start is known. */
+  /**
+   * Returns the duration of a session in seconds. Returns `undefined` if the session has not ended, or its start is
+   * unknown.
+   */
   end({ state, transport, id }: SessionEvent): number | undefined {
-    // Of the transports whose sessions have no id, stdio has one session only.
+    // Without an id, a session can be identified only over stdio, which has a single session.
     const key = id ?? (transport === "stdio" ? transport : undefined);
     if (key === undefined) return;
     if (state === "created" && this.#created.size < MAX_SESSIONS) this.#created.set(key, performance.now());

@@ -15,13 +15,13 @@ export interface TraceMeta {
 
 const PARENT = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:$|-)/;
 
-/** Returns `base` with the span that a message names, or `undefined` if it names none. */
+/** Returns `base` with the span that `meta` contains. Returns `undefined` if `meta` contains no valid span. */
 export function extractContext(base: Context, meta: TraceMeta): Context | undefined {
   const { traceparent, tracestate } = meta;
   if (traceparent === undefined) return;
   const extracted = propagation.extract(trace.deleteSpan(base), meta);
   if (trace.getSpanContext(extracted)) return extracted;
-  // The program has no propagator for the format of the protocol.
+  // Read the format of the protocol here, because the propagator of the program may not know it.
   const [, traceId, spanId, flags] = PARENT.exec(traceparent) ?? [];
   const read: SpanContext | undefined = traceId === undefined ? undefined : {
     traceId,
@@ -33,7 +33,7 @@ export function extractContext(base: Context, meta: TraceMeta): Context | undefi
   return read && trace.isSpanContextValid(read) ? trace.setSpanContext(base, read) : undefined;
 }
 
-/** Returns the keys for `_meta` that name the span of a context. */
+/** Returns the span of a context as keys for `_meta`. */
 export function injectContext(from: Context): TraceMeta {
   const meta: Record<string, string> = {};
   propagation.inject(from, meta);

@@ -12,11 +12,11 @@ import type { JsonSchema } from "./json_schema.ts";
 import type { Checked } from "./schema.ts";
 import { areMany, endSteps, spend, startSteps, TOO_MANY_STEPS, TooManySteps, weigh } from "./steps.ts";
 
-/** Changes to make. Defaults to none. */
+/** The changes to make. By default, none. */
 export interface AdaptOptions {
   /** Whether missing properties get their `default`. */
   readonly defaults?: boolean;
-  /** Parses JSON text where the schema expects no string, within these limits. */
+  /** Limits of JSON text. If they are set, JSON text is parsed where the schema does not accept a string. */
   readonly jsonText?: { readonly depth: number; readonly values: number };
   /** Whether to convert values that {@linkcode KIND} marks, such as dates. */
   readonly revive?: boolean;
@@ -25,39 +25,42 @@ export interface AdaptOptions {
 /** The keyword that marks types that JSON cannot represent: `date`, `bigint`, `set`, `map` or `pairs`. */
 export const KIND = "x-mcp-kind";
 
-// Maximum nested references and alternatives for a single value. More of them are circular.
+// Maximum nested references and alternatives for a single value. Longer chains of references are circular.
 const MAX_STEPS = 64;
-// Share of the values in JSON text that may be keys that are small numbers. Clients are not charged for their memory.
+// The number of keys that are small numbers, per value that JSON text may contain. Engines allocate much memory for
+// such keys, and clients are not charged for it.
 const INDEXES_PER_VALUE = 1 / 2000;
-// Characters above which a JSON text is parsed once for all alternatives.
+// Characters above which a JSON text is parsed only once for all alternatives.
 const LONG_TEXT = 1000;
-// Tests of a value against an alternative or a part of one, in all and for each unit of the whole value's weight. Beyond
-// them, values stay as they are. The most take about 100 milliseconds; a long list of items with many alternatives would
-// take minutes, and a few bytes that a schema with many alternatives may nest would take as long.
+// The number of tests of a value, or of a part of a value, against an alternative: the minimum, the number for each
+// unit of the value's weight, and the maximum. After them, values stay unchanged. The maximum takes about 100
+// milliseconds. Without it, a long list of items with many alternatives would take minutes, and so would a few bytes
+// for a schema that nests many alternatives.
 const MIN_TESTS = 10_000;
 const TESTS_PER_WEIGHT = 10;
 const MAX_TESTS = 1_000_000;
-// Powers of two: names to look for, and choices to compare, that take as long as a test.
+// The number of names to look up, and of choices to compare, that take as long as one test, as powers of two.
 const NAMES_PER_TEST = 3;
 const CHOICES_PER_TEST = 5;
 // Steps to adapt one value to one schema.
 const STEP = 10;
-// Adapted values to remember. More of them would take too much memory.
+// The number of adapted values to remember, which bounds the memory of one validation.
 const MAX_REMEMBERED = 100_000;
-// Properties of a schema up to which it is cheaper to look for each of them than to list those of the value.
+// Up to this number of properties in a schema, each of them is looked up in the value. Above, the properties of the
+// value are listed, which is then cheaper.
 const SHORT_SCHEMA = 16;
-// Maximum inserted defaults, because a short input can cause many of them.
+// Maximum inserted defaults. Without this limit, a short input could insert very many.
 const MAX_DEFAULTS = 10_000;
-// Steps to copy a default for each unit of its weight, and the most that is weighed.
+// Steps to copy a default, for each unit of its weight, and the largest weight that is measured.
 const COPY = 5;
 const MAX_DEFAULT = 1_000_000;
 const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i;
 
 /**
- * Returns a value adapted to a schema. Parts that do not fit stay unchanged, and validation reports them. The value
- * itself is never changed. Defaults do not count within `anyOf`, `oneOf`, `if` and `not`.
+ * Returns a value adapted to a schema. Parts that do not match stay unchanged, and validation reports them. The given
+ * value itself is never changed. Defaults within `anyOf`, `oneOf`, `if` and `not` are not inserted.
  *
- * The problem is that more than 10,000 defaults would have to be inserted, or that it takes too many steps.
+ * Returns a problem if more than 10,000 defaults would have to be inserted, or if adapting takes too many steps.
  */
 export function adaptInput(given: unknown, root: JsonSchema, options: AdaptOptions): Checked {
   startSteps(root, given);
@@ -82,14 +85,17 @@ class InputAdapter {
   #mayTestMore = true;
   #valuesLeft: number;
   #indexesLeft: number;
-  /** The targets of references. */
+  /** The schemas to which references lead. */
   readonly #targets = new Map<unknown, unknown>();
   readonly #texts = new Map<string, JsonText | undefined>();
   readonly #discriminators = new Map<readonly unknown[], Discriminator | null>();
   readonly #known = new Map<JsonSchema, Known>();
-  /** Parsed JSON texts and their parts. They are changed in place, because a copy takes longer than parsing. */
+  /** Parsed JSON texts and their parts. They are changed in place, because copying them takes longer than parsing. */
   readonly #own = new WeakSet<object>();
-  /** What has been adapted to a schema within alternatives and outside, and may be reached in another way again. */
+  /**
+   * Values that were adapted to a schema, within alternatives and outside of them. Such a value may be reached again
+   * through other references.
+   */
   readonly #adapted = [new Map<JsonSchema, Set<object>>(), new Map<JsonSchema, Set<object>>()] as const;
   #mayRemember = MAX_REMEMBERED;
 
@@ -101,11 +107,12 @@ class InputAdapter {
     this.#indexesLeft = Math.ceil(this.#valuesLeft * INDEXES_PER_VALUE);
   }
 
-  /** Adapts a value. `isSure` is `false` within alternatives, where defaults do not count. */
+  /** Adapts a value. `isSure` is `false` within alternatives, where defaults are not inserted. */
   adapt(schema: unknown, given: unknown, steps = 0, isSure = true): unknown {
     if (!isObject(schema) || steps > MAX_STEPS) return given;
     spend(STEP);
-    // Most values are reached once, so that it does not pay to remember them before.
+    // Remember values only after many steps, because most values are reached once, and remembering them would cost more
+    // than it saves.
     if (typeof given !== "object" || !given || !areMany()) return this.#adaptOnce(schema, given, steps, isSure);
     const known = this.#adapted[isSure ? 1 : 0];
     if (known.get(schema)?.has(given)) return given;
@@ -153,16 +160,18 @@ class InputAdapter {
     let made = value;
     const put = (name: string, part: unknown) => {
       if (made === value && !this.#own.has(value)) made = { ...value };
-      // Assigning `__proto__` would not add a property.
+      // Define the property, because assigning to `__proto__` would not add a property.
       Object.defineProperty(made, name, { value: part, writable: true, enumerable: true, configurable: true });
     };
-    // A large value may have very many names that the schema does not know.
+    // Do not list the properties of the value for a short schema, because a large value may have very many properties
+    // that the schema does not define.
     const isShort = properties.size <= SHORT_SCHEMA && !isObject(additionalProperties);
     if (!isShort) spend(properties.size);
     for (const name of isShort ? properties.keys() : Object.keys(value)) {
       const part = properties.has(name) ? properties.get(name) : additionalProperties;
       const item = isObject(part) && Object.hasOwn(value, name) ? value[name] : undefined;
-      // Only texts and what contains them change, and numbers where a schema wants a bigint.
+      // Skip values that cannot change. Only texts change, values that contain texts, and numbers where a schema
+      // expects a bigint.
       if (typeof item !== "string" && !(typeof item === "object" && item) && !revive) continue;
       const adapted = this.adapt(part, this.#toOwn(value, item), 0, isSure);
       if (adapted !== item) put(name, adapted);
@@ -176,11 +185,11 @@ class InputAdapter {
     return made;
   }
 
-  /** Returns the value of a JSON text where a schema expects no string, and otherwise the text. */
+  /** Returns the value of a JSON text if the schema does not accept a string. Otherwise returns the text. */
   #takeValue(schema: JsonSchema, text: string): unknown {
     const found = this.#findValue(schema, text);
     if (!found) return text;
-    // The limits on values and on keys apply to all texts together.
+    // Subtract, because the limits on values and on keys apply to all texts together.
     this.#valuesLeft -= found.values;
     this.#indexesLeft -= found.indexes;
     this.#texts.delete(text);
@@ -189,14 +198,14 @@ class InputAdapter {
     return value;
   }
 
-  /** Parses JSON text where a schema expects no string. */
+  /** Parses a text as JSON if the schema does not accept a string. */
   #findValue(schema: JsonSchema, text: string): JsonText | undefined {
     const { jsonText } = this.#options;
     if (!jsonText || this.#takes(schema, "string")) return;
     if (!this.#texts.has(text)) {
       const max = { depth: jsonText.depth, values: this.#valuesLeft, indexes: this.#indexesLeft };
       const found = readJson(text, max);
-      // A text that is no JSON is remembered, because an error takes longer than anything else here.
+      // Remember long texts, and texts that are not JSON, because a parse error takes longer than any other step.
       if (found && text.length <= LONG_TEXT) return this.#takes(schema, toKind(found.value)) ? found : undefined;
       this.#texts.set(text, found);
     }
@@ -220,7 +229,7 @@ class InputAdapter {
     return form && this.#fits(form, value) ? form : undefined;
   }
 
-  /** Tests whether a value roughly matches a schema. With `deep`, it also tests the properties. */
+  /** Whether a value roughly matches a schema. With `deep`, the properties are tested too. */
   #fits(schema: unknown, value: unknown, deep = true): boolean {
     if (!isObject(schema)) return schema !== false;
     const target = schema.$ref === undefined ? undefined : this.#follow(schema.$ref);
@@ -242,7 +251,7 @@ class InputAdapter {
     return true;
   }
 
-  /** Tests whether a schema may accept a JSON type. */
+  /** Whether a schema may accept a JSON type. */
   #takes(schema: unknown, kind: string, steps = 0): boolean {
     if (schema === false || !this.#mayTest()) return false;
     this.#testsLeft--;
@@ -299,7 +308,7 @@ class InputAdapter {
       const missing = [...properties].flatMap(([name, part]) => {
         const { default: given }: JsonSchema = Object(part);
         const weight = typeof given === "object" && given ? weigh(given, MAX_DEFAULT, true) : 0;
-        return given === undefined ? [] : [[name, given, weight] as const]; // a tuple
+        return given === undefined ? [] : [[name, given, weight] as const];
       });
       this.#known.set(schema, known = { properties, missing });
     }
@@ -307,10 +316,10 @@ class InputAdapter {
   }
 }
 
-/** The properties that a schema knows, and the defaults among them. */
+/** The properties that a schema defines, and the defaults among them. */
 interface Known {
   readonly properties: ReadonlyMap<string, unknown>;
-  /** With the weight of those that must be copied, because handlers may change them. */
+  /** The defaults. The weight is that of an object or array, which must be copied, because a handler may change it. */
   readonly missing: readonly (readonly [name: string, given: unknown, weight: number])[];
 }
 
@@ -321,19 +330,19 @@ interface JsonText {
   readonly indexes: number;
 }
 
-/** The values that `enum` or `const` lists. */
+/** The values that `enum` or `const` allows. */
 function toChoices({ enum: all, const: only }: JsonSchema): readonly unknown[] | undefined {
   return Array.isArray(all) ? all : only === undefined ? undefined : [only];
 }
 
-/** Parses a text, if it is JSON within limits. */
+/** Parses a text. Returns `undefined` if it is not JSON, or exceeds a limit. */
 function readJson(text: string, max: Omit<JsonText, "value"> & { readonly depth: number }): JsonText | undefined {
   const { values, excess } = measureJson(text, max);
   const indexes = excess ? 0 : countIndexes(text);
   if (excess || indexes > max.indexes) return;
   try {
     const value: unknown = JSON.parse(text);
-    // A number that loses digits must not replace its text.
+    // Keep the text of a number that would lose digits.
     const isExact = typeof value !== "number" ||
       Number.isFinite(value) && (value % 1 !== 0 || Number.isSafeInteger(value));
     return isExact ? { value, values, indexes } : undefined;
@@ -342,15 +351,16 @@ function readJson(text: string, max: Omit<JsonText, "value"> & { readonly depth:
   }
 }
 
-/** Converts a value to its marked type. Returns it unchanged if it does not fit. */
+/** Converts a value to its marked type. Returns the value unchanged if it does not have the format of that type. */
 function toRevived(kind: unknown, value: unknown): unknown {
   if (kind === "date" && typeof value === "string" && ISO.test(value)) {
-    // A time without a zone is UTC, because its local time would differ between machines.
+    // Read a time without a zone as UTC. Local time would differ between machines.
     const date = new Date(/T\d\d:\d\d(:[\d.]+)?$/i.test(value) ? `${value}Z` : value);
     return Number.isNaN(date.getTime()) ? value : date;
   }
   const isInteger = typeof value === "string" ? /^-?\d{1,1000}$/.test(value) : Number.isSafeInteger(value);
-  if (kind === "bigint" && isInteger) return BigInt(value as string | number); // as the line above says
+  // Safe, because `isInteger` was computed from the value.
+  if (kind === "bigint" && isInteger) return BigInt(value as string | number);
   if (kind === "set" && Array.isArray(value)) return new Set(value);
   if (kind === "map" && isPlain(value)) return new Map(Object.entries(value));
   const isPairs = Array.isArray(value) && value.every((pair) => Array.isArray(pair) && pair.length === 2);

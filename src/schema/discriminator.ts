@@ -1,23 +1,24 @@
 /**
- * Finds the property by which the alternatives of a union differ, such as `kind`. With it, a value is checked against
- * one alternative instead of all.
+ * Finds the property by which the alternatives of a union differ, such as `kind`. With it, a value is checked against a
+ * single alternative.
  *
  * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { JsonSchema } from "./json_schema.ts";
 
-/** A property that has other constants in each alternative. */
+/** A property whose constants differ between all alternatives. */
 export interface Discriminator {
   /** Name of the property. */
   readonly name: string;
-  /** The alternative of each value. */
+  /** The alternative for each value of the property. */
   readonly forms: ReadonlyMap<unknown, JsonSchema>;
 }
 
 /**
- * Finds the discriminator of alternatives, if there is one. An object with this property can only match the alternative
- * of its value. `toParts` returns the schemas that apply together in an alternative: the schema and what it refers to.
+ * Finds the discriminator of alternatives. Returns `undefined` if they have none. An object with this property can
+ * match only the alternative of its value. `toParts` returns the schemas that apply together in an alternative: the
+ * schema itself and the schema that it references.
  */
 export function findDiscriminator(
   forms: readonly unknown[],
@@ -37,7 +38,7 @@ export function findDiscriminator(
   }
 }
 
-/** Returns the constants that a schema allows for a property, if all of them are primitive. */
+/** Returns the constants that a schema allows for a property. Returns `undefined` unless all of them are primitive. */
 function findConstants(part: unknown, name: string): readonly unknown[] | undefined {
   const { properties } = Object(part);
   if (!isObject(properties) || !Object.hasOwn(properties, name)) return;

@@ -7,15 +7,15 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import type { Checked, JsonSchema, Schema } from "./schema.ts";
 import { compileSchema } from "./schema_compiler.ts";
 
-/** A form that a client can show, and the check of its answer. */
+/** A form that a client can show, with the function that checks its answer. */
 export interface Form {
   /** The restricted JSON Schema of `specification/2026-07-28/client/elicitation` (Requested Schema). */
   readonly requestedSchema: JsonSchema;
-  /** Checks the user's answer against the original schema, not against the restricted one. */
+  /** Checks the user's answer against the original schema, not against the restricted schema. */
   check(content: unknown): Checked | Promise<Checked>;
 }
 
-// Keywords that each type may have besides a title, a description and a default.
+// Keywords that a field of each type may have in addition to a title, a description and a default.
 const ALLOWED_KEYWORDS: { readonly [type: string]: readonly string[] } = {
   string: ["minLength", "maxLength", "format"],
   number: ["minimum", "maximum"],
@@ -23,14 +23,14 @@ const ALLOWED_KEYWORDS: { readonly [type: string]: readonly string[] } = {
   boolean: [],
   array: ["minItems", "maxItems"],
 };
-// Keywords that a form cannot express. Clients would send answers that the schema rejects.
+// Keywords that a form cannot express. Reject them, because clients would send answers that the schema rejects.
 const UNSUPPORTED_KEYWORDS = /^(pattern|multipleOf|exclusive.+|const|enum|...Of|not|if)$/;
 const FORMATS: readonly unknown[] = ["email", "uri", "date", "date-time", undefined];
 
 const IDLE: readonly unknown[] = [undefined, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
 
 /**
- * Converts a schema to a form. Keywords without further effect are dropped: the pattern of a known format, and bounds
+ * Converts a schema to a form. Keywords without effect in a form are dropped: the pattern of a known format, and bounds
  * at the ends of the safe integers.
  *
  * @throws {TypeError} with the field and the remedy if a form cannot express the schema. `place` names its location.
@@ -52,7 +52,7 @@ export function toForm(schema: Schema, place: string): Form {
   };
 }
 
-/** Returns the schema of a field for the form, or the reason why a form cannot express it. */
+/** Returns the schema of a field of the form. Returns the reason as a string if a form cannot express the field. */
 function toField(given: unknown, $defs: unknown): JsonSchema | string {
   const field = resolve(given, $defs);
   const many = field.type === "array";

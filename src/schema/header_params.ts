@@ -10,7 +10,7 @@ import { eachSubschema, type JsonSchema } from "./json_schema.ts";
 export interface HeaderParam {
   /** Name of the header after `Mcp-Param-`. */
   readonly header: string;
-  /** Property names from the arguments to the parameter. */
+  /** The property names that lead from the arguments to the parameter. */
   readonly path: readonly string[];
   /** JSON type of the parameter. */
   readonly type: "string" | "integer" | "boolean";
@@ -19,8 +19,8 @@ export interface HeaderParam {
 const TYPES: readonly HeaderParam["type"][] = ["string", "integer", "boolean"];
 
 /**
- * Lists the `x-mcp-header` annotations of an input schema in its order.
- * `specification/2026-07-28/basic/transports/streamable-http` (Schema Extension) has the rules.
+ * Lists the `x-mcp-header` annotations of an input schema in its order. The rules are in
+ * `specification/2026-07-28/basic/transports/streamable-http` (Schema Extension).
  *
  * @throws {TypeError} with the property's name if its annotation is invalid. A header must be a token and unique,
  * ignoring case. The property must be a string, an integer or a boolean, and reachable through `properties` alone.
@@ -28,10 +28,10 @@ const TYPES: readonly HeaderParam["type"][] = ["string", "integer", "boolean"];
 export function findHeaderParams(schema: JsonSchema): readonly HeaderParam[] {
   const found: HeaderParam[] = [];
 
-  // `path` is `undefined` below the first step that is not a property.
+  // `path` is `undefined` below a step that is not a property, where a header is not allowed.
   function visit(node: JsonSchema, name: string, path: readonly string[] | undefined): void {
     const header = node["x-mcp-header"];
-    // Clients do not see a value that is `undefined`.
+    // `undefined` counts as missing, because it is not sent to clients.
     if (header !== undefined) {
       const refuse = (state: string) => new TypeError(`Cannot use the x-mcp-header of "${name}": ${state}`);
       const type = TYPES.find((type) => type === node.type);

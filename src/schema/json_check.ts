@@ -29,19 +29,19 @@ import { areMany, endSteps, spend, startSteps, TOO_MANY_STEPS, TooManySteps, unc
 type Key = string | number;
 type Value = Readonly<Record<string, unknown>>;
 
-// The first issues are enough for a model to fix its call. Thousands would only fill its context.
+// The first issues are enough for a model to correct its call. Thousands of issues would only fill its context.
 const MAX_ISSUES = 20;
-// Steps for a subschema, for an issue, and for a property of an object with very many of them.
+// The costs in steps of a subschema, of an issue, and of a property of an object with very many properties.
 const STEP = 10;
 const FAILURE = 60;
 const NAME = 12;
-// Steps for an item or a name, if those that were evaluated are remembered.
+// The cost in steps of an item or a name that is remembered as evaluated.
 const TRACKED = 8;
-// Characters of a message about alternatives.
+// Maximum characters of a message about alternatives.
 const MAX_MISFIT = 300;
-// Outcomes to remember. More of them would take too much memory.
+// The number of outcomes to remember, which bounds the memory of one validation.
 const MAX_REMEMBERED = 100_000;
-// Keys above which listing them takes longer than remembering them.
+// Number of keys above which it takes longer to list them again than to remember them.
 const MANY_KEYS = 64;
 
 /** Inspects a schema and creates its validator. See {@linkcode inspectJsonSchema} and {@linkcode createCheck}. */
@@ -66,7 +66,7 @@ export function createReader(
 }
 
 /**
- * Creates a validator, which returns at most 20 issues, and none for a valid value.
+ * Creates a validator. It returns at most 20 issues, and an empty list for a valid value.
  *
  * Only own properties count. A property with the value `undefined` counts as absent, as in JSON.
  */
@@ -75,7 +75,10 @@ function createCheck(inspected: Inspected): (value: unknown) => Issue[] {
   return (value) => validator.validate(value);
 }
 
-/** Validates one value after the other against a schema. Its fields are those of the value that it validates. */
+/**
+ * Validates values against a schema. It validates one value at a time, and its fields hold the state of that
+ * validation.
+ */
 class Validator {
   readonly #refs: ReadonlyMap<unknown, Sub>;
   readonly #patterns: ReadonlyMap<unknown, RegExp>;
@@ -87,15 +90,15 @@ class Validator {
   readonly #discriminators = new WeakMap<readonly Sub[], ShownDiscriminator | null>();
   #path: Key[] = [];
   #issues: Issue[] = [];
-  /** The number of issues, and the one after which nothing more is checked. */
+  /** The number of issues so far, and the number at which the validation stops. */
   #found = 0;
   #limit = MAX_ISSUES;
-  /** Whether only the number of issues counts. */
+  /** Whether only the number of issues is needed, not their messages. */
   #isSilent = false;
-  /** The latest large object, and its keys. */
+  /** The large object that was listed last, and its keys. */
   #listed?: object;
   #keys: readonly string[] = [];
-  /** What is known of values that may be reached again, through other references or alternatives. */
+  /** The outcomes for values that may be reached again, through other references or alternatives. */
   #known = new Map<Node, Map<object, Outcome>>();
   #firsts = new Map<Node, Map<object, string>>();
   #remembered = 0;
@@ -135,11 +138,14 @@ class Validator {
     }
   }
 
-  /** Checks a value. `seen` collects the keys that a keyword has evaluated, for the outer unevaluated… keywords. */
+  /**
+   * Checks a value. `seen` collects the keys that a keyword has evaluated, for the outer `unevaluatedItems` and
+   * `unevaluatedProperties`.
+   */
   #check(sub: Sub | undefined, value: unknown, seen?: Set<Key>, isOnce = false): void {
     if (sub === false) this.#fail("not allowed");
     if (typeof sub !== "object" || this.#isDone()) return;
-    // Only at references, and only once many steps have been taken, because most values are reached once.
+    // Look for a known outcome only at references, and only after many steps, because most values are reached once.
     if (sub.isShared && !isOnce && areMany() && typeof value === "object" && value) {
       return this.#checkOnce(sub, value, seen);
     }
@@ -159,7 +165,8 @@ class Validator {
     else if (isObject(value)) this.#checkProperties(sub, value, own);
     if (!sub.hasForms && !own || this.#isDone()) return;
     this.#checkForms(sub, value, own);
-    // A value may fit a schema only because its patterns are ignored, so keywords that forbid a fit prove nothing.
+    // Stop before keywords that reject values that match a schema. If patterns are ignored, a value may match a schema
+    // although it violates a pattern.
     if (this.#isPartial) return;
     this.#checkConditions(sub, value, own);
     if (!own) return;
@@ -169,7 +176,7 @@ class Validator {
     own.forEach((key) => seen.add(key));
   }
 
-  /** Checks a value, unless the outcome is known from another way to it. */
+  /** Checks a value. If the same value was checked against the same schema before, uses the known outcome. */
   #checkOnce(sub: Node, value: object, seen?: Set<Key>): void {
     spend(STEP);
     const known = this.#known.get(sub)?.get(value);
@@ -178,7 +185,7 @@ class Validator {
       spend(TRACKED * (keys?.size ?? 0));
       return keys?.forEach((key) => seen?.add(key));
     }
-    // A failure is looked for again if its message matters.
+    // If the message of the failure is needed, check again.
     if (known === false && this.#isSilent) return this.#fail("");
     const before = this.#found;
     const own = seen && new Set<Key>();
@@ -206,7 +213,9 @@ class Validator {
     return true;
   }
 
-  /** Returns the keys of an object. They are kept for the next keyword, because listing many takes milliseconds. */
+  /**
+   * Returns the keys of an object. They are kept for the next keyword, because listing many keys takes milliseconds.
+   */
   #listKeys(value: object): readonly string[] {
     if (value === this.#listed) return this.#keys;
     const keys = Object.keys(value);
@@ -216,7 +225,7 @@ class Validator {
     return this.#keys = keys;
   }
 
-  /** Tests for an object or an array that is not empty. */
+  /** Whether a value is an object or an array that is not empty. */
   #hasParts(value: unknown): boolean {
     if (Array.isArray(value)) return value.length > 0;
     return typeof value === "object" && value !== null && this.#listKeys(value).length > 0;
@@ -247,7 +256,7 @@ class Validator {
     this.#bound(value, "", sub.minimum, sub.maximum);
     if (value <= over) this.#expect(`more than ${over}`, value);
     if (value >= under) this.#expect(`less than ${under}`, value);
-    // Floating-point division is inexact: 0.3 / 0.1 is 2.9999999999999996.
+    // For fractions, `%` and the quotient are inexact (0.3 / 0.1 is 2.9999999999999996), so the quotient is rounded.
     if (unit && value % unit !== 0 && (Number.isInteger(unit) || +(value / unit).toPrecision(15) % 1 !== 0)) {
       this.#expect(`a multiple of ${unit}`, value);
     }
@@ -277,14 +286,14 @@ class Validator {
   }
 
   #checkProperties(sub: Node, value: Value, own: Set<Key> | undefined): void {
-    // If one issue decides, what takes few steps comes first. The values of properties may be large.
+    // If a single issue decides, check first what takes few steps. The values of properties may be large.
     const isQuick = this.#limit === 1;
     if (isQuick) {
       if (sub.required) this.#checkRequired(sub.required, value);
       if (sub.constants) this.#checkConstants(sub.constants, value);
       if (this.#isDone()) return;
     }
-    // Allocated only if needed, because a message can contain very many small objects.
+    // Allocate the list only if it is needed, because a message can contain very many small objects.
     const required: (readonly string[])[] | undefined = sub.dependents.length ? [] : undefined;
     if (sub.hasNames) {
       const keys = this.#listKeys(value);
@@ -295,7 +304,7 @@ class Validator {
     required?.forEach((names) => this.#checkRequired(names, value));
   }
 
-  /** Checks properties that can only have some values, which alternatives often differ by. */
+  /** Checks the properties that have an `enum` or `const`, because alternatives often differ by them. */
   #checkConstants(constants: readonly (readonly [string, Node])[], value: Value): void {
     spend(2 * constants.length);
     for (const [key, sub] of constants) {
@@ -305,7 +314,8 @@ class Validator {
     }
   }
 
-  // The names of the value are not listed, because it may have very many that the schema does not know.
+  // Look up each property of the schema. The names of the value are not listed, because it may have very many that the
+  // schema does not define.
   #checkKnown(properties: ReadonlyMap<string, Sub>, value: Value, own: Set<Key> | undefined): void {
     spend(2 * properties.size);
     for (const [key, sub] of properties) {
@@ -315,10 +325,10 @@ class Validator {
     }
   }
 
-  /** Checks each property, and adds the names that they require to `required`. Returns how many there are. */
+  /** Checks each property, and adds the names that it requires to `required`. Returns the number of properties. */
   #checkEach(keys: readonly string[], { sub, value, required, own }: Properties): number {
     const { properties, propertyNames, additionalProperties, dependents } = sub;
-    // Any name may match a pattern that does not run, and then none of its schemas is known to apply.
+    // If patterns are ignored, any name may match a pattern, so it is unknown which of their schemas apply.
     const patternProperties = this.#isPartial ? undefined : sub.patternProperties;
     const isOpen = patternProperties !== sub.patternProperties;
     let count = 0;
@@ -362,7 +372,9 @@ class Validator {
     if (fitting > 1 && !this.#isPartial) this.#expect("one form that fits", fitting);
   }
 
-  /** Checks that a value matches at least one of several alternatives. Returns how many it matches. */
+  /**
+   * Checks that a value matches at least one of several alternatives. Returns the number of alternatives that match.
+   */
   #countFitting(forms: readonly Sub[], { given, value, own, isEnough }: Alternatives): number {
     if (isObject(value) && this.#checkDiscriminated(forms, given, value, own)) return 1;
     let fitting = 0;
@@ -375,7 +387,7 @@ class Validator {
     return 0;
   }
 
-  /** Says why a value matches none of several alternatives, as far as a message has room for it. */
+  /** Explains why a value matches no alternative, in at most {@linkcode MAX_MISFIT} characters. */
   #explainMisfit(forms: readonly Sub[], value: unknown): string {
     const misfits = new Set<string>();
     let length = 0;
@@ -389,7 +401,10 @@ class Validator {
     return cut([...misfits].join(" or "), MAX_MISFIT);
   }
 
-  /** Checks an object against the only alternative that it can match. Returns `false` if it may match several. */
+  /**
+   * Checks an object against the only alternative that it can match. Returns `false` if it may match several
+   * alternatives.
+   */
   #checkDiscriminated(forms: readonly Sub[], all: unknown, value: Value, seen?: Set<Key>): boolean {
     const known = this.#findDiscriminator(forms, all);
     const given = known && lookUp(value, known.name);
@@ -430,7 +445,7 @@ class Validator {
     this.#check(this.#isMatch(sub.if, value, own) ? sub.then : sub.else, value, own);
   }
 
-  /** Checks the items or properties that no keyword has evaluated. */
+  /** Checks the items or properties that no other keyword has evaluated. */
   #checkUnevaluated(sub: Node, value: unknown, own: Set<Key>): void {
     if (!sub.isTracking) return;
     if (Array.isArray(value)) {
@@ -446,7 +461,10 @@ class Validator {
     }
   }
 
-  /** Returns the first issue of a value under a subschema that it need not match, or `undefined` if it matches. */
+  /**
+   * Returns the first issue of a value under a subschema, without reporting it. Returns `undefined` if the value
+   * matches.
+   */
   #attempt(sub: Sub, value: unknown): string | undefined {
     const isKept = typeof sub === "object" && typeof value === "object" && value && areMany();
     if (!isKept) return this.#findFirst(sub, value);
@@ -476,9 +494,9 @@ class Validator {
     return isMatch ? undefined : toText(first);
   }
 
-  /** Tests whether a value matches a subschema that it need not match. */
+  /** Whether a value matches a subschema. Issues are not reported. */
   #isMatch(sub: Sub, value: unknown, seen?: Set<Key>): boolean {
-    // In draft-07, nothing beside a reference counts.
+    // In draft-07, keywords beside a reference have no effect.
     if (typeof sub === "object" && sub.hasChoices && !(this.#draft7 && sub.$ref !== undefined) && !allows(sub, value)) {
       spend(2);
       return false;
@@ -525,22 +543,22 @@ class Validator {
   }
 }
 
-/** What is known of a value: whether it matches, and if it does, perhaps the keys that were evaluated. */
+/** The outcome for a value: `false`, or for a match `true` or the keys that were evaluated. */
 type Outcome = boolean | ReadonlySet<Key>;
 
 const TOO_DEEP: Issue = { path: "", message: "cannot be checked: it is nested too deeply; nest it less deeply" };
 
 let latestSteps = 0;
 
-/** The steps that the latest validation took, for tests. */
+/** The steps that the latest validation took. Used by tests. */
 export function countLatestSteps(): number {
   return latestSteps;
 }
 
-/** An issue of which nobody reads the message. */
+/** An issue whose message is never shown. */
 const SILENT: Issue = { path: "", message: "no match" };
 
-/** The properties of an object, and their schema. */
+/** The properties of an object, with their schema. */
 interface Properties {
   readonly sub: Node;
   readonly value: Value;
@@ -548,16 +566,16 @@ interface Properties {
   readonly own?: Set<Key>;
 }
 
-/** A value and the alternatives for it, as the author of the schema wrote them. */
+/** A value, and its alternatives as the author of the schema wrote them. */
 interface Alternatives {
   readonly given: unknown;
   readonly value: unknown;
   readonly own?: Set<Key>;
-  /** Whether it does not matter how many alternatives match, if one does. */
+  /** Whether one matching alternative suffices, and the others need not be counted. */
   readonly isEnough?: boolean;
 }
 
-/** Returns the bits of {@linkcode Types} for the type of a value. A value outside of JSON has none. */
+/** Returns the bits of {@linkcode Types} for the type of a value. Returns 0 for a value that JSON cannot represent. */
 function toTypes(value: unknown): number {
   if (typeof value === "number") {
     return Number.isInteger(value) ? Types.number | Types.integer : Number.isFinite(value) ? Types.number : 0;
@@ -570,13 +588,16 @@ function isList(also: object): also is readonly string[] {
   return Array.isArray(also);
 }
 
-/** Returns the JSON type of a value. A value outside of JSON gets its own name, such as `NaN` or `undefined`. */
+/**
+ * Returns the JSON type of a value. For a value that JSON cannot represent, returns its own name, such as `NaN` or
+ * `undefined`.
+ */
 function toKind(value: unknown): string {
   if (typeof value === "number") return Number.isFinite(value) ? "number" : String(value);
   return value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
 }
 
-/** Returns an own property. Names in schemas and values may collide with inherited ones. */
+/** Returns an own property. Names in schemas and values may equal names of inherited properties. */
 function lookUp<T>(named: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(named, name) ? named[name] : undefined;
 }
@@ -590,12 +611,15 @@ function findChoices(sub: Node): readonly Choices[] {
   });
 }
 
-/** Whether `enum` and `const` may allow a value. Objects and arrays may be equal without being the same. */
+/**
+ * Whether `enum` and `const` may allow a value. Returns `true` for objects and arrays, because they may be equal to a
+ * choice without being identical.
+ */
 function allows(sub: Node, value: unknown): boolean {
   return typeof value === "object" && value !== null || findChoices(sub).every(({ values }) => values.has(value));
 }
 
-/** A discriminator with the first few of its values, for error messages. */
+/** A discriminator with its first values as text, for error messages. */
 interface ShownDiscriminator extends Discriminator {
   readonly shown: string;
 }
@@ -608,7 +632,7 @@ function toChoices(list: readonly unknown[]): Choices {
   };
 }
 
-// Enough values to fill the text, even if each has a single digit.
+// The slice has enough values to fill the text, even if each value has a single digit.
 function showChoices(list: readonly unknown[]): string {
   return cut(list.slice(0, 50).map(show).join(" or "), 200);
 }

@@ -6,12 +6,12 @@
 import { isObject } from "../protocol/jsonrpc.ts";
 import { spend } from "./steps.ts";
 
-/** Steps for a value. */
+/** Cost in steps of a value. */
 const STEP = 20;
-/** Steps for a name, which is sorted. */
+/** Cost in steps of a name, because names are sorted. */
 const NAME = 24;
 
-/** Returns the same text for all values that are equal in JSON. */
+/** Returns a text that is the same for all values that are equal in JSON. */
 export function toKey(value: unknown): string {
   spend(STEP);
   if (Array.isArray(value)) {
@@ -29,17 +29,17 @@ export function toKey(value: unknown): string {
   spend(NAME * names.length);
   let text = "{";
   for (const name of names) {
-    // With its length before it, a name needs no quotes. Without the comma, the next length could be a part of a number.
+    // The length before a name makes quotes unnecessary. The comma separates a number from the next length.
     if (value[name] !== undefined) text += `${name.length}:${name}${toKey(value[name])},`;
   }
   return text + "}";
 }
 
 /**
- * Tests for two items that are equal in JSON.
+ * Whether a list contains two items that are equal in JSON.
  *
- * Items are sorted and not put into a set, because engines hash numbers, and texts of digits, without a secret: a client
- * could send items that all collide. Sorting also takes less time.
+ * Items are sorted instead of put into a set, because engines hash numbers and texts of digits without a secret: a
+ * client could send items that all collide. Sorting also takes less time.
  */
 export function hasEqual(list: readonly unknown[]): boolean {
   const numbers: number[] = [];
@@ -50,7 +50,7 @@ export function hasEqual(list: readonly unknown[]): boolean {
     if (typeof item === "number" && Number.isFinite(item)) numbers.push(item);
     else if (typeof item === "string") {
       spend(item.length >> 2);
-      // No key of another value begins with a quotation mark.
+      // The quotation mark tells texts apart from other values, whose keys never begin with it.
       keys.push('"' + item);
     } else keys.push(toKey(item));
   }

@@ -1,5 +1,5 @@
 /**
- * Schemas in the form in which the validator reads them.
+ * Schemas in the form that the validator reads.
  *
  * @module
  */
@@ -9,10 +9,13 @@ import type { JsonSchema } from "./json_schema.ts";
 /** A schema: a node, or whether any value is valid. */
 export type Sub = boolean | Node;
 
-/** Schemas by name. A map, because a name may be that of an inherited property. */
+/** Schemas by name. They are in a map, because a name may equal the name of an inherited property. */
 export type Named<T> = ReadonlyMap<string, T>;
 
-/** Keywords with values of their own. The inspection does not check them: a wrong value has no effect or fails. */
+/**
+ * Keywords with values of their own. The inspection does not check them: a wrong value has no effect, or makes values
+ * fail.
+ */
 interface Keywords {
   readonly minimum?: number;
   readonly maximum?: number;
@@ -31,19 +34,19 @@ interface Keywords {
   readonly maxProperties?: number;
 }
 
-/** The keywords of one schema. Absent ones are `undefined`. */
+/** The keywords of one schema. Absent keywords are `undefined`. */
 export interface Node extends Keywords {
   /** The schema as its author wrote it. */
   readonly schema: JsonSchema;
   readonly $ref: unknown;
   readonly $dynamicRef: unknown;
-  /** Allowed types as bits of {@linkcode Types}. 0 allows none of them. */
+  /** Allowed types as bits of {@linkcode Types}. 0 allows no type. */
   readonly types?: number;
-  /** Whether references lead here, so that one value may be reached in many ways. */
+  /** Whether references lead to the node, so that a value may be checked against it several times. */
   readonly isShared: boolean;
-  /** Whether there is an `enum` or a `const`. */
+  /** Whether the schema has an `enum` or a `const`. */
   readonly hasChoices: boolean;
-  /** What they allow, once it is known. */
+  /** The values that `enum` and `const` allow, computed when they are first needed. */
   choices?: readonly Choices[];
   /** Whether any keyword applies to an array. */
   readonly hasItems: boolean;
@@ -53,10 +56,10 @@ export interface Node extends Keywords {
   readonly items?: Sub;
   readonly uniqueItems: boolean;
   readonly contains?: Sub;
-  /** Whether a keyword looks at each name of an object, known or not. */
+  /** Whether a keyword applies to each name of an object, even to names that `properties` does not define. */
   readonly hasNames: boolean;
   readonly properties?: Named<Sub>;
-  /** The properties that have choices. */
+  /** The properties that have an `enum` or a `const`. */
   readonly constants?: readonly (readonly [name: string, part: Node])[];
   readonly patternProperties?: Named<Sub>;
   readonly additionalProperties?: Sub;
@@ -72,7 +75,10 @@ export interface Node extends Keywords {
   readonly if?: Sub;
   readonly then?: Sub;
   readonly else?: Sub;
-  /** Whether a keyword must know which parts of a value the other keywords have evaluated. */
+  /**
+   * Whether the schema has `unevaluatedItems` or `unevaluatedProperties`, which depend on the parts that the other
+   * keywords have evaluated.
+   */
   readonly isTracking: boolean;
   readonly unevaluatedItems?: Sub;
   readonly unevaluatedProperties?: Sub;
@@ -88,7 +94,7 @@ export interface Choices {
   readonly shown: string;
 }
 
-/** A bit for each JSON type. A number without a fraction has two of them. */
+/** A bit for each JSON type. A number without a fraction has two bits: it is a number and an integer. */
 export const Types: Readonly<Record<string, number>> = {
   null: 1,
   boolean: 2,
@@ -103,8 +109,8 @@ export const Types: Readonly<Record<string, number>> = {
 type Draft = { -readonly [Key in keyof Node]: Node[Key] };
 
 /**
- * Makes nodes of inspected schemas. All nodes have the same fields, because engines read those several times faster
- * than the fields of objects of many forms.
+ * Makes nodes of inspected schemas. All nodes have the same fields, because engines read the fields of objects of a
+ * single form several times faster.
  */
 export class Nodes {
   readonly #known = new Map<unknown, Draft>();
@@ -114,7 +120,7 @@ export class Nodes {
     if (!isObject(schema)) return schema !== false;
     const known = this.#known.get(schema);
     if (known) {
-      // The same object in two places of the schema is like a reference.
+      // The same object in two places of a schema acts like a reference.
       known.isShared = true;
       return known;
     }
@@ -124,7 +130,7 @@ export class Nodes {
     return node;
   }
 
-  /** Returns the node of a schema that references lead to. */
+  /** Returns the node of a schema to which references lead. */
   findShared(schema: unknown): Sub {
     const node = this.find(schema);
     const draft = this.#known.get(schema);
@@ -140,7 +146,8 @@ export class Nodes {
     node.items = one(isList ? "additionalItems" : "items");
     node.contains = one("contains");
     node.properties = toNamed(schema.properties, (part) => this.find(part));
-    // Only if another property may take many steps, which they save.
+    // Collect constants only if another property may take many steps to check. Checking constants first then saves
+    // these steps.
     if ([...node.properties?.values() ?? []].some(isDeep)) {
       const isConstant = (entry: [string, Sub]): entry is [string, Node] => hasChoices(entry[1]);
       node.constants = [...node.properties ?? []].filter(isConstant);

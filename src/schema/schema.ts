@@ -11,9 +11,10 @@ export type { JsonSchema, StandardIssue, StandardResult };
 /**
  * A schema, in one of three forms:
  *
- * - A schema of a library that implements Standard Schema and Standard JSON Schema, such as zod 4.2 and later and arktype.
+ * - A schema of a library that implements Standard Schema and Standard JSON Schema, such as zod 4.2 and later and
+ *   arktype.
  * - A shape, which is an object of such schemas: `{ a: z.number(), b: z.string().optional() }`.
- * - A raw JSON Schema of the dialect 2020-12, or of draft-07 if its `$schema` names it. Its `default` applies to missing
+ * - A raw JSON Schema of the dialect 2020-12, or of draft-07 if its `$schema` says so. Its `default` applies to missing
  *   properties, except within `anyOf`, `oneOf` and `if`. TypeScript infers the type of the values from a literal.
  *
  * For zod 3, zod/mini and plain valibot, and for dates, bigints, sets and maps, use `toStandardSchema` of
@@ -47,20 +48,20 @@ export interface StandardProps<Output = unknown, Input = unknown> {
   readonly types?: { readonly input: Input; readonly output: Output } | undefined;
 }
 
-/** The output type of a schema. A raw JSON Schema that is not a literal has the type of any object. */
+/** The output type of a schema. For a raw JSON Schema that is not a literal, it is the type of any object. */
 export type Infer<S> = S extends StandardTypes<infer Output, unknown> ? Output
   : S extends Shape ? InferShape<{ [K in keyof S]: Infer<S[K]> }>
   : S extends { readonly type: "object" } ? InferType<"object", S>
   : Record<string, unknown>;
 
-/** The input type of a schema. A raw JSON Schema has the type `unknown`. */
+/** The input type of a schema. For a raw JSON Schema, it is `unknown`. */
 export type InferInput<S> = S extends StandardTypes<unknown, infer Input> ? Input
   : S extends Shape ? InferShape<{ [K in keyof S]: InferInput<S[K]> }>
   : unknown;
 
 /** The part of a Standard Schema that declares its types. */
 export interface StandardTypes<Output, Input> {
-  /** As in {@linkcode StandardSchema}. */
+  /** The `~standard` property, as in {@linkcode StandardSchema}. */
   readonly "~standard": { readonly types?: { readonly input: Input; readonly output: Output } | undefined };
 }
 
@@ -96,7 +97,10 @@ export type IsGiven<K extends keyof P, P, S> = P[K] extends { readonly default: 
   : S extends { readonly required: readonly (infer R)[] } ? K extends R ? true : false
   : false;
 
-/** A validated value, or a text that names each invalid field: `a: expected number, got string; b: required`. */
+/**
+ * The result of a validation: the value, or a text that names each invalid field, such as `a: expected number, got
+ * string; b: required`.
+ */
 export type Checked =
   | { readonly value: unknown; readonly problem?: undefined }
   | { readonly problem: string };
@@ -104,7 +108,7 @@ export type Checked =
 /** A compiled schema. */
 export interface CompiledSchema {
   /**
-   * Returns the JSON Schema, always as the same object.
+   * Returns the JSON Schema. Each call returns the same object.
    *
    * @throws {TypeError} with the location if the schema has no JSON Schema, or an input schema accepts values that are
    * not objects.
@@ -112,6 +116,6 @@ export interface CompiledSchema {
   json(): JsonSchema;
   /** Validates a value. The result is synchronous unless the schema is asynchronous. A problem has at most 2 KB. */
   validate(value: unknown): Checked | Promise<Checked>;
-  /** Whether it is a raw JSON Schema. */
+  /** Whether the schema is a raw JSON Schema. */
   readonly isRaw?: boolean;
 }

@@ -10,7 +10,7 @@ import { type Inspected, inspectJsonSchema, type Issue, type JsonSchema, toPath,
 import type { Checked, CompiledSchema, Schema, Shape, StandardSchema } from "./schema.ts";
 import { checkResult, type StandardIssue, type StandardResult } from "./standard_result.ts";
 
-/** Use and location of a schema. */
+/** The use and the location of a schema. */
 export interface SchemaOptions {
   /** Whether to use the input or the output side of a schema that transforms values. An input must be an object. */
   readonly use: "input" | "output";
@@ -39,13 +39,13 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
   function toRoot(json: JsonSchema): JsonSchema {
     const forms = json.anyOf ?? json.oneOf;
     if (use === "output" || json.type === "object") return json;
-    // A union of objects only accepts objects, but the protocol requires an explicit type.
+    // Add the type. The protocol requires it, and a union of objects accepts only objects.
     if (Array.isArray(forms) && forms.every(({ type }) => type === "object")) return { type: "object", ...json };
     throw refuse('it accepts values that are not objects; give a schema whose type is "object"');
   }
 
   function show({ "~standard": { jsonSchema } }: StandardSchema): JsonSchema {
-    // The dialect is omitted, because clients assume 2020-12 and some of them do not recognize its URL.
+    // Omit the dialect: clients assume 2020-12, and some clients do not recognize its URL.
     const { $schema: _, ...json } = Object(jsonSchema)[use]({
       target: "draft-2020-12",
       libraryOptions: { fallback },
@@ -82,19 +82,24 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     if (shapes.length && shapes.length < parts.length) {
       throw refuse("some of its properties are schemas and others are not; make every property a schema");
     }
-    // An empty input is a shape, because an input is an object. An empty output is a JSON Schema of anything.
+    // `{}` is a shape as an input, because an input is an object. As an output, it is a JSON Schema that accepts any
+    // value.
     made = !Array.isArray(schema) && (shapes.length || use === "input" && !parts.length)
-      ? compileShape(schema as Shape, { write, use }) // as every property of it says
+      ? compileShape(schema as Shape, { write, use }) // Safe, because every property is a Standard Schema.
       : compileJson(toRoot(schema), inspectJsonSchema(schema, { name }));
   }
   compiled[use].set(schema, made);
   return made;
 }
 
-/** Number of parts of a schema in which the cause of an error is searched. A getter may make a new part each time. */
+/**
+ * The number of parts of a schema that are searched for the cause of an error. Without this limit, a getter that makes
+ * a new part each time would never end the search.
+ */
 const MAX_PARTS = 1000;
 
-// The errors of zod do not name the field. The cause is a part that cannot be shown, although all of its own parts can.
+// Errors of zod do not name the field. The cause is a part that has no JSON Schema although all of its own parts have a
+// JSON Schema.
 function findUnshown(
   schema: StandardSchema,
   show: (schema: StandardSchema) => unknown,
@@ -108,7 +113,7 @@ function findUnshown(
     }
   });
   for (const [names, part] of failing) {
-    // A schema may contain itself.
+    // Skip parts that were searched before, because a schema may contain itself.
     if (seen.has(part) || seen.size > MAX_PARTS) continue;
     seen.add(part);
     const found = findUnshown(part, show, seen);
@@ -117,7 +122,7 @@ function findUnshown(
   return failing.length ? undefined : [];
 }
 
-/** Returns the parts of a schema, with their names if they are fields. Only zod says what its schemas consist of. */
+/** Returns the parts of a schema, with their names if they are fields. Only zod exposes the parts of its schemas. */
 function listParts(schema: StandardSchema & { readonly def?: unknown }): (readonly [string[], StandardSchema])[] {
   return Object.entries(Object(schema.def)).flatMap(([key, value]: [string, unknown]) => {
     const inner = isStandard(value) ? [[key, value] as const] : Object.entries<unknown>(Object(value));
@@ -135,13 +140,13 @@ function compileShape(
   const json = {
     type: "object",
     properties: Object.fromEntries(parts.map(([name, part]) => {
-      // References to the root of a part lead to the place where it stands now.
+      // A reference to the root of a part must lead to the part's new place.
       const text = JSON.stringify(write(part, [name]));
       return [name, JSON.parse(text.replaceAll('"$ref":"#', `$&/properties/${encodeURIComponent(name)}`))];
     })),
     required: parts.flatMap(([name, part]) => {
       const { issues, value } = Object(part["~standard"].validate(undefined));
-      // A property with a default is always sent.
+      // In an output, a property with a default is always present.
       return issues || use === "output" && value !== undefined ? name : [];
     }),
   };
@@ -151,7 +156,7 @@ function compileShape(
   };
 }
 
-/** What few servers need of schemas. Most describe their input by a Standard Schema. */
+/** Code for schemas that few servers need. Most servers describe their input by a Standard Schema. */
 export const schemaRoom: Room<typeof import("./schema_room.ts")> = new Room(() => import("./schema_room.ts"));
 
 function compileJson(json: JsonSchema, inspected: Inspected): CompiledSchema {
@@ -163,8 +168,9 @@ function compileJson(json: JsonSchema, inspected: Inspected): CompiledSchema {
   };
 }
 
-// arktype calls this for what JSON Schema has no word for. Of dates and the like it would show `{}`, which accepts what
-// the schema rejects. Its own predicates only narrow a type.
+// arktype calls this function for types that JSON Schema cannot express. For dates and similar types it would write
+// `{}`, which accepts values that the schema rejects, so they are an error. Predicates of arktype only narrow a type,
+// so their base is written.
 function fallback({ base, code, domain, proto }: Readonly<Record<string, unknown>>): unknown {
   const odd = domain ?? Object(proto).name ?? (code === "date" && code);
   if (!odd) return base;

@@ -1,5 +1,6 @@
 /**
- * What few servers need of schemas: checking values against a JSON Schema, and converting text to what a schema expects.
+ * Code for schemas that few servers need: checking values against a JSON Schema, and converting text to the types of a
+ * schema.
  *
  * @module
  */

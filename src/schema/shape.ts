@@ -1,5 +1,5 @@
 /**
- * Checks values by a shape, an object of schemas. Loaded with the first value.
+ * Checks values against a shape, which is an object of schemas. Loaded with the first value.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import { isPromiseLike } from "../protocol/promises.ts";
 import type { Shape } from "./schema.ts";
 import { checkResult, type StandardResult } from "./standard_result.ts";
 
-/** Checks an object property by property. Properties that the shape does not name are left out. */
+/** Checks an object property by property. Properties that the shape does not define are omitted. */
 export function validateShape(shape: Shape, value: unknown): StandardResult | Promise<StandardResult> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return { issues: [{ message: "expected an object" }] };
@@ -18,7 +18,7 @@ export function validateShape(shape: Shape, value: unknown): StandardResult | Pr
     const result = shape[name]["~standard"].validate(own.get(name));
     if (!isPromiseLike(result)) return result;
     const promise = Promise.resolve(result);
-    // If a later one throws, nobody waits for this one.
+    // Mark the rejection as handled. If a later schema throws, this promise is never awaited.
     promise.catch(() => {});
     return promise;
   });
@@ -28,7 +28,7 @@ export function validateShape(shape: Shape, value: unknown): StandardResult | Pr
       issues.map(({ message, path = [] }) => ({ message, path: [names[i], ...path] }))
     );
     if (issues.length) return { issues };
-    const entries = results.map((result, i) => [names[i], result.issues ? undefined : result.value] as const); // a pair
+    const entries = results.map((result, i) => [names[i], result.issues ? undefined : result.value] as const);
     return { value: Object.fromEntries(entries.filter(([, made]) => made !== undefined)) };
   };
   const ready = results.flatMap((result) => result instanceof Promise ? [] : [result]);

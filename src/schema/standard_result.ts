@@ -1,5 +1,5 @@
 /**
- * What a Standard Schema returns.
+ * The result of a validation by a Standard Schema.
  *
  * @see https://standardschema.dev
  * @module
@@ -19,10 +19,10 @@ export interface StandardIssue {
 }
 
 /**
- * Checks what a schema returned. A result without a value, such as that of another kind of function, would pass any
- * input as `undefined`.
+ * Checks the result of a schema's validation. A result without a value, such as the result of a function of another
+ * kind, would accept any input as `undefined`.
  *
- * @throws {TypeError} if it has neither a value nor issues.
+ * @throws {TypeError} if the result has neither a value nor issues.
  */
 export function checkResult(result: StandardResult): void {
   if (typeof result === "object" && result !== null && (result.issues || "value" in result)) return;

@@ -1,5 +1,6 @@
 /**
- * Adapts schemas that cannot write their JSON Schema, or that contain values outside of JSON such as dates.
+ * Adapts schemas of libraries that cannot write a JSON Schema, and schemas with types that JSON cannot represent, such
+ * as dates.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -23,20 +24,20 @@ export type { StandardIssue, StandardProps, StandardResult } from "./schema.ts";
 export type { InferJson, InferProperties, InferType, IsGiven } from "./schema.ts";
 
 /**
- * Adapts a schema that the server does not accept by itself: one of zod 3, zod/mini or plain valibot, or one with types
- * that JSON cannot represent. It also accepts a shape of such schemas.
+ * Adapts a schema that the server does not accept directly: a schema of zod 3, zod/mini or plain valibot, or a schema
+ * with types that JSON cannot represent. It also accepts a shape of such schemas.
  *
  * These types are sent as JSON:
  *
  * - A date is ISO 8601 text, in UTC unless it has a time zone.
- * - A bigint is a string of digits. As an argument, a safe integer is accepted too. In a result, it is a number if one
- *   can hold it.
+ * - A bigint is a string of digits. As an argument, a safe integer is accepted too. In a result, it is a number if a
+ *   number can represent it exactly.
  * - A set is an array.
- * - A map is an object if its keys are strings, otherwise an array of pairs. In a result, one whose keys all happen to be
+ * - A map is an object if its keys are strings, otherwise an array of pairs. In a result, any map whose keys are all
  *   strings is an object.
  *
- * The handler receives the original types. Nested schemas of zod and valibot are supported. Of arktype, dates,
- * bigints, sets and maps are supported, but not the schemas of their items, which arktype does not expose.
+ * The handler receives the original types. Nested schemas of zod and valibot are supported. For arktype, dates,
+ * bigints, sets and maps are supported, but not the schemas of their items, because arktype does not expose them.
  *
  * @throws {TypeError} if a part of the schema cannot be sent as JSON. The message names the part.
  */
@@ -45,7 +46,7 @@ export function toStandardSchema<const S extends StandardSchema | Shape>(
 ): StandardSchema<Infer<S>, InferInput<S>> {
   const given: StandardSchema | Shape = schema;
   const write = (use: Use) => isSchema(given) ? new Writer(use).write(given) : writeShape(given, use);
-  // Writes the JSON Schema at once, so that an unusable schema fails here.
+  // Write the JSON Schema now, so that an unusable schema throws here.
   const marked = { input: write("input"), output: write("output") };
   const shown = { input: withoutKinds(marked.input), output: withoutKinds(marked.output) };
   const validate = (value: unknown) => {
@@ -57,7 +58,7 @@ export function toStandardSchema<const S extends StandardSchema | Shape>(
     "~standard": {
       version: 1,
       vendor: "x-mcp",
-      // The output of the schema has the inferred type.
+      // Safe, because the output of the schema has the inferred type.
       validate: validate as (value: unknown) => StandardResult<Infer<S>> | Promise<StandardResult<Infer<S>>>,
       jsonSchema: { input: () => shown.input, output: () => shown.output },
     },
@@ -93,7 +94,9 @@ const SENT: Readonly<Record<string, JsonSchema>> = {
   set: { type: "array", uniqueItems: true, [KIND]: "set" },
   map: { type: "object", [KIND]: "map" },
 };
-/** JSON Schemas of types that a result contains in another form: a bigint is a number if one can hold it. */
+/**
+ * JSON Schemas of types that have another form in a result: a bigint is a number if a number can represent it exactly.
+ */
 const RETURNED: Readonly<Record<string, JsonSchema>> = {
   bigint: { type: ["integer", "string"], pattern: "^-?\\d+$", [KIND]: "bigint" },
 };
@@ -107,7 +110,7 @@ const SIMPLE: Readonly<Record<string, JsonSchema>> = {
   never: { not: {} },
   ...SENT,
 };
-/** Names of one kind in several libraries. */
+/** Kinds whose names differ between libraries, with the name that is used here. */
 const SAME: Readonly<Record<string, string>> = {
   picklist: "enum",
   nativeenum: "enum",
@@ -121,7 +124,7 @@ const SAME: Readonly<Record<string, string>> = {
   exactoptional: "optional",
   undefinedable: "optional",
 };
-/** Kinds that only wrap another schema, with the property that contains it. */
+/** Properties that contain the inner schema, for kinds that only wrap another schema. */
 const INNER = ["innerType", "wrapped", "schema", "type"];
 const FORMATS: Readonly<Record<string, string>> = {
   email: "email",
@@ -134,7 +137,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   time: "time",
 };
 
-/** Returns the kind of a schema, by its most common name. */
+/** Returns the kind of a schema under its most common name. */
 function toKind(schema: unknown): string {
   const { _zod, _def, type }: Record<string, unknown> = Object(schema);
   const name = String(Object(Object(_zod).def).type ?? Object(_def).typeName ?? type);
@@ -142,11 +145,11 @@ function toKind(schema: unknown): string {
   return SAME[kind] ?? kind;
 }
 
-/** Writes one schema and its definitions, with marks at types that JSON cannot represent. */
+/** Writes one schema and its definitions. Types that JSON cannot represent are marked. */
 class Writer {
   readonly #use: Use;
   readonly #path: string[];
-  /** Parents of the schema that is being written, and the names of recursive ones. */
+  /** The schemas around the schema that is being written, with the names of the schemas that contain themselves. */
   readonly #open = new Map<unknown, string | undefined>();
   readonly #defs: Record<string, JsonSchema> = {};
 
@@ -194,7 +197,7 @@ class Writer {
     return json;
   }
 
-  /** Returns the JSON Schema that the library itself writes, completed where the library cannot write one. */
+  /** Returns the JSON Schema that the library writes. Types that the library cannot write are added. */
   #ask(jsonSchema: NonNullable<StandardSchema["~standard"]["jsonSchema"]>): JsonSchema {
     const fallback = ({ base, code, domain, proto }: Record<string, unknown>) => {
       const kind = String(domain ?? Object(proto).name ?? code).toLowerCase();
@@ -202,7 +205,7 @@ class Writer {
       if (!sent) throw this.#refuse(kind);
       return { ...Object(base), ...sent };
     };
-    const options = { target: "draft-2020-12", libraryOptions: { fallback } } as const; // the one target there is
+    const options = { target: "draft-2020-12", libraryOptions: { fallback } } as const;
     const { $schema: _, ...json } = jsonSchema[this.#use](options);
     return json;
   }
@@ -226,7 +229,7 @@ class Writer {
 
   #describeKind(kind: string, def: Def, its: Def): JsonSchema | undefined {
     const all = (parts: unknown, name = "[]") =>
-      Array.from(parts as Iterable<unknown>, (part) => this.#inside(name, part)); // a list
+      Array.from(parts as Iterable<unknown>, (part) => this.#inside(name, part));
     switch (kind) {
       case "literal":
       case "enum":
@@ -280,7 +283,7 @@ class Writer {
     const isNamed = first.type === "string" && !first[KIND];
     if (kind === "record") return { type: "object", propertyNames: first, additionalProperties: second };
     if (isNamed) return { ...SENT.map, additionalProperties: second };
-    // A result contains a map as an object if all its keys happen to be strings, or if it is empty.
+    // In a result, a map is an object if it is empty, or if all its keys are strings.
     const asObject = { type: ["array", "object"], additionalProperties: second };
     return {
       ...this.#use === "output" ? asObject : { type: "array" },
@@ -305,11 +308,11 @@ class Writer {
 }
 
 function toChoices(values: unknown): JsonSchema | undefined {
-  // A numeric TypeScript enum also contains its names as values.
+  // Skip the names: a numeric enum of TypeScript contains its names as values too.
   const entries = Array.isArray(values) ? undefined : Object.entries(Object(values));
   const all: readonly unknown[] = entries
     ? entries.filter(([name]) => typeof Object(values)[Object(values)[name]] !== "number").map(([, value]) => value)
-    : Array.from(values as Iterable<unknown>); // a list
+    : Array.from(values as Iterable<unknown>);
   if (!all.every((one) => one === null || /^(string|number|boolean)$/.test(typeof one))) return;
   const types = [...new Set(all.map((one) => one === null ? "null" : typeof one))];
   return { type: types.length === 1 ? types[0] : types, ...(all.length === 1 ? { const: all[0] } : { enum: all }) };
@@ -357,9 +360,10 @@ function toBounds(kind: string, def: Def, its: Def): JsonSchema {
   return json;
 }
 
-/** A check with the names of zod 3 and valibot. The names of zod 4 are converted to these. */
+/** A check under its name in zod 3 and valibot. The names of zod 4 are converted. */
 function toCheck(check: unknown): Def {
-  const def: Def | undefined = Object(Object(check)._zod).def as Def | undefined; // or it is another library's
+  // `undefined` if the check is of another library.
+  const def: Def | undefined = Object(Object(check)._zod).def as Def | undefined;
   if (!def) return Object(check);
   const { check: name, minimum, maximum, length, value = minimum ?? maximum ?? length, inclusive, format, pattern } =
     def;
@@ -375,7 +379,7 @@ function toCheck(check: unknown): Def {
 function addFormat(json: Record<string, unknown>, name: unknown, pattern: unknown): void {
   const format = FORMATS[String(name)];
   if (format) json.format = format;
-  // JSON Schema has no flags.
+  // Omit patterns with these flags, because a pattern in JSON Schema has no flags.
   else if (pattern instanceof RegExp && !/[imsy]/.test(pattern.flags)) json.pattern = pattern.source;
 }
 
@@ -383,7 +387,7 @@ function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) || value instanceof Set ? [...value] : [];
 }
 
-/** Returns the JSON Schema for clients, without the marks. */
+/** Returns the JSON Schema for clients, which has no marks. */
 function withoutKinds(json: JsonSchema): JsonSchema {
   return JSON.parse(
     JSON.stringify(json, (key, value) => key === KIND && typeof value === "string" ? undefined : value),

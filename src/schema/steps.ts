@@ -1,34 +1,36 @@
 /**
- * Counts the steps of a validation, and ends one that takes too many.
+ * Counts the steps of a validation, and ends a validation that takes too many.
  *
  * The limit grows with the schema and with the value, so that a short message never takes long. Most validations take
- * few steps, so both are weighed only if more than {@linkcode BASE} are taken.
+ * few steps, so schema and value are weighed only after {@linkcode BASE} steps.
  *
  * @module
  */
 
 /** Steps that every validation may take. A step takes about 10 nanoseconds. */
 const BASE = 200_000;
-/** Steps for each keyword or value in the schema. */
+/** Additional steps for each keyword or value in the schema. */
 const PER_KEYWORD = 20;
-/** Steps for each unit of the value's weight, which is about its length as JSON text. */
+/** Additional steps for each unit of the value's weight, which is about its length as JSON text. */
 const PER_WEIGHT = 200;
 /** Steps that no validation may exceed. Together they take less than 250 milliseconds. */
 const MAX = 12_000_000;
-/** Keywords of a schema that count. More of them could not raise the limit. */
+/**
+ * The number of keywords of a schema that are counted. Further keywords could not raise the limit above the maximum.
+ */
 const MAX_KEYWORDS = MAX / PER_KEYWORD;
 /** Weight of a value that is not text. */
 const VALUE = 4;
 
-// The current validation. Validations are synchronous, so they never overlap. Always small integers, because V8
-// allocates any other number anew with each change.
+// The state of the current validation. Validations are synchronous, so they never overlap. The numbers are small
+// integers, because V8 would allocate any other number again with each change.
 let steps = 0;
 let limit = BASE;
 let currentSchema: unknown;
 let currentValue: unknown;
 let isRaised = false;
 
-/** What to answer to a value that takes too many steps. */
+/** The problem of a value that takes too many steps. */
 export const TOO_MANY_STEPS: string = "cannot be checked: it takes too many steps; send less, or nest it less deeply";
 
 /** The error of a validation that takes too many steps. */
@@ -43,7 +45,7 @@ export function startSteps(schema: unknown, value: unknown): void {
   currentValue = value;
 }
 
-/** Ends the counting, so that nothing of the value stays in memory. Returns the number of steps. */
+/** Ends the count, and releases the value. Returns the number of steps. */
 export function endSteps(): number {
   currentSchema = currentValue = undefined;
   return steps;
@@ -52,20 +54,20 @@ export function endSteps(): number {
 /**
  * Counts steps.
  *
- * @throws {TooManySteps} if there are too many of them.
+ * @throws {TooManySteps} if the limit is exceeded.
  */
 export function spend(count: number): void {
   steps += count;
   if (steps > limit) raiseLimit();
 }
 
-/** Whether so many steps have been taken that it pays to remember outcomes. */
+/** Whether so many steps have been taken that remembering outcomes saves time. */
 export function areMany(): boolean {
   return steps > MANY;
 }
 const MANY = 20_000;
 
-/** Runs work whose steps do not count, such as what is done once for a schema. */
+/** Runs work without counting its steps, such as work that is done once for a schema. */
 export function uncounted<T>(work: () => T): T {
   const before = steps;
   steps = -1_000_000_000;
@@ -86,7 +88,10 @@ function raiseLimit(): void {
   if (steps > limit) throw new TooManySteps();
 }
 
-/** Adds up the values within a value and, if text counts, the characters of its texts and names. Stops above `max`. */
+/**
+ * Returns the weight of a value: the number of values within it, and with `countsText` also the characters of its texts
+ * and names. Stops above `max`.
+ */
 export function weigh(whole: unknown, max: number, countsText: boolean): number {
   const each = countsText ? VALUE : 1;
   const open: unknown[] = [whole];
@@ -97,7 +102,7 @@ export function weigh(whole: unknown, max: number, countsText: boolean): number 
     if (countsText && typeof value === "string") weight += value.length;
     if (typeof value !== "object" || !value) continue;
     if (Array.isArray(value)) {
-      // The rest of a long list cannot matter, and would take memory.
+      // Stop at `max`, because the rest of a long list cannot change the result, and would take memory.
       for (let i = 0; i < value.length && open.length <= max; i++) open.push(value[i]);
       continue;
     }

@@ -1,5 +1,5 @@
 /**
- * Converts values that arrive as text, such as the parameters of a path, and checks them by a schema.
+ * Converts values that arrive as text, such as the parameters of a path, and checks them against a schema.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Checked, CompiledSchema } from "./schema.ts";
 export type TextValues = Readonly<Record<string, string | undefined>>;
 
 /**
- * Converts and checks text values. Where the schema expects a number or a boolean and no text, `7` and `true` are
+ * Converts and checks text values. Where the schema accepts a number or a boolean but no text, `7` and `true` are
  * converted. The result is synchronous unless the schema is asynchronous.
  */
 export function readTextValues(schema: CompiledSchema, values: TextValues): Checked | Promise<Checked> {
@@ -18,5 +18,5 @@ export function readTextValues(schema: CompiledSchema, values: TextValues): Chec
   return adapted.problem === undefined ? schema.validate(adapted.value) : adapted;
 }
 
-// Values of a path or a URI are short.
+// Values of a path or a URI are short, so low limits suffice.
 const LIMITS = { depth: 2, values: 100 };

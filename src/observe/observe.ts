@@ -3,12 +3,12 @@
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
- * import { jsonLog, prometheus } from "@x/mcp/observe";
+ * import { health, jsonLog, prometheus } from "@x/mcp/observe";
  *
  * const metrics = prometheus();
+ * const operation = { observer: [metrics, jsonLog()], routes: [metrics, health()] };
  * const hello = tool({ name: "hello", run: () => "Hello!" });
- * const observer = [metrics, jsonLog()];
- * export const server = createServer({ name: "greeter", version: "1.0.0", handlers: [hello], observer });
+ * export default createServer({ name: "greeter", version: "1.0.0", handlers: [hello], ...operation });
  * ```
  *
  * @module

@@ -89,12 +89,8 @@ const METHODS = new Set([
  *
  * const metrics = prometheus({ token: "scrape-7d41f2a09c3be856" });
  * const hello = tool({ name: "hello", run: () => "Hello!" });
- * const server = createServer({ name: "greeter", version: "1.0.0", handlers: [hello], observer: metrics });
- *
- * export default {
- *   fetch: (request: Request) =>
- *     new URL(request.url).pathname === metrics.path ? metrics.fetch(request) : server.fetch(request),
- * };
+ * const about = { name: "greeter", version: "1.0.0", handlers: [hello] };
+ * export default createServer({ ...about, observer: metrics, routes: [metrics] });
  * ```
  *
  * @throws {TypeError} if an option is unknown or invalid.

@@ -1,5 +1,5 @@
 /**
- * What a tool, such as the command line, may ask of a running server beyond its public members.
+ * The functions of a running server that a tool, such as the command line, may use in addition to its public members.
  *
  * Unstable: this file may change in any release, and no entry of the package exports it.
  *
@@ -25,14 +25,14 @@ export {
 } from "./transports/http/listen.ts";
 export { guardConsole } from "./transports/stdio/stdout_guard.ts";
 
-/** A server at its path. */
+/** A server with its path. */
 export interface Endpoint {
   readonly server: Server;
   /** Name of the server. */
   readonly name: string;
   /** The path of the HTTP endpoint, such as `/mcp` or `/tenants/:tenant/mcp`. */
   readonly path: string;
-  /** Names of the parameters of the path. Empty for most servers. */
+  /** Names of the parameters of the path. Empty if the path has no parameters. */
   readonly params: readonly string[];
   /** Whether the server authenticates callers. */
   readonly hasAuth: boolean;
@@ -43,16 +43,16 @@ export interface Endpoint {
    */
   toPath(params: Readonly<Record<string, string>>): string;
   /**
-   * Returns the server of the concrete path with these parameters, for a channel such as that of `connect`.
+   * Returns the server at the concrete path with these parameters, to which `connect` can connect.
    *
-   * @throws {TypeError} if parameters are missing, do not fit, or are given to a path without any.
+   * @throws {TypeError} if a parameter is missing, unknown or invalid.
    */
   enter(params?: Readonly<Record<string, string>>): Promise<PipeServer>;
   /** Turns `development` on, unless the options of the server set it to `false`. */
   develop(): void;
   /** Adds an observer, before the first request. */
   observe(observer: Observer): void;
-  /** Loads the code of the first request. */
+  /** Loads the code that the first request would load. */
   load(): Promise<void>;
 }
 
@@ -69,7 +69,7 @@ export async function loadSchemaCompiler(): Promise<typeof import("./schema/json
   return (await import("./schema/json_check.ts")).compileJsonSchema;
 }
 
-/** Returns what the extensions of handlers warn of, with the handlers. */
+/** Returns the warnings of extensions about handlers, with the location of each handler. */
 export function listWarnings(server: Server): readonly { readonly place: string; readonly state: string }[] {
   return server[INTERNALS].engine.registry.handlers.flatMap(({ [INTERNALS]: { feature, key, extensions } }) => {
     const place = `${feature.name.replace(/s$/, "")} ${key}`;
@@ -77,7 +77,7 @@ export function listWarnings(server: Server): readonly { readonly place: string;
   });
 }
 
-/** Returns the endpoints of a server: those of each server that was given to `mount`, or its own. */
+/** Returns the endpoints of a server. For `mount`, returns the endpoints of all its servers. */
 export function listEndpoints(server: Server): readonly Endpoint[] {
   return (server[INTERNALS].servers ?? [server]).map(toEndpoint);
 }
@@ -86,11 +86,11 @@ export function listEndpoints(server: Server): readonly Endpoint[] {
 export interface UsedStore extends Pick<StoreInternals, "isShared" | "timeoutMs" | "valueBytes" | "reopen"> {
   /** The names of the servers. */
   readonly names: readonly string[];
-  /** Whether the engine notifies of new entries. Otherwise the store reads its topics again and again. */
+  /** Whether the engine notifies the store of new entries. Otherwise the store polls its topics. */
   canListen(): Promise<boolean>;
 }
 
-/** Returns the stores of a server, or of those that were given to `mount`. */
+/** Returns the stores of a server. For `mount`, returns the stores of all its servers. */
 export function listStores(server: Server): readonly UsedStore[] {
   const servers = server[INTERNALS].servers ?? [server];
   const named = servers.flatMap(({ [INTERNALS]: { name, engine: { store } } }) => store ? [{ name, store }] : []);
@@ -108,7 +108,10 @@ function toUsedStore({ [INTERNALS]: internals }: Store, names: readonly string[]
   return { isShared, timeoutMs, valueBytes, reopen, names, canListen };
 }
 
-/** Tests for properties instead of a class, because a server file may use its own copy of this library. */
+/**
+ * Whether a value is a server. Tests for properties instead of a class, because a server file may use another copy of
+ * this library.
+ */
 export function isServer(value: unknown): value is Server {
   return typeof value === "object" && value !== null && INTERNALS in value && "fetch" in value;
 }

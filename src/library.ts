@@ -25,7 +25,7 @@ export function createServer<
   const H extends readonly Handler[] = readonly Handler[],
 >(options: RouteServerOptions<P, H>): Server<H> {
   const revisions = readRevisions(options?.revisions);
-  // The type of the handlers exists for the compiler only.
+  // Safe, because the type parameter for the handlers exists only at compile time.
   return buildServer(options, (engine) => createEras(engine, revisions, loadOlder)) as Server<H>;
 }
 

@@ -24,10 +24,10 @@ export interface MountOptions {
   readonly handlers?: readonly {
     /** The tools, resources and prompts. */
     readonly handlers: readonly Handler[];
-    /** Names of the servers that get them. Defaults to all. */
+    /** Names of the servers that get the handlers. Defaults to all servers. */
     readonly to?: readonly string[];
   }[];
-  /** Endpoints beside those of MCP, such as `[health()]` of `@x/mcp/observe`. Defaults to those of the servers. */
+  /** Endpoints in addition to MCP, such as `[health()]` of `@x/mcp/observe`. Defaults to the routes of the servers. */
   readonly routes?: RouteList;
 }
 
@@ -39,17 +39,17 @@ const OPTIONS: KnownOptions<keyof MountOptions> = {
 };
 
 /**
- * Several servers on one port. Its methods apply to all of them. For a transport other than HTTP, such as stdio, use one
- * of its `servers`.
+ * Several servers on one port. Its methods apply to all servers. For a transport other than HTTP, such as stdio, use
+ * one of its `servers`.
  */
 export interface Mount extends Server {
-  /** The servers, in the order in which they were given. */
+  /** The servers, in the order of the first argument. */
   readonly servers: readonly Server[];
 }
 
 /**
- * Serves several servers on one port, each at its own `path`. Each keeps its name, callers, sessions and limits. They
- * share the services that live as long as the server: a service that two of them use is made once.
+ * Serves several servers on one port, each at its own `path`. Each server keeps its name, callers, sessions and limits.
+ * The servers share the services that live as long as the server: a service that two servers use is made once.
  *
  * ```ts
  * import { createServer, mount, tool } from "@x/mcp";
@@ -61,7 +61,8 @@ export interface Mount extends Server {
  * export default mount([notes, admin], { handlers: [{ handlers: [ping], to: ["admin"] }] });
  * ```
  *
- * @throws {TypeError} if two servers have the same path, a server is mounted already, or a name or an option is unknown.
+ * @throws {TypeError} if two servers have the same path, a server is mounted already, or a name or an option is
+ * unknown.
  */
 export function mount(servers: readonly Server[], options: MountOptions = {}): Mount {
   checkOptions("mount", options, OPTIONS);
@@ -105,7 +106,7 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
   return mounted;
 }
 
-/** Returns the routes of several servers, which are loaded with the first request. */
+/** Returns the routes of several servers. They are loaded with the first request. */
 function openRoutes(
   list: RouteList,
   servers: readonly Server[],
@@ -156,8 +157,8 @@ function toPattern(template: string): RegExp {
   return new RegExp(`^${segments.join("/")}$`);
 }
 
-// Another spelling of a path must not reach a server that comes later, with other rules. A runtime may leave dot segments
-// and backslashes in a URL, which the servers resolve.
+// Normalise the path as the servers do, because a runtime may leave dot segments and backslashes in a URL. Otherwise
+// another spelling of a path could reach a later server, with other rules.
 function normalize(path: string): string {
   if (!/[%\\]|\/\./.test(path)) return path;
   const resolved = URL.parse(`http://x${path}`)?.pathname ?? path;
@@ -175,14 +176,14 @@ function escape(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 }
 
-// Before anything changes, so that the other servers can still be mounted.
+// Check all servers before anything changes, so that they can still be mounted after an error.
 function checkUnmounted(servers: readonly Server[]): void {
   for (const { [INTERNALS]: { host, name } } of servers) {
     if (host.root) throw new TypeError(`Cannot mount ${name}: it is mounted already; create a second server`);
   }
 }
 
-/** Gives all servers one container of services. Returns a function that disposes them. */
+/** Gives all servers the same container of services. Returns a function that disposes the services. */
 function shareServices(servers: readonly Server[]): { readonly close: () => Promise<void> } {
   const { report, observer, ticker: { clock } } = servers[0][INTERNALS].engine.core;
   const ticker = new Ticker(clock);
@@ -213,7 +214,7 @@ function pick(servers: readonly Server[], names: readonly string[] | undefined):
   return names ? servers.filter((server) => names.includes(server[INTERNALS].name)) : servers;
 }
 
-/** Adds handlers to all servers. If one of them refuses, changes none and throws. */
+/** Adds handlers to all servers. If a server rejects them, throws and changes no server. */
 function addToAll(servers: readonly Server[], handlers: readonly Handler[]): void {
   const done: Server[] = [];
   try {

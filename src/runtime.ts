@@ -3,7 +3,7 @@
  *
  * The types cover only what the library uses. Nothing is imported from a runtime, because this file must also load on
  * other platforms, such as workerd. The modules of Node come from `process.getBuiltinModule`, so that bundles for other
- * platforms name none of them.
+ * platforms contain no imports of them.
  *
  * @module
  */
@@ -115,7 +115,7 @@ export interface DenoServer {
   readonly addr: { readonly port: number };
   readonly finished: Promise<void>;
   shutdown(): Promise<void>;
-  /** Lets the process end although the server runs. */
+  /** Lets the process end although the server is running. */
   unref(): void;
 }
 
@@ -203,7 +203,7 @@ export interface BunChild {
 
 /** A child process with piped input. */
 export interface BunPipedChild extends Omit<BunChild, "stderr"> {
-  /** Not available if it is inherited. */
+  /** `undefined` if standard error is inherited. */
   readonly stderr?: Bytes;
   readonly stdin: { write(bytes: Uint8Array): unknown; flush(): unknown; end(): unknown };
 }

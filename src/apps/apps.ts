@@ -42,7 +42,10 @@ export type { AppCsp, AppMetadata, AppPermissions } from "./metadata.ts";
 export interface AppOptions extends AppMetadata {
   /** URI of the app, which begins with `ui://`, such as `ui://chart`. */
   readonly uri: `ui://${string}`;
-  /** The HTML document. It contains its scripts and styles, because it is alone at the host. */
+  /**
+   * The HTML document with its scripts and styles. It cannot load files of the server, because hosts receive only the
+   * document.
+   */
   readonly html?: string;
   /** The file of the HTML document, in UTF-8, such as `new URL("./chart.html", import.meta.url)`. It is read once. */
   readonly file?: URL | string;
@@ -54,7 +57,7 @@ export interface AppOptions extends AppMetadata {
   readonly description?: string;
   /** Icons of the app. */
   readonly icons?: ResourceFixedOptions["icons"];
-  /** Labels for `server.handlers.disable({ tag: "admin" })` and such. Clients do not see them. */
+  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see them. */
   readonly tags?: readonly string[];
   /** Decides whether a caller may read the app. */
   readonly allow?: ResourceFixedOptions["allow"];
@@ -72,8 +75,8 @@ export type App = FixedResource<NoServices>;
 /** Options of {@linkcode ui}. */
 export interface UiOptions {
   /**
-   * Who can call the tool: the model, or apps of this server. A host hides a tool without `"model"` from its model, and
-   * refuses calls of a tool without `"app"` by apps. Defaults to both.
+   * The callers of the tool: the model, or apps of this server. A host hides a tool without `"model"` from its model,
+   * and refuses calls of a tool without `"app"` by apps. Defaults to both.
    */
   readonly visibility?: readonly ("model" | "app")[];
 }
@@ -122,15 +125,15 @@ const UI: KnownOptions<keyof UiOptions> = {
   },
 };
 
-/** Its settings are empty: what a server offers is in the metadata of its tools. */
+/** The settings are empty, because the metadata of tools describes the apps of a server. */
 const apps = /* @__PURE__ */ extension({ id: ID });
 
 /**
- * Creates an app: a resource with an HTML document, which {@linkcode ui} connects to tools. The document gets a script,
- * which connects it to the host as `mcpApp`. See `@x/mcp/apps/page` for its type.
+ * Creates an app: a resource with an HTML document, which {@linkcode ui} connects to tools. A script is added to the
+ * document, which connects it to the host as the global `mcpApp`. See `@x/mcp/apps/page` for its type.
  *
  * @throws {TypeError} if an option is unknown or invalid, if the file cannot be read, or if the document has a relative
- * URL, because a host has nothing but the document.
+ * URL, because hosts receive only the document.
  */
 export function app(options: AppOptions): App {
   const place = toPlace("app", options, "uri");
@@ -163,7 +166,8 @@ export function app(options: AppOptions): App {
 }
 
 /**
- * Connects a tool to an app, which hosts show for the results of the tool: an entry of its `extensions`.
+ * Returns an attribute that connects a tool to an app, for `extensions` of the tool. Hosts show the app for the results
+ * of the tool.
  *
  * @throws {TypeError} if the app was not made by {@linkcode app}, or an option is unknown or invalid.
  */
@@ -173,7 +177,7 @@ export function ui(app: App, options: UiOptions = {}): Attribute {
   const { visibility } = options;
   return apps.attribute({
     registers: true,
-    // Older hosts know only the second one.
+    // Set both keys, because older hosts know only `ui/resourceUri`.
     list: { ui: { resourceUri: uri, ...visibility && { visibility: [...visibility] } }, "ui/resourceUri": uri },
     check: ({ has }) =>
       has("resource", uri) ? undefined : `no resource ${JSON.stringify(uri)}; add the app to handlers`,
@@ -181,8 +185,8 @@ export function ui(app: App, options: UiOptions = {}): Attribute {
 }
 
 /**
- * Tests whether the client of a call can show an app. Give other clients a text that says the same. It is a claim of the
- * client: never use it to authorize.
+ * Whether the client of a call can show an app. Return the same information as text to other clients. The client is not
+ * verified, so never use the result to authorize a call.
  *
  * @throws {TypeError} if the app was not made by {@linkcode app}.
  */
@@ -205,7 +209,7 @@ function toUri(app: Handler, action: string): string {
   throw new TypeError(`Cannot ${action}: it is not an app; make it with app()`);
 }
 
-/** Reads the text of a file at once, so that a program with a missing file does not start. */
+/** Reads a text file synchronously, so that a program with a missing file fails at its start. */
 function readFile(file: URL | string, refuse: (state: string) => TypeError): string {
   if (!(file instanceof URL) && (typeof file !== "string" || !file)) {
     throw refuse('its file is not a path; write new URL("./app.html", import.meta.url)');

@@ -1,5 +1,5 @@
 /**
- * The HTML document of an app: finds relative URLs, which it could not load, and inserts a script.
+ * The HTML document of an app: finds relative URLs, which a host cannot load, and inserts a script.
  *
  * @module
  */
@@ -12,20 +12,20 @@ interface Tag {
   readonly start: number;
   /** Offset after `>`. */
   readonly end: number;
-  /** Attributes by name in lower case. The first one of a name counts. */
+  /** Attributes by name in lower case. If a name occurs twice, the first attribute counts. */
   readonly attributes: ReadonlyMap<string, string>;
 }
 
-/** Elements whose content is text, so that tags in it do not count. */
+/** Elements whose content is text. Tags within them are not tags. */
 const TEXT = /^(script|style|textarea|title|xmp|iframe|noembed|noframes)$/;
 
-/** Attributes that hold a URL. */
+/** Attributes that contain a URL. */
 const URLS = ["src", "href", "xlink:href", "poster", "action", "formaction"];
 
-/** Attributes that hold URLs with sizes. */
+/** Attributes that contain several URLs with sizes. */
 const SETS = ["srcset", "imagesrcset"];
 
-/** Finds the start tags of a document, as a browser does. */
+/** Finds the start tags of a document in the way that browsers do. */
 function* scanTags(html: string): Generator<Tag> {
   let at = 0;
   while (true) {
@@ -75,7 +75,7 @@ function readTag(html: string, start: number): Tag {
   return { name: found.toLowerCase(), start, end: html.length, attributes };
 }
 
-/** Returns the first URL of a tag that is relative, with its attribute. */
+/** Returns the first relative URL of a tag, with its attribute. */
 function findRelative({ name, attributes }: Tag): readonly [attribute: string, url: string] | undefined {
   const names = name === "object" ? [...URLS, "data"] : URLS;
   for (const [key, value] of attributes) {
@@ -86,8 +86,8 @@ function findRelative({ name, attributes }: Tag): readonly [attribute: string, u
 }
 
 /**
- * Returns what a document would load from beside it, which it does not have at a host. URLs are relative to a `base`
- * element with an absolute URL, if there is one.
+ * Describes the first relative URL of a document, which a host could not load. If the document has a `base` element
+ * with an absolute URL, its URLs are not relative. Returns `undefined` if there is no relative URL.
  */
 export function findLoaded(html: string): string | undefined {
   let problem: string | undefined;
@@ -103,8 +103,8 @@ export function findLoaded(html: string): string | undefined {
 }
 
 /**
- * Puts a script before all others of a document. It stands after the declaration of the encoding, which must be near the
- * beginning, and that is added if there is none.
+ * Adds a script before all other scripts of a document. The script comes after the declaration of the encoding, because
+ * browsers look for that declaration only near the beginning. A missing declaration is added.
  */
 export function addScript(html: string, script: string): string {
   const document = html.replace(/^\uFEFF/, "");

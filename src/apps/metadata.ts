@@ -5,7 +5,7 @@
  */
 import { isOriginSource } from "../kit/origin_source.ts";
 
-/** Origins that an app uses, such as `https://api.example.com`. Hosts block all others. */
+/** Origins that an app uses, such as `https://api.example.com`. Hosts block all other origins. */
 export interface AppCsp {
   /** Origins for `fetch` and WebSocket. */
   readonly connectDomains?: readonly string[];
@@ -13,11 +13,11 @@ export interface AppCsp {
   readonly resourceDomains?: readonly string[];
   /** Origins of frames in the app. */
   readonly frameDomains?: readonly string[];
-  /** Origins that a `base` element may name. */
+  /** Origins that a `base` element may use. */
   readonly baseUriDomains?: readonly string[];
 }
 
-/** Permissions of the browser that an app asks for. A host may refuse them, so that the app must do without. */
+/** Permissions of the browser that an app requests. A host may deny them, so the app must also work without them. */
 export interface AppPermissions {
   /** The camera. */
   readonly camera?: Readonly<Record<never, never>>;
@@ -29,7 +29,7 @@ export interface AppPermissions {
   readonly clipboardWrite?: Readonly<Record<never, never>>;
 }
 
-/** Options of an app for the host. */
+/** Options of an app that hosts read. */
 export interface AppMetadata {
   /** Origins that the app uses. Defaults to none. */
   readonly csp?: AppCsp;
@@ -41,7 +41,7 @@ export interface AppMetadata {
   readonly prefersBorder?: boolean;
 }
 
-/** Returns what is wrong with a list of origins. */
+/** Explains why a value is not a list of origins. Returns `undefined` if it is. */
 export function findOriginProblem(value: unknown): string | undefined {
   if (!Array.isArray(value)) return "is not a list; write an array of origins";
   const odd: unknown = value.find((each) => !isOriginSource(each));
@@ -50,7 +50,10 @@ export function findOriginProblem(value: unknown): string | undefined {
   return `holds ${shown}, which is not an origin; write a scheme and a host, such as https://api.example.com`;
 }
 
-/** Returns the metadata that the resource of an app has in lists and contents. `undefined` if there is none. */
+/**
+ * Returns the metadata of an app for lists and contents of its resource. Returns `undefined` if the app has no
+ * metadata.
+ */
 export function toMetadata({ csp, permissions, domain, prefersBorder }: AppMetadata): object | undefined {
   const given = Object.entries({ csp, permissions, domain, prefersBorder }).filter(([, value]) => value !== undefined);
   return given.length ? structuredClone(Object.fromEntries(given)) : undefined;

@@ -19,11 +19,11 @@
 /** How a host shows an app. */
 export type AppDisplayMode = "inline" | "fullscreen" | "pip";
 
-/** What a host tells an app about itself. All of it is optional, and a host may send more. */
+/** Facts that a host gives to an app. All of them are optional, and a host may send further facts. */
 export interface AppHostContext {
-  /** Color theme. The page gets it as its `color-scheme` and as `data-theme` of its `html` element. */
+  /** Color theme. It is set as `color-scheme` of the page, and as `data-theme` of its `html` element. */
   readonly theme?: "light" | "dark";
-  /** Styles. The page gets the variables and the fonts. */
+  /** Styles. Variables and fonts are added to the page. */
   readonly styles?: {
     /** CSS variables, such as `--color-text-primary`. */
     readonly variables?: Readonly<Record<string, string | undefined>>;
@@ -40,11 +40,11 @@ export interface AppHostContext {
   readonly locale?: string;
   /** Time zone of the user, such as `Europe/Berlin`. */
   readonly timeZone?: string;
-  /** Further facts, such as `toolInfo` and `platform`. */
+  /** Other facts, such as `toolInfo` and `platform`. */
   readonly [name: string]: unknown;
 }
 
-/** A host, as it introduces itself. */
+/** What a host says about itself. */
 export interface AppHost {
   /** Version of the protocol between app and host. */
   readonly protocolVersion: string;
@@ -52,7 +52,7 @@ export interface AppHost {
   readonly hostInfo?: { readonly name: string; readonly version: string };
   /** What the host can do, such as `openLinks` and `serverTools`. */
   readonly hostCapabilities?: Readonly<Record<string, unknown>>;
-  /** Facts for the display. */
+  /** Facts about the display and the user. */
   readonly hostContext?: AppHostContext;
 }
 
@@ -68,33 +68,39 @@ export interface AppToolResult {
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
-/** What a page can listen to, and what its functions get. */
+/** The events that a page can listen to, with the value that each listener gets. */
 export interface AppEvents {
   /** The arguments of the call for which the app is shown. */
   readonly input: Readonly<Record<string, unknown>>;
-  /** Arguments that the model has not finished. */
+  /** Incomplete arguments, while the model still writes them. */
   readonly partial: Readonly<Record<string, unknown>>;
   /** The result of the call for which the app is shown. */
   readonly result: AppToolResult;
-  /** Why the call was cancelled. */
+  /** The reason why the call was cancelled. */
   readonly cancelled: string | undefined;
-  /** The whole context, after a change. */
+  /** All facts, after a change. */
   readonly context: AppHostContext;
-  /** Why the app is about to be removed. The host waits for the promise of the function. */
+  /** The reason why the app will be removed. The host waits for the promise that the listener returns. */
   readonly teardown: string | undefined;
 }
 
-/** The connection of a page to its host. Errors of the host are rejections with its `code` and `data`. */
+/**
+ * The connection of a page to its host. If the host responds with an error, the promise rejects with its `code` and
+ * `data`.
+ */
 export interface AppPage {
   /** Resolves when the host has answered. Rejects if the page is not shown by a host. */
   readonly ready: Promise<AppHost>;
-  /** The newest facts of the host. Empty before `ready`. */
+  /** The latest facts that the host has sent. Empty before `ready`. */
   readonly context: AppHostContext;
-  /** The display modes that the page supports. Set it in a script of the page, which runs before it connects. */
+  /**
+   * The display modes that the page supports. Set them in a script of the page, because scripts run before the page
+   * connects.
+   */
   displayModes: readonly AppDisplayMode[];
   /**
-   * Calls a function with each event. It also gets the newest event of the past, so that it may be added late. Returns a
-   * function that ends it.
+   * Adds a listener. If the event has occurred before, the listener is called with its latest value, so that it may be
+   * added late. Returns a function that removes the listener.
    */
   on<K extends keyof AppEvents>(event: K, listener: (value: AppEvents[K]) => unknown): () => void;
   /** Calls a tool of the server. */
@@ -107,18 +113,18 @@ export interface AppPage {
   openLink(url: string): Promise<void>;
   /** Sends a message to the conversation, in the name of the user. */
   sendMessage(text: string): Promise<void>;
-  /** Replaces what the model knows of the page. */
+  /** Replaces the information about the page that the model gets. */
   updateContext(
     context: {
       readonly content?: AppToolResult["content"];
       readonly structuredContent?: Readonly<Record<string, unknown>>;
     },
   ): Promise<void>;
-  /** Asks for another display mode. Resolves with the mode that the host has set. */
+  /** Requests another display mode. Resolves with the mode that the host has set. */
   setDisplayMode(mode: AppDisplayMode): Promise<AppDisplayMode>;
   /** Sends a log message to the host. */
   log(level: string, data: unknown, logger?: string): void;
-  /** Sends any request to the host, after `ready`. */
+  /** Sends any request to the host. Waits for `ready`. */
   request(method: string, params?: Readonly<Record<string, unknown>>): Promise<unknown>;
 }
 
@@ -126,7 +132,7 @@ export interface AppPage {
 const GLOBAL = "mcpApp";
 
 /**
- * Returns the connection to the host, which the script that `app()` adds to the page has made.
+ * Returns the connection to the host. The script that `app()` adds to the page creates it.
  *
  * @throws {Error} if the page does not have the script.
  */

@@ -29,10 +29,11 @@ const OPTIONS: KnownOptions<keyof DiscoverOptions> = { names: { recursive: "bool
  * Loads all handlers that the files of a folder export, by name or in arrays, in the order of the paths. Needs read
  * permission on Deno.
  *
- * It skips tests, type declarations, and names that begin with `.` or `_`. These may hold what the handlers share.
+ * It skips tests, type declarations, and names that begin with `.` or `_`. Use such names for code that several
+ * handlers share.
  *
- * A compiled executable contains the files only if they are named when it is made: `deno compile --include handlers`, or
- * `bun build --compile server.ts handlers/*.ts`.
+ * A compiled executable contains the files only if they are listed when it is compiled: `deno compile --include
+ * handlers`, or `bun build --compile server.ts handlers/*.ts`.
  *
  * @throws {TypeError} if the folder cannot be read, or a file exports no handler.
  */
@@ -46,7 +47,7 @@ export async function discover(folder: URL, options: DiscoverOptions = {}): Prom
   const handlers: Handler[] = [];
   for (const url of await listFiles(root, options)) {
     try {
-      // Only in files that the author of the server put there.
+      // Safe to import, because the author of the server put these files into the folder.
       handlers.push(...toExportedHandlers(await import(url.href)));
     } catch (error) {
       if (!(error instanceof TypeError)) throw error;
@@ -68,7 +69,7 @@ async function listFiles(folder: URL, options: DiscoverOptions): Promise<readonl
   return found.sort((a, b) => a.href < b.href ? -1 : 1);
 }
 
-/** Why an executable may not contain a file that the program loads by its path. */
+/** The reason why an executable may not contain a file that the program loads by its path. */
 const COMPILED = "; this is a compiled executable, which contains only the files named when it was made: " +
   "run `deno compile --include handlers` or `bun build --compile server.ts handlers/*.ts`, or import the files";
 

@@ -6,10 +6,10 @@
 import { type Handler, isHandler } from "../core/visibility/feature.ts";
 
 /**
- * The handlers among the exports of a file, also those in exported arrays. Each is listed once, in the order of the
- * names of the exports.
+ * Returns the handlers among the exports of a file, including handlers in exported arrays. Each handler is listed once,
+ * in the order of the names of the exports.
  *
- * @throws {TypeError} if the file exports none.
+ * @throws {TypeError} if the file exports no handler.
  */
 export function toExportedHandlers(exports: Readonly<Record<string, unknown>>): readonly Handler[] {
   const handlers = Object.values(exports).flat().filter(isHandler);

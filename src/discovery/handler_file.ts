@@ -1,10 +1,10 @@
 /**
- * Which files of a folder can export handlers.
+ * Selects the files of a folder that can export handlers.
  *
  * @module
  */
 
-/** Whether files and folders of this name are left out: hidden ones, shared code and packages. */
+/** Whether files and folders with this name are skipped: hidden files, shared code and packages. */
 export function isSkipped(name: string): boolean {
   return /^[._]/.test(name) || name === "node_modules";
 }

@@ -17,18 +17,18 @@ import { makeStep, type SteppedRun } from "./step.ts";
 export interface CacheOptions {
   /** Milliseconds for which a result is kept. */
   readonly ttlMs: number;
-  /** Number of results that are kept at most, for all tools with this cache. Defaults to 1000. */
+  /** Maximum number of kept results of all tools with this cache. Defaults to 1000. */
   readonly entries?: number;
   /**
-   * Bytes of all kept results and their inputs. One client has at most a quarter of them, and loses what it used least
-   * recently. They count towards `limits.memory` too. Defaults to 16 MiB.
+   * Maximum bytes of all kept results with their inputs. One client may use a quarter of them. At the limit, its least
+   * recently used results are dropped. The bytes count towards `limits.memory` too. Defaults to 16 MiB.
    */
   readonly bytes?: number;
 }
 
-/** A cache for the option `cache` of a tool, made by {@linkcode cache}. Tools with the same object share its bounds. */
+/** A cache for the option `cache` of a tool, made by {@linkcode cache}. Tools with the same object share its limits. */
 export interface ToolCache extends Step<"cache"> {
-  /** Drops all results. A call that runs already is not kept either. */
+  /** Drops all results. Results of calls that are still running are not kept either. */
   clear(): void;
 }
 
@@ -42,8 +42,8 @@ const OPTIONS: KnownOptions<keyof CacheOptions> = {
  * kept for calls with an equal input of the same principal at the same path of the server. Callers without a principal
  * share results.
  *
- * Not kept are errors, results of calls that asked the client or used `ctx.once`, and values that cannot be copied, such
- * as streams and instances of classes. Equal calls that run at the same time each run the tool.
+ * Not kept are errors, results of calls that asked the client or used `ctx.once`, and values that cannot be copied,
+ * such as streams and instances of classes. If equal calls run at the same time, each of them runs the tool.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -66,9 +66,9 @@ export function cache(options: CacheOptions): ToolCache {
   const { ttlMs, entries = 1000, bytes = 16 * 1024 * 1024 } = options;
   checkNumbers("make a cache", { ttlMs, entries, bytes });
   const bounds = { ttlMs, bytes, least: Math.ceil(bytes / entries) };
-  // The first tool names the pot, so that equal caches of several paths are one.
+  // The first tool names the pot, so that a cache has the same pot on all paths.
   let pot: string | undefined;
-  // All paths of a server share its ticker.
+  // The kept results by the ticker of the server, because all its paths share the ticker.
   const shelves = new WeakMap<Ticker, Shelf>();
   let generation = 0;
   const step = makeStep("cache", (tool) => {
@@ -104,23 +104,23 @@ function serve({ call, core, input, next, usesRounds }: SteppedRun, name: string
   if (kept) return structuredClone(kept.value);
   const returned = next();
   const keep = (value: unknown) => {
-    // After clear(), the shelf is another one.
+    // After clear(), the server has another shelf.
     if (key !== undefined && !usesRounds() && open(core) === shelf) shelf.keep(key, value, call);
     return value;
   };
-  // Query builders are thenables but not promises.
+  // Wait for thenables too, because a query builder is a thenable but not a promise.
   return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(keep) : keep(returned);
 }
 
-/** Returns the kept values of a server. */
+/** Returns the kept results of a server. */
 type Open = (core: FeatureParts) => Shelf;
 
-/** A kept value. */
+/** A kept result. */
 interface Kept {
   readonly value: unknown;
-  /** Time until which it is kept, in milliseconds of the monotonic clock. */
+  /** Time until which the result is kept, in milliseconds of the monotonic clock. */
   readonly ends: number;
-  /** Its places in memory and in the cache. */
+  /** The bytes that the result takes from the memory and from the pot of the cache. */
   readonly held: readonly Holding[];
 }
 
@@ -128,18 +128,18 @@ interface Kept {
 interface CacheBounds {
   readonly ttlMs: number;
   readonly bytes: number;
-  /** Bytes that each entry counts at least, which bounds their number. */
+  /** Minimum bytes that each result counts, which limits the number of results. */
   readonly least: number;
-  /** Name of the pot, among those of caches. */
+  /** Name of the pot, to tell it from the pots of other caches. */
   readonly pot: string;
 }
 
-/** The kept values of one server. */
+/** The kept results of one server. */
 class Shelf {
   readonly generation: number;
   readonly #bounds: CacheBounds;
   readonly #ticker: Ticker;
-  /** The oldest first. */
+  /** The kept results by key. The oldest is the first. */
   readonly #entries = new Map<string, Kept>();
   readonly #sweep: Sweep = (now) => {
     for (const [key, { ends }] of this.#entries) {
@@ -154,9 +154,10 @@ class Shelf {
     this.generation = generation;
   }
 
-  /** Returns the key of a call. Returns `undefined` if its input, or its principal, cannot be compared. */
+  /** Returns the key of a call. Returns `undefined` if its input or its principal cannot be compared. */
   toKey(name: string, { principal, host: { endpoint } }: Call, input: unknown): string | undefined {
-    // With its scopes and facts, by which a handler may decide. A renewed credential has another expiry.
+    // The key contains the scopes and facts of the principal, because the result may depend on them. It does not
+    // contain the expiry, which changes when a credential is renewed.
     const { expiresAt: _, ...caller } = principal ?? {};
     return toKey([endpoint, name, principal ? caller : null, input], this.#bounds.bytes / 4);
   }
@@ -169,7 +170,7 @@ class Shelf {
     return kept;
   }
 
-  /** Keeps a value, if that is right and there is room. */
+  /** Keeps a result, unless it is a failure, cannot be copied, or exceeds a limit. */
   keep(key: string, value: unknown, call: Call): void {
     if (call.ended || isFailure(value)) return;
     const { bytes, least, ttlMs } = this.#bounds;
@@ -187,7 +188,7 @@ class Shelf {
     this.#ticker.schedule(this.#sweep, ttlMs);
   }
 
-  /** Drops everything. */
+  /** Drops all results. */
   drop(): void {
     for (const key of this.#entries.keys()) this.#forget(key);
   }

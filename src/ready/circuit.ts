@@ -1,5 +1,5 @@
 /**
- * A circuit breaker: stops running a tool that fails again and again.
+ * A circuit breaker: stops running a tool that fails repeatedly.
  *
  * @module
  */
@@ -19,8 +19,8 @@ export interface CircuitOptions {
   /** Milliseconds between attempts while the circuit is open. Defaults to 10,000. */
   readonly retryMs?: number;
   /**
-   * Selects the errors that count as failures. It is not asked about a `ToolError` or an `McpError`, which never count.
-   * Defaults to all other errors, and timeouts.
+   * Selects the errors that count as failures. It is not called for a `ToolError` or an `McpError`, which never count.
+   * By default, all other errors count. A timeout always counts.
    */
   readonly errors?: SelectErrors;
 }
@@ -31,12 +31,12 @@ const OPTIONS: KnownOptions<keyof CircuitOptions> = {
 };
 
 /**
- * Creates a circuit breaker for the option `circuit` of a tool. Tools with the same object share it. After `failures` in a row the tool no longer runs, and
- * the model reads why and when to try again. One call per `retryMs` tries whether the tool works again; its success
- * closes the circuit.
+ * Creates a circuit breaker for the option `circuit` of a tool. Tools with the same object share it. After `failures`
+ * in a row the tool no longer runs, and the model reads why and when to try again. Once per `retryMs`, one call runs
+ * the tool to test it. If it succeeds, the circuit closes.
  *
- * The failures of one client open the circuit for this client only. For all clients, at most half of the failures may
- * come from one of them.
+ * If all failures come from one client, the circuit opens only for this client. To open the circuit for all clients, at
+ * most half of the failures count per client.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -57,7 +57,7 @@ export function circuit(options: CircuitOptions = {}): Step<"circuit"> {
   checkOptions("make a circuit breaker", options, OPTIONS);
   const { failures = 5, retryMs = 10_000, errors } = options;
   checkNumbers("make a circuit breaker", { failures, retryMs });
-  // All paths of a server share its ticker.
+  // The failures by the ticker of the server, because all its paths share the ticker.
   const states = new WeakMap<Ticker, Streak>();
   const open = (ticker: Ticker) => {
     const streak = states.get(ticker) ?? new Streak({ failures, retryMs, ticker });
@@ -83,7 +83,7 @@ async function guard({ call, core, next }: SteppedRun, { name, errors, failures,
     const seconds = Math.ceil(waitMs / 1000);
     throw new ToolError(`${name} is not available: it failed ${failures} times in a row; try again in ${seconds} s`);
   }
-  // A handler may ignore its cancellation, and never end.
+  // Count a timeout here, because a handler that ignores its cancellation may never end.
   const { signal } = call;
   const onAbort = () => {
     if (call.why === "timeout") streak.fail(call);
@@ -94,7 +94,7 @@ async function guard({ call, core, next }: SteppedRun, { name, errors, failures,
     if (!call.ended) streak.clear();
     return value;
   } catch (error) {
-    // The error of a cancelled handler says nothing of what the handler depends on.
+    // Do not count the error of a cancelled call, because its cause is the cancellation.
     if (!call.ended && isFailure(error, errors, place)) streak.fail(call);
     throw error;
   } finally {
@@ -102,15 +102,15 @@ async function guard({ call, core, next }: SteppedRun, { name, errors, failures,
   }
 }
 
-/** Number of clients whose failures are counted apart. */
+/** Number of clients whose failures are counted separately. The failures of further clients are counted together. */
 const MAX_CLIENTS = 1000;
 
-/** The failures since the last success, of one server. */
+/** Counts the failures of one server since the last success. */
 class Streak {
   readonly #failures: number;
   readonly #retryMs: number;
   readonly #ticker: Ticker;
-  /** The failures of each client. */
+  /** The number of failures by client. */
   readonly #counts = new Map<unknown, number>();
   /** Time of the next attempt, in milliseconds of the monotonic clock. */
   #nextAt = 0;
@@ -121,7 +121,10 @@ class Streak {
     this.#ticker = ticker;
   }
 
-  /** Returns the milliseconds until the next attempt. Returns 0 if the call may run, which counts as the attempt. */
+  /**
+   * Returns the milliseconds until the next attempt. Returns 0 if the call may run. If the circuit is open, that call
+   * is the attempt.
+   */
   check(call: Call): number {
     if (!this.#isOpen(toClient(call))) return 0;
     const now = this.#ticker.clock.now();
@@ -143,7 +146,7 @@ class Streak {
     this.#counts.clear();
   }
 
-  // A client that makes the tool fail must not take it from all others.
+  // A single client whose calls fail must not open the circuit for all other clients.
   #isOpen(client: unknown): boolean {
     if ((this.#counts.get(client) ?? 0) >= this.#failures) return true;
     const most = Math.ceil(this.#failures / 2);

@@ -1,5 +1,5 @@
 /**
- * Which errors of a handler are failures of what it depends on.
+ * Decides which errors of a handler are failures of the systems that it uses.
  *
  * @module
  */
@@ -10,10 +10,10 @@ import { isStrayPromise } from "../protocol/promises.ts";
 export type SelectErrors = (error: unknown) => boolean;
 
 /**
- * Tests whether an error is a failure. A `ToolError` and an `McpError` are answers that the handler chose, and a question
- * to the client is an `McpError` too.
+ * Whether an error is a failure. A `ToolError` and an `McpError` are responses that the handler chose, so they are not
+ * failures. A question to the client is an `McpError` too.
  *
- * @throws {TypeError} if the function of the author returns no boolean.
+ * @throws {TypeError} if `select` does not return a boolean.
  */
 export function isFailure(error: unknown, select: SelectErrors | undefined, place: string): boolean {
   if (isMcpError(error) || isToolError(error)) return false;

@@ -8,7 +8,7 @@ import { hasErrorCode } from "../kit/error_code.ts";
 import { lookUp } from "./look_up.ts";
 import { isIpAddress, isPrivateAddress } from "./private_addresses.ts";
 
-/** A request, and its limits. */
+/** A request and its limits. */
 export interface RequestOptions {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -22,7 +22,7 @@ export interface RequestOptions {
   readonly signal: AbortSignal;
 }
 
-/** A response whose body is read. */
+/** A response whose body has been read. */
 export interface HttpResponse {
   readonly status: number;
   /** The media type without parameters. */
@@ -45,7 +45,7 @@ export async function sendRequest(url: URL, options: RequestOptions): Promise<Ht
     return await sendFollowing(url, { ...options, signal });
   } catch (error) {
     if (error instanceof ToolError) throw error;
-    // Path and query may hold secrets.
+    // Errors contain only the origin, because path and query may contain secrets.
     const origin = `${url.protocol}//${url.host}`;
     if (timeout.aborted) {
       throw new ToolError(`Cannot reach ${origin}: it did not respond within ${options.timeoutMs} ms (timeoutMs)`);
@@ -82,7 +82,10 @@ async function sendFollowing(first: URL, options: RequestOptions): Promise<HttpR
   throw new ToolError(`Cannot reach ${first.host}: there were more than ${MAX_REDIRECTS} redirects`);
 }
 
-/** The next request after a redirect. Headers and body never go to another origin, because they may hold secrets. */
+/**
+ * Returns the next request after a redirect. Headers and body are never sent to another origin, because they may
+ * contain secrets.
+ */
 function redirect({ url, method, headers, body }: Hop, status: number, location: string): Hop {
   if (!URL.canParse(location, url.href)) {
     throw new ToolError(`Cannot follow the redirect of ${url.host} to ${location}: it is not a URL`);
@@ -105,8 +108,8 @@ function redirect({ url, method, headers, body }: Hop, status: number, location:
 }
 
 /**
- * Rejects URLs that are not http or https, and private hosts that are not allowed. Names are resolved, because a name
- * can have an address of this machine.
+ * Rejects URLs that are not http or https, and private hosts that are not allowed. Host names are resolved, because a
+ * name may have an address of this machine.
  */
 async function checkTarget(url: URL, allowed: readonly string[]): Promise<void> {
   const { protocol, host, hostname } = url;
@@ -150,7 +153,8 @@ async function readBody(response: Response, maxBytes: number): Promise<Uint8Arra
     }
     chunks.push(chunk);
   }
-  return new Uint8Array(await new Blob(chunks as BlobPart[]).arrayBuffer()); // Bytes of a stream are never shared.
+  // Safe, because the bytes of a stream are never in shared memory.
+  return new Uint8Array(await new Blob(chunks as BlobPart[]).arrayBuffer());
 }
 
 function describeCause(error: unknown): string {

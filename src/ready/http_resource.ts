@@ -1,5 +1,5 @@
 /**
- * Resources that serve the response to an HTTP request.
+ * Resources whose contents are the response to an HTTP request.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { decodeText } from "./media_type.ts";
 
 /** Options of {@linkcode httpResource}. Only `url` and `name` are required. */
 export interface HttpResourceOptions extends HttpLimits, Omit<ResourceEntry, "uri" | "size"> {
-  /** The `http` or `https` URL that is read. */
+  /** The `http` or `https` URL to read. */
   readonly url: string;
   /** URI of the resource. Defaults to the URL. */
   readonly uri?: string;
@@ -39,8 +39,8 @@ const OPTIONS: KnownOptions<keyof HttpResourceOptions> = {
 };
 
 /**
- * Creates a resource that serves the response to an HTTP request. The request cannot reach this machine or its network,
- * also by a redirect, unless `allowPrivate` names the host.
+ * Creates a resource whose contents are the response to an HTTP request. Neither the request nor its redirects can
+ * reach this machine or its network, unless `allowPrivate` lists the host.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -61,7 +61,7 @@ export function httpResource(options: HttpResourceOptions): FixedResource {
   });
 }
 
-/** Makes a resource that serves the response to an HTTP request. */
+/** Creates a resource whose contents are the response to an HTTP request. */
 export function makeHttpResource(
   { url: urlTemplate, headers: given = {}, timeoutMs, maxBytes, allowPrivate, ...entry }: HttpResourceOptions,
   { readEnv, toProblem }: HttpOptions,

@@ -1,5 +1,5 @@
 /**
- * URLs, headers and bodies with arguments, which cannot change the host or the structure of the path.
+ * URLs, headers and bodies that contain arguments. The arguments cannot change the host or the structure of the path.
  *
  * @module
  */
@@ -8,14 +8,14 @@ import { type KeyPath, type ToProblem, withPath } from "./problem.ts";
 import { parseTemplate, type ReadEnv, type Template } from "./template.ts";
 import { type Arguments, findUnfillable, toArgumentText, type ToolInput } from "./tool_input.ts";
 
-/** Dependencies of tools and resources that send requests. */
+/** Functions that tools and resources with HTTP requests use. */
 export interface HttpOptions {
-  /** Reads environment variables. Without it, `${…}` is plain text. */
+  /** Reads environment variables. Without this function, `${…}` is plain text. */
   readonly readEnv?: ReadEnv;
   readonly toProblem: ToProblem;
 }
 
-/** Parses a template at a path of the request. `optional` names arguments that may be missing in it. */
+/** Parses a template at a path of the request. `optional` lists arguments that may be missing in the template. */
 export type ParseTemplate = (text: string, path: KeyPath, optional?: readonly string[]) => Template;
 
 /** A URL with arguments. */
@@ -28,14 +28,14 @@ export interface UrlTemplate {
 interface TemplateOptions extends HttpOptions {
   readonly path: KeyPath;
   readonly input: ToolInput;
-  /** Names of arguments that may be missing. */
+  /** Names of arguments that may be missing in the template. */
   readonly optional?: readonly string[];
 }
 
 /**
  * Parses a template of a request.
  *
- * @throws the problem if it is malformed or an argument that it needs may be missing.
+ * @throws the problem if the template is malformed, or if an argument may be missing that the template requires.
  */
 export function parseHttpTemplate(
   text: string,
@@ -48,9 +48,9 @@ export function parseHttpTemplate(
 }
 
 /**
- * Reads the origin of a URL with arguments.
+ * Reads the origin of a URL that contains arguments.
  *
- * @throws the problem if an argument comes before the end of the host, or the URL cannot be used.
+ * @throws the problem if an argument comes before the end of the host, or if the URL is invalid.
  */
 export function readOrigin(
   text: string,
@@ -81,7 +81,7 @@ export function readOrigin(
 export function buildUrl({ template, origin, query }: UrlTemplate, args: Arguments): URL {
   const text = template.fill((name) => encodeURIComponent(toArgumentText(args[name])));
   checkSegments(template, text);
-  // Parsing resolves dot segments: `/users/../admin` would become `/admin`.
+  // Reject dot segments, because parsing resolves them: `/users/../admin` would become `/admin`.
   if (/(^|\/)(\.|%2e){1,2}(\/|$)/i.test(text.replace(/[?#].*$/s, "").replace(/^https?:\/\/[^/]*/i, ""))) {
     throw new ToolError("Cannot send the request: an argument makes . or .. a segment of the path");
   }
@@ -93,16 +93,16 @@ export function buildUrl({ template, origin, query }: UrlTemplate, args: Argumen
     const values = Array.isArray(only) ? only : [value.fill((name) => toArgumentText(args[name]))];
     return values.map((each) => `${encodeURIComponent(key)}=${encodeURIComponent(toArgumentText(each))}`);
   });
-  // `searchParams` would encode the existing query anew.
+  // Append the parameters as text. `searchParams` would encode the existing query again.
   if (pairs.length) url.search = [url.search.slice(1), ...pairs].filter(Boolean).join("&");
   return url;
 }
 
-/** Rejects empty arguments that would empty a segment of the path: `DELETE /notes/` may delete all notes. */
+/** Rejects an empty argument that would leave a segment of the path empty: `DELETE /notes/` may delete all notes. */
 function checkSegments(template: Template, text: string): void {
   const toSegments = (url: string) => url.split(/[?#]/, 1)[0].split("/");
   const filled = toSegments(text);
-  // Values are encoded and contain no slash, so the number of segments is the same.
+  // The number of segments is the same with any arguments, because encoded values contain no slash.
   const isEmpty = toSegments(template.fill(() => "\0")).some((segment, i) => segment.includes("\0") && !filled[i]);
   if (isEmpty) throw new ToolError("Cannot send the request: an argument is empty, which changes the path");
 }

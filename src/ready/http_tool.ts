@@ -28,31 +28,40 @@ import type { Template } from "./template.ts";
 import { type Arguments, readToolInput, toArgumentText } from "./tool_input.ts";
 import { decodeText } from "./media_type.ts";
 
-/** The limits of a request. */
+/** Limits of a request. */
 export interface HttpLimits {
-  /** Request headers, such as `{ authorization: "Bearer …" }`. A redirect to another origin gets none of them. */
+  /** Request headers, such as `{ authorization: "Bearer …" }`. They are not sent to another origin after a redirect. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Milliseconds for the whole request, with its redirects. Defaults to 30,000. */
+  /** Milliseconds for the whole request, including its redirects. Defaults to 30,000. */
   readonly timeoutMs?: number;
-  /** Bytes of the largest response. Defaults to 1,048,576. */
+  /** Maximum bytes of the response. Defaults to 1,048,576. */
   readonly maxBytes?: number;
   /** Hosts on this machine or a private network that requests may reach, such as `localhost:8080`. Defaults to none. */
   readonly allowPrivate?: readonly string[];
 }
 
-/** A request of a tool. `{{name}}` in a text stands for the argument of this name, and `\\{{` for the two characters. */
+/**
+ * A request of a tool. In its texts, `{{name}}` is replaced by the argument of this name. Write `\\{{` for a literal
+ * `{{`.
+ */
 export interface HttpToolRequest extends HttpLimits {
-  /** An `http` or `https` URL, with arguments only after the host, such as `https://api.example.com/users/{{id}}`. */
+  /**
+   * An `http` or `https` URL, which may contain arguments after the host, such as
+   * `https://api.example.com/users/{{id}}`.
+   */
   readonly url: string;
   /** Method of the request. Defaults to `GET`, or to `POST` if there is a body. */
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Query parameters. A parameter whose argument is missing is left out. */
+  /** Query parameters. A parameter whose argument is missing is omitted. */
   readonly query?: Readonly<Record<string, string>>;
-  /** Body of the request: text or JSON. A string that is only `{{name}}` becomes the argument with its own type. */
+  /**
+   * Body of the request: text or JSON. A string that consists only of `{{name}}` becomes the argument with its own
+   * type.
+   */
   readonly body?: unknown;
 }
 
-/** Options of {@linkcode httpTool}: those of a tool, with a request in place of `run`. */
+/** Options of {@linkcode httpTool}: the options of a tool, with `fetch` instead of `run`. */
 export interface HttpToolOptions
   extends Omit<ToolOptions<JsonSchema, JsonSchema>, "input" | "output" | "run" | "forCaller"> {
   /** JSON Schema of the arguments. `type` defaults to `object`, and `additionalProperties` to `false`. */
@@ -83,8 +92,8 @@ const OPTIONS: KnownOptions<keyof HttpToolOptions> = {
 };
 
 /**
- * Creates a tool that sends an HTTP request. Its arguments cannot change the host or the structure of the path, and the
- * request cannot reach this machine or its network, also by a redirect, unless `allowPrivate` names the host.
+ * Creates a tool that sends an HTTP request. Its arguments cannot change the host or the structure of the path. Neither
+ * the request nor its redirects can reach this machine or its network, unless `allowPrivate` lists the host.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -112,7 +121,7 @@ export function httpTool(options: HttpToolOptions): Tool {
   });
 }
 
-/** Makes a tool that sends an HTTP request. */
+/** Creates a tool that sends an HTTP request. */
 export function makeHttpTool(
   { fetch: request, ...options }: HttpToolOptions,
   { readEnv, toProblem }: HttpOptions,
@@ -162,7 +171,8 @@ function parseEntries(
 }
 
 /**
- * Makes a function that fills a JSON value with arguments. Values that consist only of a missing argument are left out.
+ * Returns a function that fills a JSON value with arguments. Values that consist only of a missing argument are
+ * omitted.
  */
 function parseBody(
   body: unknown,
@@ -202,7 +212,7 @@ function toResult({ status, mediaType, bytes }: HttpResponse, url: URL): ToolRes
       const value: unknown = JSON.parse(text);
       if (isObject(value)) return { content: [{ type: "text", text }], structuredContent: value };
     } catch {
-      // The response is returned as text.
+      // The response is not JSON in spite of its media type, and is returned as text.
     }
   }
   return { content: [{ type: "text", text }] };

@@ -6,14 +6,17 @@
 import { deno, findProcess } from "../runtime.ts";
 import { hasErrorCode } from "../kit/error_code.ts";
 
-/** Looks up the addresses of a host name. `port` is the one to connect to. Throws if there are none. */
+/**
+ * Looks up the addresses of a host name. `port` is the port of the planned connection. Throws if there is no address.
+ */
 export async function lookUp(hostname: string, port: number): Promise<readonly string[]> {
   try {
     const { promises } = findProcess().getBuiltinModule("dns");
     return (await promises.lookup(hostname, { all: true })).map(({ address }) => address);
   } catch (error) {
     if (!deno) throw error;
-    // A permission for one port does not allow lookups, but a connection has the address.
+    // Connect instead. On Deno, a permission for a single port does not allow lookups, but a connection shows its
+    // address.
     const connection = await deno.connect({ hostname, port }).catch((reason) => {
       throw hasErrorCode(reason) ? reason : error;
     });

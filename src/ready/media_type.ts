@@ -1,5 +1,5 @@
 /**
- * Media types by file name extension, and whether a file is text.
+ * Media types by file name extension, and detection of text files.
  *
  * @module
  */
@@ -51,13 +51,13 @@ const TYPES: Readonly<Record<string, string>> = Object.fromEntries(
   }).flatMap(([type, extensions]) => extensions.split(" ").map((extension) => [extension, type])),
 );
 
-/** The media type of a file by its extension. Returns `undefined` if the extension is unknown. */
+/** Returns the media type of a file by its extension. Returns `undefined` if the extension is unknown. */
 export function toMediaType(name: string): string | undefined {
   const extension = /\.([^./]+)$/.exec(name)?.[1].toLowerCase() ?? "";
   return Object.hasOwn(TYPES, extension) ? TYPES[extension] : undefined;
 }
 
-/** Decodes bytes as UTF-8. Returns `undefined` if they are not text. */
+/** Decodes bytes as UTF-8. Returns `undefined` if the bytes are not text. */
 export function decodeText(bytes: Uint8Array): string | undefined {
   if (bytes.includes(0)) return;
   try {

@@ -4,7 +4,11 @@
  * @module
  */
 
-/** Throws if a number is not above 0, or if it counts something and is not whole. */
+/**
+ * Checks that numbers are positive, and that counts are whole numbers.
+ *
+ * @throws {TypeError} if a number is invalid.
+ */
 export function checkNumbers(action: string, numbers: Readonly<Record<string, unknown>>): void {
   for (const [name, value] of Object.entries(numbers)) {
     if (typeof value !== "number" || !(value > 0) || !(value < Infinity)) {

@@ -4,10 +4,10 @@
  * @module
  */
 
-/** Levels of a value that are read. */
+/** Maximum nested levels of a value. */
 const MAX_DEPTH = 128;
 
-/** What a walk over a value has left. */
+/** The state of a walk through a value. */
 interface Walk {
   bytes: number;
   /** The objects above the current one. */
@@ -15,9 +15,8 @@ interface Walk {
 }
 
 /**
- * Returns the bytes that a value takes in memory, as an estimate from above. Returns `undefined` for more than `max`, and
- * for a value that a copy does not represent: streams, functions, instances of classes, and objects that contain
- * themselves.
+ * Returns the bytes that a value takes in memory at most. Returns `undefined` if they exceed `max`, and for values that
+ * cannot be copied exactly: streams, functions, instances of classes, and objects that contain themselves.
  */
 export function weighPlain(value: unknown, max: number): number | undefined {
   const walk: Walk = { bytes: max, open: new Set() };
@@ -43,8 +42,8 @@ function weighOne(value: unknown): number {
 }
 
 /**
- * Returns a text that is the same for equal values only, whatever the order of their keys. Returns `undefined` for a value
- * that has none, such as an instance of a class.
+ * Returns a text that is the same only for equal values. The order of keys does not matter. Returns `undefined` for a
+ * value that cannot be compared, such as an instance of a class.
  */
 export function toKey(value: unknown, max: number): string | undefined {
   return weighPlain(value, max) === undefined ? undefined : JSON.stringify(toParts(value));
@@ -70,7 +69,7 @@ function listParts(value: object): Iterable<unknown> | undefined {
   }
   if (prototype !== null && prototype !== Object.prototype || Object.getOwnPropertySymbols(value).length) return;
   const fields = Object.values(Object.getOwnPropertyDescriptors(value));
-  // A getter may return something else the next time.
+  // Reject getters, because they may return another value the next time.
   if (fields.some(({ get, set, enumerable }) => get || set || !enumerable)) return;
   return Object.entries(value).flat();
 }

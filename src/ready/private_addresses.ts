@@ -1,11 +1,14 @@
 /**
- * Tells private IP addresses, which lead to this machine or its network, from public ones.
+ * Distinguishes private IP addresses, which lead to this machine or its network, from public addresses.
  *
  * @module
  */
 import { type AddressList, findProcess, type NetModule } from "../runtime.ts";
 
-/** What is not public in IPv4, also within IPv6: mapped, translated (64:ff9b::/96) or tunnelled (2002::/16). */
+/**
+ * The networks of IPv4 that are not public. They are not public within IPv6 either: mapped, translated (64:ff9b::/96)
+ * or tunnelled (2002::/16).
+ */
 const PRIVATE = [
   "0.0.0.0/8", // this network
   "10.0.0.0/8", // private
@@ -23,11 +26,14 @@ const PRIVATE = [
   "224.0.0.0/3", // multicast, reserved and broadcast
 ];
 
-/** What is public in IPv6, and the documentation ranges and protocol assignments in it. */
+/**
+ * The public networks of IPv6, and the networks within them that are reserved for documentation and protocol
+ * assignments.
+ */
 const PUBLIC_V6 = ["2000::/3", "64:ff9b::/96", "::ffff:0:0/96"];
 const PRIVATE_V6 = ["2001::/23", "2001:db8::/32", "3fff::/16"];
 
-/** Made when they are first needed, because on Deno that loads several modules. */
+/** The lists, made when they are first needed, because making them on Deno loads several modules. */
 let lists: { readonly privateList: AddressList; readonly publicList: AddressList } | undefined;
 
 function openLists(): NonNullable<typeof lists> {
@@ -50,7 +56,7 @@ export function isPrivateAddress(address: string): boolean {
   return !version || privateList.check(plain, "ipv6") || !publicList.check(plain, "ipv6");
 }
 
-/** Whether the host of a URL is an IP address rather than a name. */
+/** Whether the host of a URL is an IP address and not a name. */
 export function isIpAddress(host: string): boolean {
   return openNet().isIP(host.replace(/[[\]]/g, "")) !== 0;
 }
@@ -65,7 +71,7 @@ function toList(subnets: readonly string[]): AddressList {
   return list;
 }
 
-/** The ranges of IPv6 in which an IPv4 range is embedded. */
+/** Returns the networks of IPv6 in which a network of IPv4 is embedded. */
 function toEmbedded(subnet: string): readonly string[] {
   const [address, bits] = subnet.split("/");
   const [a, b, c, d] = address.split(".").map((byte) => Number(byte).toString(16).padStart(2, "0"));

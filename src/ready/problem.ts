@@ -1,5 +1,5 @@
 /**
- * Errors about a value of a handler that a config file or a program declares.
+ * Errors about a value in the definition of a handler, in a config file or a program.
  *
  * @module
  */
@@ -7,10 +7,10 @@
 /** The keys and indexes that lead to a value. */
 export type KeyPath = readonly (string | number)[];
 
-/** Makes an error about a value of a tool or resource. */
+/** Creates an error about a value of a tool or resource. */
 export type ToProblem = (path: KeyPath, state: string) => Error;
 
-/** Runs a function, and turns its errors into problems with a value. */
+/** Runs a function, and converts its errors to problems of a value. */
 export function withPath<T>(run: () => T, toProblem: ToProblem, path: KeyPath): T {
   try {
     return run();

@@ -1,6 +1,6 @@
 /**
- * Ready parts of handlers: a cache, retries and a circuit breaker for tools, and tools and resources that send HTTP
- * requests.
+ * Ready-made parts of handlers: a cache, retries and a circuit breaker for tools, and tools and resources that send
+ * HTTP requests.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";

@@ -13,23 +13,23 @@ import { makeStep, type SteppedRun } from "./step.ts";
 
 /** Options of {@linkcode retry}. All are optional. */
 export interface RetryOptions {
-  /** Number of runs at most, with the first one. Defaults to 3. */
+  /** Maximum number of runs, including the first. Defaults to 3. */
   readonly attempts?: number;
   /**
-   * Longest delay before the second run, in milliseconds. It doubles with each run, and the delay is a random part of it.
-   * Defaults to 200.
+   * Longest delay before the second run, in milliseconds. It doubles with each further run. The actual delay is random,
+   * between 0 and this value. Defaults to 200.
    */
   readonly delayMs?: number;
   /** Longest delay before any run, in milliseconds. Defaults to 5000. */
   readonly maxDelayMs?: number;
   /**
-   * Selects the errors after which the tool runs again. It is not asked about a `ToolError` or an `McpError`, which never
-   * cause another run. Defaults to all other errors.
+   * Selects the errors after which the tool runs again. It is not called for a `ToolError` or an `McpError`, which
+   * never cause another run. By default, the tool runs again after all other errors.
    */
   readonly errors?: SelectErrors;
   /**
-   * Whether the tool may have neither `readOnlyHint: true` nor `idempotentHint: true`, although a failed run may have had
-   * an effect. Defaults to `false`.
+   * Whether to allow retries of a tool that has neither `readOnlyHint: true` nor `idempotentHint: true`, although a
+   * failed run may have had an effect. Defaults to `false`.
    */
   readonly unsafe?: boolean;
 }
@@ -40,8 +40,9 @@ const OPTIONS: KnownOptions<keyof RetryOptions> = {
 };
 
 /**
- * Creates retries for the option `retry` of a tool: if `run` fails, it runs again after a delay with jitter. It gives up
- * once the call is cancelled, asked its client or used `ctx.once`, or if the delay would exceed the timeout of the call.
+ * Creates retries for the option `retry` of a tool: if `run` fails, it runs again after a delay with jitter. There is
+ * no further run if the call was cancelled, has asked its client or used `ctx.once`, or if the delay would exceed its
+ * timeout.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -81,7 +82,7 @@ interface Rules {
   readonly place: string;
   readonly attempts: number;
   readonly errors?: SelectErrors;
-  /** Returns the delay after a failed run, in milliseconds. */
+  /** Returns the delay before the next run, in milliseconds. */
   readonly toDelay: (attempt: number) => number;
 }
 

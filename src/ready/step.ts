@@ -1,5 +1,5 @@
 /**
- * Makes the steps around the function of a tool.
+ * Creates the steps around the `run` function of a tool.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { CALL, INTERNALS } from "../core/call/internals.ts";
 import type { Step, StepName, SteppedTool, WrapRun } from "../core/visibility/run_steps.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 
-/** One run of a function. */
+/** One run of the function. */
 export interface SteppedRun {
   readonly call: Call;
   readonly core: FeatureParts;
@@ -21,7 +21,7 @@ export interface SteppedRun {
   readonly usesRounds: () => boolean;
 }
 
-/** Makes a step for the option with this name. `bind` throws if the step does not fit a tool. */
+/** Creates a step for the option `name`. `bind` throws if the step cannot be used with a tool. */
 export function makeStep<Name extends StepName>(
   name: Name,
   bind: (tool: SteppedTool) => (run: SteppedRun) => unknown,
@@ -30,32 +30,32 @@ export function makeStep<Name extends StepName>(
     const step = bind(tool);
     return (input, ctx) => {
       const call = toCall(ctx);
-      // The scheduler runs tools with calls of a server, whose parts are its core.
+      // Safe, because the calls of a server have the parts of its core.
       const core = call.host.parts as FeatureParts;
       const { watched, usesRounds } = watchRounds(ctx, call);
       return step({ call, core, input, next: () => run(input, watched), usesRounds });
     };
   };
-  // The only key is that of the step.
+  // Safe, because the only key is the name of the step.
   return { [INTERNALS]: { [name]: wrap } } as unknown as Step<Name>;
 }
 
-// The context of a tool is its call, or has it.
+// Returns the call of a context. A context with services is another object, which refers to its call.
 function toCall(ctx: Context<never>): Call {
   return Reflect.get(ctx, CALL) ?? ctx;
 }
 
-/** The methods with which a handler asks its client, or keeps a value for the run after a question. */
+/** The methods with which a handler asks its client, or keeps a value for its next run. */
 const ROUNDS: readonly unknown[] = ["elicit", "elicitUrl", "sample", "roots", "forward", "once"];
 
-/** Returns the context of a handler, and whether it has used rounds of questions. */
+/** Returns a context that records whether the handler asks its client or uses `ctx.once`. */
 function watchRounds(ctx: Context<never>, call: Call): { watched: Context<never>; usesRounds: () => boolean } {
   let used = false;
   const note = (method: (...args: unknown[]) => unknown) => (...args: unknown[]) => {
     used = true;
     return method(...args);
   };
-  // A resource may ask too.
+  // Reading a resource may ask the client too.
   const read: Context["readResource"] = async (uri) => {
     try {
       return await call.readResource(uri);
@@ -66,7 +66,7 @@ function watchRounds(ctx: Context<never>, call: Call): { watched: Context<never>
   const watched = new Proxy(ctx, {
     get(target, name) {
       if (name === "readResource") return read;
-      // The getters of a call belong to the call itself.
+      // `target` as the receiver, because the getters of a call use its private fields.
       const value: unknown = Reflect.get(target, name, target);
       return ROUNDS.includes(name) && typeof value === "function" ? note((...args) => value(...args)) : value;
     },

@@ -1,14 +1,14 @@
 /**
- * Text templates: `{{name}}` stands for an argument of a call, `${NAME}` for an environment variable.
+ * Text templates: `{{name}}` is replaced by an argument of a call, and `${NAME}` by an environment variable.
  *
  * @module
  */
 
-/** A template in which environment variables are already replaced. */
+/** A template whose environment variables have been replaced. */
 export interface Template {
-  /** The names of its arguments, each once. */
+  /** The names of its arguments, without duplicates. */
   readonly names: readonly string[];
-  /** The argument, if the template consists of nothing else. */
+  /** The name of the argument, if the template consists of a single argument. */
   readonly onlyArgument?: string;
   /** Whether the template begins with an argument. */
   readonly startsWithArgument: boolean;
@@ -22,10 +22,10 @@ export type ReadEnv = (name: string) => string | undefined;
 const PLACEHOLDER = /\\(\{\{|\$\{)|\{\{\s*([\w.-]+)\s*\}\}|\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}|\{\{|\$\{/g;
 
 /**
- * Parses a template. `\{{` and `\${` are escapes. `${NAME:-default}` gives a default for a variable that is not set.
- * Without `readEnv`, `${…}` is plain text.
+ * Parses a template. `\{{` and `\${` are escapes. In `${NAME:-default}`, the default is used if the variable is not
+ * set. Without `readEnv`, `${…}` is plain text.
  *
- * @throws {TypeError} if a placeholder is malformed or a variable is not set.
+ * @throws {TypeError} if a placeholder is malformed, or a variable is not set and has no default.
  */
 export function parseTemplate(text: string, readEnv?: ReadEnv): Template {
   const parts: (string | { readonly name: string })[] = [];
@@ -56,7 +56,7 @@ export function parseTemplate(text: string, readEnv?: ReadEnv): Template {
   };
 }
 
-/** The names of the environment variables in a template. */
+/** Returns the names of the environment variables in a template. */
 export function listVariables(text: string): string[] {
   return [...text.matchAll(PLACEHOLDER)].flatMap(([, , , variable]) => variable ?? []);
 }

@@ -1,5 +1,5 @@
 /**
- * The input schema of a tool from a config file, and its arguments with defaults.
+ * The input schema of a tool, and its arguments with their defaults.
  *
  * @module
  */
@@ -10,13 +10,13 @@ import type { Template } from "./template.ts";
 /** The arguments of a call, by name. */
 export type Arguments = Readonly<Record<string, unknown>>;
 
-/** What an argument can be, by its schema. */
+/** The values that an argument may have according to its schema. */
 export interface ArgumentKind {
-  /** Whether it can be any text, rather than a number, a boolean or one of listed values. */
+  /** Whether the argument may be any text. It may not if it is a number, a boolean, or one of several listed values. */
   readonly isText: boolean;
-  /** Whether it can be a list. */
+  /** Whether the argument may be a list. */
   readonly isList: boolean;
-  /** Whether one of its listed values begins with `-`. */
+  /** Whether a listed value begins with `-`. */
   readonly namesOption: boolean;
 }
 
@@ -26,7 +26,7 @@ export interface ToolInput {
   readonly names: readonly string[];
   /** The names of properties that are required or have a default. */
   readonly alwaysPresent: readonly string[];
-  /** What the argument of this name can be. */
+  /** Returns the values that an argument may have. */
   readKind(name: string): ArgumentKind;
   /** Adds the defaults of missing arguments. */
   addDefaults(args: Arguments): Arguments;
@@ -45,16 +45,16 @@ export function readToolInput(declared: JsonSchema | undefined): ToolInput {
     schema,
     names: Object.keys(properties),
     alwaysPresent: [...required, ...defaults.map(([name]) => name)],
-    // Older drafts ignore what stands beside a reference.
+    // Ignore keywords beside a reference, because draft-07 ignores them.
     readKind: (name) =>
       readKind(!schema || "$ref" in schema || !Object.hasOwn(properties, name) ? undefined : properties[name]),
     addDefaults: (args) => ({ ...Object.fromEntries(defaults), ...args }),
   };
 }
 
-/** What a value can be by its schema. A schema that cannot be told permits any text. */
+/** Returns the values that a schema allows. If they cannot be determined, the result allows any text. */
 function readKind(schema: unknown): ArgumentKind {
-  // Older drafts ignore what stands beside a reference.
+  // Ignore keywords beside a reference, because draft-07 ignores them.
   if (!isObject(schema) || "$ref" in schema) return { isText: true, isList: true, namesOption: false };
   const listed = Array.isArray(schema.enum) ? schema.enum : "const" in schema ? [schema.const] : undefined;
   if (listed) {
@@ -69,13 +69,13 @@ function readKind(schema: unknown): ArgumentKind {
   return { isText: !types.every((type) => LIMITED_TYPES.has(type)), isList, namesOption: false };
 }
 
-/** Types whose values are not text of the caller. */
+/** Types whose values a caller cannot choose freely as text. */
 const LIMITED_TYPES = new Set<unknown>(["number", "integer", "boolean", "null"]);
 
 /**
- * The reason why a template cannot always be filled from the input. Returns `undefined` if it can.
+ * Returns the reason why a template cannot always be filled from the input. Returns `undefined` if it can be filled.
  *
- * @param present Names of arguments that are known to be present besides those that always are.
+ * @param present Names of arguments that are present in addition to `alwaysPresent`.
  */
 export function findUnfillable(
   template: Template,
@@ -93,7 +93,7 @@ export function findUnfillable(
   }
 }
 
-/** Converts a value to text: a string stays as it is, any other value becomes JSON. */
+/** Converts a value to text. A string stays unchanged. Any other value becomes JSON. */
 export function toArgumentText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value) ?? "";
 }

@@ -28,14 +28,14 @@ import { listenToSignals } from "../transports/stdio/stop_signals.ts";
 
 /** Options of {@linkcode serve}. */
 export interface ServeOptions {
-  /** Port to listen on. 0 picks a free port. Defaults to 3000. */
+  /** Port to listen on. 0 chooses a free port. Defaults to 3000. */
   readonly port?: number;
   /**
-   * Address to listen on. `0.0.0.0` listens on all networks, as in a container. Defaults to `127.0.0.1`, which only this
-   * machine reaches.
+   * Address to listen on. Use `0.0.0.0` for all networks, as in a container. Defaults to `127.0.0.1`, which only this
+   * machine can reach.
    */
   readonly hostname?: string;
-  /** Closes the server when it aborts, like `close()`. */
+  /** Closes the server when it aborts. This is the same as `close()`. */
   readonly signal?: AbortSignal;
   /**
    * Whether SIGINT (Ctrl-C) and SIGTERM close the server. A second signal then ends the process at once. Defaults to `true`.
@@ -45,15 +45,15 @@ export interface ServeOptions {
 
 /** A server that listens for HTTP requests. */
 export interface Serving extends AsyncDisposable {
-  /** URL of the endpoint, such as `http://127.0.0.1:3000/mcp`. That of the first server of `mount`. */
+  /** URL of the endpoint, such as `http://127.0.0.1:3000/mcp`. For `mount`, the URL of its first server. */
   readonly url: string;
   /** Port that it listens on. */
   readonly port: number;
-  /** Settles when the server has closed, however that began. */
+  /** Settles when the server has closed, by a signal or by `close()`. */
   readonly finished: Promise<void>;
   /**
    * Closes the server: refuses new requests with HTTP 503, lets running calls finish for `calls.closeMs` milliseconds,
-   * disposes the services, and stops listening. Settles when all of that is done.
+   * disposes the services, and stops listening. Settles at the end of these steps.
    */
   close(): Promise<void>;
 }
@@ -80,24 +80,28 @@ const REMEDIES: ListenRemedies = {
   other: "choose an address of this machine as hostname",
 };
 
-/** Milliseconds in which the last responses are sent. Clients that do not read them must not keep the process. */
+/**
+ * Milliseconds to send the last responses. Without this limit, a client that does not read its response would keep the
+ * process running.
+ */
 const STOP_MS = 1000;
 
 /**
- * Milliseconds that a process may go on after a signal has closed its server. With the default of `calls.closeMs`, it ends
- * within the 10 seconds that containers get. Deno cannot cut off a client that does not read.
+ * Milliseconds for which a process may still run after a signal has closed its server. With the default of
+ * `calls.closeMs`, the process ends within the 10 seconds that containers get. The limit is needed because Deno cannot
+ * disconnect a client that does not read.
  */
 const LINGER_MS = 3000;
 
 /**
- * Serves over HTTP, on Deno, Bun and Node. Makes the services of the server first. Use it in a program that no command
- * serves: `deno serve`, `bun` and `mcp serve` listen by themselves.
+ * Serves over HTTP, on Deno, Bun and Node. Makes the services of the server first. Do not use it in a file that `deno
+ * serve`, `bun` or `mcp serve` runs, because these commands listen themselves.
  *
- * At SIGINT or SIGTERM the server closes like with `close()`. The process then ends with code 0 once nothing else keeps it
+ * SIGINT and SIGTERM close the server like `close()`. The process then ends with code 0 once nothing else keeps it
  * running, and at the latest 3 seconds later. A second signal ends it at once, with code 130 or 143.
  *
  * @throws {TypeError} if an option is unknown or invalid.
- * @throws {Error} if a service fails, or the port is in use. The server is not closed then.
+ * @throws {Error} if a service fails, or the port is in use. The server stays open in these cases.
  */
 export async function serve(server: Server, options: ServeOptions = {}): Promise<Serving> {
   checkOptions("serve", options, OPTIONS);
@@ -130,7 +134,8 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
   async function closeAll(): Promise<void> {
     signal?.removeEventListener("abort", onAbort);
     try {
-      // The server refuses requests while it listens, so that load balancers get an answer.
+      // Close the server before the listener. Until then, the server responds to new requests with HTTP 503, so that
+      // load balancers get a response.
       await server.close();
     } finally {
       await stop(listener);

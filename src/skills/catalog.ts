@@ -1,5 +1,5 @@
 /**
- * The skills of a folder: their entries, their files, and what changes.
+ * The skills of a folder: their entries and files.
  *
  * @see SEP-2640 (Skill Entries)
  * @module
@@ -18,16 +18,16 @@ export interface SkillResource {
   readonly size: number;
 }
 
-/** A skill, as `skills/list` and `skills/get` show it. */
+/** A skill, as the results of `skills/list` and `skills/get` contain it. */
 export interface SkillEntry {
   /** URI of `SKILL.md`. */
   readonly uri: string;
   readonly frontmatter: FrontMatter;
-  /** All files, with those of skills within this one. */
+  /** All files, including the files of skills within this skill. */
   readonly resources: readonly SkillResource[];
 }
 
-/** A skill, whose digests are computed when they are wanted. */
+/** A skill. The digests of its files are computed when they are needed. */
 export interface Skill {
   readonly uri: string;
   readonly frontmatter: FrontMatter;
@@ -43,16 +43,16 @@ export interface ServedFile extends FolderFile {
 export interface Child {
   readonly uri: string;
   readonly name: string;
-  /** Set for a file. */
+  /** The file. `undefined` for a directory. */
   readonly file?: ServedFile;
 }
 
-/** All skills at one time. */
+/** All skills at one point in time. */
 export interface Snapshot {
-  /** By URI of `SKILL.md`, sorted. */
+  /** The skills by the URI of their `SKILL.md`, sorted. */
   readonly skills: ReadonlyMap<string, Skill>;
   readonly files: ReadonlyMap<string, ServedFile>;
-  /** Children by URI of the directory. */
+  /** The children of each directory, by the URI of the directory. */
   readonly folders: ReadonlyMap<string, readonly Child[]>;
 }
 
@@ -60,7 +60,7 @@ export interface Snapshot {
 export class Catalog {
   readonly #folder: SkillFolder;
   readonly #warn: (text: string) => void;
-  /** Digests by path and stamp, so that an unchanged file is read once. */
+  /** Digests by path and stamp, so that each version of a file is read only once. */
   readonly #digests = new Map<string, Promise<string | undefined>>();
   readonly #frontMatters = new Map<string, Promise<FrontMatter | string>>();
   readonly #warned = new Set<string>();
@@ -68,29 +68,29 @@ export class Catalog {
   #scannedAt = -Infinity;
   #scanning?: Promise<Snapshot>;
 
-  /** Creates the catalog of a folder. `warn` is called once for each thing that is left out. */
+  /** Creates the catalog of a folder. `warn` is called once for each skill that is omitted. */
   constructor(folder: SkillFolder, warn: (text: string) => void) {
     this.#folder = folder;
     this.#warn = warn;
   }
 
-  /** Returns the skills, which are at most a second old. */
+  /** Returns the skills. They are at most a second old. */
   async read(): Promise<Snapshot> {
     if (this.#snapshot && performance.now() - this.#scannedAt < FRESH_MS) return this.#snapshot;
     return await this.scan();
   }
 
-  /** Looks at all files. */
+  /** Reads the folder. */
   async scan(): Promise<Snapshot> {
     return await (this.#scanning ??= this.#scan().finally(() => this.#scanning = undefined));
   }
 
-  /** Reads a file. Returns `undefined` if it is gone. */
+  /** Reads a file. Returns `undefined` if the file no longer exists. */
   async readFile(file: ServedFile): Promise<Uint8Array | undefined> {
     return await this.#folder.read(file.path, MAX_BYTES);
   }
 
-  /** Returns the entry of a skill, or `undefined` if its files change too often to be described. */
+  /** Returns the entry of a skill. Returns `undefined` if a file has changed since it was listed. */
   async toEntry({ uri, frontmatter, files }: Skill): Promise<SkillEntry | undefined> {
     const resources: SkillResource[] = [];
     for (const file of files) {
@@ -134,7 +134,8 @@ export class Catalog {
     const reading = this.#frontMatters.get(key) ?? this.#readFrontMatter(file);
     this.#frontMatters.set(key, reading);
     const frontmatter = await reading;
-    // The next look reads it again: the machine may have had no file left to open.
+    // Let the next scan read the file again, because reading may have failed for a passing reason, such as too many
+    // open files.
     if (frontmatter === UNREADABLE) this.#frontMatters.delete(key);
     if (typeof frontmatter === "string") return this.#warnOnce(`Cannot serve ${place}: ${frontmatter}`);
     return { uri: file.uri, frontmatter, files };
@@ -163,11 +164,11 @@ export class Catalog {
 
   async #computeDigest(file: ServedFile): Promise<string | undefined> {
     const bytes = await this.#folder.read(file.path, MAX_BYTES);
-    // It has changed since it was listed.
+    // A different length shows that the file has changed since it was listed.
     return bytes?.length === file.size ? await toDigest(bytes) : undefined;
   }
 
-  // Of files that have changed, only the present version is remembered.
+  // Forget the earlier versions of files, so that the maps do not grow with each change.
   #forget(files: readonly FolderFile[]): void {
     const present = new Set(files.map(({ path, stamp }) => `${path}\n${stamp}`));
     for (const known of [this.#digests, this.#frontMatters]) {
@@ -209,18 +210,18 @@ function toName(uri: string): string {
 const SKILL = "SKILL.md";
 const UNREADABLE = "its SKILL.md cannot be read as UTF-8";
 
-/** What each client accepts of one skill. */
+/** The limits of one skill: clients must accept up to these numbers. */
 const MOST_FILES = 512;
 const MOST_BYTES = 16_777_216;
 
-/** The largest file, which is as large as a skill. */
+/** The largest file that is read, in bytes. A single file may be as large as a whole skill. */
 const MAX_BYTES = MOST_BYTES;
 
-/** Files of a folder of skills. */
+/** Maximum files in a folder of skills. */
 const MAX_FILES = 20_000;
 
-/** Milliseconds for which the files are not looked at again. */
+/** Milliseconds for which a snapshot is used before the folder is read again. */
 const FRESH_MS = 1000;
 
-/** Warnings that are remembered, so that each is printed once. */
+/** The number of warnings that are remembered to print each of them only once. Further warnings are not printed. */
 const MAX_WARNINGS = 1000;

@@ -5,20 +5,20 @@
  */
 import { parse } from "yaml";
 
-/** The front matter of a `SKILL.md`, with every field that its author wrote. */
+/** The front matter of a `SKILL.md`, with all its fields. */
 export interface FrontMatter {
   /** Name of the skill, which is the name of its folder. */
   readonly name: string;
   /** What the skill does, and when to use it. */
   readonly description: string;
-  /** Any other field. */
+  /** Any other field of the front matter. */
   readonly [field: string]: unknown;
 }
 
 /**
- * Reads the front matter of a `SKILL.md` in a folder of this name.
+ * Reads the front matter of a `SKILL.md` in a folder with the name `folder`.
  *
- * @throws {SyntaxError} if it is missing or wrong. The message says what to write.
+ * @throws {SyntaxError} if the front matter is missing or invalid. The message says how to correct it.
  */
 export function readFrontMatter(text: string, folder: string): FrontMatter {
   const parsed = parseFrontMatter(text);
@@ -38,7 +38,7 @@ export function readFrontMatter(text: string, folder: string): FrontMatter {
 /**
  * Returns all fields of the front matter of a text, as JSON.
  *
- * @throws {SyntaxError} if there is none, or it is no map.
+ * @throws {SyntaxError} if the text has no front matter, or the front matter is not a map.
  */
 export function parseFrontMatter(text: string): { readonly [field: string]: unknown } {
   const found = /^\uFEFF?---[ \t]*\r?\n([\s\S]*?)^---[ \t]*\r?$/m.exec(text);
@@ -51,8 +51,8 @@ export function parseFrontMatter(text: string): { readonly [field: string]: unkn
   }
   let parsed: unknown;
   try {
-    // A date stays the text that its author wrote, and what JSON cannot hold is no value. The parser would print warnings
-    // with text of the file, which a client has from a server.
+    // The schema `core` leaves dates as text. Values that JSON cannot represent are dropped. `logLevel` suppresses
+    // warnings that quote the file, because a client that checks the skills of a server does not trust their text.
     parsed = JSON.parse(
       JSON.stringify(parse(source, { schema: "core", maxAliasCount: 100, logLevel: "error" })) ?? "null",
     );
@@ -71,7 +71,7 @@ function isMap(value: unknown): value is { readonly [field: string]: unknown } {
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 
 /**
- * Characters of a front matter. Clients keep it in the context of a model. The parser compares each key with all others,
- * so four times as many characters of keys take 16 times as long: over a second.
+ * Maximum characters of a front matter. The parser compares each key with all other keys, so four times as many keys
+ * take 16 times as long: more than a second.
  */
 const MAX_CHARACTERS = 16_384;

@@ -1,16 +1,16 @@
 /**
- * Reads the files of a folder, and nothing outside of it. Symbolic links are left out.
+ * Reads the files of a folder. Symbolic links are omitted, so that no file outside of the folder is read.
  *
  * @module
  */
 import { findProcess } from "../runtime.ts";
 
-/** A file in the folder. */
+/** A file of the folder. */
 export interface FolderFile {
-  /** Path in the folder, with slashes. */
+  /** Path within the folder, with slashes. */
   readonly path: string;
   readonly size: number;
-  /** Changes with the file. */
+  /** Text that changes when the file changes. */
   readonly stamp: string;
 }
 
@@ -24,18 +24,21 @@ export class SkillFolder {
     this.#given = path;
   }
 
-  /** Name of the folder. A path such as `.` has one when the folder was found. */
+  /** Name of the folder. For a path such as `.`, the name is known only after {@linkcode findRoot}. */
   get name(): string {
     const name = toLastPart(this.#given);
     return /^\.{0,2}$/.test(name) && this.#root ? toLastPart(this.#root) : name;
   }
 
-  /** Returns the path of the folder without symbolic links. Rejects if there is none. */
+  /** Returns the path of the folder without symbolic links. Rejects if the folder does not exist. */
   async findRoot(): Promise<string> {
     return this.#root ??= await fs().realpath(this.#given);
   }
 
-  /** Returns all files, at most `limit` and one more, sorted by path. Names that begin with a dot, and node_modules, are left out. */
+  /**
+   * Returns all files, sorted by path. If there are more than `limit` files, returns `limit` plus one. Omits
+   * `node_modules` and names that begin with a dot.
+   */
   async list(limit: number): Promise<readonly FolderFile[]> {
     const root = await this.findRoot();
     const files: FolderFile[] = [];
@@ -56,13 +59,13 @@ export class SkillFolder {
   }
 
   /**
-   * Reads a file of the list. Returns `undefined` if it is gone, is larger than `maxBytes`, or leads out of the folder by
-   * now: the file that was opened must be the one at its path, and no part of its path a link.
+   * Reads a file of the list. Returns `undefined` if the file no longer exists, is larger than `maxBytes`, or was
+   * replaced by a link: the opened file must be the file at its path, and no part of the path may be a link.
    */
   async read(path: string, maxBytes: number): Promise<Uint8Array | undefined> {
     const full = `${await this.findRoot()}/${path}`;
     const before = await fs().lstat(full).catch(() => undefined);
-    // Opening a pipe would wait for a writer.
+    // Do not open anything but a file: opening a pipe would wait for a writer.
     if (!before?.isFile() || before.size > maxBytes) return;
     const file = await fs().open(full, "r").catch(() => undefined);
     if (!file) return;
@@ -79,7 +82,10 @@ export class SkillFolder {
     }
   }
 
-  /** Calls `onChange` after changes. Returns a function that stops it, or `undefined` if the system cannot watch. */
+  /**
+   * Calls `onChange` after changes. Returns a function that stops watching, or `undefined` if the system cannot watch
+   * the folder.
+   */
   async watch(onChange: () => void): Promise<(() => void) | undefined> {
     try {
       const root = await this.findRoot();
@@ -89,7 +95,7 @@ export class SkillFolder {
         onChange,
       );
       watcher.on("error", () => watcher.close());
-      // Deno ignores `persistent`.
+      // Also call `unref`, because Deno ignores `persistent`.
       watcher.unref();
       return () => watcher.close();
     } catch {
@@ -116,5 +122,5 @@ function toStamp({ dev, ino, size, mtimeMs, ctimeMs }: {
   return [dev, ino, size, mtimeMs, ctimeMs].join();
 }
 
-/** Levels of folders. */
+/** Maximum levels of folders. */
 const MAX_DEPTH = 32;

@@ -1,5 +1,5 @@
 /**
- * Skills: folders of instructions for agents, which a server offers beside its tools.
+ * Skills: folders of instructions for agents, which a server offers in addition to its tools.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -23,11 +23,11 @@ import { toMediaType } from "./media_types.ts";
 /** Options of skills. Only `dir` is required. */
 export interface SkillsOptions {
   /**
-   * The folder. Each folder in it that has a `SKILL.md`, at any depth, is a skill, and so is the folder itself. Symbolic
-   * links, names that begin with a dot, and `node_modules` are left out.
+   * The folder. Each folder in it that contains a `SKILL.md`, at any depth, is a skill. The folder itself may be a
+   * skill too. Symbolic links, `node_modules` and names that begin with a dot are omitted.
    */
   readonly dir: string | URL;
-  /** Milliseconds for which clients may keep what they have read of a skill's entry. Defaults to 60,000. */
+  /** Milliseconds for which clients may cache the entry of a skill. Defaults to 60,000. */
   readonly ttlMs?: number;
   /** Whether caches may share entries among callers. Defaults to `private`. */
   readonly cacheScope?: "public" | "private";
@@ -49,10 +49,10 @@ const OPTIONS: KnownOptions<keyof SkillsOptions> = {
  * Offers the skills of a folder: their files as resources `skill://…`, and their entries by `skills/list`, `skills/get`
  * and `resources/directory/read`. A handler for `handlers`. The folder is read with the first request, and watched.
  *
- * A skill is left out with a warning on standard error if its front matter is wrong, or if it has more than 512 files or
- * 16 MiB, which is what each client accepts.
+ * A skill is omitted, with a warning on standard error, if its front matter is invalid, or if it has more than 512
+ * files or 16 MiB, because clients need not accept larger skills.
  *
- * @throws {TypeError} if an option is unknown or wrong.
+ * @throws {TypeError} if an option is unknown or invalid.
  * @see SEP-2640
  */
 export function skills(options: SkillsOptions): Handler {
@@ -60,7 +60,7 @@ export function skills(options: SkillsOptions): Handler {
   const { dir, ttlMs = 60_000, cacheScope = "private" } = options;
   const folder = new SkillFolder(toPath(dir));
   const catalog = new Catalog(folder, (text) => console.error(text));
-  // Sessions have no caches.
+  // Revisions with sessions have no cache fields.
   const toCache = ({ client }: Context) => client.version.slice(0, 4) >= CACHES_SINCE ? { ttlMs, cacheScope } : {};
   const own = extension({
     id: "io.modelcontextprotocol/skills",
@@ -81,7 +81,7 @@ export function skills(options: SkillsOptions): Handler {
         params: { type: "object", properties: { uri: { type: "string" } }, required: ["uri"] } as const,
         async run({ uri }, ctx) {
           const found = (await catalog.read()).skills.get(uri);
-          // It may have changed since it was listed.
+          // A file may have changed since it was listed. Scan again in that case.
           const skill = found && (await catalog.toEntry(found) ?? await toNewEntry(catalog, uri));
           if (!skill) {
             throw McpError.invalidParams(`Cannot find the skill ${uri.slice(0, 200)}; use a uri of skills/list`);
@@ -139,7 +139,7 @@ async function toNewEntry(catalog: Catalog, uri: string) {
   return skill && await catalog.toEntry(skill);
 }
 
-/** Looks at the folder when it changes, and notifies clients. */
+/** Scans the folder after each change, and notifies clients. */
 async function watch(folder: SkillFolder, catalog: Catalog, server: ExtensionServer): Promise<() => void> {
   let known = await catalog.scan();
   let stopTimer: (() => void) | undefined;
@@ -155,7 +155,7 @@ async function watch(folder: SkillFolder, catalog: Catalog, server: ExtensionSer
     if (toListText(before) !== toListText(known)) server.listChanged("resources");
   };
   const stopWatching = await folder.watch(() => {
-    // One save causes several events.
+    // Wait for the last event, because saving a file causes several events.
     stopTimer?.();
     stopTimer = server.clock.start(() => void compare().catch(() => {}), SETTLE_MS, { background: true });
   });
@@ -169,7 +169,10 @@ function toListText({ skills }: Snapshot): string {
   return JSON.stringify([...skills.values()].map(({ uri, frontmatter, files }) => [uri, frontmatter, files.length]));
 }
 
-/** Returns the items after a cursor, which is the URI of the last one. They are sorted by URI. */
+/**
+ * Returns a page of items. The cursor is the URI of the last item of the previous page, because items are sorted by
+ * URI.
+ */
 function toPage<T extends { readonly uri: string }>(items: readonly T[], cursor: string | undefined, size: number) {
   if (cursor !== undefined && !cursor.startsWith("skill://")) {
     throw McpError.invalidParams("Cannot go on: the cursor is not one of this list");
@@ -207,8 +210,8 @@ function toBase64(bytes: Uint8Array): string {
 const SKILLS_PER_PAGE = 20;
 const CHILDREN_PER_PAGE = 500;
 
-/** Milliseconds that the folder has to be quiet before it is looked at. */
+/** Milliseconds without a change after which the folder is scanned. */
 const SETTLE_MS = 100;
 
-/** The year of the first revision whose lists have a time to live. */
+/** The year of the first revision whose lists have cache fields. */
 const CACHES_SINCE = "2026";

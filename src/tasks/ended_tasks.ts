@@ -1,5 +1,6 @@
 /**
- * Tasks that have ended: keeps the newest in memory, and releases the bytes charged to their clients when they expire.
+ * Tasks that have ended: keeps the newest tasks in memory, and releases the bytes charged to their clients when they
+ * expire.
  *
  * @module
  */
@@ -10,7 +11,7 @@ import type { TaskRecord } from "./task_record.ts";
 /** Tasks that have ended. */
 export class Ended {
   readonly #clock: Clock;
-  /** Records by id, the one that was used least recently first. */
+  /** Records by id. The least recently used record is the first. */
   readonly #records = new Map<string, { readonly record: TaskRecord; readonly characters: number }>();
   readonly #charges = new Map<string, { readonly until: number; readonly charge: Charge }>();
   #characters = 0;
@@ -20,7 +21,7 @@ export class Ended {
     this.#clock = clock;
   }
 
-  /** Remembers a task, if it is small. */
+  /** Remembers a task unless it is large. */
   add(record: TaskRecord): void {
     const characters = 500 + JSON.stringify([record.result, record.error]).length;
     if (characters > MAX_CHARACTERS / 100) return;
@@ -34,7 +35,7 @@ export class Ended {
     this.#start();
   }
 
-  /** Returns a task that is remembered. */
+  /** Returns a remembered task. */
   get(id: string): TaskRecord | undefined {
     const found = this.#records.get(id);
     if (!found) return;
@@ -47,13 +48,13 @@ export class Ended {
     return found.record;
   }
 
-  /** Ends a charge when the task has expired. */
+  /** Releases the charge when the task has expired. */
   charge({ id, createdAt, ttlMs }: TaskRecord, charge: Charge): void {
     this.#charges.set(id, { until: createdAt + ttlMs, charge });
     this.#start();
   }
 
-  /** Forgets everything. */
+  /** Forgets all tasks. */
   close(): void {
     this.#stop?.();
     for (const { charge } of this.#charges.values()) charge.end();
@@ -93,8 +94,11 @@ export class Ended {
   }
 }
 
-/** Characters of all tasks that are remembered. A larger task than a hundredth is read from the store. */
+/**
+ * Characters of all remembered tasks. A task that is larger than a hundredth of this is not remembered, but read from
+ * the store.
+ */
 const MAX_CHARACTERS = 8_388_608;
 
-/** Milliseconds between two searches for tasks that have expired. */
+/** Milliseconds between two searches for expired tasks. */
 const SWEEP_MS = 10_000;

@@ -1,5 +1,5 @@
 /**
- * The tasks of one server: those that run here, those that other processes run, and those that have ended.
+ * The tasks of one server: tasks that run in this process, tasks that other processes run, and ended tasks.
  *
  * @module
  */
@@ -12,32 +12,34 @@ import { Takeover, type TakeoverHost } from "./takeover.ts";
 import { isEnded, type TaskRecord } from "./task_record.ts";
 import { TaskStore } from "./task_store.ts";
 
-/** Tells the clients that listen to a task what has become of it. */
+/** Notifies the clients that subscribe to a task of its new state. */
 export type Announce = (record: TaskRecord) => void;
 
 /** The tasks of one server. */
 export class Jobs implements TakeoverHost {
   readonly server: ExtensionServer;
   readonly store: TaskStore;
-  /** Begins the ids of the tasks of this process. */
+  /** The first characters of the ids of all tasks that this process has begun. */
   readonly prefix: string = toRandom(6);
   readonly #announce: Announce;
   readonly #running = new Map<string, RunningTask>();
   readonly #ended: Ended;
   readonly #reading = new Map<string, Promise<TaskRecord | undefined>>();
   readonly #takeover: Takeover;
-  /** Prefixes of the tasks that this process is responsible for, and when the last of them expires. */
+  /**
+   * Prefixes of the tasks for which this process is responsible, with the time at which the last task of each expires.
+   */
   readonly #prefixes = new Map([[this.prefix, Infinity]]);
-  /** Time until which others know of this process, in milliseconds since 1970. */
+  /** Time until which the store lists this process as responsible, in milliseconds since 1970. */
   #knownUntil = 0;
   #opening?: Promise<void>;
   #adopting: Promise<void> = Promise.resolve();
   #stopListening?: () => void;
   #release?: () => void;
-  /** Whether a task was left for another process. */
+  /** Whether this process has given a task back for another process to run. */
   #hasLeft = false;
 
-  /** Creates the tasks of a server that has started. */
+  /** Creates the tasks of a server, which has started. */
   constructor(server: ExtensionServer, announce: Announce) {
     this.server = server;
     this.store = new TaskStore(server);
@@ -47,31 +49,31 @@ export class Jobs implements TakeoverHost {
     this.#takeover.start();
   }
 
-  /** Makes a new id. */
+  /** Creates the id of a new task. */
   makeId(): string {
     return this.prefix + toRandom(18);
   }
 
-  /** Writes a task, which runs from now on. Rejects if that fails. */
+  /** Writes a new task to the store. Rejects if the task cannot be written. */
   async begin(task: RunningTask): Promise<void> {
     await this.adopt(this.prefix, task.record);
     await task.begin();
     this.#running.set(task.record.id, task);
   }
 
-  /** Adds a task that this process has taken over. */
+  /** Adds a task that this process has taken over from another process. */
   add(task: RunningTask): void {
     this.#running.set(task.record.id, task);
   }
 
-  /** Makes this process responsible for the tasks whose ids begin with a prefix, until the end of one of them. */
+  /** Makes this process responsible for the tasks whose ids begin with a prefix, until the given task has expired. */
   async adopt(prefix: string, { createdAt, ttlMs }: TaskRecord): Promise<void> {
     if (!this.store.isShared) return;
     await (this.#opening ??= this.#open().catch((error) => {
       this.#opening = undefined;
       throw error;
     }));
-    // One after another, because a later write names the prefixes of all earlier ones.
+    // Writes take turns, because each write must contain the prefixes of all earlier writes.
     const adopting = this.#adopting.then(() => this.#adopt(prefix, createdAt + ttlMs));
     this.#adopting = adopting.catch(() => {});
     await adopting;
@@ -83,10 +85,11 @@ export class Jobs implements TakeoverHost {
     if (known === undefined || until > this.#knownUntil) {
       const now = this.server.clock.date();
       for (const [each, end] of this.#prefixes) if (end < now) this.#prefixes.delete(each);
-      // For twice as long, so that it is not written for each task.
+      // Write twice the time, so that not every new task needs a write.
       const left = 2 * (Math.max(this.#knownUntil, until) - now);
       await this.#setCrew(this.store.lease.id, left, [...this.#prefixes.keys(), prefix]);
-      // Not before: without a crew in the store, nobody finds the tasks of this process after its end.
+      // Set this only after the write. Without the entry in the store, no other process would find the tasks of this
+      // process after its end.
       this.#knownUntil = now + left;
     }
     this.#prefixes.set(prefix, last);
@@ -96,7 +99,7 @@ export class Jobs implements TakeoverHost {
     await this.store.setCrew({ prefix: this.prefix, by, prefixes: [...new Set(prefixes)] }, ms);
   }
 
-  /** Ends what a client is charged with when its task expires. */
+  /** Releases the charge of a client when the task expires. */
   chargeUntilExpired(record: TaskRecord, charge: Charge): void {
     this.#ended.charge(record, charge);
   }
@@ -109,7 +112,7 @@ export class Jobs implements TakeoverHost {
     const { id, by } = task.record;
     this.#running.delete(id);
     if (isEnded(task.record)) {
-      // Its parameters, questions and values are gone.
+      // An ended task takes fewer bytes: its record no longer contains parameters, questions and values.
       task.charge?.finish(toBytes(task.record));
       this.#ended.add(task.record);
     } else if (by === null) {
@@ -118,12 +121,15 @@ export class Jobs implements TakeoverHost {
     }
   }
 
-  /** Tells the clients that listen to a task. */
+  /** Notifies the clients that subscribe to a task. */
   announce(record: TaskRecord): void {
     this.#announce(record);
   }
 
-  /** Returns a task of a caller. Returns `undefined` for a task of another caller. Without `owner`, any caller may have it. */
+  /**
+   * Returns a task. Returns `undefined` if the task belongs to another caller. Without `caller`, returns the task of
+   * any caller.
+   */
   async find(id: string, caller?: Caller): Promise<TaskRecord | undefined> {
     const record = this.#running.get(id)?.record ?? this.#ended.get(id) ?? await this.#read(id);
     return record && isOf(record, caller) ? record : undefined;
@@ -141,7 +147,8 @@ export class Jobs implements TakeoverHost {
       const open = Object.entries(answers).filter(([key]) => Object.hasOwn(asked, key));
       const isAnswered = ([key]: readonly [string, unknown]) => Object.hasOwn(record.work?.answers ?? {}, key);
       const fresh = Object.fromEntries(open.filter((each) => !isAnswered(each)));
-      // The process that runs the task checks answers. It may find that the one it has is not valid.
+      // Send these answers without storing them: the process that runs the task checks answers, and uses them if the
+      // stored answer turns out to be invalid.
       const others = Object.fromEntries(open.filter(isAnswered));
       const next = Object.keys(fresh).length ? withAnswers(record, fresh) : record;
       return { next, news: open.length ? { answers: fresh, others } : undefined };
@@ -156,7 +163,7 @@ export class Jobs implements TakeoverHost {
     });
   }
 
-  /** Lets the clients of this process learn of each change of a task. */
+  /** Notifies the clients of this process of each change of a task from now on. */
   async watch(id: string): Promise<void> {
     const running = this.#running.get(id);
     if (running) return running.watch();
@@ -164,7 +171,7 @@ export class Jobs implements TakeoverHost {
     if (record && !isEnded(record)) await this.store.tell(record.crew, { id, isWatched: true });
   }
 
-  /** Stops what belongs to the tasks, when no handler runs any more. */
+  /** Stops looking for tasks, and leaves the running tasks to other processes. Call it when all handlers have ended. */
   async stop(): Promise<void> {
     this.#takeover.stop();
     await Promise.all([...this.#running.values()].map(({ over }) => over));
@@ -172,7 +179,7 @@ export class Jobs implements TakeoverHost {
     this.#ended.close();
     this.#stopListening?.();
     if (!this.#opening) return;
-    // Without the store, other processes find out when the lease expires.
+    // If the store does not answer, other processes find out when the lease expires.
     await this.#leave().catch(() => {});
     this.#release?.();
   }
@@ -183,12 +190,13 @@ export class Jobs implements TakeoverHost {
   }
 
   async #open(): Promise<void> {
-    // Others must find the lease before they find a task.
+    // Hold the lease before a task is written. Otherwise another process could find the task without a lease, and take
+    // it over.
     this.#release = await this.store.lease.hold();
     this.#stopListening = await this.store.listen(this.prefix, (news) => void this.#obey(news).catch(() => {}));
   }
 
-  // Many clients may ask for the same task at the same time.
+  // Calls share one read, because many clients may request the same task at the same time.
   async #read(id: string): Promise<TaskRecord | undefined> {
     if (!ID.test(id)) return;
     const reading = this.#reading.get(id) ?? this.store.get(id).then((found) => found?.record);
@@ -202,7 +210,10 @@ export class Jobs implements TakeoverHost {
     }
   }
 
-  /** Changes a task: one that runs here, or one that another process runs or will run, which is then notified. */
+  /**
+   * Changes a task. If the task does not run in this process, writes the change to the store and notifies the process
+   * that runs the task.
+   */
   async #change(
     id: string,
     caller: Caller | undefined,
@@ -210,7 +221,7 @@ export class Jobs implements TakeoverHost {
     change: (record: TaskRecord) => Change,
   ): Promise<boolean> {
     for (let left = ATTEMPTS; left; left--) {
-      // This process may take the task over between two attempts.
+      // Check in each attempt, because this process may have taken over the task since the last attempt.
       const running = this.#running.get(id);
       if (running && isOf(running.record, caller)) {
         await changeHere(running);
@@ -222,7 +233,7 @@ export class Jobs implements TakeoverHost {
       const { next, news } = change(found.record);
       const version = next === found.record ? found.version : await this.store.set(next, found.version);
       if (version === undefined) continue;
-      // Otherwise the process that runs it does so.
+      // Notify the clients here only if no process runs the task. Otherwise that process notifies them.
       if (found.record.by === null && next.isWatched && next !== found.record) this.#announce(next);
       if (news && found.record.by !== null) {
         await this.store.tell(found.record.crew, { id, base: found.version, version, ...news });
@@ -232,7 +243,7 @@ export class Jobs implements TakeoverHost {
     throw McpError.busy(`Cannot change the task: ${ATTEMPTS} other changes came first; try again`);
   }
 
-  /** Does what another process asks for. */
+  /** Handles a message of another process. */
   async #obey(news: unknown): Promise<void> {
     const { id, isWatched, ...rest } = Object(news);
     const running = this.#running.get(id);
@@ -241,27 +252,30 @@ export class Jobs implements TakeoverHost {
   }
 }
 
-/** Who asks for a task. */
+/** The caller who requests a task. */
 export interface Caller {
-  /** Id of the principal, if there is one. */
+  /** Id of the principal. `undefined` if the caller has no principal. */
   readonly owner: string | undefined;
 }
 
-// An operator may use the tasks of all callers.
+// Without a caller, an operator asks, who may use all tasks.
 function isOf({ owner }: TaskRecord, caller: Caller | undefined): boolean {
   return !caller || owner === caller.owner;
 }
 
-/** A change of a task, and what the process that runs it must know. */
+/** A change of a task, with the message for the process that runs the task. */
 interface Change {
   readonly next: TaskRecord;
   readonly news?: { readonly answers?: Params; readonly isCancelled?: boolean };
 }
 
-/** Number of attempts to change a task that its process changes at the same time. */
+/** Number of attempts to change a task. Attempts fail if the process that runs the task changes it at the same time. */
 const ATTEMPTS = 20;
 
-/** An id: 6 bytes that stand for a process, and 18 random ones, because the id of a task may be all that protects it. */
+/**
+ * The pattern of an id: 6 bytes that identify a process, and 18 random bytes. They are that many, because for callers
+ * without a principal only the id protects a task.
+ */
 const ID = /^[\w-]{32}$/;
 
 function toRandom(bytes: number): string {

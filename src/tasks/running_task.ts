@@ -9,43 +9,46 @@ import { type Charge, toBytes } from "./charge.ts";
 import { isEnded, type TaskError, type TaskRecord, type TaskStatus, type TaskWork } from "./task_record.ts";
 import { MAX_VALUES, type TaskStore } from "./task_store.ts";
 
-/** What a task needs of its server. */
+/** The parts of a server that a task uses. */
 export interface TaskHost {
   readonly server: ExtensionServer;
   readonly store: TaskStore;
-  /** Called with each new state that clients may learn of. */
+  /** Called with each new state that clients may see. */
   onChange(task: RunningTask): void;
-  /** Called when the handler has ended, or another process runs the task. */
+  /** Called when the handler has ended, or when another process runs the task. */
   onEnd(task: RunningTask): void;
 }
 
-/** What a task is made of. */
+/** The record of a task, and where it is stored. */
 export interface TaskParts {
   readonly host: TaskHost;
   readonly record: TaskRecord;
-  /** Version of the record in the store. `null` if it was not written yet. */
+  /** Version of the record in the store. `null` if the record was not written yet. */
   readonly version: string | null;
 }
 
-/** A question that the handler waits for. */
+/** A question whose answer the handler awaits. */
 interface Waiting {
   readonly question: RedirectedQuestion;
   readonly answer: (value: unknown) => void;
 }
 
-/** A task whose handler runs in this process. Its changes are written one after another. */
+/** A task whose handler runs in this process. Changes of its record are written one after the other. */
 export class RunningTask {
-  /** The task as it is in the store. */
+  /** The record of the task as it is in the store. */
   record: TaskRecord;
-  /** Settles when the handler has asked for the first time. */
+  /** Settles when the handler has asked its first question. */
   readonly asked: Promise<void>;
-  /** Settles when the task has ended here. */
+  /** Settles when the task has ended in this process. */
   readonly over: Promise<void>;
-  /** Cancels the handler. Set when it runs. */
+  /** Cancels the handler. Set when the handler starts. */
   cancelHandler: (message: string) => void = () => {};
-  /** What the client is charged with. Set when it is a task. */
+  /** The bytes that the client is charged. Set when the call becomes a task. */
   charge?: Charge;
-  /** Whether the call has become a task. Until then, what the handler says goes to the client. */
+  /**
+   * Whether the call has become a task. Until then, progress, log messages and questions of the handler are sent to the
+   * client.
+   */
   isTask: boolean;
   /** Whether the handler has been called. */
   hasRun = false;
@@ -58,17 +61,20 @@ export class RunningTask {
   readonly #over = Promise.withResolvers<void>();
   #version: string | null;
   #writing: Promise<unknown>;
-  /** Settles when the task is in the store. */
+  /** Settles when the record is in the store. */
   readonly #begun = Promise.withResolvers<void>();
   #message?: string;
   #isReporting = false;
   #stopReporting?: () => void;
   /** Whether another process runs the task. */
   #isLost = false;
-  /** Whether the handler has ended as far as the task goes. It may ignore its signal. */
+  /**
+   * Whether the handler has ended, or its result is no longer needed. The handler may still run if it ignores its
+   * signal.
+   */
   #isOver = false;
 
-  /** Creates a task that does not run yet. */
+  /** Creates a task whose handler has not started. */
   constructor({ host, record, version }: TaskParts, { isTask }: { readonly isTask: boolean }) {
     this.#host = host;
     this.record = record;
@@ -76,18 +82,18 @@ export class RunningTask {
     this.isTask = isTask;
     this.asked = this.#asked.promise;
     this.over = this.#over.promise;
-    // Nothing is written before the task itself.
+    // All writes wait until the record itself has been written.
     this.#writing = version === null ? this.#begun.promise : Promise.resolve();
     this.#begun.promise.catch(() => {});
   }
 
-  /** What the handler says goes here. */
+  /** Receives the progress, log messages, questions and values of the handler. */
   readonly redirect: Redirect = {
     progress: (progress, { total, message }, direct) => {
       if (!this.isTask) return void direct();
       this.#report(message ?? (total === undefined ? `${progress}` : `${progress} of ${total}`));
     },
-    // The specification has no log messages of tasks.
+    // Drop the log messages of a task, because the specification has no log messages of tasks.
     log: (_level, _data, _logger, direct) => void (this.isTask || direct()),
     ask: async (question, direct) => {
       if (this.isTask) return await this.#ask(question);
@@ -98,7 +104,7 @@ export class RunningTask {
     once: async (key, make, direct) => JSON.parse(await this.#once(key, make, direct)),
   };
 
-  /** Makes a task of the call: writes it, and rejects if that fails. */
+  /** Makes the call a task, and writes its record. Rejects if the record cannot be written. */
   async begin(): Promise<void> {
     this.isTask = true;
     this.#keepWork(() => ({ made: [...this.#values] }));
@@ -109,7 +115,8 @@ export class RunningTask {
       this.#begun.resolve();
     } catch (error) {
       this.#begun.reject(error);
-      // It may be in the store all the same, or come there later, and would run again after the end of this process.
+      // After an error other than a rejection, the record may be in the store, or arrive there later. Mark the task as
+      // cancelled, or it would run again after the end of this process.
       if (!isFinal(error)) {
         this.#write(({ work: _, ...record }) => ({ ...record, status: "cancelled", by: null })).catch(() => {});
       }
@@ -117,25 +124,28 @@ export class RunningTask {
     }
   }
 
-  /** Ends a task that could not begin. What its handler waits for fails. */
+  /** Ends a task whose record could not be written. Promises that its handler awaits reject with `reason`. */
   abandon(reason: unknown): void {
     this.#isOver = true;
     this.#begun.reject(reason);
   }
 
-  /** Reads the values of `once` that other processes have made. */
+  /** Reads the values of `once` that other processes have written. */
   async load(): Promise<void> {
     const { made = [] } = this.record.work ?? {};
     const journal = await this.#repeat(() => this.#host.store.readValues(this.record.id));
     for (const [key, json] of [...made, ...journal]) this.#values.set(key, json);
   }
 
-  /** Writes how the handler ends. A server that closes leaves the task to another process, if its handler can resume. */
+  /**
+   * Writes the outcome of the handler. If the server closes and the handler can resume, the task is left to another
+   * process instead.
+   */
   async follow(ending: Promise<Result>): Promise<void> {
     try {
       await this.#end(await toEnd(ending));
     } catch {
-      // The store will not answer, or another process runs the task.
+      // The store does not answer until the server closes, or another process runs the task.
     } finally {
       this.#isOver = true;
       this.#stopReporting?.();
@@ -144,14 +154,14 @@ export class RunningTask {
     }
   }
 
-  /** Gives answers to the questions that they fit. Others are ignored. */
+  /** Answers the questions to which the given answers are valid. Other answers are ignored. */
   async answer(responses: Params): Promise<void> {
     const valid: [key: string, value: unknown][] = [];
     for (const [key, value] of Object.entries(responses)) {
       const waiting = this.#waiting.get(key);
       if (waiting && await waiting.question.check(value) === undefined) valid.push([key, value]);
     }
-    // From here on, the questions take no other answer: the handler must get the one that is stored.
+    // Remove these questions now, so that they accept no other answer: the handler must get the answer that is stored.
     const taken = valid.flatMap(([key, value]) => {
       const waiting = this.#waiting.get(key);
       return waiting && this.#waiting.delete(key) ? [{ key, value, waiting }] : [];
@@ -168,7 +178,7 @@ export class RunningTask {
     for (const { value, waiting } of taken) waiting.answer(value);
   }
 
-  /** Takes over what another process has written: answers of clients, or the end. */
+  /** Adopts a change that another process has written: answers of clients, or a cancellation. */
   async adopt({ base, version, answers = {}, others = {}, isCancelled }: Adopted): Promise<void> {
     if (isCancelled) {
       const { work: _, ...record } = this.record;
@@ -177,7 +187,7 @@ export class RunningTask {
       return this.#lose("the task was cancelled");
     }
     await this.#queue(() => {
-      // Otherwise the next write finds out.
+      // If the versions differ, the next write fails and reads the record again.
       if (this.#version === base) {
         this.#version = version;
         this.record = withAnswers(this.record, answers);
@@ -194,7 +204,7 @@ export class RunningTask {
     this.cancelHandler("Cannot go on: the task was cancelled");
   }
 
-  /** Lets clients on other instances learn of each change from now on. */
+  /** Notifies clients on other instances of each change from now on. */
   watch(): void {
     this.record = { ...this.record, isWatched: true };
     this.#host.onChange(this);
@@ -209,12 +219,14 @@ export class RunningTask {
     this.#waiting.set(key, { question, answer });
     this.#asked.resolve();
     await this.#change((record) => withQuestion(record, key, { method, params }));
-    // An answer may have come in the meantime.
+    // An answer may have arrived while the question was written.
     await this.#deliver(this.record.work?.answers ?? {});
     return await promise;
   }
 
-  /** Settles the questions that answers from the store fit, and opens the others again. */
+  /**
+   * Settles the questions whose stored answers are valid. Removes invalid answers, so that the client can answer again.
+   */
   async #deliver(answers: Params): Promise<void> {
     for (const [key, value] of Object.entries(answers)) {
       const waiting = this.#waiting.get(key);
@@ -249,14 +261,14 @@ export class RunningTask {
         }): a task has at most ${MAX_VALUES} values; combine some`,
       );
     }
-    // Another process may make it now.
+    // Do not make the value, because another process may be making it now.
     if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
     const json = JSON.stringify(await (this.isTask ? make() : direct())) ?? "null";
     if (this.isTask) {
       if (this.charge?.grow(toBytes(json)) === false) throw toFull();
-      // It must not be written for a task that does not exist.
+      // Wait until the record is in the store. A value without a task would stay there.
       await this.#writing;
-      // The answer to a write may be lost.
+      // The token makes a repeated write safe, because a write whose response was lost may have succeeded.
       const token = crypto.randomUUID();
       await this.#repeat(() => this.#host.store.addValue(this.record, { key, json, token }));
     }
@@ -265,7 +277,8 @@ export class RunningTask {
     return json;
   }
 
-  // At most one write is in progress, and none follows at once.
+  // At most one report is written at a time, and {@linkcode REPORT_MS} pass before the next, because a handler may
+  // report progress very often.
   #report(message: string): void {
     this.#message = message;
     if (this.#isReporting) return;
@@ -273,7 +286,7 @@ export class RunningTask {
     const write = async () => {
       const statusMessage = this.#message;
       this.#message = undefined;
-      // A message that the store cannot hold is dropped, and later ones are not.
+      // Drop a message that is too large for the store. Later messages are written.
       await this.#change((record) => ({ ...record, statusMessage })).catch((error) => {
         if (!isFinal(error)) throw error;
       });
@@ -295,7 +308,7 @@ export class RunningTask {
     if (this.#isLost || isEnded(this.record)) return;
     if (end.result) return await this.#complete(end.result);
     const { why, error } = end;
-    // This process has no place for it, or closes before it has begun.
+    // The call was refused before its handler started, because this process has no capacity or closes.
     const isRefused = !this.hasRun && (error.code === BUSY || this.#host.server.signal.aborted);
     if (canResume && (why === "closing" || isRefused)) return await this.#change((record) => ({ ...record, by: null }));
     const message = why === "closing" ? CLOSED : why === "timeout" ? TOO_LONG : error.message;
@@ -308,7 +321,7 @@ export class RunningTask {
       await this.#finish("completed", { result });
     } catch (error) {
       if (!isFinal(error)) throw error;
-      // The store cannot hold it, or the client has too much already.
+      // The result is too large for the store, or the client has used up its share of memory.
       const message = `Cannot keep the result of the task: ${toText(error)}`;
       await this.#finish("failed", { statusMessage: message, error: { code: INTERNAL_ERROR, message } });
     }
@@ -350,21 +363,24 @@ export class RunningTask {
     }
   }
 
-  /** Reads what another process has changed: it has answered, cancelled the task, or runs it now. */
+  /**
+   * Reads the record again after another process has changed it: clients have answered, the task was cancelled, or
+   * another process runs it.
+   */
   async #reread(): Promise<void> {
     const { store } = this.#host;
     const { id, by, run } = this.record;
     const found = await this.#repeat(() => store.get(id));
     if (!found) return this.#lose("the task is not in the store any more");
     this.#version = found.version;
-    // What this process knows of clients that listen may not be in the store yet.
+    // Keep `isWatched`, which may not be in the store yet.
     this.record = this.record.isWatched ? { ...found.record, isWatched: true } : found.record;
     if (isEnded(found.record)) {
       this.#host.onChange(this);
       return this.#lose("the task has ended");
     }
     if (found.record.by !== by || found.record.run !== run) return this.#lose("another process runs the task");
-    // Not here, because it may write.
+    // Deliver the answers later. Doing so may write, and this function runs within a write.
     queueMicrotask(() => this.#deliver(found.record.work?.answers ?? {}).catch(() => {}));
   }
 
@@ -374,7 +390,7 @@ export class RunningTask {
     this.cancelHandler(`Cannot go on: ${state}`);
   }
 
-  // While the store does not answer, a task waits for it, until its process closes.
+  // Repeats an operation while the store does not answer, until the server closes.
   async #repeat<T>(run: () => Promise<T>): Promise<T> {
     const { clock, signal } = this.#host.server;
     while (true) {
@@ -388,18 +404,21 @@ export class RunningTask {
   }
 }
 
-/** What another process has written. */
+/** A change that another process has written. */
 export interface Adopted {
-  /** The version that it has replaced, and the one that it has made. */
+  /** The version that the other process has replaced, and the version that it has written. */
   readonly base: string;
   readonly version: string;
   readonly answers?: Params;
-  /** Answers that it has not written, because each of these questions has an answer, which may not be valid. */
+  /**
+   * Answers that the other process has not written, because their questions already have an answer. That answer may be
+   * invalid.
+   */
   readonly others?: Params;
   readonly isCancelled?: boolean;
 }
 
-/** How a handler has ended: with a result, or with an error and why it was cancelled. */
+/** The outcome of a handler: a result, or an error with the reason for which the handler was cancelled. */
 type End =
   | { readonly result: Result }
   | { readonly result?: undefined; readonly error: TaskError; readonly why?: unknown };
@@ -413,13 +432,13 @@ async function toEnd(ending: Promise<Result>): Promise<End> {
   }
 }
 
-/** Adds answers to questions that are open. */
+/** Adds answers to a record. */
 export function withAnswers(record: TaskRecord, answers: Params): TaskRecord {
   const { work } = record;
   return work ? withStatus({ ...record, work: { ...work, answers: { ...work.answers, ...answers } } }) : record;
 }
 
-/** Removes an answer, unless another one has replaced it. */
+/** Removes an answer, unless it was replaced since. */
 function withoutAnswer(record: TaskRecord, key: string, value: unknown): TaskRecord {
   const { work } = record;
   if (!work || JSON.stringify(work.answers[key]) !== JSON.stringify(value)) return record;
@@ -447,7 +466,7 @@ function toText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Creates the error for a client that makes the server keep too much. */
+/** Creates the error for a client that exceeds its share of memory. */
 export function toFull(): McpError {
   return McpError.busy("Cannot begin a task: the server keeps too much for this client; wait until older tasks expire");
 }
@@ -458,7 +477,7 @@ const OVER = "Cannot go on: the task has ended here";
 const CLOSED = "The server has closed before the task was finished; call the tool again if that is safe";
 const TOO_LONG = "The task took longer than it is kept (ttlMs)";
 
-/** Milliseconds between two writes of what the handler reports. */
+/** Minimum milliseconds between two writes of messages that the handler reports. */
 const REPORT_MS = 250;
 
 /** Milliseconds between attempts to write to a store that does not answer. */

@@ -1,5 +1,5 @@
 /**
- * Finds the tasks of processes that have ended, runs them again, or lets them fail.
+ * Finds tasks whose processes have ended, and runs them again or lets them fail.
  *
  * @module
  */
@@ -8,37 +8,42 @@ import { RunningTask, type TaskHost } from "./running_task.ts";
 import { isEnded, type StoredPrincipal, type TaskRecord } from "./task_record.ts";
 import type { Crew, FoundTask } from "./task_store.ts";
 
-/** What takes tasks over. */
+/** The part of {@linkcode Jobs} that a takeover uses. */
 export interface TakeoverHost extends TaskHost {
-  /** Stands for this process in the store. */
+  /** Identifies this process in the store. */
   readonly prefix: string;
-  /** Makes this process responsible for the tasks whose ids begin with a prefix, until the end of one of them. */
+  /** Makes this process responsible for the tasks whose ids begin with a prefix, until the given task has expired. */
   adopt(prefix: string, record: TaskRecord): Promise<void>;
   /** Adds a task that runs from now on. */
   add(task: RunningTask): void;
-  /** Tells the clients that listen to a task. */
+  /** Notifies the clients that subscribe to a task. */
   announce(record: TaskRecord): void;
 }
 
-/** Looks for tasks that no process runs any more. */
+/** Searches for tasks that no process runs any more. */
 export class Takeover {
   readonly #jobs: TakeoverHost;
   #isStopped = false;
   #stopTimer?: () => void;
   #looking?: Promise<void>;
-  /** Ids of tasks for which this process had no place. Others take them only after its end. */
+  /**
+   * Ids of tasks for which this process had no capacity. This process tries them again, because other processes take
+   * them over only after its end.
+   */
   readonly #left = new Set<string>();
-  /** Whether there was no place for a task since the last look began. */
+  /** Whether this process had no capacity for a task since the current search began. */
   #isFull = false;
 
   constructor(jobs: TakeoverHost) {
     this.#jobs = jobs;
   }
 
-  /** Looks at once, and then twice in the time of a lease. Does nothing if no other process may use the store. */
+  /**
+   * Searches at once, and then twice within the time of a lease. Does nothing if no other process can use the store.
+   */
   start(): void {
     if (!this.#jobs.store.isShared) return;
-    // A store that does not answer is asked again.
+    // Ignore errors of the store, because the next search tries again.
     this.#looking = this.#look().catch(() => {}).finally(() => {
       if (this.#isStopped) return;
       const ms = this.#jobs.store.lease.ms / 2;
@@ -46,19 +51,19 @@ export class Takeover {
     });
   }
 
-  /** Stops looking. */
+  /** Stops searching. */
   stop(): void {
     this.#isStopped = true;
     this.#stopTimer?.();
   }
 
-  /** Remembers a task for which there was no place, to try again. */
+  /** Remembers a task for which there was no capacity, to try it again. */
   leave(id: string): void {
     this.#left.add(id);
     this.#isFull = true;
   }
 
-  /** Settles when nothing is being taken over. */
+  /** Settles when no search is running. */
   async settle(): Promise<void> {
     await this.#looking;
   }
@@ -74,7 +79,7 @@ export class Takeover {
     }
   }
 
-  /** Takes the tasks again for which there was no place. */
+  /** Tries to run the tasks again for which there was no capacity. */
   async #takeLeft(): Promise<void> {
     for (const id of [...this.#left]) {
       if (this.#isOver || this.#isFull) return;
@@ -90,7 +95,7 @@ export class Takeover {
     return this.#isStopped || this.#jobs.server.signal.aborted;
   }
 
-  /** Takes over all tasks of a process that has ended. Returns whether none is left. */
+  /** Takes over all tasks of a process that has ended. Returns whether no tasks are left. */
   async #takeAll(crew: Crew): Promise<boolean> {
     const { store } = this.#jobs;
     const held = new Map<string, boolean>();
@@ -104,7 +109,7 @@ export class Takeover {
       for await (const found of store.list(prefix)) {
         if (this.#isOver) return false;
         if (isEnded(found.record) || await isRun(found.record)) continue;
-        // The next look finds it. Until then, another process may have a place.
+        // Leave the task for now. The next search finds it, unless a process with capacity has taken it over.
         const mustWait = this.#isFull && found.record.work?.canResume;
         isDone = !mustWait && await this.#take(found, prefix) && isDone;
       }
@@ -112,7 +117,7 @@ export class Takeover {
     return isDone;
   }
 
-  /** Takes a task over. Returns `false` if another process or a client has changed it since. */
+  /** Takes over a task. Returns `false` if another process or a client has changed the task meanwhile. */
   async #take({ record, version }: FoundTask, prefix: string): Promise<boolean> {
     const { store, server: { clock } } = this.#jobs;
     const { work } = record;
@@ -127,7 +132,8 @@ export class Takeover {
       taken = await store.set(mine, version);
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
-      // It was as large as the store allows. Without an end, it would be in the way of all others.
+      // The record has reached the maximum size of a value. Let the task fail, because otherwise each search would fail
+      // at it, and not reach the other tasks.
       return await this.#fail({ record, version }, `Cannot resume the task: ${error.message}`);
     }
     if (taken === undefined) return false;
@@ -179,7 +185,7 @@ function isExpired(principal: StoredPrincipal | undefined, now: number): boolean
   return principal?.expiresAt !== undefined && principal.expiresAt <= now;
 }
 
-// Credentials that have expired would end the call.
+// Omit an expiry in the past, because it would end the call. The caller was authenticated when the task began.
 function toPrincipal(stored: StoredPrincipal | undefined, now: number): Principal | undefined {
   if (!stored) return;
   const { id, scopes, expiresAt, claims } = stored;

@@ -1,5 +1,5 @@
 /**
- * The options of the attribute that makes tasks of calls.
+ * Reads the options of {@linkcode TaskOptions}.
  *
  * @module
  */
@@ -8,43 +8,44 @@ import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 /** Options of a task. All are optional. */
 export interface TaskOptions {
   /**
-   * Milliseconds for which a call is answered like any other. A call that takes longer becomes a task. Until then, questions
-   * are rounds of the call. Defaults to 0: every call becomes a task, and all its questions belong to the task.
+   * Milliseconds for which the server waits for the result. If a call takes longer, it becomes a task. Until then,
+   * questions of the handler belong to the call. Defaults to 0: every call becomes a task.
    */
   readonly after?: number;
   /**
-   * Milliseconds from its creation for which a task and its result are kept. The handler is cancelled at the end of this
-   * time. Defaults to 3,600,000, an hour.
+   * Milliseconds for which a task and its result are kept, counted from its creation. The handler is cancelled at the
+   * end of this time. Defaults to 3,600,000, an hour.
    */
   readonly ttlMs?: number;
-  /** Milliseconds between two requests for the status that the client is asked to observe. Defaults to 1000. */
+  /** Milliseconds that the client should wait between two requests for the status. Defaults to 1000. */
   readonly pollIntervalMs?: number;
   /**
-   * Whether another instance, or this one after a restart, runs the handler again if the process that ran it has ended. The
-   * values of `ctx.once` and the answers are those of the first run. Without it, such a task fails. Defaults to `false`.
+   * Whether the handler runs again if the process that ran it has ended: on another instance, or on this instance after
+   * a restart. It gets the values of `ctx.once` and the answers of the first run. Defaults to `false`: such a task
+   * fails.
    */
   readonly resume?: boolean | ResumeOptions;
   /**
-   * Version of the handler. A task that another version has begun is not resumed. Raise it whenever a handler that runs
-   * again could not go on with the values of the former one. Defaults to `""`.
+   * Version of the handler. A task of another version is not resumed. Change it whenever the handler could not continue
+   * with the values of its earlier version. Defaults to `""`.
    */
   readonly version?: string;
   /**
-   * Whether clients that did not declare the extension are refused: with code -32021, and in a session with a result that
-   * is an error. Otherwise the handler runs as part of their call. Defaults to `false`.
+   * Whether a client must declare the extension. If it does not, the call fails with code -32021, or, in a session,
+   * returns a result with `isError`. Defaults to `false`: without the extension, the handler runs as part of the call.
    */
   readonly required?: boolean;
 }
 
 /** How tasks are resumed. */
 export interface ResumeOptions {
-  /** Earlier values of `version` whose tasks the handler can continue. Its schemas may differ too. */
+  /** Earlier values of `version` whose tasks the handler can continue, even if its schemas have changed. */
   readonly from?: readonly string[];
-  /** Whether a task is resumed after the credentials of its caller have expired. Defaults to `false`. */
+  /** Whether a task may be resumed after the credentials of its caller have expired. Defaults to `false`. */
   readonly afterExpiry?: boolean;
 }
 
-/** Options with their defaults. */
+/** The options with their defaults. */
 export interface TaskRules {
   readonly after: number;
   readonly ttlMs: number;
@@ -73,7 +74,11 @@ const OPTIONS: KnownOptions<keyof TaskOptions> = {
 
 const RESUME_PROBLEM = 'must be true, false, or an object like { from: ["1"] }';
 
-/** Reads the options of a task. Throws a `TypeError` for one that is unknown or wrong. */
+/**
+ * Reads the options of a task.
+ *
+ * @throws {TypeError} if an option is unknown or invalid.
+ */
 export function readTaskOptions(options: TaskOptions): TaskRules {
   checkOptions("make a task", options, OPTIONS);
   const { after = 0, ttlMs = 3_600_000, pollIntervalMs = 1000, resume = false, version = "", required = false } =
@@ -93,5 +98,5 @@ function findProblem(ms: unknown, min: number): string | undefined {
   return `is ${String(ms)}; it must be a whole number of milliseconds from ${min} to ${MAX_MS}`;
 }
 
-/** A year less a day, because stores keep values for a year at most. */
+/** A year minus a day. Stores keep a value for at most a year, and a record is kept a little longer than its task. */
 const MAX_MS = 31_449_600_000;

@@ -1,5 +1,5 @@
 /**
- * The record of a task, and what clients see of it.
+ * The record of a task, and the form in which clients get it.
  *
  * @see ext-tasks specification/draft/tasks (Tasks)
  * @module
@@ -9,7 +9,7 @@ import type { ClientFacts, Params, Principal, Result } from "../library.ts";
 /** Status of a task. The last three are final. */
 export type TaskStatus = "working" | "input_required" | "completed" | "cancelled" | "failed";
 
-/** A request to the client that waits for its answer. */
+/** A request to the client that has no answer yet. */
 export interface OpenQuestion {
   readonly method: string;
   readonly params: Params;
@@ -19,13 +19,13 @@ export interface OpenQuestion {
 export interface TaskError {
   /** Code of the JSON-RPC error. */
   readonly code: number;
-  /** What went wrong. */
+  /** Description of the error. */
   readonly message: string;
-  /** Further facts. */
+  /** Additional data of the JSON-RPC error. */
   readonly data?: unknown;
 }
 
-/** The caller of a task, without tokens. */
+/** The caller of a task. It contains no tokens. */
 export interface StoredPrincipal {
   readonly id: string;
   readonly scopes?: readonly string[];
@@ -33,24 +33,24 @@ export interface StoredPrincipal {
   readonly claims?: unknown;
 }
 
-/** What another run of the handler needs. It is dropped when the task has ended. */
+/** The data for another run of the handler. It is removed when the task has ended. */
 export interface TaskWork {
   readonly params: Params;
   readonly principal?: StoredPrincipal;
   readonly client: ClientFacts;
-  /** Stands for the name, the schemas and the version of the tool. */
+  /** Identifies the name, the schemas and the version of the tool. */
   readonly hash: string;
-  /** `version` of the attribute. */
+  /** The option `version` of the task. */
   readonly version: string;
   /** Whether another instance may run the handler again. */
   readonly canResume: boolean;
-  /** Whether it may do so after the credentials of the caller have expired. */
+  /** Whether the handler may run again after the credentials of the caller have expired. */
   readonly afterExpiry: boolean;
   /** Values of `once` that were made before the task began, as JSON. */
   readonly made: readonly (readonly [key: string, json: string])[];
-  /** Questions without a valid answer, and those of which the answer was not looked at yet. */
+  /** Questions without a valid answer, including questions whose answer was not checked yet. */
   readonly questions: { readonly [key: string]: OpenQuestion };
-  /** What clients have answered, by the key of the question. */
+  /** Answers of clients, by the key of the question. */
   readonly answers: { readonly [key: string]: unknown };
 }
 
@@ -61,43 +61,44 @@ export interface TaskRecord {
   readonly tool: string;
   readonly status: TaskStatus;
   readonly statusMessage?: string;
-  /** Milliseconds since 1970. */
+  /** Time of creation, in milliseconds since 1970. */
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly ttlMs: number;
   readonly pollIntervalMs: number;
-  /** Id of the caller's principal. `undefined` if there is none: then any caller who knows the id of the task may use it. */
+  /** Id of the caller's principal. Without a principal, any caller who knows the id of the task may use it. */
   readonly owner?: string;
-  /** Id of the process that runs it. `null` if it waits for one. */
+  /** Id of the process that runs the task. `null` if no process runs it. */
   readonly by: string | null;
-  /** Prefix under which the process that runs it receives news. */
+  /** Prefix under which the process that runs the task receives messages. */
   readonly crew: string;
-  /** How many processes have begun it. */
+  /** The number of processes that have run the task. */
   readonly run: number;
-  /** Whether a client listens to it, perhaps on another instance. */
+  /** Whether a client subscribes to the task, on this instance or another. */
   readonly isWatched?: boolean;
-  /** `undefined` when it has ended. */
+  /** The data for another run. `undefined` after the end of the task. */
   readonly work?: TaskWork;
   readonly result?: Result;
   readonly error?: TaskError;
 }
 
-/** Tests for a task that has ended. */
+/** Whether a task has ended. */
 export function isEnded({ status }: TaskRecord): boolean {
   return status === "completed" || status === "cancelled" || status === "failed";
 }
 
-/** Returns the questions that wait for an answer. */
+/** Returns the questions that have no answer yet. */
 export function toOpenQuestions({ work }: TaskRecord): Record<string, OpenQuestion> {
   const { questions = {}, answers = {} } = work ?? {};
   return Object.fromEntries(Object.entries(questions).filter(([key]) => !Object.hasOwn(answers, key)));
 }
 
-/** Returns the task as `tasks/get` shows it to a client with these capabilities. */
+/** Returns the result of `tasks/get` for a client with these capabilities. */
 export function toDetailed(record: TaskRecord, capabilities?: ClientFacts["capabilities"]): Params {
   const open = Object.entries(toOpenQuestions(record));
   const status = record.work && open.length ? "input_required" : record.status;
-  // The questions fit what the client could do when it called the tool. Another one may be able to do less.
+  // Omit questions for which the client lacks the capability. The client that called the tool had it, but a task may be
+  // read by another client.
   const shown = capabilities ? open.filter(([, { method }]) => CAPABILITY[method] in capabilities) : open;
   return {
     ...toTask(record, status),
@@ -107,7 +108,7 @@ export function toDetailed(record: TaskRecord, capabilities?: ClientFacts["capab
   };
 }
 
-/** Returns the task as the response to the call shows it. */
+/** Returns the fields of a task in the response to the call. */
 export function toTask(record: TaskRecord, status: TaskStatus = record.status): Params {
   const { id, statusMessage, createdAt, updatedAt, ttlMs, pollIntervalMs } = record;
   return {
@@ -121,14 +122,14 @@ export function toTask(record: TaskRecord, status: TaskStatus = record.status): 
   };
 }
 
-/** The capability that each question needs. */
+/** The capability that a client needs for each kind of question. */
 const CAPABILITY: Readonly<Record<string, string>> = {
   "elicitation/create": "elicitation",
   "sampling/createMessage": "sampling",
   "roots/list": "roots",
 };
 
-/** Returns the caller without anything that could be a secret: only its id, scopes, expiry and claims are kept. */
+/** Returns the caller without possible secrets: only id, scopes, expiry and claims. */
 export function toStored(principal: Principal | undefined): StoredPrincipal | undefined {
   if (!principal) return;
   const { id, scopes, expiresAt, claims } = principal;

@@ -1,8 +1,8 @@
 /**
- * The tasks of one server in its store: their records, their journals, and who runs them.
+ * The tasks of one server in its store: their records, their journals, and the processes that run them.
  *
- * A record changes under its version. The values of `once` are in a log beside it, so that a task with many of them does
- * not write all of them again for each.
+ * A record changes under its version. The values of `once` are in a separate log, the journal. In the record, all
+ * values would be written again for each new value.
  *
  * @module
  */
@@ -16,12 +16,14 @@ export interface FoundTask {
   readonly version: string;
 }
 
-/** The tasks that a process has begun or taken over, which others take over when its lease is over. */
+/**
+ * The tasks for which a process is responsible. Other processes take them over when the lease of the process has ended.
+ */
 export interface Crew {
   readonly prefix: string;
-  /** Id of the process. `null` if it has left its tasks. */
+  /** Id of the process. `null` if the process has given its tasks back. */
   readonly by: string | null;
-  /** Prefixes of the tasks: its own, and those of processes that have ended before. */
+  /** Prefixes of the tasks: the process's own prefix, and the prefixes of processes whose tasks it has taken over. */
   readonly prefixes: readonly string[];
 }
 
@@ -32,21 +34,21 @@ export interface JournalValue {
   readonly token: string;
 }
 
-/** The store as tasks use it. */
+/** Reads and writes tasks in the store. */
 export class TaskStore {
-  /** Whether other processes may use it. */
+  /** Whether other processes can use the store. */
   readonly isShared: boolean;
   readonly #server: ExtensionServer;
   readonly #store: ExtensionStore;
 
-  /** Opens the store of a server. A server without a store gets one in memory. */
+  /** Opens the store of a server. If the server has no store, tasks are kept in memory. */
   constructor(server: ExtensionServer) {
     this.#server = server;
     this.isShared = server.store !== undefined;
     this.#store = server.store ?? memoryStore({ clock: server.clock, bytes: MEMORY_BYTES });
   }
 
-  /** Proof that this process lives. */
+  /** The lease of this process, which shows that it is running. */
   get lease(): ExtensionStore["lease"] {
     return this.#store.lease;
   }
@@ -58,7 +60,10 @@ export class TaskStore {
     return record && { record, version: found.version };
   }
 
-  /** Writes a task. Returns its new version, or `undefined` if it has another one than expected. `null` stands for none. */
+  /**
+   * Writes a task. Returns its new version, or `undefined` if its version in the store is not `version`. `null` means
+   * that the store must not contain the task.
+   */
   async set(record: TaskRecord, version: string | null): Promise<string | undefined> {
     const { clock } = this.#server;
     const ttlMs = Math.max(record.createdAt + record.ttlMs - clock.date(), 0) + GRACE_MS;
@@ -79,7 +84,10 @@ export class TaskStore {
     }
   }
 
-  /** Adds a value of `once` to the journal of a task. With the same token, it is added once. */
+  /**
+   * Adds a value of `once` to the journal of a task. If it is called again with the same token, the value is added only
+   * once.
+   */
   async addValue({ id, run, createdAt, ttlMs }: TaskRecord, { key, json, token }: JournalValue): Promise<void> {
     const left = Math.max(createdAt + ttlMs - this.#server.clock.date(), 0) + GRACE_MS;
     const text = await this.#seal(`j-${id}`, [run, key, json]);
@@ -87,8 +95,8 @@ export class TaskStore {
   }
 
   /**
-   * Returns the values of `once` of a task, as JSON. A process that was taken for dead may have added some after another
-   * one had begun: what the later one has made counts.
+   * Returns the values of `once` of a task, as JSON. A process whose lease had expired may have added values after a
+   * later run had begun. For each key, the value of the latest run counts.
    */
   async readValues(id: string): Promise<Map<string, string>> {
     const values = new Map<string, { readonly run: number; readonly json: string }>();
@@ -117,18 +125,18 @@ export class TaskStore {
     }
   }
 
-  /** Writes which tasks a process is responsible for. */
+  /** Writes the tasks for which a process is responsible. */
   async setCrew(crew: Crew, ttlMs: number): Promise<void> {
     const key = `i-${crew.prefix}`;
     await this.#store.set(key, await this.#seal(key, crew), { ttlMs: Math.min(ttlMs + GRACE_MS, MAX_TTL_MS) });
   }
 
-  /** Removes a process that is responsible for no task any more. */
+  /** Removes a process that is no longer responsible for any task. */
   async deleteCrew(prefix: string): Promise<void> {
     await this.#store.delete(`i-${prefix}`);
   }
 
-  /** Returns all processes that are responsible for tasks. */
+  /** Returns all processes that are responsible for tasks, with their tasks. */
   async listCrews(): Promise<readonly Crew[]> {
     const crews: Crew[] = [];
     for await (const { key, value } of this.#listAll("i-")) {
@@ -138,13 +146,13 @@ export class TaskStore {
     return crews;
   }
 
-  /** Sends something to the process with a prefix. */
+  /** Sends a message to the process with a prefix. */
   async tell(prefix: string, news: unknown): Promise<void> {
     const topic = `c-${prefix}`;
     await this.#store.publish(topic, await this.#seal(topic, news));
   }
 
-  /** Calls `listener` with what is sent to a prefix. Returns a function that stops it. */
+  /** Calls `listener` with each message to a prefix. Returns a function that stops listening. */
   async listen(prefix: string, listener: (news: unknown) => void): Promise<() => void> {
     const topic = `c-${prefix}`;
     return await this.#store.subscribe(topic, (text) => {
@@ -162,7 +170,7 @@ export class TaskStore {
     }
   }
 
-  // What is only in the memory of this process needs no seal.
+  // Values in the memory of this process need no seal.
   async #seal(place: string, value: unknown): Promise<string> {
     const all = [FORMAT, place, value];
     return this.isShared ? await this.#server.seal(all) : JSON.stringify(all);
@@ -171,25 +179,30 @@ export class TaskStore {
   async #open<T>(place: string, text: string): Promise<T | undefined> {
     const opened: unknown = this.isShared ? await this.#server.open(text) : JSON.parse(text);
     if (!Array.isArray(opened) || opened[0] !== FORMAT || opened[1] !== place) return;
-    // Only this class makes such values, and only servers with the secret can seal them.
+    // Safe, because only this class seals these values, and only servers with the secret can seal.
     return opened[2] as T;
   }
 }
 
-/** Version of what is written. Another version of the library may use another one. */
+/** The version of the format. A value with another format was written by another version of the library. */
 const FORMAT = 1;
 
 /** Values in one page of a list. */
 const PAGE = 100;
 
-/** Values of `once` of one task. */
+/** Maximum values of `once` of one task. */
 export const MAX_VALUES = 1000;
 
-/** Milliseconds for which the end of a task is seen after its time to live. */
+/**
+ * Milliseconds for which the store keeps a task after its time to live, so that clients can still read how it ended.
+ */
 const GRACE_MS = 60_000;
 
 /** Longest time to live in a store, in milliseconds: a year. */
 const MAX_TTL_MS = 31_536_000_000;
 
-/** Bytes of the store in memory. What clients may make extensions keep is less. */
+/**
+ * Maximum bytes of the store in memory. It is larger than what extensions may keep for clients, so that this limit is
+ * never reached first.
+ */
 const MEMORY_BYTES = 268_435_456;

@@ -1,5 +1,5 @@
 /**
- * Tasks: calls of tools whose result comes later than their response, and which survive the end of their process.
+ * Tasks: tool calls that respond before they have a result, and that survive the end of their process.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -30,49 +30,50 @@ import { type TaskError, type TaskRecord, type TaskStatus, toDetailed, toStored,
 export type { ResumeOptions, TaskOptions } from "./task_options.ts";
 export type { TaskError, TaskStatus } from "./task_record.ts";
 
-/** A task, as its operator sees it. */
+/** A task, for the operator of the server. */
 export interface TaskInfo {
   /** Id of the task. */
   readonly id: string;
   /** Name of the tool. */
   readonly tool: string;
-  /** What the task does. */
+  /** Status of the task. */
   readonly status: TaskStatus;
-  /** What the handler has reported last, or why the task has failed. */
+  /** The latest message that the handler has reported, or the error of a failed task. */
   readonly statusMessage?: string;
   /** Id of the caller's principal, if it has one. */
   readonly owner?: string;
-  /** Time of its beginning. */
+  /** Time of creation. */
   readonly createdAt: Date;
-  /** Time of its last change. */
+  /** Time of the last change. */
   readonly updatedAt: Date;
-  /** Milliseconds from its creation for which it is kept. */
+  /** Milliseconds for which the task is kept, counted from its creation. */
   readonly ttlMs: number;
-  /** The result of a task that is completed. */
+  /** The result of a completed task. */
   readonly result?: Result;
-  /** The error of a task that has failed. */
+  /** The error of a failed task. */
   readonly error?: TaskError;
 }
 
-/** The extension, for `handlers`, and the tasks of its server, for operators. */
+/** The extension, for `handlers`. Its methods are for operators of the server. */
 export interface Tasks extends Extension<"taskIds"> {
-  /** Returns all tasks that the store holds, of all instances. There are none before the server has started. */
+  /** Returns all tasks of all instances that the store contains. Empty before the server has started. */
   list(): AsyncIterable<TaskInfo>;
-  /** Returns a task of any caller. `undefined` if it does not exist or has expired. */
+  /** Returns a task of any caller. Returns `undefined` if the task does not exist or has expired. */
   get(id: string): Promise<TaskInfo | undefined>;
-  /** Cancels a task of any caller, on whichever instance it runs. Returns `false` if there is none that runs. */
+  /** Cancels a task of any caller, on any instance. Returns `false` if no such task is running. */
   cancel(id: string): Promise<boolean>;
 }
 
 const ID = "io.modelcontextprotocol/tasks";
 
-/** The tasks of each server that has the extension. */
+/** The tasks of each server that uses the extension. */
 const allJobs = new WeakMap<ExtensionServer, Jobs>();
 
 /**
- * Creates the extension, which lets the tools with {@linkcode task} answer with a task. One value belongs to one server.
+ * Creates the extension, which tools with {@linkcode task} need. Create one for each server.
  *
- * With a store, tasks survive the end of their process, and any instance answers for them. Without one they are in memory.
+ * With a store, tasks survive the end of their process, and all instances respond to requests for them. Without a
+ * store, tasks are kept in memory.
  *
  * @see ext-tasks specification/draft/tasks
  */
@@ -112,8 +113,9 @@ export function tasks(): Tasks {
 }
 
 /**
- * Lets a tool answer with a task: an entry of its `extensions`. The server needs {@linkcode tasks} among its handlers. For
- * clients that did not declare the extension, and in sessions, the tool runs as part of the call.
+ * Returns an attribute that makes calls of a tool tasks, for `extensions` of the tool. The server needs {@linkcode
+ * tasks} among its handlers. For clients that did not declare the extension, and in sessions, the tool runs as part of
+ * the call.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -129,7 +131,7 @@ export function tasks(): Tasks {
  * });
  * ```
  *
- * @throws {TypeError} if an option is unknown or wrong.
+ * @throws {TypeError} if an option is unknown or invalid.
  */
 export function task(options: TaskOptions = {}): Attribute {
   const rules = readTaskOptions(options);
@@ -150,7 +152,7 @@ const update = {
   required: ["taskId", "inputResponses"],
 } as const;
 
-/** Makes the extension. One without `start` only makes attributes. */
+/** Creates the extension. Without `start`, it can only create attributes. */
 function make(start?: StartExtension): Extension<"taskIds"> {
   return extension({
     id: ID,
@@ -185,7 +187,7 @@ function make(start?: StartExtension): Extension<"taskIds"> {
       taskIds: {
         filter: { type: "array", items: { type: "string" }, maxItems: 100 } as const,
         async grant(ids, ctx, server) {
-          // The schema says so. Its type cannot.
+          // Safe, because of the schema, from whose type TypeScript cannot infer the items.
           const known = (ids as unknown as readonly string[]).map(async (id) => {
             const record = await toJobs(server).find(id, toCaller(ctx));
             return record ? [id] : [];
@@ -211,7 +213,7 @@ function toCaller({ principal }: Context): Caller {
   return { owner: principal?.id };
 }
 
-// One message for all three, so that a caller cannot find out which tasks of others exist.
+// The three cases have the same message. Otherwise a caller could find out which ids of other callers exist.
 function toUnknown(): McpError {
   return McpError.invalidParams("Cannot find the task: it does not exist, has expired, or belongs to another caller");
 }
@@ -226,7 +228,8 @@ async function runTask(call: WrappedCall, next: Next, rules: TaskRules): Promise
 function refuse({ handler, hasSession }: WrappedCall): Result {
   const remedy = `it runs only as a task; use a client that declares the extension ${ID}`;
   const text = `Cannot call ${handler.name}: ${remedy}`;
-  // No client can declare it in a session. A model can read a result, and explain it to the user.
+  // Return a result instead of an error, because in a session no client can declare the extension, and a model can read
+  // the result and explain it to the user.
   if (hasSession) return { content: [{ type: "text", text }], isError: true };
   throw McpError.missingCapability(text, { requiredCapabilities: { extensions: { [ID]: {} } } });
 }
@@ -243,7 +246,7 @@ async function begin(call: WrappedCall, next: Next, rules: TaskRules): Promise<R
   let hasRun = false;
   const running = call.untilRun().then(() => void (hasRun = true));
   const ending = next(task.redirect);
-  // Invalid input needs no task. With `after`, neither does a result that is ready in time.
+  // A call with invalid input does not become a task. With `after`, neither does a call whose result is ready in time.
   const ended = ending.then(() => {}, () => {}).then(() => !rules.after && hasRun);
   const isDue = rules.after ? late.promise : Promise.race([running, task.asked, late.promise]);
   const isTask = await Promise.race([isDue.then(() => true), ended]);
@@ -257,7 +260,9 @@ interface Detaching {
   readonly jobs: Jobs;
 }
 
-/** Lets the handler continue, and returns the handle. Cancels it if there is no room for a task. */
+/**
+ * Detaches the handler from the call, and returns the handle of its task. Cancels the handler if a limit is exceeded.
+ */
 async function detach(call: WrappedCall, task: RunningTask, { ending, jobs }: Detaching): Promise<Result> {
   const charge = task.charge = new Charge(call.keep);
   task.cancelHandler = (message) => call.cancel(message);
@@ -282,7 +287,7 @@ async function detach(call: WrappedCall, task: RunningTask, { ending, jobs }: De
   return call.result("task", toTask(record, "working"));
 }
 
-/** What another process has begun. */
+/** A task that another process has begun. */
 interface Again {
   readonly task: RunningTask;
   readonly rules: TaskRules;
@@ -298,7 +303,7 @@ async function runAgain(call: WrappedCall, next: Next, { task, rules }: Again): 
     );
   }
   const charge = task.charge = new Charge(call.keep);
-  // The task was accepted already, so it continues even without room.
+  // Ignore an exceeded limit, because the task was accepted when it began.
   charge.grow(toBytes(task.record));
   jobs.chargeUntilExpired(task.record, charge);
   task.hasRun = true;
@@ -339,7 +344,7 @@ async function toRecord(call: WrappedCall, rules: TaskRules, jobs: Jobs): Promis
 
 const hashes = new WeakMap<object, Promise<string>>();
 
-/** Returns a text that stands for the name and the schemas of a tool, and the version of its handler. */
+/** Returns a text that identifies the name and the schemas of a tool, and the version of its handler. */
 function toHash({ handler: { name, inputSchema, outputSchema }, handler }: WrappedCall, { version }: TaskRules) {
   const known = hashes.get(handler);
   if (known) return known;
@@ -355,5 +360,5 @@ function toInfo(record: TaskRecord): TaskInfo {
   return { id, tool, status, statusMessage, owner, ...times, result, error };
 }
 
-/** Milliseconds after which a call becomes a task although its middleware has not come to the handler. */
+/** Milliseconds after which a call becomes a task even if middleware still waits before the handler. */
 const SLOW_MS = 100;

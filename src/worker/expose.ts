@@ -1,5 +1,5 @@
 /**
- * The side of a worker thread: runs a handler for each call that the server sends.
+ * The code in a worker thread: runs its handler for each call that the server sends.
  *
  * @module
  */
@@ -16,8 +16,8 @@ import { guardConsole } from "../transports/stdio/stdout_guard.ts";
 import { type FromThread, type ThreadFacts, toError, toSentError, type ToThread } from "./messages.ts";
 
 /**
- * The context of a handler in a worker thread. Its methods work as those of {@linkcode Context}. The HTTP request, the
- * services and other objects that cannot be copied to a thread are missing.
+ * The context of a handler in a worker thread. Its methods work as in {@linkcode Context}. It has no HTTP request,
+ * services or other objects that cannot be copied to a thread.
  *
  * `signal.aborted` and `signal.throwIfAborted()` also work while the handler blocks its thread. Use them in long loops,
  * because Deno cannot end a thread that never waits.
@@ -37,8 +37,7 @@ export type WorkerHandler<Input, Output> = (input: Input, ctx: WorkerContext) =>
  * Runs a handler in a worker thread. Call it once, in the file whose URL you pass to `worker`, and make it the default
  * export. Outside of a worker thread it only returns the handler, so that tests can import the file.
  *
- * In the thread, everything printed to standard output goes to standard error, because standard output may carry the
- * protocol.
+ * In the thread, `console.log` writes to standard error, because standard output may carry the protocol.
  *
  * ```ts
  * import { exposeWorker } from "@x/mcp/worker";
@@ -64,13 +63,15 @@ export function exposeWorker<Input, Output>(handler: WorkerHandler<Input, Output
   return handler;
 }
 
-/** Maximum number of notifications on their way to the server. More are dropped, as if the client read too slowly. */
+/**
+ * Maximum notifications that the server has not processed yet. Further notifications are dropped, as for a slow client.
+ */
 const MAX_SENT = 64;
 
-/** The thread: its messages, and the call that it runs. */
+/** Handles the messages of a thread, and runs its calls. */
 class Exposed {
   readonly #thread: ThreadGlobal;
-  // The server has validated the input.
+  // Its input type is `never`, because the server has validated the input.
   readonly #handler: WorkerHandler<never, unknown>;
   #call?: ExposedCall;
 
@@ -78,16 +79,17 @@ class Exposed {
     this.#thread = thread;
     this.#handler = handler;
     guardConsole();
-    thread.addEventListener("message", ({ data }) => this.#take(data as ToThread)); // Only the pool sends messages.
+    // Safe, because only the pool sends messages.
+    thread.addEventListener("message", ({ data }) => this.#take(data as ToThread));
     this.#announceEnd();
     const ready = () => this.#send({ kind: "ready" });
     const locks = findThreadLocks();
-    // Released when the thread has really ended, which may be long after it was terminated.
+    // The runtime releases the lock when the thread has really ended, which may be long after `terminate()`.
     if (locks && thread.name) locks.request(thread.name, () => (ready(), new Promise(() => {})));
     else ready();
   }
 
-  // Deno does not announce that a thread has ended itself.
+  // Announce the end from within the thread, because Deno does not announce it to the server.
   #announceEnd(): void {
     if (!deno) return;
     for (const [owner, name] of [[this.#thread, "close"], [deno, "exit"]] as const) {
@@ -117,12 +119,13 @@ class Exposed {
     try {
       const cancelled = Atomics.load(done, 1);
       if (cancelled) throw new CancelError(fromReasonNumber(cancelled));
-      // The server has validated the input, so it has the type that the handler expects.
+      // Safe, because the server has validated the input.
       message = { kind: "result", value: await this.#handler(input as never, call.toContext(facts)) };
     } catch (error) {
       message = { kind: "failed", error: toSentError(error) };
     }
-    // Otherwise the server would attribute later messages of this handler to the next call.
+    // End the context before the result is sent. Otherwise the server would assign later messages of this handler to
+    // the next call.
     call.end();
     try {
       this.#send(message);
@@ -134,19 +137,25 @@ class Exposed {
   }
 }
 
-/** Id of the last request to the server. Ids are not reused, because a response may arrive after its call has ended. */
+/**
+ * Id of the last request to the server. Ids are never used twice, because a response may arrive after its call has
+ * ended.
+ */
 let lastId = 0;
 
-/** One call in the thread, and its context. */
+/** One call in the thread, with its context. */
 class ExposedCall {
   /** Whether the handler has ended. */
   #isOver = false;
   readonly #controller = new AbortController();
   readonly #post: (message: FromThread) => void;
   readonly #answers = new Map<number, PromiseWithResolvers<unknown>>();
-  /** Number of messages of this call that the server has processed. It can be read while the handler blocks the thread. */
+  /**
+   * The number of messages of this call that the server has processed. It is in shared memory, because a handler that
+   * blocks the thread receives no messages.
+   */
   readonly #done: Int32Array;
-  /** Number of messages of this call that use its context. */
+  /** The number of messages of this call that use its context. */
   #sent = 0;
 
   constructor(done: Int32Array, post: (message: FromThread) => void) {
@@ -154,7 +163,7 @@ class ExposedCall {
     this.#post = post;
   }
 
-  /** Settles the promise that waits for an answer. */
+  /** Settles the promise of a request to the server. */
   settle({ id, value, error }: ToThread & { readonly kind: "answer" }): void {
     const answer = this.#answers.get(id);
     this.#answers.delete(id);
@@ -162,7 +171,7 @@ class ExposedCall {
     else answer?.resolve(value);
   }
 
-  /** Ends the call. Its context sends nothing more. */
+  /** Ends the call. Its context then sends no messages. */
   end(): void {
     this.#isOver = true;
   }
@@ -187,16 +196,17 @@ class ExposedCall {
       sample: (key, request) => this.#ask("sample", [key, request]),
       roots: () => this.#ask("roots", []),
       once: (key, make) => this.#once(key, make),
-    } as WorkerContext; // The server returns what its own context returns, so the answers have the declared types.
+    } as WorkerContext; // Safe, because the server returns the values of its own context.
   }
 
   async #elicit(key: string, options: ElicitOptions) {
-    // Before the message, which has the known options only.
+    // Check the options here, because the message to the server contains only known options.
     checkOptions(`ask ${quote(key)}`, options, ELICIT);
     const { message, schema, singleUse } = options;
     const form = toForm(schema, `the question ${JSON.stringify(key)}`);
     const asked = { message, schema: form.requestedSchema, singleUse };
-    // The transforms of the schema run here, because the server has only its JSON Schema.
+    // The schema validates the answer here, because the server has only the JSON Schema of the form. Safe, because the
+    // server returns the answer to a form.
     const answer = await this.#ask("elicit", [key, asked]) as { action: "accept"; content: unknown };
     if (answer.action !== "accept") return answer;
     const checked = await form.check(answer.content);
@@ -205,7 +215,7 @@ class ExposedCall {
   }
 
   async #once(key: string, make: () => unknown): Promise<unknown> {
-    // The server replies with the value if it is already known.
+    // Safe, because the server returns these fields for `once`.
     const { isKnown, value } = await this.#ask("once", [key]) as { isKnown: boolean; value: unknown };
     if (isKnown) return value;
     try {
@@ -216,15 +226,15 @@ class ExposedCall {
     }
   }
 
-  // A handler that blocks its thread cannot wait, so notifications that the server has not processed yet are bounded.
+  // Drop notifications if too many are not processed. A handler that blocks its thread cannot wait for the server.
   #notify(name: string, args: readonly unknown[]): Promise<void> {
     if (this.#isOver || this.#sent - Atomics.load(this.#done, 0) >= MAX_SENT) return Promise.resolve();
-    return this.#ask(name, args) as Promise<void>; // The server answers notifications with nothing.
+    return this.#ask(name, args) as Promise<void>; // Safe, because the server returns no value for a notification.
   }
 
   #ask(name: string, args: readonly unknown[]): Promise<unknown> {
     const answer = Promise.withResolvers<unknown>();
-    // Without a listener, an answer that nobody awaits would end the thread.
+    // Mark the rejection as handled, because an unhandled rejection would end the thread.
     answer.promise.catch(() => {});
     if (this.#isOver) answer.reject(new Error(`Cannot use ctx.${name}: the call has ended; await it in the handler`));
     else {
@@ -237,7 +247,7 @@ class ExposedCall {
   }
 }
 
-/** Makes facts about a caller throw that could not be copied to the thread. */
+/** Replaces facts about a caller that cannot be copied to the thread by getters that throw. */
 function withhold(principal: Principal, names: readonly string[]): void {
   for (const name of names) {
     const get = () => {
@@ -248,8 +258,8 @@ function withhold(principal: Principal, names: readonly string[]): void {
 }
 
 /**
- * Returns the signal of a call. Its properties are also right while the handler blocks its thread, which cannot receive
- * the message of the cancellation then. Deno does not end a blocked thread, so such a handler must stop itself.
+ * Returns the signal of a call. Its properties read shared memory, so that they are also right while the handler blocks
+ * its thread and receives no messages. Such a handler must check the signal, because Deno cannot end a blocked thread.
  */
 function toLiveSignal(controller: AbortController, done: Int32Array): AbortSignal {
   const { signal } = controller;
@@ -276,7 +286,7 @@ function toLiveSignal(controller: AbortController, done: Int32Array): AbortSigna
 }
 
 function abort(controller: AbortController, reason: unknown): void {
-  // Deno reads these properties while it aborts the signal, which would recurse.
+  // Remove the replaced properties before the abort. Deno reads them while it aborts the signal, which would recurse.
   for (const name of ["aborted", "reason", "throwIfAborted"]) Reflect.deleteProperty(controller.signal, name);
   controller.abort(reason);
 }

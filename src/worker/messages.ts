@@ -10,7 +10,7 @@ import type { Context, Principal } from "../core/call/context.ts";
 import { isQuestion, QuestionError } from "../core/call/question.ts";
 import type { CancelReason } from "../core/call/observer.ts";
 
-/** Facts about a call that a thread receives. */
+/** The facts about a call that are sent to a thread. */
 export interface ThreadFacts {
   readonly method: string;
   readonly client: Context["client"];
@@ -21,13 +21,13 @@ export interface ThreadFacts {
   readonly idempotencyToken?: string;
 }
 
-/** From the server to a thread. */
+/** A message from the server to a thread. */
 export type ToThread =
   | { readonly kind: "run"; readonly input: unknown; readonly facts: ThreadFacts; readonly done: Int32Array }
   | { readonly kind: "answer"; readonly id: number; readonly value?: unknown; readonly error?: SentError }
   | { readonly kind: "cancel"; readonly reason: SentError };
 
-/** From a thread to the server. */
+/** A message from a thread to the server. */
 export type FromThread =
   | { readonly kind: "ready" }
   | { readonly kind: "result"; readonly value: unknown }
@@ -68,7 +68,7 @@ export function toError(sent: SentError): Error {
   return Object.defineProperties(error, { name: { value: sent.name }, stack: { value: sent.stack } });
 }
 
-/** Tests whether a value can be cloned to a thread. Functions, for example, cannot. */
+/** Whether a value can be cloned to a thread. Functions, for example, cannot be cloned. */
 function isCloneable(value: unknown): boolean {
   try {
     structuredClone(value);
@@ -79,16 +79,17 @@ function isCloneable(value: unknown): boolean {
 }
 
 /**
- * Tests whether a thread gets all of a value. The clone of an instance of a class has neither its methods nor its getters.
+ * Whether the clone of a value is complete. The clone of an instance of a class is not, because it lacks methods and
+ * getters.
  */
 export function isCopyable(value: unknown): boolean {
   if (!isCloneable(value)) return false;
   const clones = new Map<unknown, unknown>([[value, structuredClone(value)]]);
-  // The map grows while it is visited.
+  // The loop also visits the entries that it adds.
   for (const [each, clone] of clones) {
     if (typeof each !== "object" || each === null) continue;
     const prototype: unknown = Object.getPrototypeOf(each);
-    // The clone of a built-in object has the same prototype.
+    // The clone of a built-in object has the same prototype. The clone of an instance of a class has another prototype.
     if (prototype !== null && prototype !== Object.getPrototypeOf(clone)) return false;
     const [parts, copies] = [each, clone].map(listParts);
     parts.forEach((part, at) => clones.has(part) || clones.set(part, copies[at]));
@@ -96,7 +97,7 @@ export function isCopyable(value: unknown): boolean {
   return true;
 }
 
-// A principal holds no Map and no Set.
+// Maps and sets are not searched, because a principal contains none.
 function listParts(of: unknown): readonly unknown[] {
   return ArrayBuffer.isView(of) ? [] : Object.values(Object(of));
 }

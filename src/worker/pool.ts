@@ -29,21 +29,25 @@ export interface WorkerPoolOptions {
   /** Milliseconds that a thread may take to load its file. Defaults to 30,000. */
   readonly startMs?: number;
   /**
-   * Milliseconds that a cancelled handler may take to stop before its thread is terminated. Defaults to 250. Deno cannot
-   * terminate a thread that never waits, so long loops must check `signal`. Until it ends, it counts towards `size`. If
-   * all threads are in this state, calls are refused with code -31503.
+   * Milliseconds that a cancelled handler may take to stop before its thread is terminated. Defaults to 250. Deno
+   * cannot terminate a thread that never waits, so long loops must check `signal`. Until such a thread ends, it counts
+   * towards `size`. If all threads are in this state, calls fail with code -31503.
    */
   readonly stopMs?: number;
 }
 
-/** Threads for the handler of one file. They start when they are needed. */
+/** The threads that run the handler of one file. They start when they are needed. */
 export class Pool {
   readonly #url: URL;
   readonly #options: Required<WorkerPoolOptions>;
   readonly #idle: Thread[] = [];
-  /** Calls that wait for a thread. Callers take turns, so that one with many calls does not keep out the others. */
+  /**
+   * Calls that wait for a thread. Callers take turns, so that a caller with many calls does not delay other callers.
+   */
   readonly #waiting = new FairQueue<Waiter>();
-  /** Threads that may use a processor: those that run calls, are idle, or were terminated and have not ended. */
+  /**
+   * Threads that may use a processor: threads that run calls or are idle, and terminated threads that have not ended.
+   */
   readonly #threads = new Set<Thread>();
 
   /** Creates a pool without threads. */
@@ -58,7 +62,7 @@ export class Pool {
     try {
       return await thread.run(input, ctx);
     } finally {
-      // The handler of a cancelled call may still run.
+      // Wait, because the handler of a cancelled call may still run.
       thread.settled().then(() => this.#release(thread));
     }
   }
@@ -67,7 +71,7 @@ export class Pool {
     signal.throwIfAborted();
     for (let thread = this.#idle.pop(); thread; thread = this.#idle.pop()) {
       if (!thread.hasEnded) return Promise.resolve(thread);
-      // Something that its handler left behind has failed.
+      // The thread has crashed while idle, because of code that a handler left running.
       this.#threads.delete(thread);
     }
     if (this.#isLost()) throw toBusy(LOST);
@@ -92,7 +96,7 @@ export class Pool {
     return promise;
   }
 
-  // A thread that cannot be made does not count. Otherwise later calls would wait for it.
+  // Creating the thread may throw. Add only a created thread, because later calls would wait for it.
   #start(): Thread {
     const thread = new Thread(this.#url, this.#options, () => this.#refuseWaiting());
     this.#threads.add(thread);
@@ -103,7 +107,7 @@ export class Pool {
     return this.#threads.size >= this.#options.size && [...this.#threads].every(({ isLost }) => isLost);
   }
 
-  // Nobody knows when a thread that computes will end, or whether it will.
+  // Refuse the waiting calls, because it is unknown whether a thread that never waits will ever end.
   #refuseWaiting(): void {
     while (this.#isLost()) {
       const next = this.#waiting.take();
@@ -127,7 +131,8 @@ export class Pool {
     }
   }
 
-  // If a thread cannot be made, the next call tries to make one. Otherwise it would wait for nothing.
+  // If a thread cannot be created, its call fails, and a thread is created for the next call. That call would otherwise
+  // wait forever.
   #startNext(): void {
     while (this.#threads.size < this.#options.size) {
       const next = this.#waiting.take();
@@ -145,18 +150,18 @@ export class Pool {
   }
 }
 
-/** Gives a thread to a call. The call fails if the thread cannot be made. */
+/** Passes a thread to a waiting call. The call fails if `find` throws. */
 type Waiter = (find: () => Thread) => void;
 
 const LOST = "run the call: all threads compute for calls that were cancelled (size of the worker)";
-/** Milliseconds in which a terminated thread ends if it waits for something. */
+/** Milliseconds that a terminated thread may take to end. A thread that is still running after them never waits. */
 const ENDING_MS = 500;
 
 /** A worker thread, which runs one call at a time. */
 class Thread {
-  /** Whether the thread can run no more calls. */
+  /** Whether the thread cannot run calls any more. */
   hasEnded = false;
-  /** Whether the thread was terminated and computes on. */
+  /** Whether the thread was terminated but is still running. */
   isLost = false;
   /** Name of the thread, and of the lock that it holds on Deno. */
   readonly #name = `mcp ${crypto.randomUUID()}`;
@@ -167,7 +172,7 @@ class Thread {
   readonly #thread: RunningThread;
   #isReady = false;
   #job?: Job;
-  /** Why the thread crashed. */
+  /** The error of a crashed thread. */
   #failure?: Error;
   #stopTimer?: () => void;
 
@@ -176,7 +181,7 @@ class Thread {
     this.#options = options;
     this.#onLost = onLost;
     this.#thread = startThread(url, this.#name, {
-      onMessage: (message) => this.#receive(message as FromThread), // Sent by `exposeWorker`.
+      onMessage: (message) => this.#receive(message as FromThread), // Safe, because `exposeWorker` sends the messages.
       onFailure: (state) => this.#crash(state),
       onEnd: () => {
         this.#closed.resolve();
@@ -185,9 +190,9 @@ class Thread {
     });
   }
 
-  /** Runs a call. Rejects at once if it is cancelled. */
+  /** Runs a call. Rejects when the call is cancelled, without waiting for the thread. */
   run(input: unknown, ctx: Context): Promise<unknown> {
-    // The call may have been cancelled, or the thread may have crashed, in the meantime.
+    // The call may have been cancelled, or the thread may have crashed, since the thread was chosen.
     if (ctx.signal.aborted) return Promise.reject(ctx.signal.reason);
     if (this.#failure) return Promise.reject(this.#failure);
     this.#thread.keepAlive(true);
@@ -204,12 +209,12 @@ class Thread {
     return job.result.promise;
   }
 
-  /** Settles when no handler runs. A terminated thread may compute on for as long as it wants. */
+  /** Settles when the thread runs no handler. A terminated thread may run its handler for any time. */
   settled(): Promise<void> {
     return this.#job?.ended.promise ?? Promise.resolve();
   }
 
-  /** Calls `onIdle` if the thread runs no call for a while. */
+  /** Calls `onIdle` if the thread gets no call for `idleMs` milliseconds. */
   rest(onIdle: () => void): void {
     this.#thread.keepAlive(false);
     const { idleMs } = this.#options;
@@ -217,7 +222,7 @@ class Thread {
     else onIdle();
   }
 
-  /** Ends the thread, whatever it does. */
+  /** Terminates the thread, even while it runs a handler. */
   end(): void {
     this.hasEnded = true;
     this.#stopTimer?.();
@@ -231,7 +236,7 @@ class Thread {
       this.isLost = true;
       this.#onLost();
     });
-    // A thread that has not called exposeWorker() holds no lock, and has never run a call.
+    // Wait only for a thread that is ready. Before that, a thread holds no lock and runs no handler.
     if (this.#isReady) await (deno ? untilReleased(this.#name) : this.#closed.promise);
     this.#stopTimer?.();
     job.ended.resolve();
@@ -264,11 +269,12 @@ class Thread {
     }
   }
 
-  // A handler that blocks its thread cannot receive the cancellation.
+  // Terminate the thread after `stopMs`, because a handler that blocks its thread does not receive the cancellation.
   #cancel(job: Job, reason: unknown): void {
     if (this.#job !== job) return;
     job.result.reject(reason);
-    // A thread that has not loaded its file can still run the next call. Starting one takes longer than most calls.
+    // Keep a thread that has not loaded its file. It can run the next call, and starting a thread takes longer than
+    // most calls.
     if (!this.#isReady) return this.#finish(job);
     job.cancel(reason);
     this.#startTimer(this.#options.stopMs, () => this.end());
@@ -288,7 +294,7 @@ class Thread {
     this.end();
   }
 
-  // Deno may never run a background timer while nothing but a thread is at work.
+  // A timer that keeps the process alive, because Deno may never run a background timer while only a thread is working.
   #startTimer(ms: number, job: () => void): void {
     this.#stopTimer?.();
     const timer = setTimeout(job, ms);
@@ -296,7 +302,10 @@ class Thread {
   }
 }
 
-/** Settles when the thread that holds a lock has ended. A pending request for the lock would keep the process alive. */
+/**
+ * Settles when the thread that holds a lock has ended. The lock is polled, because a pending request for it would keep
+ * the process alive.
+ */
 async function untilReleased(name: string): Promise<void> {
   const locks = findThreadLocks();
   while ((await locks?.query())?.held?.some((lock) => lock.name === name)) {
@@ -306,20 +315,20 @@ async function untilReleased(name: string): Promise<void> {
 
 const POLL_MS = 20;
 
-/** One call on a thread. */
+/** One call in a thread. */
 class Job {
   readonly result = Promise.withResolvers<unknown>();
-  /** Settles when the thread has finished with the call. */
+  /** Settles when the thread no longer works on the call. */
   readonly ended = Promise.withResolvers<void>();
   readonly #input: unknown;
   readonly #ctx: Context;
   readonly #send: (message: ToThread) => void;
-  /** Number of messages that are processed, and whether the call is cancelled. */
+  /** Shared memory: the number of processed messages, and the reason of a cancellation. */
   readonly #done = new Int32Array(new SharedArrayBuffer(8));
-  /** Values of `once` that the thread computes. */
+  /** Values of `once` that the thread is making. */
   readonly #made = new Map<unknown, PromiseWithResolvers<unknown>>();
   readonly #kept = new Map<unknown, Promise<unknown>>();
-  /** Errors that the thread received. It may throw them again. */
+  /** Errors that were sent to the thread, by their content. The handler may throw them again. */
   readonly #sent = new Map<string, Error>();
 
   constructor(input: unknown, ctx: Context, send: (message: ToThread) => void) {
@@ -339,19 +348,25 @@ class Job {
     this.#send({ kind: "cancel", reason: toSentError(reason) });
   }
 
-  /** Keeps a handler that has not started from starting. Deno cannot end a thread that enters a loop at that moment. */
+  /**
+   * Stores the cancellation in shared memory. A handler that has not started then does not start. Deno cannot end a
+   * thread that enters a loop at that moment.
+   */
   stop(why: CancelReason = "disconnected"): void {
     Atomics.store(this.#done, 1, toReasonNumber(why));
   }
 
-  /** Returns the error that the handler threw. An error that it received from the context is the same object again. */
+  /**
+   * Returns the error that the handler threw. If the error came from the context, returns the original error object.
+   */
   restore(error: SentError): Error {
     return this.#sent.get(toKey(error)) ?? toError(error);
   }
 
-  /** Uses the context for the thread, and sends it the answer. */
+  /** Calls a method of the context for the thread, and sends the thread its result. */
   async use({ name, args, id }: FromThread & { readonly kind: "use" }): Promise<void> {
-    if (id === undefined) return this.#made.get(args[0])?.reject(toError(args[1] as SentError)); // Sent by `once`.
+    // Safe, because `once` sends these arguments.
+    if (id === undefined) return this.#made.get(args[0])?.reject(toError(args[1] as SentError));
     let answer: { readonly value: unknown } | { readonly error: SentError };
     try {
       answer = { value: await this.#apply(name, args) };
@@ -386,7 +401,7 @@ class Job {
     return name === "log" ? method(args[1], { logger: args[2] }) : method(...args);
   }
 
-  // The thread computes the value unless the call knows it.
+  // Tells the thread to make the value if the call does not know it yet.
   #askOnce(key: unknown): Promise<unknown> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const kept = this.#ctx.once(String(key), () => {
@@ -408,8 +423,9 @@ function toKey(error: SentError): string {
 }
 
 /**
- * Returns a principal without the facts that cannot be copied to a thread, such as functions, and the names of these. A
- * fact that was just missing there could open a door.
+ * Returns a principal for a thread. Facts that cannot be copied, such as functions, are omitted and listed in
+ * `withheld`, so that reading them throws. If they were only missing, a check such as `if (!principal.blocked)` would
+ * pass.
  */
 function toSentPrincipal(principal: Principal | undefined): Pick<ThreadFacts, "principal" | "withheld"> {
   if (!principal) return {};

@@ -5,12 +5,12 @@
  */
 import { node, type NodeGlobal } from "../runtime.ts";
 
-/** What a thread announces. */
+/** Functions that are called with the events of a thread. */
 export interface ThreadEvents {
   readonly onMessage: (message: unknown) => void;
   /** The thread has failed, or has sent a value that cannot be copied. */
   readonly onFailure: (state: string) => void;
-  /** The thread has ended. Deno does not announce this. */
+  /** The thread has ended. Deno does not send this event. */
   readonly onEnd: () => void;
 }
 
@@ -18,13 +18,17 @@ export interface ThreadEvents {
 export interface RunningThread {
   post(message: unknown): void;
   terminate(): void;
-  /** Whether the thread keeps the process alive. On Deno it always does. */
+  /** Sets whether the thread keeps the process alive. On Deno, a thread always keeps the process alive. */
   keepAlive(isKept: boolean): void;
 }
 
 const NOT_COPIED = "it sent a value that cannot be copied";
 
-/** Starts a thread that runs a file. @throws if the runtime cannot start it. */
+/**
+ * Starts a thread that runs a file.
+ *
+ * @throws if the runtime cannot start the thread.
+ */
 export function startThread(url: URL, name: string, events: ThreadEvents): RunningThread {
   return node ? startOnNode(node, { url, name }, events) : startOnWeb({ url, name }, events);
 }
@@ -38,7 +42,7 @@ function startOnWeb({ url, name }: ThreadFile, { onMessage, onFailure, onEnd }: 
   const worker = new Worker(url, { type: "module", name });
   worker.addEventListener("message", ({ data }) => onMessage(data));
   worker.addEventListener("error", (event) => {
-    // Without it, an error that a thread does not catch ends the process.
+    // Prevent the default, because an uncaught error of a thread would end the process.
     event.preventDefault();
     onFailure(toLine(event.message));
   });
@@ -74,7 +78,7 @@ function startOnNode(
   };
 }
 
-// Bun's message is the whole report, with the source code.
+// Take the first line that has a message, because the message of Bun is a whole report with source code.
 function toLine(message: unknown): string {
   const text = String(message);
   return /^error: (.*)$/m.exec(text)?.[1] ?? (text || "an error without a message");

@@ -40,13 +40,14 @@ const OPTIONS: KnownOptions<keyof WorkerPoolOptions> = {
  * Returns a `run` function that runs the handler of another file in a pool of worker threads. The file passes its
  * handler to {@linkcode expose}. The type of its default export gives the types of the input and the result.
  *
- * Input and result must be values that `structuredClone` can copy. A cancelled call is answered at once, and its thread
- * is ended if the handler does not stop. If a handler ends its thread, its call fails and the next call gets a new thread.
+ * Input and result must be values that `structuredClone` can copy. A cancelled call ends at once, and its thread is
+ * terminated if the handler does not stop. If a handler ends its thread, its call fails and the next call gets a new
+ * thread.
  *
  * A thread starts with the first call that needs it. While a thread is idle, it keeps the process alive on Deno.
  *
- * A compiled executable contains the file only if it is named when it is made: `deno compile --include primes.ts`, or
- * `bun build --compile server.ts primes.ts`.
+ * A compiled executable contains the file only if the file is listed when it is compiled: `deno compile --include
+ * primes.ts`, or `bun build --compile server.ts primes.ts`.
  *
  * @throws {TypeError} if the URL or an option is invalid, or a compiled executable does not contain the file.
  */
@@ -67,7 +68,7 @@ export function worker<Handler extends WorkerHandler<never, unknown> = WorkerHan
     );
   }
   const pool = new Pool(url, readOptions(options));
-  // The file's default export has the type `Handler`, so its thread returns a result of that type.
+  // Safe, because the default export of the file has the type `Handler`.
   return (input, ctx) => pool.run(input, ctx) as ReturnType<WorkerRun<Handler>>;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The script that `app()` puts into each document: connects the page to the host, as the global `mcpApp`.
+ * The script that `app()` adds to each document. It connects the page to the host, as the global `mcpApp`.
  *
  * @module
  */
@@ -26,7 +26,7 @@ let context: AppHostContext = {};
 let size = "";
 const fonts = document.createElement("style");
 
-// The origin of the host is unknown, and only the window of the host gets the messages.
+// The target is "*", because the origin of the host is unknown. Only the window of the host receives the messages.
 const post = (message: object) => host.postMessage({ jsonrpc: "2.0", ...message }, "*");
 const notify = (method: string, params: object = {}) => post({ method, params });
 
@@ -83,7 +83,7 @@ async function respond(id: unknown, method: unknown, reason: unknown): Promise<v
 }
 
 addEventListener("message", ({ source, data }: MessageEvent<Message | null>) => {
-  // Frames in the page and other windows can send messages too.
+  // Accept only messages of the host, because frames in the page and other windows can send messages too.
   if (source !== host || data?.jsonrpc !== "2.0") return;
   const { id, method, params = {}, result, error } = data;
   if (method === undefined) {
@@ -103,10 +103,10 @@ async function start(): Promise<AppHost> {
   if (document.readyState === "loading") {
     await new Promise((resolve) => addEventListener("DOMContentLoaded", resolve));
   } else {
-    await Promise.resolve(); // `page` is made after this call
+    await Promise.resolve(); // Wait until `page` is initialised, because this function is called before.
   }
   if (host === window) throw new Error("Cannot connect the app: no host shows this page");
-  // The host sends what it was asked for.
+  // Safe, as far as the host follows the protocol.
   const introduced = await send("ui/initialize", {
     protocolVersion: "2026-01-26",
     appInfo: { name: document.title || "app", version: "1.0.0" },
@@ -127,16 +127,16 @@ const page: AppPage = {
   },
   displayModes: ["inline"],
   on(event, listener) {
-    // Each event has the value of its type.
+    // Safe, because each event has a value of its own type.
     const each = listener as Listener;
     const own = listeners.get(event) ?? new Set();
     listeners.set(event, own.add(each));
     if (past.has(event)) queueMicrotask(() => own.has(each) && each(past.get(event)));
     return () => own.delete(each);
   },
-  // The host sends what it was asked for, here and below.
+  // Safe here and below, as far as the host follows the protocol.
   callTool: (name, args = {}) => request("tools/call", { name, arguments: args }) as Promise<AppToolResult>,
-  readResource: (uri) => request("resources/read", { uri }) as ReturnType<AppPage["readResource"]>, // As above.
+  readResource: (uri) => request("resources/read", { uri }) as ReturnType<AppPage["readResource"]>, // Safe, see above.
   async openLink(url) {
     await request("ui/open-link", { url });
   },
@@ -146,7 +146,7 @@ const page: AppPage = {
   async updateContext(context) {
     await request("ui/update-model-context", context);
   },
-  // As above.
+  // Safe, see above.
   setDisplayMode: async (mode) => (await request("ui/request-display-mode", { mode }) as { mode: AppDisplayMode }).mode,
   log: (level, data, logger) => notify("notifications/message", { level, data, logger }),
   request,

@@ -22,7 +22,10 @@ import { KnownSecrets } from "./secrets.ts";
 
 /** A caller with an API key. */
 export interface ApiKeyCaller extends CallerFacts {
-  /** The key, or several while one replaces another. Each has 16 or more visible ASCII characters, without commas. */
+  /**
+   * The key of the caller, or a list of keys while a new key replaces an old one. A key has 16 or more visible ASCII
+   * characters, without commas.
+   */
   readonly key: string | readonly string[];
 }
 
@@ -31,30 +34,36 @@ export type FindApiKey = (key: string, facts: AuthFacts) => KeyOwner | undefined
 
 /** The caller that a key belongs to. */
 export interface KeyOwner extends CallerFacts {
-  /** Id of the caller, unique among the callers with keys. */
+  /** Id of the caller, unique among all callers with an API key. */
   readonly id: string;
 }
 
 /** Options of {@linkcode apiKey}. Only `keys` is required. */
 export interface ApiKeyOptions {
   /**
-   * The key of each caller by the caller's id, or a function that finds the caller of a key. An undefined key, such as
-   * a variable that is not set, is an error. A caller with nothing but a key has no scopes.
+   * The key of each caller by the caller's id, or a function that finds the caller of a key. A caller given only as a
+   * key has no scopes.
+   *
+   * `apiKey` throws if a key is `undefined`, for example because an environment variable is not set.
    */
   readonly keys: Readonly<Record<string, string | undefined | ApiKeyCaller>> | FindApiKey;
-  /** Header with the key. Defaults to `Authorization`, where the key follows `Bearer`. In any other header it is alone. */
+  /**
+   * Header that contains the key. Defaults to `Authorization`, where the key follows `Bearer`. In any other header, the
+   * value is the key alone.
+   */
   readonly header?: string;
-  /** Cookie that may have the key instead. Defaults to none. */
+  /** Cookie that may contain the key instead. Defaults to no cookie. */
   readonly cookie?: string;
   /**
-   * Query parameter that may have the key instead. Defaults to none, because URLs end up in logs. Use it only for
-   * clients that cannot set headers.
+   * Query parameter that may contain the key instead. Defaults to no parameter, because URLs end up in logs. Use it
+   * only for clients that cannot set headers.
    */
   readonly query?: string;
   /** Name of the protected area, for the challenge. */
   readonly realm?: string;
   /**
-   * Text before the colon in the ids of principals. In a list, two `apiKey()` need different ones. Defaults to `apikey`.
+   * Text before the colon in the ids of principals. Two `apiKey()` in a list need different prefixes. Defaults to
+   * `apikey`.
    */
   readonly prefix?: string;
 }
@@ -65,7 +74,8 @@ const OPTIONS: KnownOptions<keyof ApiKeyOptions> = {
 };
 
 /**
- * Authenticates callers by API keys. The id of a principal is `apikey:`, or another `prefix`, and the caller's id.
+ * Authenticates callers by API keys. The id of a principal is `apikey:` followed by the caller's id. The option
+ * `prefix` replaces `apikey`.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -76,7 +86,7 @@ const OPTIONS: KnownOptions<keyof ApiKeyOptions> = {
  * export default createServer({ name: "notes", version: "1.0.0", auth });
  * ```
  *
- * @throws {TypeError} if a key is too short, two callers have the same, or an option is unknown.
+ * @throws {TypeError} if a key is too short, if two callers have the same key, or if an option is unknown.
  */
 export function apiKey(options: ApiKeyOptions): Authentication {
   checkOptions("use apiKey()", options, OPTIONS);
@@ -84,7 +94,7 @@ export function apiKey(options: ApiKeyOptions): Authentication {
   checkSecrets(keys, 'Cannot use the API keys: keys is not an object such as { ada: "…" } or a function');
   checkPrefix(prefix, "apiKey()");
   const isBearer = header.toLowerCase() === "authorization";
-  // Deno finds the header faster by the name that most clients send.
+  // Use the spelling that most clients send, because Deno finds a header faster by its exact name.
   const places: Places = {
     header: isBearer ? "Authorization" : header,
     scheme: isBearer ? "Bearer" : undefined,
@@ -108,7 +118,7 @@ export function apiKey(options: ApiKeyOptions): Authentication {
   };
 }
 
-/** How keys are found in requests, and what becomes of them. */
+/** The places where keys are found in requests, and the prefix and challenge for the result. */
 interface Finding {
   readonly places: Places;
   readonly challenge: Challenge;
@@ -149,7 +159,7 @@ function toSecrets(
   return new KnownSecrets(known, "Cannot use the API keys");
 }
 
-// The messages must not repeat a key.
+// Error messages must not contain the key.
 function readKey(key: unknown, id: string): string {
   const state = `Cannot use the API key of ${quote(id)}`;
   if (typeof key !== "string") throw new TypeError(`${state}: it is not a string; is its variable set?`);

@@ -21,8 +21,8 @@ export interface BasicUser extends CallerFacts {
 }
 
 /**
- * Verifies the name and the password of a user, for example against a database of hashes. Returns a plain object of facts
- * about the user, which may be empty, or `undefined` if they are wrong.
+ * Verifies the name and the password of a user, for example against a database of hashes. Returns a plain object of
+ * facts about the user, which may be empty. Returns `undefined` if the name or the password is wrong.
  */
 export type VerifyUser = (
   name: string,
@@ -33,8 +33,10 @@ export type VerifyUser = (
 /** Options of {@linkcode basicAuth}. Only `users` is required. */
 export interface BasicAuthOptions {
   /**
-   * The password of each user by the user's name, or a function that verifies both. An undefined password, such as a
-   * variable that is not set, is an error. A user with nothing but a password has no scopes.
+   * The password of each user by the user's name, or a function that verifies name and password. A user given only as a
+   * password has no scopes.
+   *
+   * `basicAuth` throws if a password is `undefined`, for example because an environment variable is not set.
    */
   readonly users: Readonly<Record<string, string | undefined | BasicUser>> | VerifyUser;
   /** Name of the protected area, which browsers show. Defaults to `mcp`. */
@@ -47,7 +49,7 @@ const OPTIONS: KnownOptions<keyof BasicAuthOptions> = {
 };
 
 /**
- * Authenticates callers by name and password. The id of a principal is `basic:` and the user's name.
+ * Authenticates callers by name and password. The id of a principal is `basic:` followed by the user's name.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -58,7 +60,7 @@ const OPTIONS: KnownOptions<keyof BasicAuthOptions> = {
  * export default createServer({ name: "notes", version: "1.0.0", auth });
  * ```
  *
- * @throws {TypeError} if a name contains a colon, a password is empty, or an option is unknown.
+ * @throws {TypeError} if a name contains a colon, if a password is empty, or if an option is unknown.
  */
 export function basicAuth(options: BasicAuthOptions): Authentication {
   checkOptions("use basicAuth()", options, OPTIONS);
@@ -91,7 +93,7 @@ function toSecrets(users: Readonly<Record<string, string | undefined | BasicUser
   const known = Object.entries(users).map(([name, user]) => {
     const { password, ...facts } = typeof user === "object" && user ? user : { password: user };
     const state = `Cannot use the password of ${quote(name)}`;
-    if (!name || /[:\p{Cc}]/u.test(name)) throw new TypeError(`${state}: a name has no colon and is not empty`);
+    if (!name || /[:\p{Cc}]/u.test(name)) throw new TypeError(`${state}: a name must not be empty or contain a colon`);
     if (typeof password !== "string" || !password) throw new TypeError(`${state}: it is empty; is its variable set?`);
     return { secret: toBytes(`${name}:${password}`), value: toPrincipal(PREFIX, name, facts) };
   });
@@ -107,7 +109,8 @@ function toVerifier(verify: VerifyUser, challenge: Challenge): Verify {
   };
 }
 
-// All facts are optional. So whatever a database or a request returned would stand for a user, even if it found none.
+// Reject lists and instances of classes: all facts are optional, so any object that a database returned would count as
+// a user, even an empty list of matches.
 function toUser(name: string, found: object): Principal {
   if (isObject(found) && isPlain(found)) return toPrincipal(PREFIX, name, found);
   throw new TypeError(
@@ -116,7 +119,10 @@ function toUser(name: string, found: object): Principal {
   );
 }
 
-/** Decodes Base64 to a text of bytes. Returns an empty text, which is nobody's credential, if it is invalid. */
+/**
+ * Decodes Base64 to text with one character per byte. Returns an empty text if the Base64 is invalid; no user has an
+ * empty credential.
+ */
 function decode(credential: string): string {
   try {
     return atob(credential);

@@ -13,21 +13,21 @@ export interface Places {
   readonly header: string;
   /** Scheme in front of the credential in the header, such as `Bearer`. */
   readonly scheme?: string;
-  /** Name of the cookie, if any. */
+  /** Name of the cookie. `undefined` if no cookie may contain the credential. */
   readonly cookie?: string;
-  /** Name of the query parameter, if any. */
+  /** Name of the query parameter. `undefined` if no parameter may contain the credential. */
   readonly query?: string;
 }
 
-/** The credential of a request, or the refusal of a request without a readable one. */
+/** The credential of a request, or the refusal if the request has no readable credential. */
 export type Presented =
   | { readonly credential: string; readonly refusal?: undefined }
   | { readonly refusal: AuthRefusal; readonly credential?: undefined };
 
-/** Maximum characters of a credential. */
+/** Maximum length of a credential in characters. */
 const MAX_LENGTH = 4096;
 
-/** Reads the one credential of a request. */
+/** Reads the credential of a request. Refuses a request with several credentials. */
 export function readCredential(request: Request, places: Places, challenge: Challenge): Presented {
   const { header, scheme, cookie, query } = places;
   const { headers } = request;
@@ -49,7 +49,7 @@ function readOne(credential: string | undefined, challenge: Challenge, given?: s
   if (credential !== undefined && /^[!-+\--~]+$/.test(credential) && credential.length <= MAX_LENGTH) {
     return { credential };
   }
-  // A runtime joins equal headers by a comma, which no credential contains.
+  // Several headers of the same name arrive joined by commas. A credential contains no comma.
   if (given?.includes(",")) return { refusal: toTwo(challenge) };
   return { refusal: refuseRequest(401, { challenge: toError(challenge, "invalid_token"), reason: MALFORMED }) };
 }
@@ -68,8 +68,8 @@ function toError({ scheme, params }: Challenge, error: string): Challenge {
 const MALFORMED = "the credentials are malformed";
 
 /**
- * Converts what a user's function found to a principal or a refusal. Anything but an object is an error, because it
- * must not authenticate a caller by mistake.
+ * Converts the value that a user's function returned to a principal or a refusal. Throws for any value but an object or
+ * `undefined`, because such a value must not authenticate a caller by mistake.
  */
 export function toCaller<T extends object>(
   found: T | undefined | Promise<T | undefined>,
@@ -85,7 +85,7 @@ export function toCaller<T extends object>(
   return isPromiseLike(found) ? Promise.resolve(found).then(toOne) : toOne(found);
 }
 
-/** Creates the refusal of a credential that is not known. */
+/** Creates the refusal of an unknown credential. */
 export function toUnknown(challenge: Challenge): AuthRefusal {
   return refuseRequest(401, {
     challenge: toError(challenge, "invalid_token"),
@@ -93,7 +93,7 @@ export function toUnknown(challenge: Challenge): AuthRefusal {
   });
 }
 
-// Nearly all clients write the scheme as the standard does.
+// Fast path: nearly all clients spell the scheme as the standard does.
 function withoutScheme(value: string, scheme: string): string | undefined {
   const { length } = scheme;
   if (value[length] !== " ") return;
@@ -101,7 +101,7 @@ function withoutScheme(value: string, scheme: string): string | undefined {
   return isOf ? value.slice(length + 1).trim() : undefined;
 }
 
-/** Reads the values of all cookies of a name. */
+/** Reads the values of all cookies with this name. */
 export function readCookies(header: string, name: string): readonly string[] {
   return header.split(";").flatMap((cookie) => {
     const at = cookie.indexOf("=");

@@ -25,18 +25,18 @@ import { toScheme } from "./scheme_list.ts";
 export interface CustomAuthOptions extends Credentials {
   /**
    * Form of the credentials: the scheme in the `Authorization` header, or the name of another header. Required in a
-   * list, where only requests with a credential of this form reach the function, or with one that `headers`, `cookies`
-   * or `query` names.
+   * list: the function then runs only for requests with a credential of this form, or with a credential named by
+   * `headers`, `cookies` or `query`.
    */
   readonly form?: "bearer" | "dpop" | "basic" | { readonly header: string };
   /**
-   * Text that is put before the ids of principals, with a colon. Required for all but one `customAuth` of a list, so
-   * that two of them never make the same id. Defaults to none.
+   * Text before the colon in the ids of principals. Required for all but one `customAuth` in a list, so that two of
+   * them never return the same id. Defaults to no prefix.
    */
   readonly prefix?: string;
   /**
-   * Challenge for callers without valid credentials, or several. A function returns the challenge for one concrete path.
-   * Defaults to the scheme of `form`, and to `Bearer` without it.
+   * The challenge for callers without valid credentials, a list of challenges, or a function that returns them for one
+   * concrete path. Defaults to the scheme of `form`, or to `Bearer` without `form`.
    */
   readonly challenge?: Authentication["challenge"];
 }
@@ -70,7 +70,8 @@ const CHALLENGES: Readonly<Record<"bearer" | "dpop" | "basic", Challenge>> = {
 };
 
 /**
- * Authenticates callers by a function, and names where their credentials are. Choose ids that no other scheme uses.
+ * Authenticates callers by a function. The options name the places of the credentials, which the server hides from
+ * handlers. Choose ids that no other scheme uses.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -85,7 +86,8 @@ const CHALLENGES: Readonly<Record<"bearer" | "dpop" | "basic", Challenge>> = {
  * export default createServer({ name: "notes", version: "1.0.0", auth });
  * ```
  *
- * @throws {TypeError} if an option is unknown. Handlers could see credentials that it should have named.
+ * @throws {TypeError} if an option is unknown, because handlers could see the credentials that a misspelled option does
+ * not name.
  */
 export function customAuth(verify: Authenticate, options: CustomAuthOptions = {}): Authentication {
   checkOptions("use customAuth()", options, OPTIONS);
@@ -104,7 +106,7 @@ export function customAuth(verify: Authenticate, options: CustomAuthOptions = {}
   };
 }
 
-/** What a form stands for. */
+/** The parts of an authentication that its form determines. */
 interface Form {
   /** Names of headers, except `Authorization`. */
   readonly names: readonly string[];

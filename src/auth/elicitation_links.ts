@@ -1,5 +1,5 @@
 /**
- * Links to web pages that only the caller who was asked to open them can use.
+ * Creates links to web pages that only the caller who was asked to open the page can use.
  *
  * @see specification/2026-07-28/client/elicitation (URL Mode)
  * @module
@@ -19,21 +19,21 @@ import { requirePrincipal } from "./principal.ts";
 /** Options of {@linkcode elicitationLinks}. */
 export interface ElicitationLinksOptions {
   /**
-   * Secret of 32 or more characters that the server and the pages share, or several with the newest first. Defaults to a
-   * random one, for pages of the same process.
+   * Secret of 32 or more characters that the server and the pages share. To rotate the secret, give a list with the
+   * newest secret first. Defaults to a random secret, which works for pages in the same process.
    */
   readonly secret?: string | readonly string[];
   /**
-   * Name of the server that makes the links. Required with `secret`, so that servers that share it do not open links of
-   * each other.
+   * Name of the server that creates the links. Required with `secret`, because servers that share a secret must not
+   * open each other's links.
    */
   readonly server?: string;
   /**
-   * Where links with `singleUse` are remembered when they were opened. Required for these if the pages are in another
+   * Store that records which links with `singleUse` were opened. Required for such links if the pages run in another
    * process than the server. Defaults to the memory of this process.
    */
   readonly store?: Store;
-  /** Time for which a link can be used, in milliseconds. Defaults to 600,000. */
+  /** Milliseconds for which a link can be opened. Defaults to 600,000. */
   readonly ttlMs?: number;
 }
 
@@ -46,11 +46,11 @@ const OPTIONS: KnownOptions<keyof ElicitationLinksOptions> = {
 export interface ElicitationLinkOptions {
   /** Reason why the user should open the page. */
   readonly message: string;
-  /** URL of the page. The link adds the query parameter `state`. */
+  /** URL of the page. The query parameter `state` is added to it. */
   readonly url: string;
   /** A JSON value for the page. The client cannot read it. */
   readonly data?: unknown;
-  /** Whether the link opens once. Defaults to `false`. */
+  /** Whether the link can be opened only once. Defaults to `false`. */
   readonly singleUse?: boolean;
 }
 
@@ -58,7 +58,7 @@ const LINK: KnownOptions<keyof ElicitationLinkOptions> = {
   names: { message: true, url: true, data: true, singleUse: "boolean" },
 };
 
-/** Makes and opens links of users. */
+/** Creates and opens the links of users. */
 export interface ElicitationLinks {
   /**
    * Asks the user to open a page, like `ctx.elicitUrl`. The link is bound to the caller.
@@ -72,24 +72,25 @@ export interface ElicitationLinks {
   ): ReturnType<Context["elicitUrl"]>;
   /**
    * Opens a link at the page. `url` is the public URL that the user has opened: a page behind a proxy must not pass the
-   * URL of its own process. `principalId` is the id of the user who has signed in **there**, and never one from the link.
+   * URL of its own process. `principalId` is the id of the user who has signed in at the page; never take it from the
+   * link.
    *
-   * Returns `undefined` if the link was changed, has expired, was made for another user, page or server, or was opened
-   * before and has `singleUse`.
+   * Returns `undefined` if the link was changed, has expired, was created for another user, page or server, or has
+   * `singleUse` and was opened before.
    *
-   * @throws {Error} if the store does not tell whether the link was opened before.
+   * @throws {Error} if the store does not say whether the link was opened before.
    */
   open(url: string, principalId: string): Promise<{ readonly data: unknown } | undefined>;
 }
 
-/** The sealed contents. */
+/** The sealed contents of a link. */
 interface Contents {
   readonly principal: string;
   /** Origin and path of the page. */
   readonly page: string;
   readonly data: unknown;
   readonly expires: number;
-  /** Set if the link opens once. */
+  /** Set if the link can be opened only once. */
   readonly use?: SingleUse;
 }
 
@@ -97,8 +98,9 @@ const PURPOSE = "userLink";
 const PARAMETER = "state";
 
 /**
- * Makes links for URL elicitations that are bound to the caller, the server, and origin and path of the page. A stranger who gets a user to open a link of his own
- * cannot collect what the user enters there: the page refuses a link of somebody else.
+ * Creates links for URL elicitations that are bound to the caller, the server, and the origin and path of the page. The
+ * page refuses a link that was created for another user. An attacker who sends an own link to a user can therefore not
+ * collect the data that the user enters.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -116,12 +118,13 @@ const PARAMETER = "state";
  * // At the page, after the user has signed in: await links.open(request.url, id)
  * ```
  *
- * @throws {TypeError} if the secret is too short or has no `server`, or if `ttlMs` is negative or not finite.
+ * @throws {TypeError} if the secret is too short, if `server` is missing beside `secret`, or if `ttlMs` is negative or
+ * not finite.
  */
 export function elicitationLinks(options: ElicitationLinksOptions = {}): ElicitationLinks {
   checkOptions("use elicitationLinks()", options, OPTIONS);
   const { secret, server, store, ttlMs = 600_000 } = options;
-  // JSON would seal any other number as `null`, and the link would never open.
+  // JSON would seal `NaN` and `Infinity` as `null`, so that the link could never be opened.
   if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
     throw new TypeError(`Cannot make user links: ttlMs is ${ttlMs}; it must be a number of milliseconds, 0 or more`);
   }
@@ -129,7 +132,7 @@ export function elicitationLinks(options: ElicitationLinksOptions = {}): Elicita
     secret === undefined ? server !== undefined && typeof server !== "string" : typeof server !== "string" || !server
   ) {
     throw new TypeError(
-      "Cannot make user links: the secret needs the name of a server; set `server` to the name of the one that makes the links",
+      "Cannot make user links: the secret needs the name of a server; set `server` to the name of the server that creates the links",
     );
   }
   if (store !== undefined && typeof store?.get !== "function") {
@@ -140,10 +143,11 @@ export function elicitationLinks(options: ElicitationLinksOptions = {}): Elicita
   const spendShared = store && ((use: Mark) => spendStored(use, { store, sealer, ttlMs }));
   return {
     async elicit(ctx, key, options) {
-      checkOptions(`ask for a visit to a page`, options, LINK);
+      checkOptions(`ask the user to open a page`, options, LINK);
       const { message, url, data = null, singleUse = false } = options;
       const { id: principal } = requirePrincipal(ctx);
-      // A handler that runs again must ask the same question, and each sealed text is new.
+      // Keep the link for later rounds: a handler that runs again must ask the same question, but sealing returns
+      // another text each time.
       const link = await ctx.once(`link of ${key}`, async () => {
         const page = new URL(url);
         const use = singleUse ? await spent.make(`principal ${principal}`, !!store) : undefined;
@@ -156,7 +160,7 @@ export function elicitationLinks(options: ElicitationLinksOptions = {}): Elicita
     async open(url, principalId) {
       const opened = new URL(url);
       const state = opened.searchParams.get(PARAMETER);
-      // Only this module seals values for this purpose.
+      // Only this module seals values for this purpose, so the value is `Contents`.
       const contents = (state === null ? undefined : await openVersioned(sealer, PURPOSE, state)) as
         | Contents
         | undefined;

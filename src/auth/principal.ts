@@ -1,5 +1,5 @@
 /**
- * Principals of callers with fixed permissions.
+ * Creates the principals of callers with fixed permissions, and finds the principal of a call.
  *
  * @module
  */
@@ -11,9 +11,9 @@ import { readPrincipal } from "../core/call/principal.ts";
 import { covers } from "../core/call/scopes.ts";
 import type { CHECK_HANDLER } from "../core/call/internals.ts";
 
-/** Permissions of a caller and other facts about it. */
+/** Permissions of a caller and other facts about the caller. */
 export interface CallerFacts {
-  /** Permissions of the caller. Without a list, the caller has none. `allScopes` stands for all. */
+  /** Permissions of the caller. Defaults to no permissions. `allScopes` stands for all permissions. */
   readonly scopes?: readonly string[];
   /** Time at which the credentials expire, in milliseconds since 1970. */
   readonly expiresAt?: number;
@@ -21,28 +21,32 @@ export interface CallerFacts {
   readonly [key: string]: unknown;
 }
 
-/** Checks that an option has secrets by name, or is a function that finds them. Throws the given message. */
+/**
+ * Checks that an option is an object of secrets by name, or a function that finds them. Throws an error with this
+ * message otherwise.
+ */
 export function checkSecrets(secrets: unknown, message: string): void {
   if (typeof secrets === "function" || isObject(secrets)) return;
   throw new TypeError(message);
 }
 
 /**
- * Creates the principal of a caller. The prefix keeps callers of different schemes apart.
+ * Creates the principal of a caller. The prefix makes its id unique among different schemes.
  *
- * @throws {TypeError} if a fact cannot be used.
+ * @throws {TypeError} if a fact is invalid.
  */
 export function toPrincipal(prefix: string, id: string, facts: CallerFacts = {}): Principal {
   return readPrincipal({ ...facts, id: `${prefix}:${id}` }, `the caller ${quote(id)}`);
 }
 
 /**
- * Returns the check for handlers that no caller can use, of an authentication that knows all callers.
+ * Returns the check for handlers that no caller may use. Only an authentication that knows all callers can make this
+ * check.
  *
- * @throws {TypeError} if none of them has the scopes of the handler. The function throws.
+ * @throws {TypeError} The returned function throws if no caller has the scopes of the handler.
  */
 export function checkFor(callers: readonly Principal[]): NonNullable<Authentication[typeof CHECK_HANDLER]> {
-  // Not an arrow function, because an authentication can be spread to one with `satisfies`.
+  // Not an arrow function, because `this` may be a copy of the authentication with its own `satisfies`.
   return function (this: Authentication, name, scopes) {
     if (!scopes || callers.some((caller) => covers(this, caller, scopes))) return;
     const state = `it needs the scopes ${scopes.join(" ")}, which no caller of auth has`;
@@ -55,7 +59,7 @@ export function checkFor(callers: readonly Principal[]): NonNullable<Authenticat
 /**
  * Checks the text before the colon in the ids of principals.
  *
- * @throws {TypeError} if it could not be told apart from other prefixes.
+ * @throws {TypeError} if the prefix contains a character that is not allowed, or is too long.
  */
 export function checkPrefix(prefix: unknown, factory: string): void {
   if (typeof prefix === "string" && /^[\w.-]{1,64}$/.test(prefix)) return;
@@ -68,8 +72,8 @@ export function readOwn(prefix: string): NonNullable<Authentication[typeof READ_
 }
 
 /**
- * Returns the authenticated caller. With `auth`, it must have been authenticated by this authentication, and has the type
- * of its principals.
+ * Returns the authenticated caller. With `auth`, throws unless this authentication has authenticated the caller. The
+ * caller then has the type of the principals of `auth`.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -78,8 +82,9 @@ export function readOwn(prefix: string): NonNullable<Authentication[typeof READ_
  * const whoami = tool({ name: "whoami", run: (_, ctx) => requirePrincipal(ctx).id });
  * ```
  *
- * @throws {McpError} with code -31401 if the caller is not authenticated, or by another authentication than `auth`.
- * @throws {TypeError} as {@linkcode findPrincipal} does.
+ * @throws {McpError} with code -31401 if the caller is not authenticated, or was authenticated by another
+ * authentication than `auth`.
+ * @throws {TypeError} in the same cases as {@linkcode findPrincipal}.
  */
 export function requirePrincipal(ctx: Pick<Context, "principal">): Principal;
 /** Returns the caller, if `auth` has authenticated it. */
@@ -93,8 +98,8 @@ export function requirePrincipal(ctx: Pick<Context, "principal">, ...given: read
 
 /**
  * Returns the caller with the type of the principals of an authentication, or `undefined` if there is no caller, or
- * another authentication has authenticated it. Claims of a caller that another process or a test has passed on are
- * checked again.
+ * another authentication has authenticated it. Checks the claims again if the principal comes from another process or
+ * from a test.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -104,7 +109,7 @@ export function requirePrincipal(ctx: Pick<Context, "principal">, ...given: read
  * const sync = tool({ name: "sync", allow: (ctx) => !!findPrincipal(ctx, machines), run: () => "Synced." });
  * ```
  *
- * @throws {TypeError} if the ids of the authentication have no prefix, so that its callers are not known.
+ * @throws {TypeError} if the ids of the authentication have no prefix, because its callers cannot be recognized then.
  */
 export function findPrincipal<P extends Principal>(
   { principal }: Pick<Context, "principal">,

@@ -1,6 +1,6 @@
 /**
- * Combines several authentications into one. The form of a credential picks the authentication that checks it: a
- * credential that is refused is never tried with another one.
+ * Combines several authentications into one. The form of a credential picks the authentication that checks it. A
+ * credential that is refused is never tried with another authentication.
  *
  * @module
  */
@@ -33,18 +33,19 @@ import { readCookies } from "./credentials.ts";
 /**
  * Combines authentications.
  *
- * @throws {TypeError} if one of them cannot stand in a list, or two take the same credentials or make the same ids.
+ * @throws {TypeError} if an authentication does not state the form of its credentials, or if two of them accept the
+ * same form or return the same ids.
  */
 export function combine(list: readonly unknown[]): Authentication {
   return new SchemeList(list.map(readScheme));
 }
 
-/** Creates what an authentication states about itself. */
+/** Creates the description that an authentication gives of itself. */
 export function toScheme(scheme: Omit<ListedScheme, "combine">): ListedScheme {
   return { ...scheme, combine };
 }
 
-/** An authentication of a list, and what it takes. */
+/** An authentication of a list, and the credentials that it accepts. */
 interface Listed {
   readonly auth: Authentication;
   /** Name for errors, such as `apiKey() (auth[1])`. */
@@ -75,7 +76,10 @@ function readScheme(given: unknown, at: number): Listed {
   return { auth, label, prefix, schemes, headers: names, cookies, query };
 }
 
-/** The credentials that an authentication takes, in words. A cookie is a part of the header `cookie`. */
+/**
+ * Lists the credentials that an authentication accepts, as texts for error messages. An authentication with cookies
+ * also accepts the header `cookie`, which contains them.
+ */
 function listForms({ schemes, headers, cookies, query }: Listed): readonly string[] {
   return [
     ...schemes.map((scheme) => `the scheme ${scheme} of the header authorization`),
@@ -96,7 +100,7 @@ function checkForms(one: Listed, other: Listed): void {
   throw new TypeError(`Cannot create a server: ${one.label} and ${other.label} both take ${shared}; ${OTHER_FORM}`);
 }
 
-// Two authentications may take different cookies.
+// The header `cookie` may be common to two authentications, because they may use different cookies.
 function isOfBoth(form: string, ...both: readonly Listed[]): boolean {
   return form === "the header cookie" && both.every(({ headers }) => !headers.includes("cookie"));
 }
@@ -132,7 +136,8 @@ class SchemeList implements Authentication {
       cookies: list.flatMap(({ cookies }) => cookies),
       query: list.flatMap(({ query }) => query),
     };
-    // A handler that only callers of another authentication can use is not a mistake.
+    // A handler is a mistake only if no authentication of the list has a caller for it, so all authentications must be
+    // able to check.
     if (list.every(({ auth }) => auth[CHECK_HANDLER])) this[CHECK_HANDLER] = this.#checkHandler;
     if (list.some(({ auth }) => auth.renew)) {
       this.renew = (principal) => this.#ownerOf(principal)?.auth.renew?.(principal);
@@ -146,7 +151,7 @@ class SchemeList implements Authentication {
     const authorization = this.#takesAuthorization ? request.headers.get("authorization") : null;
     const found = this.#list.filter((each) => isFor(each, request, authorization));
     const isUnknown = authorization !== null && !found.some(({ schemes }) => takes(schemes, authorization));
-    // A runtime joins equal headers by a comma, which no credential of these schemes contains.
+    // Several headers of the same name arrive joined by commas. A credential of these schemes contains no comma.
     if (found.length + Number(isUnknown) > 1 || authorization?.includes(",")) return this.#refuseTwo(facts);
     const [one] = found;
     if (!one) return refuseRequest(401, { challenge: this.challenge(facts), reason: NOTHING });
@@ -179,7 +184,10 @@ class SchemeList implements Authentication {
     return { ...refusal, challenges: sort(challenges) };
   }
 
-  /** Returns one challenge for each authentication. For a caller with too few scopes, only that of its own. */
+  /**
+   * Returns one challenge for each authentication. If the caller is known and lacks scopes, returns only the challenges
+   * of its own authentication.
+   */
   readonly challenge = (facts: PathFacts & { readonly principal?: Principal }): readonly Challenge[] => {
     const owner = facts.principal && this.#ownerOf(facts.principal);
     const list = owner ? [owner] : this.#list;
@@ -222,7 +230,7 @@ class SchemeList implements Authentication {
     if (errors.length === this.#list.length) throw errors[0];
   }
 
-  // By the id, because a principal may have been stored, or come from a worker thread.
+  // Find the owner by the id, because a stored principal, or one from a worker thread, is a copy.
   #ownerOf({ id }: Principal): Listed | undefined {
     return this.#list.find(({ prefix }) => prefix !== undefined && id.startsWith(`${prefix}:`)) ??
       this.#list.find(({ prefix }) => prefix === undefined);
@@ -243,7 +251,7 @@ function isFor({ schemes, headers, cookies, query }: Listed, request: Request, a
   return query.length > 0 && url.includes("?") && query.some((name) => new URL(url).searchParams.has(name));
 }
 
-/** Tests whether a scheme is that of an `Authorization` header. */
+/** Tests whether an `Authorization` header has one of the schemes. */
 function takes(schemes: readonly string[], authorization: string): boolean {
   return schemes.includes(authorization.split(" ", 1)[0].toLowerCase());
 }
@@ -251,7 +259,7 @@ function takes(schemes: readonly string[], authorization: string): boolean {
 function toForeignId({ id }: Principal, { label, prefix }: Listed, owner: Listed | undefined): TypeError {
   const state = owner?.prefix === undefined
     ? `${label} returned the id ${quote(id)}; return ids that begin with ${quote(`${prefix}:`)}`
-    : `${label} returned the id ${quote(id)}, which could be that of ${owner.label}; return other ids`;
+    : `${label} returned the id ${quote(id)}, which could be an id of ${owner.label}; return other ids`;
   return new TypeError(`Cannot authenticate a caller: ${state}`);
 }
 
@@ -259,7 +267,8 @@ function withError({ scheme, params }: Challenge, error: string): Challenge {
   return { scheme, params: { ...params, error } };
 }
 
-// Some clients read only the first challenge, and can follow only one for a token.
+// Puts the challenges with the scheme Bearer first, because some clients read only the first challenge and support only
+// that scheme.
 function sort(challenges: readonly Challenge[]): readonly Challenge[] {
   const isBearer = ({ scheme }: Challenge) => scheme.toLowerCase() === "bearer";
   return [...challenges.filter(isBearer), ...challenges.filter((each) => !isBearer(each))];

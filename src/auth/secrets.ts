@@ -1,12 +1,13 @@
 /**
- * Finds callers by their secrets. Compares digests, so that the time of a search says nothing about a secret.
+ * Finds callers by their secrets. Compares digests instead of secrets, so that the duration of a search reveals nothing
+ * about a secret.
  *
  * @module
  */
 
-/** A secret and what it stands for. */
+/** A secret, and the value that it stands for. */
 export interface Known<T> {
-  /** The secret, as text of bytes: characters up to U+00FF. */
+  /** The secret as text with one character per byte, up to U+00FF. */
   readonly secret: string;
   readonly value: T;
 }
@@ -16,13 +17,13 @@ export class KnownSecrets<T> {
   readonly #known: ReadonlyMap<string, T>;
 
   /**
-   * Creates the list. `state` begins the messages of its errors.
+   * Creates the list. Error messages begin with `state`.
    *
-   * @throws {TypeError} if there is no secret, or two are the same.
+   * @throws {TypeError} if there are no secrets, or if two secrets are the same.
    */
   constructor(known: readonly Known<T>[], state: string) {
     if (!known.length) {
-      throw new TypeError(`${state}: there are none, so that nobody could call; add one, or pass a function`);
+      throw new TypeError(`${state}: the list is empty, so nobody could call; add a caller, or pass a function`);
     }
     this.#known = new Map(known.map(({ secret, value }) => [digest(secret), value]));
     if (this.#known.size < known.length) {
@@ -30,18 +31,19 @@ export class KnownSecrets<T> {
     }
   }
 
-  /** Finds what a given secret stands for. */
+  /** Returns the value that a secret stands for, or `undefined` if the secret is unknown. */
   find(given: string): T | undefined {
     return this.#known.get(digest(given));
   }
 
-  /** What the secrets stand for. */
+  /** The values that the secrets stand for. */
   get values(): readonly T[] {
     return [...new Set(this.#known.values())];
   }
 }
 
-// The fractional parts of roots of the first 64 primes. Computed, because a wrong digit in a table would go unnoticed.
+// The fractional parts of the roots of the first 64 primes, as SHA-256 defines them. Computed, because a wrong digit in
+// a table would go unnoticed.
 const ROUNDS = new Int32Array(64);
 const INITIAL = new Int32Array(8);
 for (let n = 2, count = 0; count < 64; n++) {
@@ -63,8 +65,8 @@ function toFraction(root: number): number {
 const words = new Int32Array(64);
 
 /**
- * Returns the SHA-256 digest of a text of bytes, as 16 characters of 16 bits. Not that of WebCrypto, which is
- * asynchronous, so that every request would wait.
+ * Returns the SHA-256 digest of a text with one character per byte, as 16 characters of 16 bits. Does not use
+ * WebCrypto, whose digest is asynchronous, because then every request would have to wait.
  */
 export function digest(text: string): string {
   const state = INITIAL.slice();
@@ -79,7 +81,7 @@ export function digest(text: string): string {
   return String.fromCharCode(...new Uint16Array(state.buffer));
 }
 
-// The text is followed by a one bit, and zeros.
+// Returns a word of the padded text: the text, then a one bit, then zeros.
 function readWord(text: string, from: number): number {
   let word = 0;
   for (let at = from; at < from + 4; at++) {

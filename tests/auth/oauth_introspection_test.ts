@@ -53,7 +53,7 @@ Deno.test("MUST refuse an opaque token that is not for this server, or is no acc
     [{ exp: 1000 }, "the token has expired"],
     [{ nbf: 4102444800 }, "the token is not yet valid"],
     [{ token_type: "DPoP" }, "the token is bound to a key in a way that is not supported"],
-    [{ token_use: "refresh_token" }, "the token is no access token"],
+    [{ token_use: "refresh_token" }, "the token is not an access token"],
     [{ cnf: { jkt: "x" } }, "the token is bound to a key in a way that is not supported"],
     [{ sub: undefined, client_id: undefined }, "the token names no subject"],
   ];

@@ -50,7 +50,7 @@ Deno.test("MUST refuse the metadata of another issuer, compared as text", async 
     const { status, message, challenge } = await callWith(server, await issuer.sign());
     assertEquals([status, challenge], [503, null]);
     assertEquals(message, "Cannot serve the request: its token cannot be checked now");
-    assertMatch(faults.join(), /has another issuer, /);
+    assertMatch(faults.join(), /names another issuer, /);
     assertEquals(issuer.keyFetches, 0);
     await server.close();
   }

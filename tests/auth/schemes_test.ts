@@ -216,7 +216,7 @@ Deno.test("options that cannot be used are refused without their secrets", () =>
   }
   const { message } = assertThrows(() => apiKey({ keys: { ada: ADA, bob: ADA } }), TypeError, "the same secret");
   assert(!message.includes(ADA));
-  assertThrows(() => basicAuth({ users: { "a:b": "x" } }), TypeError, "no colon");
+  assertThrows(() => basicAuth({ users: { "a:b": "x" } }), TypeError, "must not be empty or contain a colon");
   assertThrows(() => basicAuth({ users: { ada: "" } }), TypeError, "it is empty");
   const options = { name: "x", version: "1" };
   for (const auth of ["key", {}, null, 5]) {

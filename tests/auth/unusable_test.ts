@@ -65,7 +65,7 @@ Deno.test("a refusal that HTTP cannot express is an error of the authentication,
 
 Deno.test("keys and users that are none, or not by name, are refused", () => {
   const key = "0123456789abcdef";
-  const none = "there are none, so that nobody could call";
+  const none = "the list is empty, so nobody could call";
   assertThrows(() => apiKey({ keys: {} }), TypeError, `Cannot use the API keys: ${none}`);
   assertThrows(() => apiKey({ keys: { ada: { key: [] } } }), TypeError, none);
   assertThrows(() => basicAuth({ users: {} }), TypeError, `Cannot use the passwords: ${none}`);

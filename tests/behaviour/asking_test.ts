@@ -448,7 +448,7 @@ behaviour("only pages of the web can be visited", async (connect) => {
   ];
   for (url of bad) {
     assertEquals((await client.callTool("visit")).isError, true, url);
-    assertStringIncludes(String(takeFaults()[0].error), "TypeError: Cannot ask for a visit", url);
+    assertStringIncludes(String(takeFaults()[0].error), "TypeError: Cannot ask the user to open", url);
   }
   assertEquals(asked, []);
   const good = ["https://pay.example", "http://localhost:8000/x?y=1#z", "HTTPS://pay.example/%20", "https://[::1]/ü"];

@@ -1,5 +1,5 @@
 /**
- * Access tokens that this server gets for itself or for a caller, and for how long they are used.
+ * Access tokens that this server gets for itself or for a caller, and the time for which it reuses them.
  *
  * @module
  */
@@ -11,27 +11,27 @@ import type { OAuthClient } from "./oauth_client.ts";
 export interface AccessToken {
   /** The token, for an `Authorization: Bearer` header. */
   readonly accessToken: string;
-  /** Time at which it expires, in milliseconds since 1970, if the issuer says so. */
+  /** Time at which the token expires, in milliseconds since 1970. `undefined` if the issuer did not state it. */
   readonly expiresAt?: number;
-  /** Scopes that were granted, if the issuer says so. */
+  /** Scopes that were granted. `undefined` if the issuer did not state them. */
   readonly scopes?: readonly string[];
 }
 
-/** What a token is requested with. */
+/** The parameters of a token request. */
 export interface TokenParams {
   readonly client: OAuthClient;
-  /** The form, without what authenticates the client. */
+  /** The form parameters, without the parameters that authenticate the client. */
   readonly params: Readonly<Record<string, string | undefined>>;
 }
 
-/** Loads what sends requests to authorization servers. Most servers send none. */
+/** Loads the module that sends requests to authorization servers. Most servers never send such a request. */
 export async function loadTokenRequests(): Promise<typeof import("./token_requests.ts")> {
   return await import("./token_requests.ts");
 }
 
 /**
- * Requests a token. The errors have no text of the issuer but its error code, because some issuers repeat the tokens
- * that they were sent.
+ * Requests a token. Of the issuer's response, an error contains only the error code, because some issuers repeat the
+ * tokens that they received.
  */
 export async function requestToken(
   { issuer, send }: { readonly issuer: Issuer; readonly send: Send },
@@ -54,12 +54,17 @@ export async function requestToken(
   });
 }
 
-/** Time before its expiry from which a token is not used again, in milliseconds. At most half of its life. */
+/**
+ * Time before its expiry from which a token is not used again, in milliseconds. For a short-lived token, half of its
+ * lifetime.
+ */
 const MARGIN_MS = 30_000;
-/** Time for which a token without expiry is used, in milliseconds. */
+/** Time for which a token without a stated expiry is used, in milliseconds. */
 const UNKNOWN_MS = 60_000;
 
-/** A token that is requested when it is first needed, and again before it expires. Requests share it. */
+/**
+ * A token that is requested when it is first needed, and again before it expires. Concurrent calls share one request.
+ */
 export class ReusedToken {
   readonly #request: () => Promise<AccessToken>;
   #token?: Promise<AccessToken>;

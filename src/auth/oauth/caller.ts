@@ -1,5 +1,5 @@
 /**
- * Callers as tokens describe them.
+ * Converts the claims of tokens to callers.
  *
  * @module
  */
@@ -7,26 +7,26 @@ import type { Principal } from "../../core/call/context.ts";
 import { readPrincipal } from "../../core/call/principal.ts";
 import { isAllScopes } from "../../core/call/scopes.ts";
 
-/** Claims about a token: the payload of a JWT, or what its issuer says about it. */
+/** Claims about a token: the payload of a JWT, or the response of its issuer to an introspection. */
 export type Claims = Readonly<Record<string, unknown>>;
 
 /** The caller that a token stands for. `C` is the type of its claims, from the schema of `oauth({ claims })`. */
 export interface OAuthPrincipal<C = Claims> extends Principal {
   /** The issuer of the token. */
   readonly issuer: string;
-  /** Id of the user at the issuer. `undefined` if the token stands for a client and no person. */
+  /** Id of the user at the issuer. `undefined` if the token was issued to a client that acts for no user. */
   readonly subject?: string;
   /** Id of the client that the token was issued to, if known. */
   readonly clientId?: string;
-  /** Scopes that the token grants. `undefined` if `readScopes` returned none, which grants none. */
+  /** Scopes that the token grants. `undefined` if `readScopes` returned `undefined`: the token then grants no scope. */
   readonly scopes?: readonly string[];
   /** The claims of the token, as the schema of `oauth({ claims })` outputs them. */
   readonly claims: C;
 }
 
 /**
- * Returns the id of the principal for a subject of an issuer. Pages of your own use it to compare the user who signed in
- * there with the caller of the server.
+ * Returns the id of the principal for a subject of an issuer. Use it in web pages of your own, to compare the user who
+ * signed in to the page with the caller of the server.
  *
  * ```ts
  * import { toPrincipalId } from "@x/mcp/oauth";
@@ -35,11 +35,11 @@ export interface OAuthPrincipal<C = Claims> extends Principal {
  * ```
  */
 export function toPrincipalId(issuer: string, subject: string): string {
-  // JSON, because both may contain any separator.
+  // Encode as JSON, because issuer and subject may both contain any separator.
   return `oauth:${JSON.stringify([issuer, subject])}`;
 }
 
-/** Returns the issuer in the id of a principal, or `undefined` if the id is not one of `oauth()`. */
+/** Returns the issuer in the id of a principal, or `undefined` if `oauth()` did not create the id. */
 export function readIssuer(id: string): string | undefined {
   if (!id.startsWith("oauth:")) return;
   try {
@@ -51,16 +51,16 @@ export function readIssuer(id: string): string | undefined {
 }
 
 /**
- * Returns the principal of a token, or `undefined` if its claims name nobody.
+ * Returns the principal of a token, or `undefined` if the claims have no subject and no client.
  *
- * @throws {TypeError} if `readScopes` returns anything but a list of scopes. No token grants `allScopes`.
+ * @throws {TypeError} if `readScopes` returns anything but a list of scopes, or `allScopes`, which no token can grant.
  */
 export function toOAuthPrincipal(
   issuer: string,
   claims: Claims,
   { expiresAt, readScopes, checked }: {
     readonly expiresAt?: number;
-    /** The claims for handlers. */
+    /** The claims that handlers read. */
     readonly checked: Claims;
     readonly readScopes: (claims: Claims) => readonly string[] | undefined;
   },
@@ -74,18 +74,20 @@ export function toOAuthPrincipal(
     : undefined;
   if (id === undefined) return;
   const subject = isName(sub) && !isClient(claims, clientId) ? sub : undefined;
-  // Without scopes, the first call that needs some is reported.
+  // If `readScopes` returned no scopes, the first call that needs a scope reports it.
   const facts = { id, issuer, subject, clientId, scopes: readScopes(claims), expiresAt, claims: checked };
   const principal = readPrincipal(facts, "oauth({ readScopes })");
-  if (!isAllScopes(principal.scopes ?? [])) return principal as OAuthPrincipal; // It has the fields above.
-  throw new TypeError("Cannot use what readScopes returned: a token cannot grant allScopes; name its scopes");
+  if (!isAllScopes(principal.scopes ?? [])) return principal as OAuthPrincipal; // Created from these facts.
+  throw new TypeError(
+    "Cannot use the scopes that readScopes returned: a token cannot grant allScopes; name its scopes",
+  );
 }
 
 function isName(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }
 
-// Issuers mark tokens of clients in different ways.
+// Issuers mark tokens that were issued to clients in different ways.
 function isClient({ sub, gty, idtyp }: Claims, clientId: string | undefined): boolean {
   return sub === clientId || gty === "client-credentials" || gty === "client_credentials" || idtyp === "app";
 }

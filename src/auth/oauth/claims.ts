@@ -8,9 +8,9 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import { isScope } from "../../core/call/scopes.ts";
 import type { Claims } from "./caller.ts";
 
-/** A token that is refused. The message is fixed text for the client and has no part of the token. */
+/** The reason why a token is refused. The message is a fixed text for the client, and contains no part of the token. */
 export class InvalidToken extends Error {
-  /** What only the observer learns. */
+  /** Further details, which only the observer receives. */
   readonly detail?: string;
 
   /** Creates the error. */
@@ -22,13 +22,16 @@ export class InvalidToken extends Error {
 
 /** Rules for the claims of a token. */
 export interface ClaimRules {
-  /** Audiences that stand for this server. */
+  /** Audiences in tokens that are accepted for this server. */
   readonly audiences: ReadonlySet<string>;
-  /** Difference between the clocks of this server and an issuer that is tolerated, in milliseconds. */
+  /** Tolerated difference between the clocks of this server and of an issuer, in milliseconds. */
   readonly skewMs: number;
 }
 
-/** Checks the claims of a token, except for its issuer. Returns the time at which it expires, if it says so. */
+/**
+ * Checks the claims of a token, except for its issuer. Returns the time at which the token expires, in milliseconds
+ * since 1970, or `undefined` if the claims do not state it.
+ */
 export function checkClaims(claims: Claims, { audiences, skewMs }: ClaimRules, now: number): number | undefined {
   const { aud, exp, nbf } = claims;
   if (exp !== undefined && !isTime(exp) || nbf !== undefined && !isTime(nbf)) {
@@ -44,10 +47,10 @@ export function checkClaims(claims: Claims, { audiences, skewMs }: ClaimRules, n
 }
 
 /**
- * Returns the thumbprint of the key that a token is bound to, if it is.
+ * Returns the thumbprint of the key that a token is bound to, or `undefined` for a token that is not bound.
  *
- * @throws {InvalidToken} if it is bound in another way. Such a token is of no use to a thief only as long as servers
- * demand the proof.
+ * @throws {InvalidToken} if the token is bound in a way that this server cannot check. Accepting such a token without a
+ * proof would let a thief use it.
  */
 export function readThumbprint({ cnf, token_type: type }: Claims): string | undefined {
   const isBound = typeof type === "string" && /^dpop$/i.test(type);
@@ -58,8 +61,8 @@ export function readThumbprint({ cnf, token_type: type }: Claims): string | unde
 }
 
 /**
- * Tests for the claims of an ID token, which a client got about its user. Some issuers put `nonce` into access tokens too,
- * and mark them by a type.
+ * Tests for the claims of an ID token, which tells a client about its user and grants nothing. Some issuers put `nonce`
+ * into access tokens too, and mark access tokens by their type.
  */
 export function isIdToken({ nonce, at_hash: atHash, c_hash: codeHash, typ }: Claims): boolean {
   if (atHash !== undefined || codeHash !== undefined || typ === "ID") return true;
@@ -67,9 +70,9 @@ export function isIdToken({ nonce, at_hash: atHash, c_hash: codeHash, typ }: Cla
 }
 
 /**
- * Reads the scopes of a token. A token without scopes grants none.
+ * Reads the scopes of a token. A token without a scope claim grants no scopes.
  *
- * @throws {InvalidToken} if they are not scopes.
+ * @throws {InvalidToken} if the claim is not a list of valid scopes.
  */
 export function readGranted({ scope, scp }: Claims): readonly string[] {
   const given = scope ?? scp;
@@ -90,6 +93,6 @@ export function toAudience(text: string): string {
   return /^https?:/i.test(text) && !MOVED.test(text) ? URL.parse(text)?.href ?? text : text;
 }
 
-// A URL parser turns `/a/../b` into `/b` and drops line breaks. A token issued for one path would then be valid for
-// another.
+// Matches paths that a URL parser changes: it turns `/a/../b` into `/b`, and drops line breaks. A token issued for one
+// path would then be valid for another path.
 const MOVED = /[\\/](\.|%2e){1,2}([\\/?#]|$)|[\\\t\n\r]/i;

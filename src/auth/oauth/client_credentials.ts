@@ -1,5 +1,5 @@
 /**
- * Tokens of this server itself, for servers that it calls.
+ * Gets access tokens of this server itself, for servers that it calls.
  *
  * @module
  */
@@ -11,13 +11,13 @@ import { checkClient, CLIENT, type OAuthClient } from "./oauth_client.ts";
 
 /** Options of {@linkcode clientCredentials}. */
 export interface ClientCredentialsOptions extends OAuthClient {
-  /** URL of the authorization server. Its token endpoint is found through its metadata. */
+  /** URL of the authorization server. Its metadata names the token endpoint. */
   readonly issuer: string;
-  /** URL of the server that the token is for, as RFC 8707 has it. */
+  /** URL of the server that the token is for, as the parameter `resource` of RFC 8707. */
   readonly resource?: string;
-  /** Name of the server that the token is for, at issuers that use `audience` instead. */
+  /** Name of the server that the token is for, for issuers that use the parameter `audience` instead. */
   readonly audience?: string;
-  /** Scopes to ask for. Defaults to those of the issuer. */
+  /** Scopes to request. Defaults to the default scopes of the issuer. */
   readonly scopes?: readonly string[];
   /** Sends the requests. Defaults to the global `fetch`. */
   readonly fetch?: Send;
@@ -29,8 +29,8 @@ const OPTIONS: KnownOptions<keyof ClientCredentialsOptions> = {
 };
 
 /**
- * Returns a function that gets an access token by client credentials. The token stands for this server and for no
- * user. It is kept until shortly before it expires, and calls at the same time share one request.
+ * Returns a function that gets an access token by client credentials. The token is issued to this server itself, not to
+ * a user. The function reuses the token until shortly before it expires. Concurrent calls share one request.
  *
  * ```ts
  * import { clientCredentials } from "@x/mcp/oauth";
@@ -48,7 +48,7 @@ const OPTIONS: KnownOptions<keyof ClientCredentialsOptions> = {
  * }
  * ```
  *
- * @throws {TypeError} if an option cannot be used.
+ * @throws {TypeError} if an option is missing, unknown or invalid.
  */
 export function clientCredentials(options: ClientCredentialsOptions): () => Promise<AccessToken> {
   checkOptions("use clientCredentials()", options, OPTIONS);

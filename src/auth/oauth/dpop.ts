@@ -1,5 +1,5 @@
 /**
- * Proofs that a caller has the key that its token is bound to (RFC 9449).
+ * Checks proofs that a caller has the private key to which its token is bound (DPoP, RFC 9449).
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
@@ -12,13 +12,13 @@ import { USED } from "../../core/used_ids.ts";
 import { systemClock } from "../../core/capacity/timers.ts";
 import { toBase64Url } from "../../kit/base64.ts";
 
-/** Name of the header with the proof. */
+/** Name of the header that contains the proof. */
 export const PROOF = "dpop";
 
-/** Signature algorithms of proofs. RSA is none of them, because each request carries the key. */
+/** Signature algorithms of proofs. RSA is excluded, because each request repeats the key, and RSA keys are long. */
 export const PROOF_ALGORITHMS: readonly string[] = ["ES256", "ES384", "ES512", "Ed25519", "EdDSA"];
 
-/** A proof that is refused. The message is fixed text for the client. */
+/** The reason why a proof is refused. The message is a fixed text for the client. */
 export class InvalidProof extends Error {}
 
 /** A request that presents a token with a proof. */
@@ -29,40 +29,46 @@ export interface ProvenRequest {
   readonly thumbprint: string;
   /** Id of the principal of the token. */
   readonly principal: string;
-  /** The resource, by its public URL. */
+  /** The resource that the request is for, as its public URL. */
   readonly resource: URL;
 }
 
-/** Maximum characters of a proof. */
+/** Maximum length of a proof in characters. */
 const MAX_PROOF = 4096;
-/** Maximum characters of the id of a proof. */
+/** Maximum length of the id of a proof in characters. */
 const MAX_ID = 256;
-/** Time by which the clock of a client may differ, in milliseconds. A proof is accepted for twice as long. */
+/**
+ * Tolerated difference between the clocks of the server and of a client, in milliseconds. A proof is accepted for twice
+ * this time.
+ */
 const WINDOW_MS = 60_000;
 const TTL_MS = toMarkTtl(2 * WINDOW_MS);
 
-/** Checks proofs, and remembers which were used. */
+/** Checks proofs, and remembers the proofs that were used. */
 export class Proofs {
   readonly #used = new KnownMarks(systemClock, TTL_MS);
 
   /**
-   * Checks the proof of a request, and uses it up. Resolves to a refusal that is not the fault of the proof, or to nothing.
+   * Checks the proof of a request, and marks it as used. Resolves to `undefined`, or to a refusal whose cause is not in
+   * the proof.
    *
    * @throws {InvalidProof} (as a rejection) if the proof is refused.
    */
   async check(proven: ProvenRequest, facts: AuthFacts): Promise<AuthRefusal | undefined> {
     const { iat, jti } = await verify(proven, facts.now);
     const id = await hash(JSON.stringify([proven.thumbprint, jti]));
-    // Sets of their own, so that proofs move no cut-off of anything else.
+    // Proofs have mark sets of their own, so that many proofs do not move the cut-off of other marks.
     const client = `d${(await toClientHash(`principal ${proven.principal}`)).slice(1)}`;
     const mark = { client, at: iat, id };
     const { found } = await (facts[USED] ? facts[USED].spend(mark, TTL_MS) : this.#spend(mark)) ?? { found: "unknown" };
     if (found === "marked") throw new InvalidProof("the proof was used before");
-    if (found === "cut off") return refuseRequest(429, { reason: "the caller uses too many proofs; make a new one" });
+    if (found === "cut off") {
+      return refuseRequest(429, { reason: "the caller uses too many proofs; create a new proof" });
+    }
     if (found) return refuseRequest(503, { reason: "the store does not tell whether its proof was used before" });
   }
 
-  // No other check comes between the search and the mark.
+  // Runs without an `await`, so that no other check can run between finding and adding the mark.
   #spend(mark: Mark): Marking {
     const known = this.#used.find(mark);
     if (!known.found) this.#used.add(mark);
@@ -77,13 +83,14 @@ async function verify(
   const proof = request.headers.get(PROOF) ?? "";
   if (!proof) throw new InvalidProof("it has no proof; send one in the DPoP header");
   if (proof.length > MAX_PROOF) throw new InvalidProof("the proof is too long");
-  // A runtime joins equal headers by a comma, which no proof contains.
+  // Several headers of the same name arrive joined by commas. A proof contains no comma.
   if (proof.includes(",")) throw new InvalidProof("it has more than one proof");
   const { htm, htu, ath, iat, jti } = await readClaims(proof, thumbprint, now);
   if (htm !== request.method) throw new InvalidProof("the proof is for another method");
   const { pathname } = new URL(request.url);
   const target = typeof htu === "string" ? URL.parse(htu) : null;
-  // Several endpoints may share a resource. The host and the path of the request may be those behind a proxy.
+  // Accept both paths: several endpoints may share a resource, and behind a proxy the host and the path of the request
+  // may differ from the public URL.
   const isHere = target?.origin === resource.origin && [resource.pathname, pathname].includes(target.pathname);
   if (!isHere) throw new InvalidProof("the proof is for another URL");
   if (ath !== await hash(token)) throw new InvalidProof("the proof is for another token");
@@ -94,7 +101,7 @@ async function verify(
   return { iat: iat * 1000, jti };
 }
 
-/** Returns the claims of a proof that is signed with the key of a thumbprint. */
+/** Returns the claims of a proof. Throws if it is not signed with the key of the thumbprint. */
 async function readClaims(proof: string, thumbprint: string, now: number): Promise<JWTPayload> {
   try {
     const { jwk } = decodeProtectedHeader(proof);
@@ -110,7 +117,7 @@ async function readClaims(proof: string, thumbprint: string, now: number): Promi
     if (error instanceof errors.JWTClaimValidationFailed && error.claim === "typ") {
       throw new InvalidProof("the proof is of another type");
     }
-    // A key that cannot be imported is any error of the runtime.
+    // Any other error also means an invalid signature: the runtime may throw any error for a key that it cannot import.
     throw new InvalidProof("the proof has no valid signature");
   }
 }

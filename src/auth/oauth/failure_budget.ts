@@ -1,28 +1,33 @@
 /**
- * Bounds how often an address may make the server ask an issuer about tokens that turn out to be wrong.
+ * Limits how often an address may make the server ask an issuer about tokens that turn out to be invalid.
  *
  * @module
  */
 import { TokenCache } from "./token_cache.ts";
 
-/** Wrong tokens of one address per minute. Each costs the issuer a request. */
+/** Maximum number of invalid tokens of one address per minute. Each of them costs the issuer a request. */
 const MAX_FAILURES = 60;
 const WINDOW_MS = 60_000;
 
-/** The wrong tokens of each address within the last minute. */
+/** Counts the invalid tokens of each address within the last minute. */
 export class FailureBudget {
   readonly #failures = new TokenCache<{ count: number; readonly ends: number }>({
     entries: 10_000,
     characters: 1024 * 1024,
   });
 
-  /** Returns the milliseconds until an address may present another unknown token, or `undefined` if it may now. */
+  /**
+   * Returns the milliseconds until an address may present another unknown token, or `undefined` if it may present a
+   * token now.
+   */
   toWait(peer: string | undefined, now: number): number | undefined {
     const found = peer === undefined ? undefined : this.#failures.get(peer, now);
     return found && found.count >= MAX_FAILURES ? found.ends - now : undefined;
   }
 
-  /** Counts a wrong token. An unknown address has no budget, because everybody would share it. */
+  /**
+   * Counts an invalid token. An unknown address has no budget, because all clients without an address would share it.
+   */
   fail(peer: string | undefined, now: number): void {
     if (peer === undefined) return;
     const found = this.#failures.get(peer, now);

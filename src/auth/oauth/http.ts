@@ -1,5 +1,5 @@
 /**
- * Requests to authorization servers, limited in time and bytes.
+ * Sends requests to authorization servers, with a limit on time and bytes.
  *
  * @module
  */
@@ -9,26 +9,26 @@ import { untilAborted } from "../../core/call/until_aborted.ts";
 /** Sends a request, like the global `fetch`. */
 export type Send = (url: string, init: RequestInit) => Promise<Response>;
 
-/** A response in JSON. */
+/** A response with a JSON body. */
 export interface JsonResponse {
   readonly status: number;
   /** The body, or an empty object if it is not a JSON object. */
   readonly json: Readonly<Record<string, unknown>>;
 }
 
-/** Time that the requests for one purpose may take together, in milliseconds. */
+/** Timeout for all requests of one purpose together, in milliseconds. */
 export const TIMEOUT_MS = 5000;
-/** Maximum bytes of a response. */
+/** Maximum size of a response in bytes. */
 const MAX_BYTES = 512 * 1024;
 
-/** A response that was read. */
+/** A response with its body as text. */
 export interface TextResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
 }
 
-/** Sends a request and reads its response. A redirect is a response like any other, because it could lead anywhere. */
+/** Sends a request and reads the response. Does not follow redirects, because a redirect could lead to any server. */
 export async function sendText(send: Send, url: string, init: RequestInit): Promise<TextResponse> {
   const signal = init.signal ?? AbortSignal.timeout(TIMEOUT_MS);
   const exchange = async () => {
@@ -36,11 +36,12 @@ export async function sendText(send: Send, url: string, init: RequestInit): Prom
     const { status, headers } = response;
     return { status, headers, text: await readText(response) };
   };
-  // A `send` that ignores the signal would block all requests that wait for its response.
+  // Stop waiting when the signal aborts: a `send` that ignores the signal would block all requests that wait for its
+  // response.
   return await untilAborted(exchange(), signal);
 }
 
-/** Requests JSON. */
+/** Sends a request and reads the response as JSON. */
 export async function sendJson(send: Send, url: string, init: RequestInit): Promise<JsonResponse> {
   const headers = new Headers(init.headers);
   headers.set("accept", "application/json");
@@ -69,14 +70,17 @@ function parse(text: string): JsonResponse["json"] {
   }
 }
 
-/** Reads a URL that tokens or keys travel to. Returns `undefined` unless it is https, or http on loopback. */
+/**
+ * Reads a URL to which the server sends tokens, or from which it loads keys. Returns `undefined` unless the URL is
+ * https, or http on loopback.
+ */
 export function readSecureUrl(text: unknown): URL | undefined {
   const url = typeof text === "string" ? URL.parse(text) : null;
   if (!url || url.username || url.password || url.href.includes("#")) return;
   return url.protocol === "https:" || url.protocol === "http:" && isLoopback(url) ? url : undefined;
 }
 
-/** Tests for a URL of this machine. */
+/** Tests for a URL on a loopback host. */
 export function isLoopback({ hostname }: URL): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }

@@ -1,5 +1,5 @@
 /**
- * Opaque tokens: their issuer says what they stand for (RFC 7662).
+ * Checks opaque tokens by asking their issuer about them (RFC 7662).
  *
  * @module
  */
@@ -11,11 +11,11 @@ import { Unavailable } from "./loaded.ts";
 import { loadTokenRequests } from "./access_token.ts";
 import { checkClient, type OAuthClient } from "./oauth_client.ts";
 
-/** How opaque tokens are checked at their issuer. */
+/** Options for checking opaque tokens at their issuer. */
 export interface IntrospectionOptions extends OAuthClient {
-  /** The issuer of opaque tokens. Must be named if the server has several issuers. */
+  /** The issuer of opaque tokens. Required if the server has several issuers. */
   readonly issuer?: string;
-  /** URL of the introspection endpoint. Defaults to that of the issuer's metadata. */
+  /** URL of the introspection endpoint. Defaults to the endpoint in the issuer's metadata. */
   readonly endpoint?: string;
 }
 
@@ -39,7 +39,7 @@ export function createIntrospection(
     const claims = await introspectAt(request).catch((error) => {
       throw toUnavailable(`${state}: ${error instanceof Error ? error.message : error}`, error);
     });
-    // An issuer also says `active: false` of tokens that are not for this server.
+    // `active: false` also means that the token was issued for another server.
     return claims.active === true ? claims : undefined;
   };
 }
@@ -48,20 +48,20 @@ function toUnavailable(message: string, cause: unknown = message): Unavailable {
   return new Unavailable(message, { cause });
 }
 
-/** Checks that what an issuer says is about an access token. */
+/** Throws if the issuer's response says that the token is not an access token. */
 export function checkKind(claims: Claims): void {
   const { token_type: type, token_use: use } = claims;
   const isAccess = (kind: unknown) => kind === undefined || /^(bearer|dpop|access_token|access)$/i.test(String(kind));
-  if (!isAccess(type) || !isAccess(use)) throw new InvalidToken("the token is no access token");
+  if (!isAccess(type) || !isAccess(use)) throw new InvalidToken("the token is not an access token");
   if (isIdToken(claims)) throw new InvalidToken("the token is an ID token");
 }
 
-/** Minimum characters of a token that cannot be part of a claim by chance. */
+/** Length, in characters, from which a token cannot occur in a claim by chance. */
 const MIN_UNIQUE = 10;
 
 /**
- * Removes claims that contain the token itself. Some issuers use it as its `jti`. A short token may also be part of any
- * other text, so it must be the whole text.
+ * Removes claims that contain the token itself, which some issuers use as `jti`. A claim may contain a short token by
+ * chance, so a claim is removed for a short token only if the token is the whole text.
  */
 export function withoutToken(claims: Claims, token: string): Claims {
   const wanted = token.length < MIN_UNIQUE ? JSON.stringify(token) : token;

@@ -1,5 +1,5 @@
 /**
- * Authorization servers: their metadata and their keys.
+ * Loads the metadata and the keys of authorization servers.
  *
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  * @module
@@ -18,11 +18,11 @@ export interface IssuerMetadata {
 /** The keys of an issuer. */
 export interface IssuerKeys {
   readonly find: ReturnType<typeof createLocalJWKSet>;
-  /** The set as text. */
+  /** The key set as JSON text. */
   readonly text: string;
 }
 
-/** An authorization server that the server trusts. Nothing is loaded until a token names it. */
+/** An authorization server that the server trusts. Loads nothing until a token of this issuer arrives. */
 export class Issuer {
   readonly name: string;
   readonly metadata: Loaded<IssuerMetadata>;
@@ -31,7 +31,7 @@ export class Issuer {
   readonly #send: Send;
   #latest?: IssuerKeys;
 
-  /** Throws if the name is not a URL over https, or over http on loopback. */
+  /** Creates the issuer. Throws if the name is not a URL over https, or over http on loopback. */
   constructor(name: string, send: Send) {
     const url = readSecureUrl(name);
     if (!url || url.search) {
@@ -45,7 +45,7 @@ export class Issuer {
     this.keys = new Loaded(`the keys of the issuer ${name}`, (now) => this.#loadKeys(now));
   }
 
-  /** The keys that were loaded last. */
+  /** The keys that were loaded most recently. */
   get latestKeys(): IssuerKeys | undefined {
     return this.#latest;
   }
@@ -56,8 +56,8 @@ export class Issuer {
     for (const url of toMetadataUrls(this.#url)) {
       const { status, json } = await sendJson(this.#send, url, { signal });
       if (status !== 200) state ||= `${url} responds with status ${status}`;
-      // Another issuer's metadata must not lead to keys for this one.
-      else if (json.issuer !== this.name) state = `${url} has another issuer, ${JSON.stringify(json.issuer)}`;
+      // Check the name, because the metadata of another issuer must not lead to keys for this issuer.
+      else if (json.issuer !== this.name) state = `${url} names another issuer, ${JSON.stringify(json.issuer)}`;
       else {
         return {
           jwksUri: this.#readEndpoint(json.jwks_uri),
@@ -80,7 +80,7 @@ export class Issuer {
     const { status, json } = await sendJson(this.#send, jwksUri, {});
     if (status !== 200 || !isKeySet(json)) throw new Error(`${jwksUri} responds with status ${status} and no key set`);
     const text = JSON.stringify(json);
-    // The same keys stay the same object, because tokens that were verified by other keys are forgotten.
+    // Return the same object for the same keys: cached tokens are dropped when the object of their keys changes.
     if (this.#latest?.text === text) return this.#latest;
     return this.#latest = { find: createLocalJWKSet(json), text };
   }
@@ -90,7 +90,7 @@ function isKeySet(json: object): json is JSONWebKeySet {
   return "keys" in json && Array.isArray(json.keys);
 }
 
-/** Lists the places of an issuer's metadata in the order of the specification. */
+/** Lists the URLs of an issuer's metadata, in the order of the specification. */
 function toMetadataUrls({ origin, pathname }: URL): readonly string[] {
   const path = pathname.replace(/\/$/, "");
   const urls = ["oauth-authorization-server", "openid-configuration"].map((name) =>

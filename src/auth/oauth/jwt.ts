@@ -14,7 +14,7 @@ export interface JwtRules extends ClaimRules {
   readonly issuers: ReadonlyMap<string, Issuer>;
   /** Signature algorithms that are allowed. */
   readonly algorithms: readonly string[];
-  /** Whether the `typ` of a token must be `at+jwt`. */
+  /** Whether the `typ` of a token must be `at+jwt`, or may also be `JWT` or missing. */
   readonly needsType: boolean;
 }
 
@@ -24,11 +24,11 @@ export interface VerifiedJwt {
   readonly claims: Claims;
   /** Time at which the token expires, in milliseconds since 1970. */
   readonly expiresAt: number;
-  /** The keys that verified it. */
+  /** The keys that verified the signature. */
   readonly keys: IssuerKeys;
 }
 
-/** Signature algorithms with a public key. With a shared key, everybody who can verify a token could make one. */
+/** Signature algorithms with a public key. With a shared key, anybody who can verify a token could also create one. */
 export const ALGORITHMS: readonly string[] = [
   "RS256",
   "RS384",
@@ -43,10 +43,10 @@ export const ALGORITHMS: readonly string[] = [
   "Ed25519",
 ];
 
-/** Keys without an id that are tried for one token. */
+/** Maximum number of keys without an id that are tried for one token. */
 const MAX_KEYS = 8;
 
-/** Reads the header of a JWT. Returns `undefined` if the token is none. */
+/** Reads the header of a JWT. Returns `undefined` if the token is not a JWT. */
 export function readJwtHeader(token: string): JWTHeaderParameters | undefined {
   try {
     const { alg, ...header } = decodeProtectedHeader(token);
@@ -57,7 +57,7 @@ export function readJwtHeader(token: string): JWTHeaderParameters | undefined {
 }
 
 /**
- * Verifies a JWT. Everything that needs no key is checked first, so that a token for somebody else loads no keys.
+ * Verifies a JWT. Checks everything that needs no key first, so that a token for another server loads no keys.
  *
  * @throws {InvalidToken} if the token is refused.
  * @throws {Unavailable} if the keys of its issuer cannot be loaded.
@@ -68,14 +68,15 @@ export async function verifyJwt(
 ): Promise<VerifiedJwt> {
   const { issuers, algorithms, needsType, skewMs } = rules;
   if (!algorithms.includes(header.alg)) throw new InvalidToken("the token is signed in a way that is not allowed");
-  if (!isAccessToken(header.typ, needsType)) throw new InvalidToken("the token is no access token");
+  if (!isAccessToken(header.typ, needsType)) throw new InvalidToken("the token is not an access token");
   const claims = readClaims(token);
   if (!isAccessToken(header.typ, true) && isIdToken(claims)) throw new InvalidToken("the token is an ID token");
   const issuer = typeof claims.iss === "string" ? issuers.get(claims.iss) : undefined;
   if (!issuer) throw new InvalidToken("the token has another issuer");
   const expiresAt = checkClaims(claims, rules, now);
   if (expiresAt === undefined) throw new InvalidToken("the token never expires");
-  // Times have been checked with more precision than this check has.
+  // `checkClaims` has checked the times precisely, so this check, which counts whole seconds, tolerates one second
+  // more.
   const options = { algorithms: [...algorithms], currentDate: new Date(now), clockTolerance: skewMs / 1000 + 1 };
   const keys = await issuer.keys.get(now);
   try {
@@ -84,7 +85,7 @@ export async function verifyJwt(
   } catch (error) {
     if (!isKeyMissing(error, header)) throw toInvalid(error);
   }
-  // The issuer may have new keys.
+  // The issuer may have rotated its keys since they were loaded.
   const newer = await issuer.keys.renew(now);
   if (!newer || newer === keys) throw new InvalidToken("the token is signed with an unknown key");
   try {
@@ -95,7 +96,7 @@ export async function verifyJwt(
   }
 }
 
-// Issuers that do not tell access tokens from others use `JWT` or no type.
+// Issuers that do not mark access tokens use `JWT` or no type.
 function isAccessToken(typ: string | undefined, needsType: boolean): boolean {
   const type = typ?.toLowerCase().replace(/^application\//, "");
   return type === "at+jwt" || !needsType && (type === undefined || type === "jwt");
@@ -109,7 +110,7 @@ function readClaims(token: string): Claims {
   }
 }
 
-/** Options of jose's check. */
+/** Options of jose's `jwtVerify`. */
 type VerifyOptions = NonNullable<Parameters<typeof jwtVerify>[2]>;
 
 async function verifySignature(token: string, { find }: IssuerKeys, options: VerifyOptions): Promise<void> {
@@ -121,7 +122,7 @@ async function verifySignature(token: string, { find }: IssuerKeys, options: Ver
   }
 }
 
-// Keys of some issuers have no ids.
+// Tries all keys that match, because the keys of some issuers have no ids.
 async function tryKeys(token: string, keys: AsyncIterable<CryptoKey>, options: VerifyOptions): Promise<void> {
   let tried = 0;
   let failure: unknown;
@@ -139,7 +140,7 @@ async function tryKeys(token: string, keys: AsyncIterable<CryptoKey>, options: V
 
 function isKeyMissing(error: unknown, { kid }: JWTHeaderParameters): boolean {
   return error instanceof errors.JWKSNoMatchingKey ||
-    // Without ids, a new key looks like a wrong signature.
+    // If the token names no key id, a signature by a new key looks like a wrong signature.
     kid === undefined && error instanceof errors.JWSSignatureVerificationFailed;
 }
 

@@ -1,21 +1,24 @@
 /**
- * Values from the network that many requests share.
+ * Loads values from the network that many requests share.
  *
  * @module
  */
 
-/** Minimum time between two loads of a value, in milliseconds. */
+/** Minimum time between two attempts to load a value, in milliseconds. */
 const COOL_DOWN_MS = 30_000;
 /** Time after which a value is loaded again, in milliseconds. */
 const FRESH_MS = 600_000;
-/** Time for which a value is used if it cannot be loaded again, in milliseconds. */
+/** Time for which a value is used if loading it again fails, in milliseconds. */
 const STALE_MS = 3_600_000;
 
 /** A value could not be loaded. */
 export class Unavailable extends Error {
   #isTaken = false;
 
-  /** Returns the error that was met, once. Then it has been reported, and the other requests need not report it. */
+  /**
+   * Returns this error on the first call if it has a cause, and `undefined` otherwise, so that only one of the waiting
+   * requests reports it.
+   */
   takeCause(): unknown {
     if (this.#isTaken || this.cause === undefined) return;
     this.#isTaken = true;
@@ -24,8 +27,8 @@ export class Unavailable extends Error {
 }
 
 /**
- * A value that is loaded when it is first needed. All requests share one load, and there is at most one in 30 seconds,
- * whether it failed or not. So callers with unknown keys cannot make the server flood an authorization server.
+ * A value that is loaded when it is first needed. All requests share one load. There is at most one load in 30 seconds,
+ * whether it fails or not, so that callers with unknown keys cannot make the server flood an authorization server.
  */
 export class Loaded<T> {
   readonly #name: string;
@@ -35,13 +38,13 @@ export class Loaded<T> {
   #loadedAt = -Infinity;
   #triedAt = -Infinity;
 
-  /** Creates a value. `name` is for errors. */
+  /** Creates a value. `name` appears in errors. */
   constructor(name: string, load: (now: number) => Promise<T>) {
     this.#name = name;
     this.#load = load;
   }
 
-  /** Returns the value. Throws {@linkcode Unavailable} if it could not be loaded. */
+  /** Returns the value. Throws {@linkcode Unavailable} if it cannot be loaded. */
   async get(now: number): Promise<T> {
     const age = Math.abs(now - this.#loadedAt);
     if (this.#value !== undefined && age < FRESH_MS) return this.#value;
@@ -55,10 +58,10 @@ export class Loaded<T> {
     throw new Unavailable(`${this.#name} could not be loaded`);
   }
 
-  /** Loads the value again. Returns `undefined` if that was tried within the last 30 seconds. */
+  /** Loads the value again. Returns `undefined` if the last attempt was within the last 30 seconds. */
   renew(now: number): Promise<T | undefined> {
     if (this.#loading) return this.#loading;
-    // The clock may be set back.
+    // Use the absolute difference, because the clock may have been set back.
     if (Math.abs(now - this.#triedAt) < COOL_DOWN_MS) return Promise.resolve(undefined);
     this.#triedAt = now;
     return this.#loading = this.#start(now);

@@ -1,5 +1,5 @@
 /**
- * Metadata of the protected resource, which leads clients to its authorization servers.
+ * Serves the metadata of the protected resource, which names its authorization servers to clients.
  *
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  * @module
@@ -14,7 +14,10 @@ export interface MetadataRoute extends AuthRoute {
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 
-/** Returns the URL of the metadata of a resource: the well-known path is inserted between its host and its path. */
+/**
+ * Returns the URL of the metadata of a resource: inserts the well-known path between the host and the path of the
+ * resource.
+ */
 export function toMetadataUrl({ origin, pathname, search }: URL): string {
   return `${origin}${WELL_KNOWN}${pathname === "/" ? "" : pathname}${search}`;
 }
@@ -37,7 +40,8 @@ export function pathRoutes(path: string, toJson: (facts: PathFacts) => string): 
   return [{ path: WELL_KNOWN + path, fetch: ({ method }, facts) => respond(method, toJson(facts)) }];
 }
 
-// Clients in browsers read it from any page. They send further headers, so browsers ask first.
+// Web pages of any origin may read the metadata. Their requests have further headers, so browsers send a preflight
+// request first.
 const OPEN = { "access-control-allow-origin": "*" };
 const PREFLIGHT = {
   ...OPEN,

@@ -1,5 +1,5 @@
 /**
- * This server as a client of an authorization server.
+ * The credentials of this server as a client of an authorization server.
  *
  * @module
  */
@@ -9,13 +9,13 @@ import type { KnownOptions } from "../../core/call/known_options.ts";
 export interface OAuthClient {
   /** Id of this server as a client of the authorization server. */
   readonly clientId: string;
-  /** The client's secret. Not needed with a private key. */
+  /** The client's secret. Required without `privateKey`. */
   readonly clientSecret?: string;
-  /** Where the secret is sent: in the `Authorization` header, the default, or in the body. */
+  /** Place of the secret: the `Authorization` header or the body. Defaults to `"header"`. */
   readonly secretIn?: "header" | "body";
-  /** The client's private key, instead of a secret. It signs a short-lived JWT for each request. */
+  /** The client's private key, instead of a secret. The server signs a short-lived JWT with it for each request. */
   readonly privateKey?: CryptoKey | PrivateJwk;
-  /** Signature algorithm of the private key. Defaults to `alg` of the key, else `ES256`. */
+  /** Signature algorithm of the private key. Defaults to the `alg` of the key, otherwise to `ES256`. */
   readonly algorithm?: string;
 }
 
@@ -34,11 +34,11 @@ export const CLIENT: KnownOptions<keyof OAuthClient> = {
 
 /** A private key as JSON. */
 export interface PrivateJwk extends JsonWebKey {
-  /** Id of the key, if the authorization server knows several of this client. */
+  /** Id of the key. Needed if the authorization server knows several keys of this client. */
   readonly kid?: string;
 }
 
-/** Validates how a client authenticates. */
+/** Checks the options with which a client authenticates. Throws if the id, or the secret and the key, are missing. */
 export function checkClient({ clientId, clientSecret, privateKey }: OAuthClient, place: string): void {
   if (typeof clientId !== "string" || !clientId) throw new TypeError(`Cannot use ${place}: clientId is missing`);
   if (clientSecret || privateKey && clientSecret === undefined) return;

@@ -12,8 +12,8 @@ import { readSecureUrl } from "./http.ts";
 import { fixedRoutes, pathRoutes, toMetadataUrl } from "./metadata.ts";
 
 /**
- * A function of the path parameters, as converted by the server's `params` schema. String values are encoded with
- * `encodeURIComponent`, so they are safe in a URL.
+ * A function of the path parameters. It gets the parameters after the server's `params` schema has converted them, with
+ * strings encoded by `encodeURIComponent`, so that they are safe in a URL.
  */
 export type ByPath<T> = (params: Readonly<Record<string, unknown>>) => T;
 
@@ -47,9 +47,9 @@ export class Resource {
   }
 
   /**
-   * Its URL.
+   * The URL of the resource.
    *
-   * @throws {TypeError} if it is not one for tokens.
+   * @throws {TypeError} if the URL cannot be an audience of tokens.
    */
   get url(): URL {
     return this.#url ??= this.#readUrl();
@@ -60,7 +60,7 @@ export class Resource {
     const refuse = (state: string) =>
       new TypeError(`Cannot use the resource ${JSON.stringify(String(this.#text).slice(0, 200))}: ${state}`);
     if (!url) throw refuse("it must be the endpoint's URL over https without fragment; http is for loopback only");
-    // Otherwise two paths could become the same resource.
+    // Require the normal form: two paths whose URLs differ only in spelling would become the same resource.
     if (this.key && toName(this.#text, url) !== this.#text) {
       const normal = toName(this.#text, url);
       throw refuse(`it is not in normal form; write ${normal}, or restrict the parameters with \`params\``);
@@ -68,22 +68,22 @@ export class Resource {
     return url;
   }
 
-  /** Its name for clients: scheme and host in lower case, and no slash that was not written. */
+  /** The name of the resource for clients: its URL with scheme and host in lower case, and no slash added. */
   get name(): string {
     return toName(this.#text, this.url);
   }
 
-  /** Audiences of tokens that stand for it. */
+  /** The audiences of tokens that are accepted for the resource. */
   get audiences(): ReadonlySet<string> {
     return this.#audiences ??= new Set([this.name, ...this.#audience].map(toAudience));
   }
 
-  /** The challenge that leads to its metadata. */
+  /** The challenge that names the URL of the resource's metadata. */
   get challenge(): Challenge {
     return this.challenges[0];
   }
 
-  /** The challenges of all schemes that it accepts. */
+  /** The challenges of all schemes that the resource accepts. */
   get challenges(): readonly [Challenge, ...Challenge[]] {
     return this.#challenges ??= this.#toChallenges();
   }
@@ -96,7 +96,7 @@ export class Resource {
     return dpop === "required" ? [proof] : [{ scheme: "Bearer", params }, proof];
   }
 
-  /** Its metadata, as JSON. */
+  /** The metadata of the resource, as JSON text. */
   get metadata(): string {
     const { metadata, issuers, scopes, dpop } = this.#options;
     return JSON.stringify({
@@ -122,13 +122,15 @@ export interface Resources {
 /**
  * Reads the resources of a server from the options of `oauth`.
  *
- * @throws {TypeError} if they cannot be used.
+ * @throws {TypeError} if the options contradict each other.
  */
 export function readResources(options: ResourceOptions): Resources {
   const { resource, audience = [], rootMetadata = false } = options;
   if (typeof resource !== "function") {
     if (typeof audience === "function") {
-      throw new TypeError("Cannot use oauth(): audience is a function, and resource is not; make resource one too");
+      throw new TypeError(
+        "Cannot use oauth(): audience is a function, and resource is not; make resource a function too",
+      );
     }
     const only = new Resource(resource, [audience].flat().map(toText), options);
     const routes = fixedRoutes(only.url, { json: only.metadata, atRoot: rootMetadata });
@@ -137,9 +139,11 @@ export function readResources(options: ResourceOptions): Resources {
   if (rootMetadata) {
     throw new TypeError("Cannot use oauth(): rootMetadata is for one resource; remove it, or make resource a URL");
   }
-  // Tokens for such an audience would be accepted at all paths.
+  // A fixed audience would be the same for all paths, so that a token for one path would be accepted at all paths.
   if (typeof audience !== "function" && audience.length) {
-    throw new TypeError("Cannot use oauth(): resource is a function, and audience is not; make audience one too");
+    throw new TypeError(
+      "Cannot use oauth(): resource is a function, and audience is not; make audience a function too",
+    );
   }
   const toAudiences = typeof audience === "function" ? audience : () => [];
   const at = ({ route }: PathFacts) => {
@@ -156,9 +160,9 @@ export function readResources(options: ResourceOptions): Resources {
 
 /**
  * Checks that a path with parameters has a resource for each concrete path. Otherwise a token of one tenant would be
- * accepted at all others.
+ * accepted at the paths of all other tenants.
  *
- * @throws {TypeError} if it has not.
+ * @throws {TypeError} if the resource does not fit the path.
  */
 export function checkPath({ resource }: Pick<ResourceOptions, "resource">, path: string): void {
   if (typeof resource === "function" || !path.includes("/:")) return;
@@ -166,12 +170,12 @@ export function checkPath({ resource }: Pick<ResourceOptions, "resource">, path:
   throw new TypeError(`Cannot use oauth(): ${state}; make resource (and audience) a function of the parameters`);
 }
 
-/** Returns the canonical name: scheme and host in lower case, without an added trailing slash. */
+/** Returns the normal form of a URL: scheme and host in lower case, and no trailing slash unless it was written. */
 function toName(text: string, { href, origin, pathname, search }: URL): string {
   return pathname === "/" && !search && !text.endsWith("/") ? origin : href;
 }
 
-// Unencoded text could change the path or host of the resource URL.
+// Encode the parameters: text that is not encoded could change the path or the host of the resource's URL.
 function encode(params: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const encoded = Object.entries(params).map(([name, value]) =>
     [name, typeof value === "string" ? encodeURIComponent(value) : value] as const
@@ -186,5 +190,5 @@ function toText(value: unknown): string {
     : value === ""
     ? "an empty text"
     : `a value of type ${typeof value}`;
-  throw new TypeError(`Cannot use the resource or the audience of oauth(): it is ${state}; name it by a text`);
+  throw new TypeError(`Cannot use the resource or the audience of oauth(): it is ${state}; use a string`);
 }

@@ -46,77 +46,80 @@ import { TypedClaims } from "./typed_claims.ts";
 /** Options of {@linkcode oauth}. Only `resource` and `issuers` are required. `S` is the schema of the claims. */
 export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
   /**
-   * URL of the server's endpoint as clients write it, such as `https://mcp.example.com/mcp`. Behind a proxy this is the
-   * public URL. Tokens must be issued for it. Plain http is for loopback only.
+   * URL of the server's endpoint as clients write it, such as `https://mcp.example.com/mcp`. Behind a proxy, this is
+   * the public URL. Tokens must be issued for this URL. Plain http is allowed on loopback only.
    *
    * For a path with parameters, pass a function that returns the resource of each concrete path. It gets the parameters
-   * as `params` converted them, with strings URL-encoded. It runs on every request, so it must be fast.
+   * as `params` converted them, with strings URL-encoded. It runs for every request, so it must be fast.
    */
   readonly resource: string | ByPath<string>;
   /**
-   * URLs of the authorization servers whose tokens are accepted, exactly as in the claim `iss` of their tokens. Their
-   * keys are found through their metadata and loaded when a token first needs them. Plain http is for loopback only.
+   * URLs of the authorization servers whose tokens are accepted, exactly as in the claim `iss` of their tokens. The
+   * server finds their keys through their metadata, and loads the keys when a token first needs them. Plain http is
+   * allowed on loopback only.
    */
   readonly issuers: readonly string[];
   /**
-   * Audiences that are accepted besides `resource`, for issuers that name something else in `aud`, such as
-   * `api://notes`. Must be a function if `resource` is one. Defaults to none.
+   * Audiences that are accepted besides `resource`, for issuers that put another name into `aud`, such as
+   * `api://notes`. Must be a function if `resource` is a function. Defaults to none.
    */
   readonly audience?: string | readonly string[] | ByPath<string | readonly string[]>;
   /**
-   * Scopes for basic use, which clients ask for first. They are announced and not demanded: demand them with `scopes` of
-   * handlers. Defaults to none.
+   * Scopes for basic use, which clients request first. The server announces these scopes but does not require them: to
+   * require scopes, use the option `scopes` of handlers. Defaults to none.
    */
   readonly scopes?: readonly string[];
   /**
-   * Decides whether the scopes of a caller cover all that an operation needs. Only `true` grants. Defaults to whether
-   * they include each of the needed ones.
+   * Decides whether the scopes of a caller are enough for an operation. Grants access only by returning `true`. By
+   * default, the caller's scopes must include each needed scope.
    */
   readonly satisfies?: (granted: readonly string[], needed: readonly string[]) => boolean;
   /**
-   * Reads the scopes of a token as a list. Defaults to the claim `scope`, else `scp`. A token without scopes grants none,
-   * and no token grants `allScopes`.
+   * Reads the scopes of a token as a list. Defaults to the claim `scope`, otherwise `scp`. A token without scopes
+   * grants none, and no token can grant `allScopes`.
    */
   readonly readScopes?: (claims: Claims) => readonly string[] | undefined;
   /**
-   * Schema of the claims that handlers read, such as `z.object({ roles: z.array(z.string()) })`. A token whose claims do
-   * not fit gets HTTP 401, and `observer.auth` the reason. `requirePrincipal(ctx, auth).claims` is what the schema
-   * outputs. Defaults to all claims, unchecked.
+   * Schema of the claims that handlers read, such as `z.object({ roles: z.array(z.string()) })`. A token whose claims
+   * do not match gets HTTP 401, and `observer.auth` receives the reason. `requirePrincipal(ctx, auth).claims` is the
+   * output of the schema. Defaults to all claims, unchecked.
    */
   readonly claims?: S;
   /**
-   * Signature algorithms of JWTs that are accepted. Defaults to all with a public key: RS256, RS384, RS512, PS256,
-   * PS384, PS512, ES256, ES384, ES512, EdDSA and Ed25519.
+   * Signature algorithms that are accepted for JWTs. Defaults to all algorithms with a public key: RS256, RS384, RS512,
+   * PS256, PS384, PS512, ES256, ES384, ES512, EdDSA and Ed25519.
    */
   readonly algorithms?: readonly string[];
   /**
-   * The `typ` that JWTs must have. By default, tokens of type `at+jwt`, of type `JWT` and without type are accepted. Set
-   * it if all issuers mark their access tokens, so that no other token of theirs is mistaken for one.
+   * The `typ` that JWTs must have. By default, tokens of type `at+jwt`, of type `JWT` and without a type are accepted.
+   * Set this option if all issuers mark their access tokens, so that no other token of these issuers is accepted as an
+   * access token.
    */
   readonly type?: "at+jwt";
   /**
-   * Whether each token must be bound to a key of its client (DPoP), so that a stolen one is of no use. By default, tokens
-   * that are bound are accepted with a proof, and others without.
+   * Whether each token must be bound to a key of its client (DPoP), so that a stolen token is of no use. By default, a
+   * token that is bound to a key is accepted with a proof, and a token that is not bound is accepted without a proof.
    */
   readonly dpop?: "required";
-  /** Difference between the clocks of this server and an issuer that is tolerated, in milliseconds. Defaults to 5000. */
+  /** Tolerated difference between the clocks of this server and of an issuer, in milliseconds. Defaults to 5000. */
   readonly skewMs?: number;
   /** Further fields of the metadata, such as `resource_name` and `resource_documentation`. */
   readonly metadata?: Readonly<Record<string, unknown>>;
   /**
-   * Whether the metadata is also at `/.well-known/oauth-protected-resource`, for clients that look nowhere else. Defaults
-   * to `false`, because a host may have several resources.
+   * Whether to serve the metadata also at `/.well-known/oauth-protected-resource`, for clients that look for it only
+   * there. Defaults to `false`, because a host may have several resources.
    */
   readonly rootMetadata?: boolean;
   /**
-   * How tokens that are no JWTs are checked at their issuer, or a function that finds out what they stand for. Defaults
-   * to not accepting them. The answers are kept for 30 seconds, because tokens can be revoked.
+   * How the server checks tokens that are not JWTs: options of an introspection at their issuer, or a function that
+   * returns their claims. By default, such tokens are refused. A result is kept for 30 seconds, and not longer, because
+   * tokens can be revoked.
    */
   readonly introspection?:
     | IntrospectionOptions
     | ((token: string, signal: AbortSignal) => Claims | undefined | Promise<Claims | undefined>);
   /**
-   * How the tokens of callers are exchanged for tokens that other servers accept. Then handlers can use
+   * How the server exchanges the tokens of callers for tokens that other servers accept. Required if handlers use
    * {@linkcode exchangeToken}.
    */
   readonly exchange?: ExchangeOptions;
@@ -176,13 +179,13 @@ const OPTIONS: KnownOptions<keyof OAuthOptions> = {
 export interface OAuthAuthentication<C = Claims> extends Authentication<OAuthPrincipal<C>> {
   /** The challenge for callers without a token. */
   readonly challenge: Challenge;
-  /** Endpoints of the metadata. The server answers them. They can also be mounted by hand under a router. */
+  /** Endpoints of the metadata. The server serves them itself; below a router, you can also mount them by hand. */
   readonly routes: readonly MetadataRoute[];
 }
 
 /**
- * Authenticates callers by access tokens of OAuth authorization servers. The id of a principal has the issuer and the
- * subject of the token, see {@linkcode toPrincipalId}.
+ * Authenticates callers by access tokens of OAuth authorization servers. The id of a principal contains the issuer and
+ * the subject of the token, see {@linkcode toPrincipalId}.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -198,7 +201,7 @@ export interface OAuthAuthentication<C = Claims> extends Authentication<OAuthPri
  * export default createServer({ name: "notes", version: "1.0.0", auth, handlers: [list] });
  * ```
  *
- * @throws {TypeError} if an option cannot be used.
+ * @throws {TypeError} if an option is missing, unknown or invalid.
  * @see specification/2026-07-28/basic/authorization
  */
 export function oauth<const S extends Schema = StandardSchema<Claims>>(
@@ -206,7 +209,7 @@ export function oauth<const S extends Schema = StandardSchema<Claims>>(
 ): OAuthAuthentication<Infer<S>>;
 /**
  * Authenticates callers of a server whose path has parameters. Each concrete path is a protected resource of its own: a
- * token for one is refused at the others.
+ * token for one path is refused at all other paths.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -220,7 +223,7 @@ export function oauth<const S extends Schema = StandardSchema<Claims>>(
  * export default createServer({ name: "notes", version: "1.0.0", path: "/tenants/:tenant/mcp", auth });
  * ```
  *
- * @throws {TypeError} if an option cannot be used.
+ * @throws {TypeError} if an option is missing, unknown or invalid.
  * @see specification/2026-07-28/basic/authorization
  */
 export function oauth<const S extends Schema = StandardSchema<Claims>>(
@@ -232,20 +235,20 @@ export function oauth(options: OAuthOptions<Schema>): Authentication {
 
 const LIMITS = { entries: 10_000, characters: 16 * 1024 * 1024 };
 const REFUSED_LIMITS = { entries: 1000, characters: 1024 * 1024 };
-/** Time for which the answer to an introspection is kept, in milliseconds. */
+/** Time for which the result of an introspection is kept, in milliseconds. */
 const INTROSPECTED_MS = 30_000;
 
 /** Facts about an accepted token. */
 interface Verdict {
   readonly principal: OAuthPrincipal;
-  /** The principal once the token has expired, as long as the clock of its issuer may be late. */
+  /** The principal to use after the token has expired, within the tolerated clock difference. */
   late?: OAuthPrincipal;
   /** Time until which the token is accepted, in milliseconds since 1970. */
   readonly until: number;
   readonly issuer: Issuer;
-  /** The keys that verified it. An opaque token has none. */
+  /** The keys that verified the token. `undefined` for an opaque token. */
   readonly keys?: IssuerKeys;
-  /** Thumbprint of the key that the token is bound to. Each of its requests needs a proof. */
+  /** Thumbprint of the key that the token is bound to. Each request with this token needs a proof. */
   readonly thumbprint?: string;
 }
 
@@ -267,9 +270,9 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   readonly #claims: TypedClaims;
   readonly #introspect?: (token: string, facts: AuthFacts) => Promise<Introspected>;
   readonly #exchange?: TokenExchange;
-  /** By resource and `Authorization` header, as most clients write it. */
+  /** Accepted tokens. The key consists of the resource and the `Authorization` header as most clients write it. */
   readonly #accepted = new TokenCache<Verdict>(LIMITS);
-  /** Why opaque tokens are refused. */
+  /** The reasons for which opaque tokens were refused. */
   readonly #refused = new TokenCache<InvalidToken>(REFUSED_LIMITS);
   readonly #budget = new FailureBudget();
   readonly #running = new Map<string, Promise<Verdict | AuthRefusal>>();
@@ -288,7 +291,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     if (scopes.includes("offline_access")) {
       throw new TypeError("Cannot use oauth(): offline_access is for clients and issuers; remove it from scopes");
     }
-    // A time plus a text would be a text, and later than any time.
+    // Check the type: a time plus a text would be a text, which compares as later than any time.
     if (!(typeof skewMs === "number" && skewMs >= 0 && skewMs <= MAX_SKEW_MS)) {
       throw new TypeError(`Cannot use oauth(): skewMs must be a number from 0 to ${MAX_SKEW_MS}`);
     }
@@ -318,10 +321,10 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   readonly [SCHEME] = toScheme({ name: "oauth()", schemes: ["bearer", "dpop"], prefix: "oauth" });
   readonly [CHECK_PATH]: (path: string) => void;
   readonly [READ_PRINCIPAL] = (principal: Principal): OAuthPrincipal | undefined => this.#claims.read(principal);
-  // An own property, because it is called without its object.
+  // An own property with an arrow function, because it is called without its object.
   readonly authenticate: Authentication["authenticate"] = (request, facts) => {
     const { now } = facts;
-    // Most tokens are known. Their header needs no reading.
+    // Fast path: most tokens are known, so their header needs no reading.
     const header = request.headers.get("Authorization") ?? "";
     const resource = this.#toResource(facts);
     const { key } = resource;
@@ -334,7 +337,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const found = known ?? this.#find(key + PREFIX + token, now);
     if (found && found.thumbprint === undefined) return admitUnbound(found, presented, now);
     const running = this.#running.get(key + token);
-    // Before anything starts for a token that may be wrong.
+    // Check the address's share before starting a check for a token that may be invalid.
     const full = facts[FIND_PLACE]?.();
     if (full) return full;
     const admit = (found: Verdict | AuthRefusal) =>
@@ -344,12 +347,15 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const forget = () => void (this.#running.get(key + token) === verifying && this.#running.delete(key + token));
     const verifying = this.#verify(presented, facts).finally(forget);
     this.#running.set(key + token, verifying);
-    // A check that ignores the signal may never end. Later requests must not wait for it too.
+    // Later requests must not wait for a check that ignores its signal, because it may never end.
     facts.signal.addEventListener("abort", forget, { once: true });
     return verifying.then(admit);
   };
 
-  /** Returns the caller of a request whose token is valid, if the request has the proof that the token needs. */
+  /**
+   * Returns the caller of a request whose token is valid. If the token is bound to a key, the request must have a
+   * proof.
+   */
   async #admit(
     verdict: Verdict,
     presented: Presented,
@@ -359,7 +365,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const { scheme, token, resource } = presented;
     if (thumbprint === undefined) return admitUnbound(verdict, presented, facts.now);
     if (scheme !== "DPoP") return refuseToken({ scheme, error: "invalid_token", reason: UNPROVEN }, resource);
-    // The proof of an open stream was used when it opened.
+    // A stream that stays open has used its proof when it was opened, so its recheck needs none.
     if (facts[USED] === null) return toCurrent(verdict, facts.now);
     try {
       const proven = { request, token, thumbprint, principal, resource: resource.url };
@@ -372,7 +378,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
 
   #find(key: string, now: number): Verdict | undefined {
     const known = this.#accepted.get(key, now);
-    // New keys of an issuer may leave out the one that verified the token.
+    // Forget tokens when their issuer has new keys, because the new set may lack the key that verified the token.
     return known && (!known.keys || known.issuer.latestKeys === known.keys) ? known : undefined;
   }
 
@@ -458,7 +464,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
 function toCurrent(verdict: Verdict, now: number): Principal {
   const { principal, until } = verdict;
   if (principal.expiresAt === undefined || now < principal.expiresAt) return principal;
-  // The token has expired by this server's clock, and perhaps not by that of its issuer.
+  // The token has expired by the clock of this server, but perhaps not yet by the clock of its issuer.
   if (!verdict.late) {
     verdict.late = withExpiry(principal, until);
     shareExchange(principal, verdict.late);
@@ -466,7 +472,7 @@ function toCurrent(verdict: Verdict, now: number): Principal {
   return verdict.late;
 }
 
-/** Reason of the refusal of a token that anybody could have stolen. */
+/** Reason for refusing a bound token without a proof, which somebody may have stolen. */
 const UNPROVEN = "the token is bound to a key; send it in the scheme DPoP, with a proof";
 
 function admitUnbound(verdict: Verdict, { scheme, resource }: Presented, now: number): Principal | AuthRefusal {
@@ -475,7 +481,8 @@ function admitUnbound(verdict: Verdict, { scheme, resource }: Presented, now: nu
 }
 
 function refuseToken({ scheme, error, reason, detail }: TokenProblem, resource: Resource): AuthRefusal {
-  // A caller that has the scheme DPoP learns about it. Others may know no challenge but the first.
+  // Send the DPoP challenge only to clients that use DPoP, because other clients may understand only the first
+  // challenge.
   const all = scheme === "DPoP" || reason === UNPROVEN ? resource.challenges : [resource.challenge];
   const isProblem = (each: Challenge) => all.length === 1 || each.scheme === (scheme ?? "Bearer");
   const challenge = all.map((each) =>
@@ -484,7 +491,7 @@ function refuseToken({ scheme, error, reason, detail }: TokenProblem, resource: 
   return refuseRequest(error === "invalid_request" ? 400 : 401, { challenge, reason, detail });
 }
 
-/** Facts about an opaque token. */
+/** The issuer and the claims of an opaque token. */
 interface Introspected {
   readonly issuer: Issuer;
   readonly claims: Claims;
@@ -496,7 +503,7 @@ function toIntrospect(
   send: Send,
 ): (token: string, facts: AuthFacts) => Promise<Introspected> {
   const toFound = (found: Claims | undefined, issuer: Issuer | undefined): Introspected => {
-    // A function may return the whole response of an issuer.
+    // Check `active` here too, because a function may return the whole response of an issuer.
     if (!found || found.active !== undefined && found.active !== true) {
       throw new InvalidToken("the token is not active");
     }
@@ -524,7 +531,8 @@ function toIntrospect(
   };
 }
 
-// One issuer must not get the tokens or the secrets of another.
+// Require the name if there are several issuers, because an issuer must not get the tokens or the secrets of another
+// issuer.
 function findIssuer(issuers: ReadonlyMap<string, Issuer>, name: string | undefined, place: string): Issuer {
   const [only] = issuers.values();
   const found = name !== undefined ? issuers.get(name) : issuers.size === 1 ? only : undefined;
@@ -532,7 +540,7 @@ function findIssuer(issuers: ReadonlyMap<string, Issuer>, name: string | undefin
   throw new TypeError(`Cannot use oauth({ ${place} }): name one of the issuers as its issuer`);
 }
 
-// The request that started the check reports its error.
+// Remove the cause, because the request that started the check reports it.
 function withoutCause(found: Verdict | AuthRefusal): Verdict | AuthRefusal {
   return isRefusal(found) && found.cause !== undefined ? refuseRequest(found.status, { reason: found.reason }) : found;
 }

@@ -1,5 +1,5 @@
 /**
- * Keeps facts about tokens in memory.
+ * Caches facts about tokens in memory.
  *
  * @module
  */
@@ -7,13 +7,13 @@
 /** Limits of a cache. */
 export interface CacheLimits {
   readonly entries: number;
-  /** Characters of all tokens and values together. */
+  /** Maximum length of all tokens and values together, in characters. */
   readonly characters: number;
 }
 
 interface Entry<T> {
   readonly value: T;
-  /** Characters of the token and of what the value keeps. Defaults to those of the token. */
+  /** Length of the token and of everything that the value keeps, in characters. Defaults to the length of the token. */
   readonly characters?: number;
   /** Time until which the value is valid, in milliseconds since 1970. */
   readonly until: number;
@@ -22,9 +22,10 @@ interface Entry<T> {
 const SWEEP_MS = 60_000;
 
 /**
- * Values by token, each until its time. Bounded in number and characters: the oldest goes first.
+ * Values by token, each until it expires. The number of values and their characters are limited: at the limit, the
+ * oldest value is dropped.
  *
- * The key is the token itself. A hash would cost more than the call, and the token is in memory anyway.
+ * The key is the token itself. Computing a hash would take longer than the call, and the token is in memory anyway.
  */
 export class TokenCache<T> {
   readonly #limits: CacheLimits;
@@ -36,7 +37,7 @@ export class TokenCache<T> {
     this.#limits = limits;
   }
 
-  /** Number of values. */
+  /** Number of values in the cache. */
   get size(): number {
     return this.#entries.size;
   }

@@ -1,5 +1,6 @@
 /**
- * Exchanges the token of a caller for one that another server accepts (RFC 8693), without showing it to handlers.
+ * Exchanges the token of a caller for a token that another server accepts (RFC 8693). Handlers never see the caller's
+ * token.
  *
  * @module
  */
@@ -11,9 +12,11 @@ import { type AccessToken, requestToken, ReusedToken } from "./access_token.ts";
 import { checkClient, type OAuthClient } from "./oauth_client.ts";
 import { TokenCache } from "./token_cache.ts";
 
-/** How tokens of callers are exchanged. */
+/** Options for exchanging the tokens of callers. */
 export interface ExchangeOptions extends OAuthClient {
-  /** The issuer whose tokens are exchanged, by itself. Must be named if the server has several issuers. */
+  /**
+   * The issuer whose tokens are exchanged. It also performs the exchange. Required if the server has several issuers.
+   */
   readonly issuer?: string;
 }
 
@@ -21,9 +24,9 @@ export interface ExchangeOptions extends OAuthClient {
 export interface ExchangeRequest {
   /** Name of the server that the token is for. */
   readonly audience?: string;
-  /** URL of the server that the token is for, as RFC 8707 has it. */
+  /** URL of the server that the token is for, as the parameter `resource` of RFC 8707. */
   readonly resource?: string;
-  /** Scopes to ask for. Defaults to those of the issuer. */
+  /** Scopes to request. Defaults to the default scopes of the issuer. */
   readonly scopes?: readonly string[];
 }
 
@@ -32,12 +35,12 @@ const REQUEST: KnownOptions<keyof ExchangeRequest> = {
   hints: { scope: "scopes", aud: "audience" },
 };
 
-// The only way from a principal to its token. Nothing that handlers reach has the token itself.
+// The only way from a principal to its token. No object that handlers can reach contains the token.
 const exchanges = new WeakMap<Principal, (request: ExchangeRequest) => Promise<AccessToken>>();
 
 /**
  * Exchanges the token of the caller for an access token that another server accepts, on behalf of the same user. The
- * server must have `oauth({ exchange })`. Tokens are kept until shortly before they expire.
+ * server must have `oauth({ exchange })`. The server reuses each token until shortly before it expires.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -52,7 +55,7 @@ const exchanges = new WeakMap<Principal, (request: ExchangeRequest) => Promise<A
  * });
  * ```
  *
- * Rejects if the caller has no token that can be exchanged, or if the issuer refuses.
+ * Rejects if the caller has no token that can be exchanged, or if the issuer refuses the exchange.
  */
 export async function exchangeToken(
   { principal }: Pick<Context, "principal">,
@@ -66,16 +69,16 @@ export async function exchangeToken(
   );
 }
 
-/** Lets a principal that was copied from another one exchange the same token. */
+/** Makes a copy of a principal exchange the token of the original. */
 export function shareExchange(from: Principal, to: Principal): void {
   const exchange = exchanges.get(from);
   if (exchange) exchanges.set(to, exchange);
 }
 
 const LIMITS = { entries: 10_000, characters: 16 * 1024 * 1024 };
-/** Tokens that are kept for one caller. */
+/** Maximum number of tokens that are kept for one caller. */
 const MAX_KEPT = 32;
-/** Time for which the exchanges of a token without expiry are kept, in milliseconds. */
+/** Time for which the exchanged tokens are kept if the caller's token states no expiry, in milliseconds. */
 const UNKNOWN_MS = 600_000;
 
 /** Exchanges the tokens of one issuer. */
@@ -90,7 +93,7 @@ export class TokenExchange {
     this.#place = place;
   }
 
-  /** Lets handlers exchange the token of a principal, if this is its issuer. */
+  /** Connects a principal with its token, if the token is of this issuer, so that handlers can exchange it. */
   bind(principal: Principal, token: string, issuer: Issuer): void {
     if (issuer === this.#place.issuer) {
       exchanges.set(principal, (request) => this.#exchange(token, principal.expiresAt, request));

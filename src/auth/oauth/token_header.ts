@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Authentication schemes of tokens. */
+/** Authentication schemes that carry a token. */
 export type TokenScheme = "Bearer" | "DPoP";
 
 /** The token of a request, or the reason for a refusal. */
@@ -12,20 +12,20 @@ export type ReadToken =
   | { readonly scheme: TokenScheme; readonly token: string }
   | TokenProblem;
 
-/** Why a request is refused. Without `error`, it has no token. */
+/** The reason for which a request is refused. Without `error`, the request has no token. */
 export interface TokenProblem {
   readonly scheme?: TokenScheme;
   readonly error?: "invalid_request" | "invalid_token" | "invalid_dpop_proof";
   readonly reason: string;
-  /** Further reason for the observer. */
+  /** Further details for the observer. */
   readonly detail?: string;
 }
 
 /** Text before a bearer token in the header. */
 export const PREFIX = "Bearer ";
-/** Maximum characters of a token. */
+/** Maximum length of a token in characters. */
 const MAX_TOKEN = 16_384;
-/** The query parameter of RFC 6750, which must not be used because URLs end up in logs. */
+/** The query parameter of RFC 6750. The server refuses it, because URLs end up in logs. */
 export const QUERY = "access_token";
 
 /** Reads the token of a request from its `Authorization` header. */
@@ -34,9 +34,10 @@ export function readToken(header: string, url: string): ReadToken {
     return { error: "invalid_request", reason: "the token is in the query; send it in the Authorization header" };
   }
   if (header.length > MAX_TOKEN + PREFIX.length) return { error: "invalid_token", reason: "the token is too long" };
-  // A runtime joins equal headers by a comma, which no token contains.
+  // Several headers of the same name arrive joined by commas. A token contains no comma.
   if (header.includes(",")) return { error: "invalid_request", reason: "it has more than one token" };
-  // A caller with another scheme does not know yet that a token is needed.
+  // With another scheme, the request has no token, so the refusal states no `error`: the client may not know yet that
+  // it needs a token.
   const [, name] = /^(bearer|dpop)(?: |$)/i.exec(header) ?? [];
   if (name === undefined) return { reason: "it has no token" };
   const scheme = name.toLowerCase() === "dpop" ? "DPoP" : "Bearer";

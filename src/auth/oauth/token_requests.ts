@@ -1,5 +1,6 @@
 /**
- * Requests of this server to an authorization server: for tokens, and about tokens. Loaded with the first of them.
+ * Sends requests to an authorization server: requests for tokens, and introspection. Loaded when such a request is
+ * first sent.
  *
  * @module
  */
@@ -24,22 +25,26 @@ import type { Claims } from "./caller.ts";
 import { readSecureUrl, type Send, sendText } from "./http.ts";
 import type { OAuthClient, PrivateJwk } from "./oauth_client.ts";
 
-/** Where a request goes, and as which client. */
+/** A request to an authorization server, and the client that sends it. */
 export interface TokenRequest {
   /** The authorization server. */
   readonly issuer: string;
-  /** The URL of its endpoint. */
+  /** The URL of the endpoint. */
   readonly endpoint: string;
   readonly client: OAuthClient;
-  /** The form, without what authenticates the client. */
+  /** The form parameters, without the parameters that authenticate the client. */
   readonly params: Readonly<Record<string, string | undefined>>;
   readonly send: Send;
 }
 
-/** A response that cannot be used. The message begins with a verb and has no text of the response but its error code. */
+/** A response that cannot be used. The message begins with a verb. Of the response, it contains only the error code. */
 export class UnusableResponseError extends Error {}
 
-/** Requests a token. @throws {UnusableResponseError} if the response is not a token. */
+/**
+ * Requests a token.
+ *
+ * @throws {UnusableResponseError} if the response is not a token.
+ */
 export async function requestTokenAt(request: TokenRequest): Promise<TokenEndpointResponse> {
   const { issuer, endpoint, client } = request;
   const server = { issuer, token_endpoint: endpoint };
@@ -52,7 +57,11 @@ export async function requestTokenAt(request: TokenRequest): Promise<TokenEndpoi
   });
 }
 
-/** Returns what an authorization server says of a token. @throws {UnusableResponseError} if it says nothing usable. */
+/**
+ * Asks an authorization server about a token.
+ *
+ * @throws {UnusableResponseError} if the response is not an introspection response.
+ */
 export async function introspectAt(request: TokenRequest): Promise<Claims> {
   const { issuer, endpoint, client } = request;
   const server = { issuer, introspection_endpoint: endpoint };
@@ -81,7 +90,8 @@ async function exchange<T>(
   required: readonly string[],
   run: (options: RequestOptions, authentication: ClientAuth) => Promise<T>,
 ): Promise<T> {
-  // The credentials must not go where they could be read, or to this machine by mistake.
+  // The credentials must travel over https. The URL must be valid too, because otherwise they could go to this machine
+  // by mistake.
   if (!readSecureUrl(endpoint)) throw new UnusableResponseError(`${endpoint} is neither https nor on loopback`);
   const authentication = await toAuthentication(client);
   let status: number | undefined;
@@ -97,16 +107,17 @@ async function exchange<T>(
     return await run(options, authentication);
   } catch (error) {
     if (status === undefined) throw error;
-    // Some authorization servers repeat the tokens that they were sent. The error keeps the whole response.
+    // Replace the error: it keeps the whole response, in which some authorization servers repeat the tokens that they
+    // received.
     throw new UnusableResponseError(`it responds with status ${status}${toCode(error, required)}`);
   }
 }
 
-/** Returns the code of a refusal, or what is wrong with another response. */
+/** Returns the error code of a refusal, or text about the defect of any other response. */
 function toCode(error: unknown, required: readonly string[]): string {
   if (error instanceof ResponseBodyError) return /^[a-z_]{1,40}$/.test(error.error) ? ` (${error.error})` : "";
   const cause = error instanceof Error ? error.cause : undefined;
-  // Of a body that is not JSON, the cause is the response.
+  // If the body is not JSON, the cause is the response itself.
   const body = isObject(cause) && !(cause instanceof Response) ? cause.body : undefined;
   if (!isObject(body)) return "";
   const missing = required.find((name) => body[name] === undefined);

@@ -1,5 +1,5 @@
 /**
- * Checks the claims of tokens by the schema of the author, so that handlers read them with their types.
+ * Checks the claims of tokens against the author's schema, so that handlers read typed claims.
  *
  * @module
  */
@@ -12,30 +12,32 @@ import type { Principal } from "../../core/call/context.ts";
 import { type Claims, type OAuthPrincipal, readIssuer } from "./caller.ts";
 import { InvalidToken } from "./claims.ts";
 
-/** Checks the claims of the tokens of some issuers. */
+/** Checks the claims of tokens of some issuers. */
 export class TypedClaims {
   readonly #schema?: CompiledSchema;
   readonly #issuers: ReadonlyMap<string, unknown>;
-  /** Claims that were checked. Copies of a principal with another expiry share them. */
+  /** Claims that were checked. Copies of a principal with another expiry share the same object. */
   readonly #checked = new WeakSet<object>();
 
   /**
-   * Creates the checks. `issuers` has the issuers by their names.
+   * Creates the checks. `issuers` contains the issuers by name.
    *
-   * @throws {TypeError} if the schema is none.
+   * @throws {TypeError} if `schema` is not a schema.
    */
   constructor(schema: Schema | undefined, issuers: ReadonlyMap<string, unknown>) {
     this.#issuers = issuers;
     if (schema === undefined) return;
     this.#schema = compileSchema(withJson(schema), { use: "input", place: "the claims of oauth()" });
-    // The code for JSON Schema loads on demand. A caller of another process is read synchronously.
+    // Load the code for JSON Schema now, because `read` must check the claims of another process's caller
+    // synchronously.
     if (this.#schema.isRaw) void Promise.resolve(this.#schema.validate({})).catch(() => {});
   }
 
   /**
    * Returns the claims of a token as the schema outputs them.
    *
-   * @throws {InvalidToken} (as a rejection) if they do not fit. Its message does not tell why, and its `detail` does.
+   * @throws {InvalidToken} (as a rejection) if the claims do not match the schema. Its `detail` contains the reason,
+   * its message does not.
    */
   async check(claims: Claims): Promise<Claims> {
     const checked = await this.#schema?.validate(claims) ?? { value: claims };
@@ -43,7 +45,7 @@ export class TypedClaims {
       throw new InvalidToken("the claims of the token are not accepted", checked.problem);
     }
     if (isObject(checked.value) && isJson(checked.value)) return checked.value;
-    throw new TypeError("Cannot use the claims of a token: their schema has not made an object of JSON; return one");
+    throw new TypeError("Cannot use the claims of a token: the schema did not return a JSON object; return an object");
   }
 
   /** Marks the claims of a principal as checked. */
@@ -52,31 +54,31 @@ export class TypedClaims {
   }
 
   /**
-   * Returns a principal with the claims of the schema, or `undefined` if no token of these issuers stands for it. Checks
-   * claims again if another process or a test has passed the principal on.
+   * Returns a principal whose claims match the schema, or `undefined` if its id does not belong to one of these
+   * issuers. Checks the claims again if the principal comes from another process or from a test.
    *
-   * @throws {TypeError} if the claims do not fit.
+   * @throws {TypeError} if the claims do not match the schema.
    */
   read(principal: Principal): OAuthPrincipal | undefined {
     const issuer = readIssuer(principal.id);
     if (issuer === undefined || !this.#issuers.has(issuer)) return;
     const { id, claims = {} } = principal;
-    if (isObject(claims) && this.#checked.has(claims)) return principal as OAuthPrincipal; // Made by `oauth()`.
+    if (isObject(claims) && this.#checked.has(claims)) return principal as OAuthPrincipal; // Created by `oauth()`.
     const refuse = (state: string) => new TypeError(`Cannot read the claims of ${quote(id)}: ${state}`);
-    if (!isObject(claims)) throw refuse("they are not an object; pass on those of ctx.principal");
+    if (!isObject(claims)) throw refuse("they are not an object; pass on the claims of ctx.principal");
     const checked = this.#schema?.validate(claims) ?? { value: claims };
     if (isPromiseLike(checked)) {
       throw refuse(
         "their schema is asynchronous, and the caller comes from elsewhere; use a synchronous Standard Schema",
       );
     }
-    if (checked.problem !== undefined) throw refuse(`they do not fit: ${checked.problem}`);
-    if (!isObject(checked.value)) throw refuse("the schema has made no object of them; return an object");
+    if (checked.problem !== undefined) throw refuse(`they do not match the schema: ${checked.problem}`);
+    if (!isObject(checked.value)) throw refuse("the schema did not return an object; return an object");
     return Object.freeze({ ...principal, issuer, claims: checked.value });
   }
 }
 
-// Clients never see the schema, so it needs no JSON Schema.
+// Adds a placeholder for JSON Schema, because clients never see this schema.
 function withJson(schema: Schema): Schema {
   if (!isStandard(schema) || schema["~standard"].jsonSchema) return schema;
   const { version, vendor, validate } = schema["~standard"];
@@ -94,7 +96,7 @@ function isStandard(schema: Schema): schema is StandardSchema {
   return "~standard" in Object(schema);
 }
 
-// Tasks store claims, and a cache counts their characters.
+// Claims must be JSON, because tasks store them, and because the cache counts their characters.
 function isJson(claims: Claims): boolean {
   try {
     return JSON.stringify(claims) !== undefined;

@@ -57,7 +57,7 @@ export function urlElicitation(key: string, options: ElicitUrlOptions): Prepared
     make() {
       // A browser repairs white space and missing slashes, so it would open another URL than the user sees.
       if (!/^https?:\/\/\S+$/i.test(url) || !URL.canParse(url)) {
-        throw new TypeError(`Cannot ask for a visit to ${quote(url)}: use an http or https URL`);
+        throw new TypeError(`Cannot ask the user to open ${quote(url)}: use an http or https URL`);
       }
       const params = { mode: "url", message, url };
       return { method: "elicitation/create", params, isSingleUse: singleUse, read: readAction };

@@ -345,33 +345,39 @@ export interface FsModule {
   watch(
     path: string,
     options: { readonly recursive: boolean; readonly persistent: boolean },
-    listener: () => void,
-  ): { on(event: "error", listener: () => void): void; unref(): void; close(): void };
+    listener: (event: string, name: string | null) => void,
+  ): { on(event: "error", listener: (error: unknown) => void): void; unref(): void; close(): void };
   readonly promises: {
-    readdir(
-      path: string,
-      options: { readonly withFileTypes: true },
-    ): Promise<readonly { readonly name: string; isDirectory(): boolean }[]>;
+    readdir(path: string, options: { readonly withFileTypes: true }): Promise<readonly FsEntry[]>;
     realpath(path: string): Promise<string>;
+    stat(path: string): Promise<FsFacts>;
     lstat(path: string): Promise<FsFacts>;
     open(path: string, flags: "r"): Promise<FsFile>;
   };
 }
 
+/** An entry of a folder, as `node:fs` returns it. */
+export interface FsEntry {
+  readonly name: string;
+  isFile(): boolean;
+  isDirectory(): boolean;
+  isSymbolicLink(): boolean;
+}
+
 /** Facts of a file, as `node:fs` returns them. */
-export interface FsFacts {
+export interface FsFacts extends Omit<FsEntry, "name"> {
   readonly dev: number;
   readonly ino: number;
   readonly size: number;
+  readonly mode: number;
   readonly mtimeMs: number;
   readonly ctimeMs: number;
-  isFile(): boolean;
-  isDirectory(): boolean;
 }
 
 /** An open file of `node:fs`. */
 export interface FsFile {
   stat(): Promise<FsFacts>;
+  read(buffer: Uint8Array, offset: number, length: number): Promise<{ readonly bytesRead: number }>;
   readFile(): Promise<Uint8Array>;
   close(): Promise<void>;
 }

@@ -14,7 +14,7 @@ import { formatCounts, listAll, type ListResult, toCount } from "./listing.ts";
 import { checkListing, type Finding, listHeaders, type Listing, toTokens } from "./listing_check.ts";
 import { importModule } from "./lazy_modules.ts";
 import { findTarget, load, toKind } from "./load.ts";
-import { toFolder } from "./path.ts";
+import { toFolder } from "../files/path.ts";
 import { platform } from "./platform.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 

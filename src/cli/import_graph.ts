@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { isAbsolute, toFileHref } from "./path.ts";
+import { isAbsolute, toFileHref } from "../files/path.ts";
 import { bun, type BunGlobal } from "./runtime_globals.ts";
 
 /** This library, which does not change while it runs. */

@@ -13,7 +13,7 @@ import { planHttp } from "./install/http_plan.ts";
 import type { Destination, InstallPlan } from "./install/plan.ts";
 import { planStdio } from "./install/stdio_plan.ts";
 import { importModule } from "./lazy_modules.ts";
-import { toRelativePath } from "./path.ts";
+import { toRelativePath } from "../files/path.ts";
 import { platform } from "./platform.ts";
 import { UsageError } from "./cli_error.ts";
 import { findSuggestion } from "../kit/suggestions.ts";

@@ -18,7 +18,7 @@ import { bundleFile, toOwnModule } from "./pack/bundle.ts";
 import { type BundleParts, ENTRY, type ServerFacts, toManifest, toRegistryEntry } from "./pack/manifest.ts";
 import { readSettings, type Setting, toLauncher, toNodeFlags } from "./pack/settings.ts";
 import { writeZip } from "./pack/zip.ts";
-import { joinPath, toBaseName, toFolder, toRelativePath } from "./path.ts";
+import { joinPath, toBaseName, toFolder, toRelativePath } from "../files/path.ts";
 import { platform } from "./platform.ts";
 import { readProject } from "./project_files.ts";
 import { toFilePath, toTargetUrl } from "./target_url.ts";

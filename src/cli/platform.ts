@@ -6,8 +6,9 @@
  */
 import { listen, type Listener, type ListenOptions } from "../host.ts";
 import { lookUp } from "../ready/look_up.ts";
-import { toAbsolutePath, toFileHref } from "./path.ts";
-import { type FileKind, files, ignoreNotFound, toKind } from "./platform_files.ts";
+import { toAbsolutePath, toFileHref } from "../files/path.ts";
+import { type FileKind, ignoreNotFound, toKind } from "../files/local_files.ts";
+import { files } from "./platform_files.ts";
 import { bun, deno } from "./runtime_globals.ts";
 
 /** A running HTTP server. */

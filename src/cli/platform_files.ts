@@ -7,92 +7,17 @@
  *
  * @module
  */
-import type { Dirent, Stats } from "node:fs";
-import type { FileHandle } from "node:fs/promises";
-import { hasErrorCode } from "../kit/error_code.ts";
-import { toBaseName, toFolder } from "./path.ts";
+import { ignoreNotFound, localFiles, PERMISSION_BITS } from "../files/local_files.ts";
+import { toBaseName, toFolder } from "../files/path.ts";
 
-/** The kind of a path. */
-export type FileKind = "file" | "folder" | "link" | "other";
-
-/** A file or a folder. */
-export interface FileFacts {
-  readonly kind: FileKind;
-  /** In bytes. */
-  readonly size: number;
-  /** The permission bits. */
-  readonly mode: number;
-  /** Changes when the file is written or replaced. */
-  readonly version: string;
-  /** The device and the inode. Equal only for the same file or folder. */
-  readonly identity: string;
-  /** The last change of content, metadata or entries, in milliseconds since 1970. Programs cannot set it. */
-  readonly changed: number;
-  /** The last change of content, in milliseconds since 1970, to the millisecond. Programs can set it. */
-  readonly modified: number;
-}
-
-/** A file that is open for reading. */
-export interface OpenFile extends AsyncDisposable {
-  readonly facts: FileFacts;
-  /** Reads at most `maxBytes` from the start. */
-  read(maxBytes: number): Promise<Uint8Array>;
-}
-
-/** An entry of a folder. Links are not followed. */
-export interface FolderEntry {
-  readonly name: string;
-  readonly kind: FileKind;
-}
-
-/** The codes for a path with nothing behind it, including one through a file or a circle of links. */
-const NOT_FOUND_CODES = ["ENOENT", "ENOTDIR", "ELOOP", "ENAMETOOLONG"];
-/** The permission bits of a mode. */
-const PERMISSION_BITS = 0o7777;
 /** Read and write for the owner. */
 const PRIVATE_MODE = 0o600;
-const CHUNK_BYTES = 65_536;
 
 const load = () => import("node:fs/promises");
 
 /** The file operations. */
 export const files = {
-  /** Examines a path and follows links. Returns `undefined` if there is nothing. */
-  async stat(path: string): Promise<FileFacts | undefined> {
-    return await (await load()).stat(path).then(toFacts, ignoreNotFound);
-  },
-
-  /** Examines a path without following links. Returns `undefined` if there is nothing. */
-  async lstat(path: string): Promise<FileFacts | undefined> {
-    return await (await load()).lstat(path).then(toFacts, ignoreNotFound);
-  },
-
-  /** Resolves the links in a path. Returns `undefined` if it leads nowhere. */
-  async resolve(path: string): Promise<string | undefined> {
-    return await (await load()).realpath(path).then(toSlashes, ignoreNotFound);
-  },
-
-  /** Lists a folder, in no particular order. */
-  async list(path: string): Promise<readonly FolderEntry[]> {
-    const entries = await (await load()).readdir(path, { withFileTypes: true });
-    return entries.map((entry) => ({ name: entry.name, kind: toKind(entry) }));
-  },
-
-  /** Opens a file for reading. Follows links. */
-  async open(path: string): Promise<OpenFile> {
-    const file = await (await load()).open(path);
-    return {
-      facts: toFacts(await file.stat()),
-      read: (maxBytes) => readBytes(file, maxBytes),
-      [Symbol.asyncDispose]: () => file.close(),
-    };
-  },
-
-  /** Reads at most `maxBytes` of a file. */
-  async read(path: string, maxBytes: number): Promise<Uint8Array> {
-    await using file = await files.open(path);
-    return await file.read(maxBytes);
-  },
+  ...localFiles,
 
   /** Writes a whole file. Throws with `isNew` if the file exists. */
   async write(path: string, content: string | Uint8Array, { isNew = false } = {}): Promise<void> {
@@ -157,61 +82,4 @@ export const files = {
     const now = new Date();
     await (await load()).utimes(path, now, now);
   },
-
-  /**
-   * Calls `listener` with each path under a folder that is written, created or deleted. Calls `failed` if the folder can
-   * no longer be watched. Returns a function that stops this.
-   */
-  watch(path: string, listener: (path: string) => void, failed: (error: unknown) => void): () => void {
-    const watcher = process.getBuiltinModule("fs").watch(
-      path,
-      { recursive: true, persistent: false },
-      (_, name) => listener(name === null ? path : toSlashes(`${path}/${name}`)),
-    );
-    // An error without a listener would exit the process.
-    watcher.on("error", failed);
-    return () => watcher.close();
-  },
 };
-
-/** Turns the error of a path with nothing behind it into `undefined`. */
-export function ignoreNotFound(error: unknown): undefined {
-  if (hasErrorCode(error) && NOT_FOUND_CODES.includes(error.code)) return;
-  throw error;
-}
-
-function toFacts(stats: Stats): FileFacts {
-  const { size, mode, mtimeMs, ino, dev, ctimeMs } = stats;
-  return {
-    kind: toKind(stats),
-    size,
-    mode: mode & PERMISSION_BITS,
-    version: `${mtimeMs} ${size} ${ino}`,
-    identity: `${dev} ${ino}`,
-    changed: ctimeMs,
-    modified: mtimeMs,
-  };
-}
-
-/** The kind of a path, from what the file system says. */
-export function toKind(entry: Stats | Dirent): FileKind {
-  return entry.isSymbolicLink() ? "link" : entry.isFile() ? "file" : entry.isDirectory() ? "folder" : "other";
-}
-
-/** A path on Windows with forward slashes. */
-function toSlashes(path: string): string {
-  return /^[a-z]:[\\/]/i.test(path) ? path.replaceAll("\\", "/") : path;
-}
-
-/** Reads chunk by chunk, because the file may grow or shrink after its size was read. */
-async function readBytes(file: FileHandle, maxBytes: number): Promise<Uint8Array> {
-  const chunks: Uint8Array<ArrayBuffer>[] = [];
-  for (let size = 0; size < maxBytes;) {
-    const chunk = new Uint8Array(Math.min(CHUNK_BYTES, maxBytes - size));
-    const { bytesRead } = await file.read(chunk, 0, chunk.length);
-    if (!bytesRead) break;
-    chunks.push(chunk.subarray(0, bytesRead));
-    size += bytesRead;
-  }
-  return new Uint8Array(await new Blob(chunks).arrayBuffer());
-}

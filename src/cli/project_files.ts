@@ -4,7 +4,7 @@
  * @module
  */
 import { NAME } from "./version.ts";
-import { joinPath, toFolder } from "./path.ts";
+import { joinPath, toFolder } from "../files/path.ts";
 import { platform } from "./platform.ts";
 import type { Params } from "../client/client.ts";
 import { isObject } from "../kit/json.ts";

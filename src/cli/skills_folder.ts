@@ -7,7 +7,7 @@ import { createServer } from "../library.ts";
 import { skills } from "../skills/skills.ts";
 import { CliError } from "./cli_error.ts";
 import type { Loaded } from "./loaded.ts";
-import { toBaseName } from "./path.ts";
+import { toBaseName } from "../files/path.ts";
 import { platform } from "./platform.ts";
 
 /** Folders that are looked at for a first skill. A folder with more is served without this check. */

@@ -6,7 +6,7 @@
 import { formatError, toPrintable } from "../kit/printable.ts";
 import type { Loaded } from "./loaded.ts";
 import { CliError } from "./cli_error.ts";
-import { watchFile } from "./file_watcher.ts";
+import { watchFile } from "../files/file_watch.ts";
 
 /**
  * Reloads a target whenever one of its files changes. If that fails, prints the error and keeps the previous handlers.

@@ -272,6 +272,19 @@ export function extension<
   };
 }
 
+/**
+ * Creates a handler that no client sees, and that runs `start` with its server. It comes along with another handler.
+ *
+ * @internal
+ */
+export function watcher(id: string, start: StartExtension): Handler {
+  const life: Life = { id, start, keys: new Map(), servers: new Set(), create };
+  return { name: id, [INTERNALS]: { feature: watchers, key: id, definition: undefined, life } };
+}
+
+/** The feature of watchers, which adds nothing to the protocol. */
+const watchers: Feature = { name: "watchers", compile: () => ({ capabilities: {}, methods: {} }) };
+
 /** An extension that its handlers register. Several handlers of a server may register the same extension. */
 function toRegistered(definition: Definition, place: string): Handler {
   const { id } = definition;

@@ -1,6 +1,6 @@
 /**
- * Ready-made parts of handlers: a cache, retries and a circuit breaker for tools, and tools and resources that send
- * HTTP requests.
+ * Ready-made parts of handlers: a cache, retries and a circuit breaker for tools, tools and resources that send HTTP
+ * requests, and resources of files and folders.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -22,8 +22,12 @@
  */
 export { cache, type CacheOptions, type ToolCache } from "./cache.ts";
 export { circuit, type CircuitOptions } from "./circuit.ts";
+export { file, type FileOptions } from "./file.ts";
+export { folder, type FolderOptions } from "./folder.ts";
 export { httpResource, type HttpResourceOptions } from "./http_resource.ts";
 export { type HttpLimits, httpTool, type HttpToolOptions, type HttpToolRequest } from "./http_tool.ts";
 export { retry, type RetryOptions } from "./retry.ts";
+export type { CommonOptions, ResourceDescription } from "./common_options.ts";
+export type { LocalOptions } from "./local_options.ts";
 export type { SelectErrors } from "./failures.ts";
 export type { Step, StepName } from "../core/visibility/run_steps.ts";

@@ -28,7 +28,8 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/auth": below,
   "src/auth/oauth": [...below, "src/auth"],
   "src/quota": [...below, "src/handlers"],
-  "src/ready": [...below, "src/handlers", "src/runtime.ts", "src/library.ts"],
+  "src/files": ["src/kit", "src/runtime.ts"],
+  "src/ready": [...below, "src/handlers", "src/files", "src/runtime.ts", "src/library.ts", "src/extension.ts"],
   "src/discovery": [...below, "src/runtime.ts"],
   "src/serve": [...below, "src/runtime.ts", "src/transports", "src/server"],
   "src/observe": [...below, "src/transports", "src/server", "src/client"],
@@ -64,7 +65,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
  */
 export const OPEN: readonly string[] = [
   ...Object.values(config.exports).map((path) => path.slice("./".length)),
-  ...["src/library.ts", "src/host.ts", "src/client/bridge_lines.ts", "src/kit/", "src/ready/"],
+  ...["src/library.ts", "src/host.ts", "src/client/bridge_lines.ts", "src/kit/", "src/files/", "src/ready/"],
 ];
 
 /** The modules of the inspector's page, which run in a browser, and what they may import besides each other. */

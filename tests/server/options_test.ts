@@ -22,7 +22,7 @@ import { media, resourceLink } from "../../src/library.ts";
 import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { quota } from "../../src/quota/quota.ts";
-import { cache, circuit, httpResource, httpTool, retry } from "../../src/ready/ready.ts";
+import { cache, circuit, file, folder, httpResource, httpTool, retry } from "../../src/ready/ready.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
@@ -68,6 +68,23 @@ const handler = {
   scopes: ["a"],
   requires: ["elicitation"],
   extensions: [],
+};
+const local = {
+  name: "r",
+  title: "T",
+  description: "D",
+  icons: [],
+  _meta: {},
+  mimeType: "a/b",
+  annotations: {},
+  maxBytes: 5,
+  watch: false,
+  ttlMs: 5,
+  cacheScope: "public",
+  allow: () => true,
+  scopes: [],
+  tags: [],
+  use: [],
 };
 const description = { title: "T", description: "d", icons: [], _meta: {} };
 const client = { clientId: "x", clientSecret: "y", secretIn: "body" };
@@ -285,6 +302,15 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
       allowPrivate: [],
     },
   }]],
+  "./handlers folder": [[folder, {
+    path: "/",
+    ...local,
+    uri: "notes://",
+    hidden: true,
+    exclude: [],
+    tools: "a_",
+  }]],
+  "./handlers file": [[file, { path: "/a.md", ...local, uri: "a:b" }]],
   "./handlers httpResource": [[httpResource, {
     url: "https://a.example/",
     uri: "a:b",

@@ -7,7 +7,7 @@ import { fromBase64 } from "../../kit/base64.ts";
 import type { Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
 import { platform } from "../platform.ts";
-import { toFolder } from "../path.ts";
+import { toFolder } from "../../files/path.ts";
 import { CliError } from "../cli_error.ts";
 import { toSize } from "./listing_text.ts";
 import { reportLine } from "./terminal_output.ts";

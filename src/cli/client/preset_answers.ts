@@ -5,7 +5,7 @@
  */
 import type { ElicitResult } from "../../client/client.ts";
 import type { Args } from "../args.ts";
-import { toBaseName } from "../path.ts";
+import { toBaseName } from "../../files/path.ts";
 import { platform } from "../platform.ts";
 import { CliError, UsageError } from "../cli_error.ts";
 import { findSuggestion } from "../../kit/suggestions.ts";

@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { toBaseName } from "../path.ts";
+import { toBaseName } from "../../files/path.ts";
 
 export interface CommandWord {
   /** The text; `undefined` if the word has an argument. */

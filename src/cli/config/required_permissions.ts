@@ -7,7 +7,7 @@ import { isObject } from "../../kit/json.ts";
 import { platform } from "../platform.ts";
 import type { Permissions } from "../permissions.ts";
 import { toProgram } from "./command_words.ts";
-import { isPattern, toBaseFolder } from "./glob.ts";
+import { isPattern, toBaseFolder } from "../../files/glob.ts";
 import { type KeyPath, toMessage } from "../../ready/problem.ts";
 import type { ConfigFile } from "./schema.ts";
 import { readSources, type Source } from "./source.ts";

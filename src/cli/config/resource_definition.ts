@@ -3,11 +3,12 @@
  *
  * @module
  */
-import { toBaseName, toFolder, toRelativePath } from "../path.ts";
+import { toBaseName, toFolder, toRelativePath } from "../../files/path.ts";
 import { readEnv } from "./command_words.ts";
-import { fileResource, folderResource, patternResources, type ServerPart, toUriPath } from "./file_resources.ts";
-import { openFolder } from "./folder.ts";
-import { toBaseFolder, toMatcher, toRelativePattern } from "./glob.ts";
+import { fileResource, folderResource, toUriPath } from "../../ready/file_resources.ts";
+import { type ConfigPart, patternResources } from "./pattern_resources.ts";
+import { openFolder } from "../../files/confined_folder.ts";
+import { toBaseFolder, toMatcher, toRelativePattern } from "../../files/glob.ts";
 import { makeHttpResource } from "../../ready/http_resource.ts";
 import type { KeyPath } from "../../ready/problem.ts";
 import type { ConfigFile, FileResource, FolderResource, GlobResource } from "./schema.ts";
@@ -30,7 +31,7 @@ interface Declaration {
  *
  * @throws {CliError} if its file or folder cannot be used.
  */
-export async function buildResource(config: ResourceConfig, declaration: Declaration): Promise<ServerPart> {
+export async function buildResource(config: ResourceConfig, declaration: Declaration): Promise<ConfigPart> {
   const { title, description, mimeType, annotations } = config;
   const metadata = { title, description, mimeType, annotations };
   if ("url" in config) {

@@ -8,9 +8,11 @@ import type { ImportGraph } from "../import_graph.ts";
 import { platform } from "../platform.ts";
 import { type Loaded, swapHandlers } from "../loaded.ts";
 import { importModule } from "../lazy_modules.ts";
-import { toBaseName } from "../path.ts";
+import { toBaseName } from "../../files/path.ts";
 import { CliError, withAction } from "../cli_error.ts";
-import type { ServerPart } from "./file_resources.ts";
+import { openFolder } from "../../files/confined_folder.ts";
+import { folderResource, toUriPath } from "../../ready/file_resources.ts";
+import type { ConfigPart } from "./pattern_resources.ts";
 
 /**
  * Makes a server from a config file. `file` is the name that the user gave.
@@ -57,10 +59,6 @@ export async function loadConfig(file: string, path: string, imports?: ImportGra
 
 /** Makes a server that serves the files of a folder. */
 export async function loadFolder(target: string, path: string): Promise<Loaded> {
-  const [{ folderResource, toUriPath }, { openFolder }] = await Promise.all([
-    importModule<typeof import("./file_resources.ts")>("./config/file_resources.ts"),
-    importModule<typeof import("./folder.ts")>("./config/folder.ts"),
-  ]);
   const root = await platform.files.resolve(path);
   if (root === undefined) throw new CliError(`Cannot serve ${target}: there is no folder ${path}; check the path`);
   const name = toBaseName(root) || "files";
@@ -78,13 +76,13 @@ export async function loadFolder(target: string, path: string): Promise<Loaded> 
 }
 
 /** The handlers of all parts. Of two templates that match a URI the first one is used, so longer templates come first. */
-function toHandlers(parts: readonly ServerPart[]): readonly Handler[] {
-  const toLength = ({ baseUri }: ServerPart) => baseUri?.length ?? Infinity;
+function toHandlers(parts: readonly ConfigPart[]): readonly Handler[] {
+  const toLength = ({ baseUri }: ConfigPart) => baseUri?.length ?? Infinity;
   const sorted = [...parts].sort((a, b) => Math.sign(toLength(b) - toLength(a)) || 0);
   return sorted.flatMap(({ handlers }) => handlers);
 }
 
-function watchParts(parts: readonly ServerPart[], server: Server): () => void {
+function watchParts(parts: readonly ConfigPart[], server: Server): () => void {
   const stops = parts.flatMap(({ watch }) => watch ? [watch(server)] : []);
   return () => stops.forEach((stop) => stop());
 }

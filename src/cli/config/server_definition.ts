@@ -9,18 +9,18 @@ import { importDefault } from "../import_file.ts";
 import type { ImportGraph } from "../import_graph.ts";
 import { platform } from "../platform.ts";
 import { importModule } from "../lazy_modules.ts";
-import { isAbsolute, toRelativePath } from "../path.ts";
+import { isAbsolute, toRelativePath } from "../../files/path.ts";
 import { CliError } from "../cli_error.ts";
 import { toFilePath } from "../target_url.ts";
 import { commandTool } from "./command_tool.ts";
 import { readEnv, toProgram } from "./command_words.ts";
-import { openFolder } from "./folder.ts";
-import { isPattern, toBaseFolder, toMatcher, toRelativePattern } from "./glob.ts";
+import { openFolder } from "../../files/confined_folder.ts";
+import { isPattern, toBaseFolder, toMatcher, toRelativePattern } from "../../files/glob.ts";
 import { makeHttpTool } from "../../ready/http_tool.ts";
 import { type KeyPath, toMessage } from "../../ready/problem.ts";
 import { buildResource } from "./resource_definition.ts";
 import type { ConfigFile } from "./schema.ts";
-import type { ServerPart } from "./file_resources.ts";
+import type { ConfigPart } from "./pattern_resources.ts";
 import { findFile, type Source, toDefaultName } from "./source.ts";
 import { parseTemplate } from "../../ready/template.ts";
 
@@ -28,7 +28,7 @@ import { parseTemplate } from "../../ready/template.ts";
 export interface ServerDefinition {
   /** All server options except the handlers. */
   readonly options: Omit<ServerOptions, "handlers">;
-  readonly parts: readonly ServerPart[];
+  readonly parts: readonly ConfigPart[];
   /** The files it was read from. */
   readonly files: readonly string[];
 }
@@ -59,7 +59,7 @@ export async function defineServer(
 class DefinitionBuilder {
   /** The files beside the config files. */
   readonly files: string[] = [];
-  readonly parts: ServerPart[] = [];
+  readonly parts: ConfigPart[] = [];
   /** The file of each tool, by name. */
   readonly #toolFiles = new Map<string, string>();
   readonly #main: Source;

@@ -6,9 +6,9 @@
 import { hasErrorCode } from "../../kit/error_code.ts";
 import { isObject } from "../../kit/json.ts";
 import { importModule } from "../lazy_modules.ts";
-import { toFolder } from "../path.ts";
+import { toFolder } from "../../files/path.ts";
 import { platform } from "../platform.ts";
-import type { FileFacts } from "../platform_files.ts";
+import type { FileFacts } from "../../files/local_files.ts";
 import { CliError } from "../cli_error.ts";
 import type { InstallClient } from "./clients.ts";
 import { type EditOptions, isEqual } from "./edit_options.ts";

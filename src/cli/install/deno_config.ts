@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { toFolder } from "../path.ts";
+import { toFolder } from "../../files/path.ts";
 import { platform } from "../platform.ts";
 import { findProjectFile } from "../project_files.ts";
 import { isObject } from "../../kit/json.ts";

@@ -7,7 +7,8 @@ import type { Args } from "../args.ts";
 import { toEntry, toOwnReads, toShell } from "../command.ts";
 import { importModule } from "../lazy_modules.ts";
 import { toKind } from "../load.ts";
-import { isAbsolute, toBaseName, toFolder } from "../path.ts";
+import { toBaseFolder } from "../../files/glob.ts";
+import { isAbsolute, toBaseName, toFolder } from "../../files/path.ts";
 import { joinPermissions, KINDS, type Permissions, toDenoFlags } from "../permissions.ts";
 import { platform } from "../platform.ts";
 import { toName, toTargetUrl } from "../target_url.ts";
@@ -83,7 +84,6 @@ async function findRequirements(
   }
   if (kind === "module") return { permissions: isAbsolute(path) ? { read: [path] } : {}, modules: [path] };
   if (kind === "pattern") {
-    const { toBaseFolder } = await importModule<typeof import("../config/glob.ts")>("./config/glob.ts");
     const { listHandlerFiles } = await importModule<typeof import("../handler_files.ts")>("./handler_files.ts");
     return { permissions: { read: [toBaseFolder(path)] }, modules: await listHandlerFiles(target) };
   }

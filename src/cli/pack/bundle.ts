@@ -9,7 +9,7 @@ import { CliError } from "../cli_error.ts";
 import { toPlain } from "../client/terminal_text.ts";
 import { isBundled } from "../command.ts";
 import { isInstalled, listEntries } from "../own_entries.ts";
-import { toBaseName, toFileHref, toFolder } from "../path.ts";
+import { toBaseName, toFileHref, toFolder } from "../../files/path.ts";
 import { platform } from "../platform.ts";
 import { findProjectFile } from "../project_files.ts";
 import { bun, type BundlerPlugin } from "../runtime_globals.ts";

@@ -1,7 +1,7 @@
 // Files, patterns and folders as resources and tools, confined to their folder, and notifications of their changes.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
-import { openFolder } from "../../../src/cli/config/folder.ts";
-import { toMatcher } from "../../../src/cli/config/glob.ts";
+import { openFolder } from "../../../src/files/confined_folder.ts";
+import { toMatcher } from "../../../src/files/glob.ts";
 import { startChild, toCommand } from "../../../src/testing/http_server.ts";
 import type { Connection } from "../../../src/testing/testing.ts";
 import { system, toOutcome, withFolder, withServer, writeFiles } from "../folder.ts";
@@ -356,6 +356,7 @@ Deno.test("clients are notified when files are written, added and removed", asyn
       const expect = async (...expected: string[]) => {
         const all: string[] = [];
         while (expected.some((each) => !all.includes(each))) {
+          await until(() => subscription.received.length > count, expected.join());
           const list = await subscription.take(++count);
           all.push(toShort(list[count - 1]));
         }

@@ -3,19 +3,22 @@
  *
  * @module
  */
-import { hasErrorCode } from "../../kit/error_code.ts";
-import { joinPath, toRelativePath } from "../path.ts";
-import { platform } from "../platform.ts";
-import type { FileFacts } from "../platform_files.ts";
+import { hasErrorCode } from "../kit/error_code.ts";
+import { deno } from "../runtime.ts";
 import { toMatcher } from "./glob.ts";
+import { type FileFacts, isWindows, localFiles } from "./local_files.ts";
+import { joinPath, toRelativePath } from "./path.ts";
 
 /** The number of files that are listed. Files beyond it can still be read. */
 export const MAX_LISTED_FILES = 5000;
 
 /** Which files of a folder can be read. */
 export interface FolderOptions {
-  /** The path of the folder, without symbolic links. */
-  readonly root: string;
+  /**
+   * The path of the folder, without symbolic links, or a function that finds it. The function is called until it returns
+   * a path, which is then kept. It returns `undefined` if there is no such folder.
+   */
+  readonly root: string | (() => Promise<string | undefined>);
   /** Whether to include names that begin with a dot. Defaults to `false`. */
   readonly hidden?: boolean;
   /**
@@ -31,6 +34,8 @@ export interface FolderOptions {
 export interface FolderItem {
   /** The path in the folder as requested, without `.` and repeated slashes. */
   readonly path: string;
+  /** The path of the whole folder, without symbolic links. */
+  readonly root: string;
   /** The absolute path without symbolic links. */
   readonly real: string;
   readonly kind: "file" | "folder";
@@ -40,7 +45,8 @@ export interface FolderItem {
 
 /** A folder that can be read. */
 export interface Folder {
-  readonly root: string;
+  /** Finds the path of the folder, without symbolic links. Returns `undefined` if there is no such folder. */
+  findRoot(): Promise<string | undefined>;
   /** Finds the file or folder at a path in the folder. */
   find(path: string): Promise<FolderItem | Unavailable>;
   /** Reads a file. */
@@ -68,19 +74,26 @@ export function openFolder(options: FolderOptions): Folder {
 }
 
 class ConfinedFolder implements Folder {
-  readonly root: string;
+  readonly #findRoot: () => Promise<string | undefined>;
+  #root?: string;
   readonly #hidden: boolean;
   readonly #maxBytes: number;
   readonly #exclusions: readonly { readonly isPath: boolean; readonly matches: (path: string) => boolean }[];
 
   constructor({ root, hidden = false, exclude = ["node_modules"], maxBytes }: FolderOptions) {
-    this.root = root;
+    if (typeof root === "string") this.#root = root;
+    this.#findRoot = typeof root === "string" ? () => Promise.resolve(root) : root;
     this.#hidden = hidden;
     this.#maxBytes = maxBytes;
     this.#exclusions = exclude.map((pattern) => ({
       isPath: pattern.includes("/"),
       matches: toMatcher(pattern, { matchDots: true }),
     }));
+  }
+
+  async findRoot(): Promise<string | undefined> {
+    // A folder that was replaced by a link must not lead elsewhere later.
+    return this.#root ??= await this.#findRoot();
   }
 
   includes(path: string): boolean {
@@ -97,18 +110,21 @@ class ConfinedFolder implements Folder {
     if (isOutside) return OUTSIDE;
     const path = names.join("/");
     if (!this.includes(path)) return MISSING;
-    const real = await orUnavailable(platform.files.resolve(joinPath(this.root, path)));
+    const root = await orUnavailable(this.findRoot());
+    if (root === undefined) return MISSING;
+    if (typeof root === "object") return root;
+    const real = await orUnavailable(localFiles.resolve(joinPath(root, path)));
     if (real === undefined) return MISSING;
     if (typeof real === "object") return real;
-    const inner = toRelativePath(this.root, real);
+    const inner = toRelativePath(root, real);
     if (inner === undefined) return OUTSIDE;
     // A symbolic link must not make a file readable that is left out.
     if (!this.includes(inner)) return MISSING;
-    const facts = await orUnavailable(platform.files.stat(real));
+    const facts = await orUnavailable(localFiles.stat(real));
     if (!facts) return MISSING;
     if (isUnavailable(facts)) return facts;
     if (facts.kind !== "file" && facts.kind !== "folder") return { state: "it is not a regular file" };
-    return { path, real, kind: facts.kind, size: facts.size };
+    return { path, root, real, kind: facts.kind, size: facts.size };
   }
 
   async read(path: string): Promise<Uint8Array | Unavailable> {
@@ -117,7 +133,7 @@ class ConfinedFolder implements Folder {
     if (item.kind === "folder") return { state: "it is a folder" };
     const tooLarge = { state: `it is larger than ${this.#maxBytes} bytes (maxBytes)` };
     if (item.size > this.#maxBytes) return tooLarge;
-    const bytes = await orUnavailable(readConfined(this.root, item.real, this.#maxBytes + 1));
+    const bytes = await orUnavailable(readConfined(item.root, item.real, this.#maxBytes + 1));
     if (isUnavailable(bytes)) return bytes;
     // The file may have grown in the meantime.
     return bytes.length > this.#maxBytes ? tooLarge : bytes;
@@ -127,7 +143,7 @@ class ConfinedFolder implements Folder {
     const folder = await this.find(path);
     if (isUnavailable(folder)) return folder;
     if (folder.kind === "file") return { state: "it is a file" };
-    const entries = await orUnavailable(platform.files.list(folder.real));
+    const entries = await orUnavailable(localFiles.list(folder.real));
     if (isUnavailable(entries)) return entries;
     const items = await Promise.all(
       entries.map(({ name }) => this.find(folder.path ? `${folder.path}/${name}` : name)),
@@ -136,10 +152,12 @@ class ConfinedFolder implements Folder {
   }
 
   async walk(limit: number): Promise<readonly FolderItem[]> {
+    const root = await this.findRoot().catch(() => undefined);
+    if (root === undefined) return [];
     const files: FolderItem[] = [];
     const folders = [{ path: "", depth: 0 }];
     for (const { path, depth } of folders) {
-      const entries = await platform.files.list(joinPath(this.root, path)).catch(() => []);
+      const entries = await localFiles.list(joinPath(root, path)).catch(() => []);
       for (const { name, kind } of [...entries].sort((a, b) => a.name < b.name ? -1 : 1)) {
         const below = path ? `${path}/${name}` : name;
         if (kind === "other" || !this.includes(below)) continue;
@@ -147,7 +165,7 @@ class ConfinedFolder implements Folder {
           if (depth < MAX_DEPTH) folders.push({ path: below, depth: depth + 1 });
           continue;
         }
-        const item = await (kind === "link" ? this.find(below) : this.#statFile(below));
+        const item = await (kind === "link" ? this.find(below) : this.#statFile(root, below));
         if (item && !isUnavailable(item) && item.kind === "file") files.push(item);
         if (files.length === limit) return files.sort(byPath);
       }
@@ -156,10 +174,10 @@ class ConfinedFolder implements Folder {
   }
 
   /** Finds a file at a path without symbolic links. */
-  async #statFile(path: string): Promise<FolderItem | undefined> {
-    const real = joinPath(this.root, path);
-    const facts = await platform.files.lstat(real).catch(() => undefined);
-    return facts?.kind === "file" ? { path, real, kind: "file", size: facts.size } : undefined;
+  async #statFile(root: string, path: string): Promise<FolderItem | undefined> {
+    const real = joinPath(root, path);
+    const facts = await localFiles.lstat(real).catch(() => undefined);
+    return facts?.kind === "file" ? { path, root, real, kind: "file", size: facts.size } : undefined;
   }
 }
 
@@ -176,7 +194,7 @@ async function orUnavailable<T>(result: Promise<T>): Promise<T | Unavailable> {
 }
 
 function hasDrive(path: string): boolean {
-  return platform.os === "windows" && /[\\:]/.test(path);
+  return isWindows() && /[\\:]/.test(path);
 }
 
 function byPath(a: FolderItem, b: FolderItem): number {
@@ -214,7 +232,7 @@ export interface Unavailable {
 async function readConfined(root: string, real: string, maxBytes: number): Promise<Uint8Array | Unavailable> {
   const names = toRelativePath(root, real)?.split("/") ?? [];
   const folders = [root, ...names.slice(0, -1).map((_, i) => joinPath(root, names.slice(0, i + 1).join("/")))];
-  const settleMs = CHANGE_TIME_RESOLUTION_MS + (platform.runtime === "deno" ? DENO_RESOLUTION_MS : 0);
+  const settleMs = CHANGE_TIME_RESOLUTION_MS + (deno ? DENO_RESOLUTION_MS : 0);
   const begin = Date.now();
   for (let start = begin; start - begin < TIMEOUT_MS; start = Date.now()) {
     const before = await statFolders(folders);
@@ -227,8 +245,8 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
       await new Promise((resolve) => setTimeout(resolve, waitMs));
       continue;
     }
-    await using file = await platform.files.open(real);
-    const facts = await platform.files.lstat(real);
+    await using file = await localFiles.open(real);
+    const facts = await localFiles.lstat(real);
     // Innermost folder first: each folder is compared while the folders around it are still to be compared.
     const after = await statFolders([...folders].reverse());
     const isUnchanged = after?.reverse().every((facts, i) => isSameNode(facts, before[i]));
@@ -243,7 +261,7 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
 async function statFolders(paths: readonly string[]): Promise<FileFacts[] | undefined> {
   const all: FileFacts[] = [];
   for (const path of paths) {
-    const facts = await platform.files.lstat(path);
+    const facts = await localFiles.lstat(path);
     if (facts?.kind !== "folder") return;
     all.push(facts);
   }

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { type Context, ToolError } from "../../library.ts";
-import { type Folder, isUnavailable } from "./folder.ts";
-import { decodeText } from "../../ready/media_type.ts";
+import { type Context, ToolError } from "../library.ts";
+import { type Folder, isUnavailable } from "../files/confined_folder.ts";
+import { decodeText } from "./media_type.ts";
 
 /** More matches would only fill the context of a model, which can search for a longer phrase. */
 const MAX_MATCHES = 100;

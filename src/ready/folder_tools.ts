@@ -3,18 +3,30 @@
  *
  * @module
  */
-import { media, type Tool, tool, ToolError } from "../../library.ts";
-import { type Folder, type FolderItem, isUnavailable, type Unavailable } from "./folder.ts";
+import { type JsonSchema, media, type Tool, tool, ToolError, type ToolOptions } from "../library.ts";
+import { type Folder, type FolderItem, isUnavailable, type Unavailable } from "../files/confined_folder.ts";
 import { searchFiles, SearchQueue } from "./folder_search.ts";
-import { toMatcher } from "./glob.ts";
-import { decodeText, toMediaType } from "../../ready/media_type.ts";
-import { toMessage } from "../../ready/problem.ts";
+import { toMatcher } from "../files/glob.ts";
+import type { ChangeOptions, CommonOptions } from "./common_options.ts";
+import { decodeText, toMediaType } from "./media_type.ts";
+import { toMessage } from "./problem.ts";
 
 export interface FolderToolsOptions {
   /** The prefix of the tools' names. */
   readonly prefix: string;
   /** The URI of a file in the folder. */
   readonly toUri: (path: string) => string;
+  /** Options of all tools. */
+  readonly common: CommonOptions;
+  /** Changes the options of each tool, as a group does. */
+  readonly change: ChangeOptions;
+}
+
+/** What the tools of a folder are made of. */
+interface ToolParts extends Pick<FolderToolsOptions, "toUri"> {
+  readonly folder: Folder;
+  /** Makes a tool with the options of all tools. Its name gets the prefix. */
+  readonly make: (options: ToolOptions<JsonSchema, JsonSchema>) => Tool;
 }
 
 /** A longer list would only fill the context of a model, which can ask for a subfolder. */
@@ -25,17 +37,18 @@ const ANONYMOUS = {};
 const annotations = { readOnlyHint: true, openWorldHint: false };
 
 /** Makes the tools of a folder. */
-export function folderTools(folder: Folder, { prefix, toUri }: FolderToolsOptions): readonly Tool[] {
-  return [
-    listTool(folder, `${prefix}list`),
-    searchTool(folder, `${prefix}search`),
-    readTool(folder, `${prefix}read`, toUri),
-  ];
+export function folderTools(
+  folder: Folder,
+  { prefix, toUri, common, change }: FolderToolsOptions,
+): readonly Tool[] {
+  const make: ToolParts["make"] = (options) => tool(change({ ...common, ...options, name: prefix + options.name }));
+  const parts: ToolParts = { folder, make, toUri };
+  return [listTool(parts), searchTool(parts), readTool(parts)];
 }
 
-function listTool(folder: Folder, name: string): Tool {
-  return tool({
-    name,
+function listTool({ folder, make }: ToolParts): Tool {
+  return make({
+    name: "list",
     description: "Lists the files and folders in a folder. Names of folders end with a slash.",
     annotations,
     input: {
@@ -53,10 +66,10 @@ function listTool(folder: Folder, name: string): Tool {
   });
 }
 
-function searchTool(folder: Folder, name: string): Tool {
+function searchTool({ folder, make }: ToolParts): Tool {
   const queue = new SearchQueue();
-  return tool({
-    name,
+  return make({
+    name: "search",
     description: "Searches the text of all files for a phrase, ignoring case, and lists the matching lines.",
     annotations,
     input: {
@@ -79,9 +92,9 @@ function searchTool(folder: Folder, name: string): Tool {
   });
 }
 
-function readTool(folder: Folder, name: string, toUri: (path: string) => string): Tool {
-  return tool({
-    name,
+function readTool({ folder, make, toUri }: ToolParts): Tool {
+  return make({
+    name: "read",
     description: "Reads a file: all or some of the lines of a text file, or an image or any other file as it is.",
     annotations,
     input: {

@@ -1,5 +1,5 @@
 /**
- * Takes absolute paths with forward slashes apart, joins them, and resolves others to such paths.
+ * Takes paths with forward slashes apart, joins them, and resolves others to absolute ones.
  *
  * @module
  */
@@ -49,4 +49,29 @@ export function toAbsolutePath(path: string, cwd: () => string, isWindows: boole
 /** The URL of an absolute path. */
 export function toFileHref(path: string): string {
   return new URL(`file://${path.startsWith("/") ? "" : "/"}${path.replace(/[%#?\\]/g, encodeURIComponent)}`).href;
+}
+
+/**
+ * The path of a folder or file that an author names by a path or a URL such as `new URL("./notes", import.meta.url)`.
+ *
+ * @throws {TypeError} if it does not name anything on this machine.
+ */
+export function readLocation(given: unknown, isWindows: () => boolean): string {
+  const isUrl = given instanceof URL || typeof given === "string" && /^[a-z][a-z\d+.-]+:/i.test(given);
+  if (isUrl) return readFileUrl(new URL(given));
+  if (typeof given !== "string" || !given) {
+    throw new TypeError('path is not a path; write "./notes", or new URL("./notes", import.meta.url)');
+  }
+  if (given.includes("\0")) throw new TypeError("path contains a NUL character; remove it");
+  if (/^~(\/|$)/.test(given)) throw new TypeError("path: ~ is not expanded; write the absolute path");
+  return given.includes("\\") && isWindows() ? given.replaceAll("\\", "/") : given;
+}
+
+function readFileUrl({ protocol, host, pathname, href }: URL): string {
+  const hasSlash = /%(2f|5c|00)/i.test(pathname);
+  if (protocol !== "file:" || host || hasSlash) {
+    throw new TypeError(`path: ${href} is not a file or folder on this machine; use a file: URL`);
+  }
+  // On Windows, a drive follows the first slash.
+  return decodeURIComponent(pathname).replace(/^\/(?=[a-z]:)/i, "");
 }

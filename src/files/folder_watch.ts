@@ -3,14 +3,13 @@
  *
  * @module
  */
-import { formatError, toPrintableLine } from "../../kit/printable.ts";
-import { toRelativePath } from "../path.ts";
-import { platform } from "../platform.ts";
-import { type Folder, MAX_LISTED_FILES } from "./folder.ts";
-import { toMessage } from "../../ready/problem.ts";
+import { formatError, toPrintableLine } from "../kit/printable.ts";
+import { type Folder, MAX_LISTED_FILES } from "./confined_folder.ts";
+import { localFiles } from "./local_files.ts";
+import { toRelativePath } from "./path.ts";
 
 /** One save causes several events of the file system, so the watcher waits this long for more, in milliseconds. */
-const DEBOUNCE_MS = 50;
+const SETTLE_MS = 50;
 
 /** Listeners for changes of a folder. */
 export interface FolderListener {
@@ -20,7 +19,7 @@ export interface FolderListener {
   readonly onListChanged: () => unknown;
 }
 
-/** Watches a folder. Returns a function that stops it. */
+/** Watches a folder. Returns a function that stops it. The watcher does not keep the process alive. */
 export function watchFolder(folder: Folder, listener: FolderListener): () => void {
   const watcher = new FolderWatcher(folder, listener);
   return () => watcher.stop();
@@ -31,19 +30,20 @@ class FolderWatcher {
   readonly #folder: Folder;
   readonly #listener: FolderListener;
   readonly #touched = new Set<string>();
-  readonly #stopWatching: () => void;
   readonly #ready: Promise<void>;
+  #stopWatching = () => {};
+  #isStopped = false;
   #files: Set<string> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(folder: Folder, listener: FolderListener) {
     this.#folder = folder;
     this.#listener = listener;
-    this.#stopWatching = startWatching(folder.root, (path) => this.#onEvent(path));
-    this.#ready = this.#readFirstList().catch((error) => console.error(formatError(error)));
+    this.#ready = this.#start().catch((error) => console.error(formatError(error)));
   }
 
   stop(): void {
+    this.#isStopped = true;
     clearTimeout(this.#timer);
     this.#stopWatching();
   }
@@ -52,24 +52,33 @@ class FolderWatcher {
     return new Set((await this.#folder.walk(MAX_LISTED_FILES)).map(({ path }) => path));
   }
 
-  async #readFirstList(): Promise<void> {
+  async #start(): Promise<void> {
+    const root = await this.#folder.findRoot();
+    if (root === undefined || this.#isStopped) return;
+    // Before the list is read, so that no change in between is missed.
+    this.#stopWatching = startWatching(root, (path) => this.#onEvent(root, path));
     this.#files = await this.#listFiles();
     if (this.#files.size < MAX_LISTED_FILES) return;
     this.#stopWatching();
     console.error(
-      `Cannot watch ${this.#folder.root}: it has ${MAX_LISTED_FILES} files or more; clients are not notified of changes`,
+      `Cannot watch ${root}: it has ${MAX_LISTED_FILES} files or more; clients are not notified of changes`,
     );
   }
 
-  #onEvent(path: string): void {
-    const inner = toRelativePath(this.#folder.root, path);
+  #onEvent(root: string, path: string): void {
+    const inner = toRelativePath(root, path);
     if (!inner || !this.#folder.includes(inner)) return;
     this.#touched.add(inner);
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(
-      () => this.#compareLists().catch((error) => console.error(formatError(error))),
-      DEBOUNCE_MS,
-    );
+    this.#schedule();
+  }
+
+  // Not later with each event: a program that writes all the time would delay it forever.
+  #schedule(): void {
+    this.#timer ??= setTimeout(async () => {
+      await this.#compareLists().catch((error) => console.error(formatError(error)));
+      this.#timer = undefined;
+      if (this.#touched.size && !this.#isStopped) this.#schedule();
+    }, SETTLE_MS);
   }
 
   async #compareLists(): Promise<void> {
@@ -77,6 +86,7 @@ class FolderWatcher {
     const touched = [...this.#touched];
     this.#touched.clear();
     const files = await this.#listFiles();
+    if (this.#isStopped) return;
     const before = this.#files ?? files;
     this.#files = files;
     for (const path of touched) if (files.has(path) && before.has(path)) this.#listener.onWritten(path);
@@ -90,11 +100,11 @@ function startWatching(path: string, onEvent: (path: string) => void): () => voi
   const report = (error: unknown) =>
     console.error(
       `Cannot watch all of ${path}: ${
-        toPrintableLine(toMessage(error))
+        toPrintableLine(error instanceof Error ? error.message : error)
       }; clients are not notified of all changes in it`,
     );
   try {
-    return platform.files.watch(path, onEvent, report);
+    return localFiles.watch(path, onEvent, report);
   } catch (error) {
     report(error);
     return () => {};

@@ -1,0 +1,35 @@
+/**
+ * Watches files for changes.
+ *
+ * @module
+ */
+import { startBackgroundTimer } from "../runtime.ts";
+import { localFiles } from "./local_files.ts";
+
+/** The time between two checks, in milliseconds. */
+const POLL_MS = 500;
+
+/**
+ * Calls `onChange` when a file was written, replaced, deleted or created. Returns a function that stops this. The watcher
+ * does not keep the process alive.
+ *
+ * Polls the file, because the watchers of the system lose a file that an editor replaces.
+ */
+export function watchFile(path: string, onChange: () => void): () => void {
+  const readVersion = () => localFiles.stat(path).then((facts) => facts?.version, () => undefined);
+  let before = readVersion();
+  let isStopped = false;
+  let stopTimer = startBackgroundTimer(check, POLL_MS);
+  async function check(): Promise<void> {
+    const last = await before;
+    before = readVersion();
+    const isChanged = await before !== last;
+    if (isStopped) return;
+    stopTimer = startBackgroundTimer(check, POLL_MS);
+    if (isChanged) onChange();
+  }
+  return () => {
+    isStopped = true;
+    stopTimer();
+  };
+}

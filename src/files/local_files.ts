@@ -1,0 +1,155 @@
+/**
+ * Reads the files of this machine. Paths are absolute and have forward slashes. The functions throw what the runtime
+ * throws, such as a missing permission.
+ *
+ * The file system loads with the first use, because that takes 21 ms on Deno and 3 ms on Bun.
+ *
+ * @module
+ */
+import { hasErrorCode } from "../kit/error_code.ts";
+import { deno, findProcess, type FsEntry, type FsFacts, type FsFile } from "../runtime.ts";
+
+/** The kind of a path. */
+export type FileKind = "file" | "folder" | "link" | "other";
+
+/** A file or a folder. */
+export interface FileFacts {
+  readonly kind: FileKind;
+  /** In bytes. */
+  readonly size: number;
+  /** The permission bits. */
+  readonly mode: number;
+  /** Changes when the file is written or replaced. */
+  readonly version: string;
+  /** The device and the inode. Equal only for the same file or folder. */
+  readonly identity: string;
+  /** The last change of content, metadata or entries, in milliseconds since 1970. Programs cannot set it. */
+  readonly changed: number;
+  /** The last change of content, in milliseconds since 1970, to the millisecond. Programs can set it. */
+  readonly modified: number;
+}
+
+/** A file that is open for reading. */
+export interface OpenFile extends AsyncDisposable {
+  readonly facts: FileFacts;
+  /** Reads at most `maxBytes` from the start. */
+  read(maxBytes: number): Promise<Uint8Array>;
+}
+
+/** An entry of a folder. Links are not followed. */
+export interface FolderEntry {
+  readonly name: string;
+  readonly kind: FileKind;
+}
+
+/** The codes for a path with nothing behind it, including one through a file or a circle of links. */
+const NOT_FOUND_CODES = ["ENOENT", "ENOTDIR", "ELOOP", "ENAMETOOLONG"];
+/** The permission bits of a mode. */
+export const PERMISSION_BITS = 0o7777;
+const CHUNK_BYTES = 65_536;
+
+/** Whether the files are those of Windows, whose paths may have drives and backslashes. */
+export function isWindows(): boolean {
+  return deno ? deno.build.os === "windows" : findProcess().platform === "win32";
+}
+
+const fs = () => findProcess().getBuiltinModule("fs");
+
+/** Reads files and folders. */
+export const localFiles = {
+  /** Examines a path and follows links. Returns `undefined` if there is nothing. */
+  async stat(path: string): Promise<FileFacts | undefined> {
+    return await fs().promises.stat(path).then(toFacts, ignoreNotFound);
+  },
+
+  /** Examines a path without following links. Returns `undefined` if there is nothing. */
+  async lstat(path: string): Promise<FileFacts | undefined> {
+    return await fs().promises.lstat(path).then(toFacts, ignoreNotFound);
+  },
+
+  /** Resolves the links in a path. Returns `undefined` if it leads nowhere. */
+  async resolve(path: string): Promise<string | undefined> {
+    return await fs().promises.realpath(path).then(toSlashes, ignoreNotFound);
+  },
+
+  /** Lists a folder, in no particular order. */
+  async list(path: string): Promise<readonly FolderEntry[]> {
+    const entries = await fs().promises.readdir(path, { withFileTypes: true });
+    return entries.map((entry) => ({ name: entry.name, kind: toKind(entry) }));
+  },
+
+  /** Opens a file for reading. Follows links. */
+  async open(path: string): Promise<OpenFile> {
+    const file = await fs().promises.open(path, "r");
+    return {
+      facts: toFacts(await file.stat()),
+      read: (maxBytes) => readBytes(file, maxBytes),
+      [Symbol.asyncDispose]: () => file.close(),
+    };
+  },
+
+  /** Reads at most `maxBytes` of a file. */
+  async read(path: string, maxBytes: number): Promise<Uint8Array> {
+    await using file = await localFiles.open(path);
+    return await file.read(maxBytes);
+  },
+
+  /**
+   * Calls `listener` with each path under a folder that is written, created or deleted. Calls `failed` if the folder can
+   * no longer be watched. Returns a function that stops this. The watcher does not keep the process alive.
+   */
+  watch(path: string, listener: (path: string) => void, failed: (error: unknown) => void): () => void {
+    const watcher = fs().watch(
+      path,
+      { recursive: true, persistent: false },
+      (_, name) => listener(name === null ? path : toSlashes(`${path}/${name}`)),
+    );
+    // An error without a listener would exit the process.
+    watcher.on("error", failed);
+    // Deno ignores `persistent`.
+    watcher.unref();
+    return () => watcher.close();
+  },
+};
+
+/** Turns the error of a path with nothing behind it into `undefined`. */
+export function ignoreNotFound(error: unknown): undefined {
+  if (hasErrorCode(error) && NOT_FOUND_CODES.includes(error.code)) return;
+  throw error;
+}
+
+function toFacts(stats: FsFacts): FileFacts {
+  const { size, mode, mtimeMs, ino, dev, ctimeMs } = stats;
+  return {
+    kind: toKind(stats),
+    size,
+    mode: mode & PERMISSION_BITS,
+    version: `${mtimeMs} ${size} ${ino}`,
+    identity: `${dev} ${ino}`,
+    changed: ctimeMs,
+    modified: mtimeMs,
+  };
+}
+
+/** The kind of a path, from what the file system says. */
+export function toKind(entry: Pick<FsEntry, "isSymbolicLink" | "isFile" | "isDirectory">): FileKind {
+  return entry.isSymbolicLink() ? "link" : entry.isFile() ? "file" : entry.isDirectory() ? "folder" : "other";
+}
+
+/** A path on Windows with forward slashes. */
+function toSlashes(path: string): string {
+  return /^[a-z]:[\\/]/i.test(path) ? path.replaceAll("\\", "/") : path;
+}
+
+/** Reads chunk by chunk, because the file may grow or shrink after its size was read. */
+async function readBytes(file: FsFile, maxBytes: number): Promise<Uint8Array> {
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  for (let size = 0; size < maxBytes;) {
+    const chunk = new Uint8Array(Math.min(CHUNK_BYTES, maxBytes - size));
+    const { bytesRead } = await file.read(chunk, 0, chunk.length);
+    if (!bytesRead) break;
+    chunks.push(chunk.subarray(0, bytesRead));
+    size += bytesRead;
+  }
+  return new Uint8Array(await new Blob(chunks).arrayBuffer());
+}

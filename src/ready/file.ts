@@ -1,0 +1,87 @@
+/**
+ * Resources that serve one file.
+ *
+ * @module
+ */
+import type { FixedResource } from "../library.ts";
+import { INTERNALS, withInternals } from "../core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import type { GroupedOptions, Remake } from "../core/visibility/feature.ts";
+import { isUnavailable, openFolder } from "../files/confined_folder.ts";
+import { localFiles } from "../files/local_files.ts";
+import { toBaseName, toFolder } from "../files/path.ts";
+import type { ChangeOptions } from "./common_options.ts";
+import { fileResource, toUriPath } from "./file_resources.ts";
+import { LOCAL, LOCAL_HINTS, type LocalOptions, MAX_BYTES, readPath, toLife, toLocalPlace } from "./local_options.ts";
+
+/** Options of {@linkcode file}. Only `path` is required. */
+export interface FileOptions extends LocalOptions {
+  /** Name for people and models. Defaults to the name of the file. */
+  readonly name?: string;
+  /** URI of the resource. Defaults to `file:///` and the name of the file, such as `file:///style.md`. */
+  readonly uri?: string;
+}
+
+const OPTIONS: KnownOptions<keyof FileOptions> = {
+  names: { ...LOCAL, name: true, uri: true },
+  hints: LOCAL_HINTS,
+  elsewhere: {
+    read: "remove it, because path is what is read; or use resource()",
+    tools: "use folder()",
+    hidden: "use folder()",
+    exclude: "use folder()",
+  },
+};
+
+/**
+ * Serves one file as a resource. It is read again for each request, and clients are notified when it changes.
+ *
+ * A symbolic link is followed if it leads to a file in the same folder or below, such as the links of mounted
+ * configurations. Otherwise name the target of the link.
+ *
+ * ```ts
+ * import { createServer } from "@x/mcp";
+ * import { file } from "@x/mcp/handlers";
+ *
+ * const style = file({ path: new URL("./style.md", import.meta.url), uri: "guide://style" });
+ *
+ * export default createServer({ name: "guide", version: "1.0.0", handlers: [style] });
+ * ```
+ *
+ * A server does not start if there is no such file: `server.ready()` rejects. If it is deleted later, clients get
+ * `Resource not found` until it is back.
+ *
+ * @throws {TypeError} if an option is unknown or invalid.
+ */
+export function file(options: FileOptions): FixedResource {
+  const place = toLocalPlace("file", options);
+  checkOptions(`make ${place}`, options, OPTIONS);
+  return makeFile(options, place, (own) => own);
+}
+
+function makeFile(options: FileOptions, place: string, change: ChangeOptions): FixedResource {
+  const { path: given, name: title, uri: givenUri, maxBytes = MAX_BYTES, watch = true, ...metadata } = options;
+  const path = readPath(given, place);
+  const fileName = toBaseName(path);
+  if (/\/$/.test(path) || /^\.{0,2}$/.test(fileName)) {
+    throw new TypeError(`Cannot make ${place}: path names a folder; name a file, or use folder()`);
+  }
+  const uri = givenUri ?? `file:///${toUriPath(fileName)}`;
+  const root = () => localFiles.resolve(path.includes("/") ? toFolder(path) : ".");
+  const folder = openFolder({ root, hidden: true, exclude: [], maxBytes });
+  const part = fileResource({ folder, metadata, change }, { path: fileName, uri, name: title ?? fileName });
+  const [handler] = part.handlers;
+  const check = async () => {
+    const item = await folder.find(fileName);
+    const state = isUnavailable(item)
+      ? item.isMissing ? `there is no file ${path}; check the path` : item.state
+      : item.kind === "file"
+      ? undefined
+      : `${path} is a folder; use folder()`;
+    if (state !== undefined) throw new Error(`Cannot serve ${place}: ${state}`);
+  };
+  const life = toLife({ id: `file ${uri}`, check, watch: watch ? part.watch : undefined });
+  const remake: Remake = (next) => makeFile(options, place, <O extends GroupedOptions>(own: O) => next(change(own)));
+  const internals = handler[INTERNALS];
+  return withInternals({ ...handler }, { ...internals, also: [...internals.also ?? [], life], remake });
+}

@@ -1,0 +1,163 @@
+/**
+ * Resources that serve one file or a folder, as functions and config files offer them.
+ *
+ * @module
+ */
+import {
+  type ChangeNotifier,
+  type FixedResource,
+  type Handler,
+  resource,
+  type ResourceEntry,
+  type ResourceReturn,
+  type ResourceTemplate,
+  ToolError,
+} from "../library.ts";
+import { toBase64 } from "../kit/base64.ts";
+import { type Folder, type FolderItem, isUnavailable, MAX_LISTED_FILES } from "../files/confined_folder.ts";
+import { watchFile } from "../files/file_watch.ts";
+import { watchFolder } from "../files/folder_watch.ts";
+import { joinPath } from "../files/path.ts";
+import type { ChangeOptions, CommonOptions, ResourceDescription } from "./common_options.ts";
+import { folderTools } from "./folder_tools.ts";
+import { decodeText, toMediaType } from "./media_type.ts";
+
+/** Options of a resource beside its name, its URI and how it is read. */
+export type ResourceMetadata = CommonOptions & ResourceDescription;
+
+/** The folder that a resource reads from. */
+export interface FileResourceOptions {
+  readonly folder: Folder;
+  readonly metadata: ResourceMetadata;
+  readonly change?: ChangeOptions;
+}
+
+/** The folder that several resources read from. */
+export interface FilesOptions extends FileResourceOptions {
+  /** The URI of a file in the folder. */
+  readonly toUri: (path: string) => string;
+}
+
+/** Handlers of a server that change together. */
+export interface ServerPart {
+  readonly handlers: readonly Handler[];
+  /** The beginning of the URIs of a folder. */
+  readonly baseUri?: string;
+  /** Notifies the clients of a server of changes. Returns a function that stops it. */
+  readonly watch?: (server: ChangeNotifier) => () => void;
+}
+
+/** The resource of one file. */
+export interface FilePart extends Required<Omit<ServerPart, "baseUri">> {
+  readonly handlers: readonly [FixedResource];
+}
+
+/** The resource template of a folder, and its tools. */
+export interface FolderPart extends Required<ServerPart> {
+  readonly handlers: readonly [ResourceTemplate<{ readonly path: string }>, ...Handler[]];
+}
+
+/** Encodes a path for a URI. */
+export function toUriPath(path: string): string {
+  return path.split("/").map(encodeURIComponent).join("/");
+}
+
+const unchanged: ChangeOptions = (options) => options;
+
+/** A resource that serves one file. */
+export function fileResource(
+  { folder, metadata, change = unchanged }: FileResourceOptions,
+  { path, uri, name }: { readonly path: string; readonly uri: string; readonly name: string },
+): FilePart {
+  const mimeType = metadata.mimeType ?? toMediaType(path);
+  const read = () => readFile(folder, path, { uri, mimeType });
+  const options = { ...metadata, mimeType, uri, name, read };
+  return {
+    handlers: [resource(change(options))],
+    watch(server) {
+      let stop = () => {};
+      let isStopped = false;
+      void folder.findRoot().catch(() => undefined).then((root) => {
+        if (root === undefined || isStopped) return;
+        stop = watchFile(joinPath(root, path), () => server.resourceUpdated(uri));
+      });
+      return () => {
+        isStopped = true;
+        stop();
+      };
+    },
+  };
+}
+
+/** A folder to serve. */
+export interface FolderResourceOptions extends FilesOptions {
+  readonly name: string;
+  /** The beginning of the URIs of its files. */
+  readonly baseUri: string;
+  /** Whether to add tools. A string is the prefix of their names. */
+  readonly tools?: boolean | string;
+}
+
+/** A resource template that lists, reads and completes the files of a folder, with tools for models if requested. */
+export function folderResource(options: FolderResourceOptions): FolderPart {
+  const { folder, toUri, metadata, name, baseUri, tools, change = unchanged } = options;
+  const toFileMediaType = (path: string) => metadata.mimeType ?? toMediaType(path);
+  const toEntry = ({ path, size }: FolderItem): ResourceEntry => ({
+    uri: toUri(path),
+    name: path,
+    mimeType: toFileMediaType(path),
+    size,
+  });
+  const resourceOptions = {
+    ...metadata,
+    uri: `${baseUri}{+path}` as const,
+    name,
+    list: async () => (await folder.walk(MAX_LISTED_FILES)).map(toEntry),
+    complete: { path: (typed: string) => completePath(folder, typed) },
+    read: ({ path }: { readonly path: string }) =>
+      readFile(folder, path, { uri: toUri(path), mimeType: toFileMediaType(path) }),
+  };
+  const handler = resource(change(resourceOptions));
+  const { allow, scopes, tags, use } = metadata;
+  const toolOptions = {
+    prefix: tools === true ? "" : tools || "",
+    toUri,
+    common: { allow, scopes, tags, use },
+    change,
+  };
+  return {
+    handlers: [handler, ...tools ? folderTools(folder, toolOptions) : []],
+    baseUri,
+    watch: (server) =>
+      watchFolder(folder, {
+        onWritten: (path) => server.resourceUpdated(toUri(path)),
+        onListChanged: () => server.listChanged("resources", { to: handler.allow }),
+      }),
+  };
+}
+
+interface ContentsInfo {
+  readonly uri: string;
+  readonly mimeType?: string;
+}
+
+async function readFile(folder: Folder, path: string, { uri, mimeType }: ContentsInfo): Promise<ResourceReturn> {
+  const bytes = await folder.read(path);
+  if (!isUnavailable(bytes)) {
+    const text = decodeText(bytes);
+    return text === undefined ? { uri, mimeType, blob: toBase64(bytes) } : { uri, mimeType, text };
+  }
+  const item = await folder.find(path);
+  if (isUnavailable(item) && (item.isPrivate || item.isMissing)) return undefined;
+  throw new ToolError(`Cannot read ${path}: ${bytes.state}`);
+}
+
+/** Completes a path that a user is typing. */
+async function completePath(folder: Folder, typed: string): Promise<string[]> {
+  const parent = typed.slice(0, typed.lastIndexOf("/") + 1);
+  const items = await folder.list(parent);
+  if (isUnavailable(items)) return [];
+  const prefix = typed.toLowerCase();
+  return items.map(({ path, kind }) => kind === "folder" ? `${path}/` : path)
+    .filter((path) => path.toLowerCase().startsWith(prefix));
+}

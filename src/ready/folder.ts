@@ -1,0 +1,131 @@
+/**
+ * Resources and tools that serve a folder.
+ *
+ * @module
+ */
+import type { ResourceTemplate } from "../library.ts";
+import { INTERNALS, withInternals } from "../core/call/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import type { GroupedOptions, Remake } from "../core/visibility/feature.ts";
+import { openFolder } from "../files/confined_folder.ts";
+import { localFiles } from "../files/local_files.ts";
+import { toBaseName } from "../files/path.ts";
+import type { ChangeOptions } from "./common_options.ts";
+import { folderResource, toUriPath } from "./file_resources.ts";
+import { LOCAL, LOCAL_HINTS, type LocalOptions, MAX_BYTES, readPath, toLife, toLocalPlace } from "./local_options.ts";
+
+/** Options of {@linkcode folder}. Only `path` is required. */
+export interface FolderOptions extends LocalOptions {
+  /** Name for people and models. Defaults to the name of the folder. */
+  readonly name?: string;
+  /**
+   * Beginning of the URIs of its files, which ends with a slash, such as `notes://`. Defaults to `file:///` and the name
+   * of the folder, such as `file:///notes/`, because clients need not know where the folder is.
+   */
+  readonly uri?: string;
+  /** Whether to serve names that begin with a dot. Defaults to `false`. */
+  readonly hidden?: boolean;
+  /**
+   * Patterns of files and folders to leave out, such as `["*.key", "drafts/**"]`. A pattern without a slash applies to
+   * names at any depth, a pattern with a slash to paths in the folder. Defaults to `["node_modules"]`.
+   */
+  readonly exclude?: readonly string[];
+  /**
+   * Whether to add the tools `list`, `search` and `read`, because models call tools and not resources. A string is the
+   * prefix of their names, such as `"notes_"`. Defaults to `false`.
+   */
+  readonly tools?: boolean | string;
+}
+
+const OPTIONS: KnownOptions<keyof FolderOptions> = {
+  names: {
+    ...LOCAL,
+    name: true,
+    uri: {
+      findProblem: (uri) =>
+        typeof uri === "string" && /^[a-z][a-z\d+.-]*:[^\s{}]*\/$/i.test(uri)
+          ? undefined
+          : `is ${JSON.stringify(uri)}; it must begin with a scheme and end with a slash, such as notes://`,
+    },
+    hidden: "boolean",
+    exclude: "texts",
+    tools: {
+      findProblem: (tools) =>
+        typeof tools === "boolean" || typeof tools === "string" && /^[\w.-]{1,64}$/.test(tools)
+          ? undefined
+          : 'is neither true nor false nor a prefix of names, such as "notes_"',
+    },
+  },
+  hints: { ...LOCAL_HINTS, ignore: "exclude", dotfiles: "hidden", prefix: "tools", baseUri: "uri" },
+  elsewhere: { list: "remove it", read: "remove it, because path is what is read; or use resource()" },
+};
+
+/**
+ * Serves the files of a folder as resources: a template that lists, reads and completes their paths. With `tools`, models
+ * can list, search and read them too. Clients are notified when files are written, added and removed.
+ *
+ * Nothing outside of the folder can be read: not with `..`, and not through symbolic links, even if another program
+ * changes the folder at the same time. Symbolic links within the folder are followed.
+ *
+ * ```ts
+ * import { createServer } from "@x/mcp";
+ * import { folder } from "@x/mcp/handlers";
+ *
+ * const notes = folder({ path: new URL("./notes", import.meta.url), tools: "notes_" });
+ *
+ * export default createServer({ name: "notes", version: "1.0.0", handlers: [notes] });
+ * ```
+ *
+ * A server does not start if there is no such folder: `server.ready()` rejects. At most 5000 files are listed, and a
+ * larger folder is not watched.
+ *
+ * @throws {TypeError} if an option is unknown or invalid.
+ */
+export function folder(options: FolderOptions): ResourceTemplate<{ readonly path: string }> {
+  const place = toLocalPlace("folder", options);
+  checkOptions(`make ${place}`, options, OPTIONS);
+  return makeFolder(options, place, (own) => own);
+}
+
+function makeFolder(
+  options: FolderOptions,
+  place: string,
+  change: ChangeOptions,
+): ResourceTemplate<{ readonly path: string }> {
+  const { path: given, name: title, uri, hidden, exclude, tools, maxBytes = MAX_BYTES, watch = true, ...metadata } =
+    options;
+  const path = readPath(given, place);
+  const lastName = toBaseName(path);
+  const isNamed = !/^\.{0,2}$/.test(lastName);
+  const name = title ?? (isNamed ? lastName : "files");
+  const baseUri = uri ?? (isNamed ? `file:///${toUriPath(lastName)}/` : "file:///");
+  const root = () => localFiles.resolve(path);
+  const folder = openConfined({ root, hidden, exclude, maxBytes }, place);
+  const toUri = (path: string) => baseUri + toUriPath(path);
+  const part = folderResource({ folder, toUri, metadata, name, baseUri, tools, change });
+  const [handler, ...toolHandlers] = part.handlers;
+  const check = async () => {
+    const root = await folder.findRoot();
+    const facts = root === undefined ? undefined : await localFiles.stat(root);
+    if (facts?.kind === "folder") return;
+    throw new Error(
+      `Cannot serve ${place}: ${facts ? `${path} is not a folder` : `there is no folder ${path}`}; check the path`,
+    );
+  };
+  const life = toLife({ id: `folder ${baseUri}`, check, watch: watch ? part.watch : undefined });
+  const remake: Remake = (next) => makeFolder(options, place, <O extends GroupedOptions>(own: O) => next(change(own)));
+  const internals = handler[INTERNALS];
+  return withInternals({ ...handler }, {
+    ...internals,
+    also: [...internals.also ?? [], ...toolHandlers, life],
+    remake,
+  });
+}
+
+function openConfined(options: Parameters<typeof openFolder>[0], place: string): ReturnType<typeof openFolder> {
+  try {
+    return openFolder(options);
+  } catch (error) {
+    throw error instanceof TypeError ? new TypeError(`Cannot make ${place}: exclude: ${error.message}`) : error;
+  }
+}

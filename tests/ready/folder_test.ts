@@ -1,0 +1,326 @@
+// Files and folders as functions: what clients read, list and are notified of, and what stays out of reach.
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { rename, rm, symlink } from "node:fs/promises";
+import process from "node:process";
+import { pathToFileURL } from "node:url";
+import { createServer, group, type Handler } from "../../mod.ts";
+import { file, type FileOptions, folder, type FolderOptions } from "../../src/ready/ready.ts";
+import { type Connection, connectTest } from "../../src/testing/testing.ts";
+import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { type Files, system, withFolder, writeFiles } from "../support/folder.ts";
+
+const FILES: Files = {
+  "notes/a.md": "# A\nalpha\n",
+  "notes/b/c d.txt": "Beta\nalphabet\n",
+  "notes/.env": "SECRET=alpha",
+  "notes/node_modules/m.js": "alpha",
+  "secret.md": "alpha OUTSIDE",
+  "notes-evil/x.md": "alpha EVIL",
+};
+
+const about = { name: "local", version: "1.0.0" };
+
+async function listUris(client: Connection): Promise<readonly string[]> {
+  return (await client.listResources()).map(({ uri }) => uri).sort();
+}
+
+async function readText(client: Connection, uri: string): Promise<unknown> {
+  const { contents: [content] } = await client.readResource(uri);
+  return content.text;
+}
+
+behaviour("a folder is listed, read, completed and searched", async (connect) => {
+  await withFolder(FILES, async (root) => {
+    const notes = folder({ path: `${root}/notes`, uri: "notes://", tools: "notes_", description: "My notes" });
+    const { client } = await connect({ handlers: [notes] });
+    assertEquals(await listUris(client), ["notes://a.md", "notes://b/c%20d.txt"]);
+    assertEquals(await readText(client, notes.uri({ path: "b/c d.txt" })), "Beta\nalphabet\n");
+    const [template] = await client.listResourceTemplates();
+    assertEquals([template.uriTemplate, template.name, template.description], ["notes://{+path}", "notes", "My notes"]);
+    const ref = { type: "ref/resource", uri: "notes://{+path}" } as const;
+    assertEquals((await client.complete(ref, { name: "path", value: "B" })).values, ["b/"]);
+    assertEquals((await client.listTools()).map(({ name }) => name), ["notes_list", "notes_search", "notes_read"]);
+    assertEquals(textOf(await client.callTool("notes_list")), "a.md (10 bytes)\nb/");
+    assertEquals(textOf(await client.callTool("notes_read", { path: "a.md", from: 2, lines: 1 })), "alpha");
+    assertEquals(
+      textOf(await client.callTool("notes_search", { query: "ALPHA" })),
+      "a.md:2: alpha\nb/c d.txt:2: alphabet",
+    );
+  });
+});
+
+behaviour("one file is a resource, and is read again for each request", async (connect) => {
+  await withFolder({ "style.md": "one", "b.bin": "" }, async (root) => {
+    const style = file({ path: pathToFileURL(`${root}/style.md`), uri: "guide://style", title: "Style" });
+    const { client } = await connect({ handlers: [style, file({ path: `${root}/b.bin`, mimeType: "a/b" })] });
+    const listed = await client.listResources();
+    assertEquals(listed.map(({ uri, name, title, mimeType }) => [uri, name, title, mimeType]), [
+      ["guide://style", "style.md", "Style", "text/markdown"],
+      ["file:///b.bin", "b.bin", undefined, "a/b"],
+    ]);
+    assertEquals(await readText(client, style.uri()), "one");
+    await writeFiles(root, { "style.md": "two" });
+    assertEquals(await readText(client, style.uri()), "two");
+    await rm(`${root}/style.md`);
+    await assertRejects(() => client.readResource(style.uri()), Error, "Resource not found");
+  });
+});
+
+/** Paths that lead out of a folder, or to what is left out of it. */
+const toHostile = (root: string): readonly string[] => [
+  "../secret.md",
+  "..",
+  "b/../../secret.md",
+  "./../secret.md",
+  "..\\secret.md",
+  "%2e%2e/secret.md",
+  "%2e%2e%2fsecret.md",
+  "link.md",
+  "up/secret.md",
+  "evil/x.md",
+  "../notes-evil/x.md",
+  `${root}/secret.md`,
+  `/${root}/secret.md`,
+  "/etc/passwd",
+  "a.md\0.txt",
+  "a.md%00.txt",
+  ".env",
+  "./.env",
+  "b/../.env",
+  "shown",
+  "node_modules/m.js",
+  "modules/m.js",
+  "loop",
+  "file:///etc/passwd",
+  "C:\\Windows\\win.ini",
+  "x".repeat(5000),
+];
+
+behaviour("no path leads out of a folder, or to what is left out", async (connect) => {
+  await withFolder(FILES, async (root) => {
+    const inner = `${root}/notes`;
+    await symlink("../secret.md", `${inner}/link.md`);
+    await symlink("..", `${inner}/up`);
+    await symlink("../notes-evil", `${inner}/evil`);
+    await symlink(".env", `${inner}/shown`);
+    await symlink("node_modules", `${inner}/modules`);
+    await symlink("loop", `${inner}/loop`);
+    await symlink("a.md", `${inner}/inside.md`);
+    const { client } = await connect({ handlers: [folder({ path: inner, uri: "notes://", tools: true })] });
+    assertEquals(await listUris(client), ["notes://a.md", "notes://b/c%20d.txt", "notes://inside.md"]);
+    assertEquals(await readText(client, "notes://inside.md"), "# A\nalpha\n");
+    for (const path of toHostile(root)) {
+      for (const name of ["read", "list"]) {
+        const result = await client.callTool(name, { path });
+        assert(result.isError, `${name} ${path}`);
+        assertMatch(textOf(result), /: (it is outside of the folder|there is no such file)$/);
+      }
+      for (const encoded of [path, encodeURIComponent(path), path.split("/").map(encodeURIComponent).join("/")]) {
+        const found = await client.readResource(`notes://${encoded}`).then(({ contents }) => contents, () => []);
+        assert(!found.length, `${encoded}: ${JSON.stringify(found)}`);
+      }
+    }
+    assertEquals(
+      textOf(await client.callTool("search", { query: "e", files: "../**" })),
+      "No file contains the phrase.",
+    );
+    const found = textOf(await client.callTool("search", { query: "alpha" }));
+    assert(!/OUTSIDE|EVIL|SECRET/.test(found), found);
+  });
+});
+
+behaviour("a file that becomes a link out of its folder is not read", async (connect) => {
+  await withFolder({ "in/a.md": "inside", "in/..data/b.md": "mounted", "secret.md": "OUTSIDE" }, async (root) => {
+    await symlink("..data/b.md", `${root}/in/b.md`);
+    const handlers = ["a.md", "b.md"].map((name) => file({ path: `${root}/in/${name}` }));
+    const { client } = await connect({ handlers });
+    assertEquals(await readText(client, "file:///a.md"), "inside");
+    // Mounted configurations are links within their folder.
+    assertEquals(await readText(client, "file:///b.md"), "mounted");
+    for (const name of ["a.md", "b.md"]) {
+      await rm(`${root}/in/${name}`);
+      await symlink("../secret.md", `${root}/in/${name}`);
+      await assertRejects(() => client.readResource(`file:///${name}`), Error, "Resource not found");
+    }
+    // A folder that is replaced by a link to another one keeps its place.
+    await rename(`${root}/in`, `${root}/moved`);
+    await symlink(".", `${root}/in`);
+    await writeFiles(root, { "a.md": "OUTSIDE" });
+    await assertRejects(() => client.readResource("file:///a.md"), Error, "Resource not found");
+  });
+});
+
+behaviour("subscribers learn of files that are written, added and removed", async (connect) => {
+  await withFolder({ "n/a.md": "1", "f.md": "1" }, async (root) => {
+    const handlers = [folder({ path: `${root}/n`, uri: "n:///" }), file({ path: `${root}/f.md`, uri: "f://f" })];
+    const { client, server } = await connect({ handlers });
+    await server.ready();
+    await using subscription = await client.subscribe({
+      resourcesListChanged: true,
+      resourceSubscriptions: ["n:///a.md", "f://f"],
+    });
+    const has = (method: string, uri?: string) =>
+      subscription.received.some((each) =>
+        each.method === `notifications/resources/${method}` && (uri === undefined || each.params.uri === uri)
+      );
+    // Changes before the first look at a file are not seen, so it is written until one is.
+    let size = 1;
+    for (const [path, uri] of [["n/a.md", "n:///a.md"], ["f.md", "f://f"]]) {
+      await until(async () => {
+        await writeFiles(root, { [path]: "x".repeat(++size) });
+        return has("updated", uri);
+      }, uri);
+    }
+    assert(!has("list_changed"));
+    await writeFiles(root, { "n/sub/new.md": "1" });
+    await until(() => has("list_changed"), "a list with the new file");
+    assertEquals(await listUris(client), ["f://f", "n:///a.md", "n:///sub/new.md"]);
+  });
+});
+
+Deno.test("a relative path is relative to the working directory, and a URL to its file", async () => {
+  await withFolder(FILES, async (root) => {
+    const before = process.cwd();
+    process.chdir(root);
+    try {
+      const url = new URL("./notes/", pathToFileURL(`${root}/server.ts`));
+      for (const path of ["notes", "./notes", "notes/", url, url.href, pathToFileURL(`${root}/notes`)]) {
+        await using server = createServer({ ...about, handlers: [folder({ path })] });
+        await using client = await connectTest(server);
+        assertEquals(await listUris(client), ["file:///notes/a.md", "file:///notes/b/c%20d.txt"], String(path));
+      }
+      const handlers = [file({ path: "secret.md" }), file({ path: "./notes/a.md" }), folder({ path: "." })];
+      await using server = createServer({ ...about, handlers });
+      await using client = await connectTest(server);
+      const uris = await listUris(client);
+      assertStringIncludes(uris.join(), "file:///notes-evil/x.md");
+      assertEquals(await readText(client, "file:///secret.md"), FILES["secret.md"]);
+      assertEquals(await readText(client, "file:///a.md"), FILES["notes/a.md"]);
+    } finally {
+      process.chdir(before);
+    }
+  });
+});
+
+Deno.test("a server with a missing folder or file does not start, and says why", async () => {
+  await withFolder({ "a.md": "", "n/b.md": "" }, async (root) => {
+    await symlink("../a.md", `${root}/n/link.md`);
+    const cases: readonly (readonly [Handler, RegExp])[] = [
+      [folder({ path: `${root}/gone` }), /^Cannot serve folder ".*\/gone": there is no folder .*; check the path$/],
+      [
+        folder({ path: `${root}/a.md` }),
+        /^Cannot serve folder ".*\/a\.md": .*\/a\.md is not a folder; check the path$/,
+      ],
+      [file({ path: `${root}/gone` }), /^Cannot serve file ".*\/gone": there is no file .*; check the path$/],
+      [file({ path: `${root}/n` }), /^Cannot serve file ".*\/n": .*\/n is a folder; use folder\(\)$/],
+      [file({ path: `${root}/n/link.md` }), /^Cannot serve file ".*": it is outside of the folder$/],
+    ];
+    for (const [handler, expected] of cases) {
+      await using server = createServer({ ...about, handlers: [handler], observer: { fault() {} } });
+      const error = await assertRejects(() => server.ready(), Error);
+      assertMatch(error.message, expected);
+      // A request is answered nevertheless.
+      await using client = await connectTest(server);
+      await client.listResources();
+    }
+  });
+});
+
+Deno.test("what decides about a folder decides about its tools too", async () => {
+  await withFolder(FILES, async (root) => {
+    const path = `${root}/notes`;
+    const options: FolderOptions = {
+      path,
+      tools: true,
+      allow: ({ principal }) => principal?.id === "ada",
+      scopes: ["read"],
+      tags: ["files"],
+    };
+    const notes = folder(options);
+    await using server = createServer({ ...about, handlers: [notes] });
+    await using ada = await connectTest(server, { principal: { id: "ada", scopes: ["read"] } });
+    await using weak = await connectTest(server, { principal: { id: "ada", scopes: [] } });
+    await using bob = await connectTest(server, { principal: { id: "bob", scopes: ["read"] } });
+    assertEquals((await ada.listTools()).length, 3);
+    assertEquals([(await bob.listTools()).length, (await listUris(bob)).length], [0, 0]);
+    for (const client of [weak, bob]) {
+      await assertRejects(() => client.callTool("read", { path: "a.md" }));
+      await assertRejects(() => client.readResource("file:///notes/a.md"));
+    }
+    for (const selected of [notes, { tag: "files" }]) {
+      server.handlers.disable(selected);
+      assertEquals([(await ada.listTools()).length, (await listUris(ada)).length], [0, 0]);
+      server.handlers.enable(selected);
+      assertEquals((await ada.listTools()).length, 3);
+    }
+    server.handlers.remove(notes);
+    assertEquals((await ada.listTools()).length, 0);
+  });
+});
+
+Deno.test("a folder in groups gets their prefix and their options", async () => {
+  await withFolder(FILES, async (root) => {
+    const inner = group("docs", [folder({ path: `${root}/notes`, tools: true }), file({ path: `${root}/secret.md` })]);
+    const outer = group("team", [inner], { allow: ({ principal }) => principal !== undefined });
+    await using server = createServer({ ...about, handlers: [outer] });
+    await server.ready();
+    await using ada = await connectTest(server, { principal: { id: "ada" } });
+    await using guest = await connectTest(server);
+    assertEquals((await ada.listTools()).map(({ name }) => name), [
+      "team_docs_list",
+      "team_docs_search",
+      "team_docs_read",
+    ]);
+    assertEquals((await listUris(ada)).length, 3);
+    assertEquals([(await guest.listTools()).length, (await listUris(guest)).length], [0, 0]);
+    await assertRejects(() => guest.readResource("file:///secret.md"));
+  });
+});
+
+Deno.test("files larger than maxBytes are errors, and pipes are not opened", async () => {
+  await withFolder({ "n/big": "x".repeat(11), "n/fits": "x".repeat(10) }, async (root) => {
+    await system("mkfifo", `${root}/n/pipe`);
+    const handlers = [folder({ path: `${root}/n`, maxBytes: 10 }), file({ path: `${root}/n/big`, maxBytes: 10 })];
+    await using server = createServer({ ...about, handlers });
+    await using client = await connectTest(server);
+    assertEquals(await readText(client, "file:///n/fits"), "x".repeat(10));
+    for (const uri of ["file:///n/big", "file:///big"]) {
+      const { message } = await assertRejects(() => client.readResource(uri), Error);
+      assertEquals(message, "Cannot read big: it is larger than 10 bytes (maxBytes)");
+    }
+    await assertRejects(() => client.readResource("file:///n/pipe"), Error, "it is not a regular file");
+  });
+});
+
+Deno.test("hidden and exclude choose the files", async () => {
+  await withFolder(FILES, async (root) => {
+    const handler = folder({ path: `${root}/notes`, hidden: true, exclude: ["*.md", "b/*.txt"] });
+    await using server = createServer({ ...about, handlers: [handler] });
+    await using client = await connectTest(server);
+    assertEquals(await listUris(client), ["file:///notes/.env", "file:///notes/node_modules/m.js"]);
+    await assertRejects(() => client.readResource("file:///notes/a.md"), Error, "Resource not found");
+  });
+});
+
+Deno.test("options that are wrong throw", () => {
+  const make = (options: object) => () => folder(options as FolderOptions);
+  const makeFile = (options: object) => () => file(options as FileOptions);
+  assertThrows(make({}), TypeError, 'Cannot make a folder: path is not a path; write "./notes"');
+  assertThrows(make({ path: "" }), TypeError, 'path is not a path; write "./notes"');
+  assertThrows(make({ path: "a\0b" }), TypeError, "path contains a NUL character");
+  assertThrows(make({ path: "~/notes" }), TypeError, "~ is not expanded");
+  assertThrows(make({ path: "https://a.example/" }), TypeError, "is not a file or folder on this machine");
+  assertThrows(make({ path: new URL("file://host/share") }), TypeError, "is not a file or folder on this machine");
+  assertThrows(make({ path: "file:///a%2f..%2fb" }), TypeError, "is not a file or folder on this machine");
+  assertThrows(make({ dir: "/a" }), TypeError, "did you mean path?");
+  assertThrows(make({ path: "/a", uri: "notes" }), TypeError, "must begin with a scheme and end with a slash");
+  assertThrows(make({ path: "/a", uri: "notes://{x}/" }), TypeError, "must begin with a scheme and end with a slash");
+  assertThrows(make({ path: "/a", tools: "a b" }), TypeError, "nor a prefix of names");
+  assertThrows(make({ path: "/a", maxBytes: 0 }), TypeError, "maxBytes is 0; use a positive number of bytes");
+  assertThrows(make({ path: "/a", exclude: ["{a"] }), TypeError, 'Cannot make folder "/a": exclude: the braces of {a');
+  assertThrows(makeFile({ path: "/a/" }), TypeError, "path names a folder; name a file, or use folder()");
+  assertThrows(makeFile({ path: ".." }), TypeError, "path names a folder");
+  assertThrows(makeFile({ path: "/a", tools: true }), TypeError, "use folder()");
+  const same = [folder({ path: "/a/notes" }), folder({ path: "/b/notes" })];
+  assertThrows(() => createServer({ ...about, handlers: same }), TypeError, "it is registered already");
+});

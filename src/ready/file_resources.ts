@@ -18,12 +18,9 @@ import { type Folder, type FolderItem, isUnavailable, MAX_LISTED_FILES } from ".
 import { watchFile } from "../files/file_watch.ts";
 import { watchFolder } from "../files/folder_watch.ts";
 import { joinPath } from "../files/path.ts";
-import type { ChangeOptions, CommonOptions, ResourceDescription } from "./common_options.ts";
+import type { ChangeOptions, ResourceMetadata } from "./local_options.ts";
 import { folderTools } from "./folder_tools.ts";
 import { decodeText, toMediaType } from "./media_type.ts";
-
-/** Options of a resource beside its name, its URI and how it is read. */
-export type ResourceMetadata = CommonOptions & ResourceDescription;
 
 /** The folder that a resource reads from. */
 export interface FileResourceOptions {

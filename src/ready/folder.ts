@@ -10,9 +10,9 @@ import type { GroupedOptions, Remake } from "../core/visibility/feature.ts";
 import { openFolder } from "../files/confined_folder.ts";
 import { localFiles } from "../files/local_files.ts";
 import { toBaseName } from "../files/path.ts";
-import type { ChangeOptions } from "./common_options.ts";
+import type { ChangeOptions, LocalOptions } from "./local_options.ts";
 import { folderResource, toUriPath } from "./file_resources.ts";
-import { LOCAL, LOCAL_HINTS, type LocalOptions, MAX_BYTES, readPath, toLife, toLocalPlace } from "./local_options.ts";
+import { LOCAL, LOCAL_HINTS, MAX_BYTES, readPath, toLife, toLocalPlace } from "./local_life.ts";
 
 /** Options of {@linkcode folder}. Only `path` is required. */
 export interface FolderOptions extends LocalOptions {

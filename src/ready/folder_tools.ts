@@ -7,7 +7,7 @@ import { type JsonSchema, media, type Tool, tool, ToolError, type ToolOptions } 
 import { type Folder, type FolderItem, isUnavailable, type Unavailable } from "../files/confined_folder.ts";
 import { searchFiles, SearchQueue } from "./folder_search.ts";
 import { toMatcher } from "../files/glob.ts";
-import type { ChangeOptions, CommonOptions } from "./common_options.ts";
+import type { ChangeOptions, CommonOptions } from "./local_options.ts";
 import { decodeText, toMediaType } from "./media_type.ts";
 import { toMessage } from "./problem.ts";
 

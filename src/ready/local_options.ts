@@ -1,19 +1,13 @@
 /**
- * The options that folders and files have in common, and how they are checked.
+ * Options of files and folders.
  *
  * @module
  */
-import type { ChangeNotifier, Handler } from "../library.ts";
-import { isObject } from "../kit/json.ts";
-import { type OptionRule, toPlace } from "../core/call/known_options.ts";
-import { DESCRIPTION } from "../handlers/option_names.ts";
-import { watcher } from "../handlers/extension.ts";
-import { isWindows } from "../files/local_files.ts";
-import { readLocation } from "../files/path.ts";
-import type { CommonOptions, ResourceDescription } from "./common_options.ts";
+import type { Allow, Middleware, ResourceEntry } from "../library.ts";
+import type { GroupedOptions } from "../core/visibility/feature.ts";
 
-/** Options of {@linkcode folder} and {@linkcode file}. */
-export interface LocalOptions extends CommonOptions, ResourceDescription {
+/** Options that {@linkcode folder} and {@linkcode file} have in common. Only `path` is required. */
+export interface LocalOptions extends Omit<ResourceEntry, "uri" | "name" | "size"> {
   /**
    * The path, or a `file:` URL. A relative path is relative to the working directory of the process, which is rarely the
    * folder of the program: clients start servers in any folder. Write `new URL("./notes", import.meta.url)` for a path
@@ -24,81 +18,25 @@ export interface LocalOptions extends CommonOptions, ResourceDescription {
   readonly maxBytes?: number;
   /** Whether to notify clients of changes. Defaults to `true`. */
   readonly watch?: boolean;
+  /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
+  readonly ttlMs?: number;
+  /** Whether callers may share cached contents. Defaults to `"private"`. */
+  readonly cacheScope?: "public" | "private";
+  /** Decides whether a caller may see and use all of it. For other callers it does not exist. Defaults to every caller. */
+  readonly allow?: Allow;
+  /** Scopes that the caller must have, such as `["notes:read"]`. Defaults to none. */
+  readonly scopes?: readonly string[];
+  /** Labels for `server.handlers.disable({ tag: "admin" })` and such. Clients do not see them. */
+  readonly tags?: readonly string[];
+  /** Middleware. The first one is the outermost. */
+  readonly use?: readonly Middleware[];
 }
 
-const bytes: OptionRule = {
-  findProblem: (value) =>
-    Number.isSafeInteger(value) && Number(value) > 0
-      ? undefined
-      : `is ${String(value)}; use a positive number of bytes`,
-};
+/** Options that tools have too. */
+export type CommonOptions = Pick<LocalOptions, "allow" | "scopes" | "tags" | "use">;
 
-/** The names of these options. */
-export const LOCAL = {
-  path: true,
-  maxBytes: bytes,
-  watch: "boolean",
-  mimeType: true,
-  annotations: true,
-  ...DESCRIPTION,
-  ttlMs: true,
-  cacheScope: ["public", "private"],
-  allow: "function",
-  scopes: true,
-  tags: "texts",
-  use: "functions",
-} as const satisfies Readonly<Record<string, OptionRule>>;
+/** Options of a resource beside its name, its URI and how it is read. */
+export type ResourceMetadata = Omit<LocalOptions, "path" | "maxBytes" | "watch">;
 
-/** Names from other libraries. */
-export const LOCAL_HINTS = { dir: "path", directory: "path", root: "path", file: "path", url: "path" } as const;
-
-/** The default of `maxBytes`, in bytes. */
-export const MAX_BYTES = 1_048_576;
-
-/** Names what a factory makes by its path. */
-export function toLocalPlace(kind: "folder" | "file", options: unknown): string {
-  const path: unknown = isObject(options) ? options.path : undefined;
-  return toPlace(kind, { path: path instanceof URL ? path.href : path }, "path");
-}
-
-/**
- * Reads `path`. Returns it with forward slashes.
- *
- * @throws {TypeError} if it does not name anything on this machine.
- */
-export function readPath(path: unknown, place: string): string {
-  try {
-    return readLocation(path, isWindows);
-  } catch (error) {
-    throw error instanceof Error ? new TypeError(`Cannot make ${place}: ${error.message}`) : error;
-  }
-}
-
-/** What lives as long as the servers with a folder or a file. */
-export interface LifeParts {
-  /** Names the folder or file, uniquely in a server. */
-  readonly id: string;
-  /** Rejects if it cannot be served. */
-  readonly check: () => Promise<void>;
-  /** Watches it. Returns a function that stops this. */
-  readonly watch?: (server: ChangeNotifier) => () => void;
-}
-
-/** Makes a handler that checks a folder or a file when a server starts. All servers share one watcher. */
-export function toLife({ id, check, watch }: LifeParts): Handler {
-  const servers = new Set<ChangeNotifier>();
-  const all: ChangeNotifier = {
-    resourceUpdated: (uri) => servers.forEach((server) => server.resourceUpdated(uri)),
-    listChanged: (list, options) => servers.forEach((server) => server.listChanged(list, options)),
-  };
-  let stop = () => {};
-  return watcher(id, async (server) => {
-    await check();
-    if (!watch) return;
-    servers.add(server);
-    if (servers.size === 1) stop = watch(all);
-    return () => {
-      if (servers.delete(server) && !servers.size) stop();
-    };
-  });
-}
+/** Changes the options of a handler, as a group does. */
+export type ChangeOptions = <O extends GroupedOptions>(options: O) => O;

@@ -27,7 +27,6 @@ export { folder, type FolderOptions } from "./folder.ts";
 export { httpResource, type HttpResourceOptions } from "./http_resource.ts";
 export { type HttpLimits, httpTool, type HttpToolOptions, type HttpToolRequest } from "./http_tool.ts";
 export { retry, type RetryOptions } from "./retry.ts";
-export type { CommonOptions, ResourceDescription } from "./common_options.ts";
 export type { LocalOptions } from "./local_options.ts";
 export type { SelectErrors } from "./failures.ts";
 export type { Step, StepName } from "../core/visibility/run_steps.ts";

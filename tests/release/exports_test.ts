@@ -19,7 +19,7 @@ const LATER: Readonly<Record<string, number>> = {
   "./client/oauth": 22,
   "./client/skills": 7,
   "./client/tasks": 10,
-  "./handlers": 16,
+  "./handlers": 21,
   "./observe": 18,
   "./serve": 3,
   "./observe/opentelemetry": 4,

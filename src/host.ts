@@ -7,6 +7,7 @@
  */
 import { INTERNALS } from "./core/call/internals.ts";
 import { LIMITS } from "./core/capacity/limits.ts";
+import type { DevelopmentListener } from "./core/call/development.ts";
 import type { Observer } from "./core/call/observer.ts";
 import type { Store, StoreInternals } from "./core/store.ts";
 import type { Server } from "./server/server.ts";
@@ -48,8 +49,11 @@ export interface Endpoint {
    * @throws {TypeError} if a parameter is missing, unknown or invalid.
    */
   enter(params?: Readonly<Record<string, string>>): Promise<PipeServer>;
-  /** Turns `development` on, unless the options of the server set it to `false`. */
-  develop(): void;
+  /**
+   * Turns `development` on, unless the options of the server set it to `false`. `load` waits for its code. `listener` gets
+   * the reports from then on. Returns the function that removes it.
+   */
+  develop(listener?: DevelopmentListener): () => void;
   /** Adds an observer, before the first request. */
   observe(observer: Observer): void;
   /** Loads the code that the first request would load. */

@@ -244,7 +244,10 @@ function toInternals(servers: readonly Server[]): ServerInternals {
       return refuse("serve this transport for");
     },
     load: async () => void await Promise.all(servers.map((server) => server[INTERNALS].load())),
-    develop: () => servers.forEach((server) => server[INTERNALS].develop()),
+    develop: (listener) => {
+      const stops = servers.map((server) => server[INTERNALS].develop(listener));
+      return () => stops.forEach((stop) => stop());
+    },
     observe: (observer) => servers.forEach((server) => server[INTERNALS].observe(observer)),
     servers,
   };

@@ -7,6 +7,7 @@ import type { Implementation } from "../protocol/types.ts";
 import type { Authentication } from "./auth.ts";
 import type { CallerWatch } from "./call/caller_watch.ts";
 import type { ClientFacts, ReadRoute } from "./call/context.ts";
+import type { Development } from "./call/development.ts";
 import type { Link } from "./call/link.ts";
 import type { RequestReport } from "./call/observer.ts";
 import type { SessionOptions } from "./call/session_data.ts";
@@ -35,6 +36,8 @@ export interface Core extends FeatureParts, SessionOptions {
   readonly requiresSession: boolean;
   /** Decides whether a request may enter. Throws the error for the client. */
   readonly admit?: (request: Entering) => Promise<void>;
+  /** Set in development. */
+  development?: Development;
   /** State that all instances share, if the server has a store. */
   readonly shared?: SharedState;
 }

@@ -13,6 +13,7 @@ import type { Core } from "./core.ts";
 import type { Executor, Method, Outcome, Runner } from "./visibility/feature.ts";
 import { compose, type Middleware } from "./call/middleware.ts";
 import type { InFlight } from "./call/in_flight.ts";
+import type { RunWatch } from "./call/run_watch.ts";
 import type { Bounds } from "./capacity/limits.ts";
 import { LIMITS } from "./capacity/limits.ts";
 import { startDeadline } from "./call/deadline.ts";
@@ -34,8 +35,12 @@ export class Scheduler implements Executor {
   /** Number of running calls and of bytes below which no client can exceed its limits. */
   readonly #uncontendedCalls: number;
   readonly #uncontendedBytes: number;
-  /** Runs a call through the middleware, if there is any. By itself it takes no slot and sets no deadline. */
-  readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
+  /**
+   * Runs a call through the middleware, if there is any, and in development within its watch. By itself it takes no slot
+   * and sets no deadline.
+   */
+  invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
+  #isWatched = false;
   /** Calls that have a slot of their client and wait for one of the process, the oldest first. */
   readonly #queue = new Map<Start, Account>();
   /** The connections with running or waiting calls. */
@@ -67,6 +72,14 @@ export class Scheduler implements Executor {
     this.#uncontendedCalls = perTenant.shared ? 0 : Math.min(running.share, running.common, perTenant.running);
     this.#uncontendedBytes = Math.min(memory.share, memory.common, perTenant.bytes);
     if (middleware.length) this.invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
+  }
+
+  /** Watches all calls from now on. */
+  watch(watch: RunWatch): void {
+    if (this.#isWatched) return;
+    this.#isWatched = true;
+    const { invoke = (call, runner) => runner.run(call) } = this;
+    this.invoke = (call, runner) => watch.run(call, () => invoke(call, runner));
   }
 
   /** Number of calls that run, with deferred work. */

@@ -10,6 +10,7 @@ import { ICONS } from "../core/icons.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { isContent } from "./content_checks.ts";
 import type { EncodedResults, Sending } from "./encoded_results.ts";
+import { ignoreRejections } from "../protocol/promises.ts";
 import { loadValues } from "./value_room.ts";
 
 /** Options of a media block. */
@@ -74,8 +75,12 @@ export function resourceLink(uri: string, options: Partial<Omit<ResourceLink, "t
   return { type: "resource_link", uri, name: uri.slice(0, end).split("/").at(-1) || uri, ...options };
 }
 
-/** Loads the encoder of values for which {@linkcode toJson} returns `undefined`. */
-export async function loadResults(sending: Sending): Promise<EncodedResults> {
+/**
+ * Loads the encoder of values for which {@linkcode toJson} returns `undefined`. Promises in `given`, which the encoder refuses, may
+ * reject meanwhile.
+ */
+export async function loadResults(sending: Sending, given: unknown): Promise<EncodedResults> {
+  ignoreRejections(given);
   const { EncodedResults } = await loadValues();
   return new EncodedResults({ ...sending, isContent });
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { ignoreRejections } from "../protocol/promises.ts";
 import { INTERNAL_ERROR, isMcpError, isResultError, isToolError, McpError, ToolError } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call/call.ts";
@@ -130,7 +131,10 @@ class OutputGuards {
     const { call, core } = this.#run;
     const results = new EncodedResults({ ...sending, call, core, isContent });
     const text = typeof value === "object" ? toJson(value) : undefined;
-    if (text === undefined) return await results.forGuards(value);
+    if (text === undefined) {
+      ignoreRejections(value);
+      return await results.forGuards(value);
+    }
     const plain: unknown = JSON.parse(text);
     // A date or a URL is a string in JSON, but it becomes structured content and not text.
     return Object(plain) === plain ? { value: plain } : { value: plain, finish: (left) => results.ofScalar(left) };

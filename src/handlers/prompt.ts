@@ -249,7 +249,7 @@ function define<I extends Schema, S extends Services>(
     filter: Filter | undefined,
   ) => {
     // Safe, because the input schema validated `value`.
-    const returns = (ctx: Context<never>) => run(value as Infer<I>, ctx);
+    const returns = (ctx: Context<never>) => call.timed(() => run(value as Infer<I>, ctx));
     const sending = { place, call, core };
     return toPromptResult(await (filter ? filter(returns, ctx, sending) : returns(ctx)), sending);
   };
@@ -381,10 +381,10 @@ function isCoerced(input: Pick<CompiledSchema, "validate">, name: string, type: 
 async function toPromptResult(value: unknown, sending: Sending): Promise<Result> {
   const isFull = isObject(value) && Array.isArray(value.messages);
   const given: unknown = isFull ? value.messages : value;
-  const messages = toMessages(given) ?? toMessages(await (await loadResults(sending)).ofPrompt(given));
+  const messages = toMessages(given) ?? toMessages(await (await loadResults(sending, given)).ofPrompt(given));
   if (!messages) throw new Error(`Cannot send ${sending.place}: run did not return text, content or messages`);
   const content = messages.map(({ content }) => content);
-  if (content.some(isDoubtful)) (await loadResults(sending)).checkContent({ content });
+  if (content.some(isDoubtful)) (await loadResults(sending, content)).checkContent({ content });
   return isFull ? { ...value, messages } : { messages };
 }
 

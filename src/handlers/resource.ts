@@ -413,7 +413,7 @@ function define<Input>(form: Form<Input>): Defined {
   ) => {
     const sending = { place: `resource ${quote(uri)}`, call, core, mimeType };
     // Safe, because the matcher of these options returned `matched`.
-    const returns = (ctx: Context<never>) => read(matched as Input, ctx);
+    const returns = (ctx: Context<never>) => call.timed(() => read(matched as Input, ctx));
     const value = await (filter ? filter(returns, ctx, sending) : returns(ctx));
     const contents = await toContents(value, { uri, mimeType }, sending);
     if (!contents) throw McpError.resourceNotFound(uri);

@@ -37,7 +37,7 @@ export async function toContents(
   if (typeof value === "string") return [{ uri, mimeType: mimeType ?? TEXT, text: value }];
   const json = toJson(value);
   if (json) return [{ uri, mimeType: mimeType ?? "application/json", text: json }];
-  const results = await loadResults(sending);
+  const results = await loadResults(sending, value);
   const contents = await results.ofResource(value, { uri, mimeType });
   return contents?.every(isContents) ? toFull(contents, mimeType) : undefined;
 }

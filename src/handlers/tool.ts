@@ -404,9 +404,11 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     const answer = (value: unknown) => {
       return output ? toCheckedResult(value, sending, output) : toPlainResult(value, sending);
     };
-    if (filter) return filter((ctx) => run(value as never, ctx), ctx, sending).then(answer); // As below.
+    if (filter) return filter((ctx) => call.timed(() => run(value as never, ctx)), ctx, sending).then(answer); // As below.
     // The input schema has validated `value`, so it has the type that `run` takes.
-    const returned = run(value as never, ctx);
+    const returned = call.watched
+      ? call.watched.time(() => run(value as never, ctx)) // As above.
+      : run(value as never, ctx);
     // Query builders are thenables but not promises. Not `isPromiseLike`, because each function of a call costs time.
     return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
   };
@@ -603,7 +605,7 @@ function toCheckedResult(value: unknown, sending: Sending, output: CompiledSchem
   const given = full ? full.structuredContent : value;
   const finish = ({ problem, value }: { readonly problem?: string; readonly value?: unknown }) => {
     if (problem !== undefined) {
-      return loadResults(sending).then((to) => to.ofTool(given, { full, output, problem }));
+      return loadResults(sending, given).then((to) => to.ofTool(given, { full, output, problem }));
     }
     return full ? toFullResult(full, sending, output) : toJsonResult(value, sending, output);
   };
@@ -626,14 +628,14 @@ function toFullResult(full: ToolResult, sending: Sending, output?: CompiledSchem
   const { content, structuredContent, _meta } = full;
   const isFine = [structuredContent, _meta].every((part) => part === undefined || toJson(part)) &&
     !content.some(isDoubtful);
-  return isFine ? { ...full } : loadResults(sending).then((to) => to.ofTool(structuredContent, { full, output }));
+  return isFine ? { ...full } : loadResults(sending, full).then((to) => to.ofTool(structuredContent, { full, output }));
 }
 
 function toJsonResult(value: unknown, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
   const text = toJson(value);
   return text && (sending.text ?? sending.core.text ?? "full") === "full"
     ? { content: [toText(text)], structuredContent: typeof value === "object" ? value ?? undefined : undefined }
-    : loadResults(sending).then((to) => to.ofTool(value, { output }));
+    : loadResults(sending, value).then((to) => to.ofTool(value, { output }));
 }
 
 function toText(text: string): Content {

@@ -18,3 +18,27 @@ export function isStrayPromise(value: unknown): boolean {
   if (isStray) Promise.resolve(value).catch(() => {});
   return isStray;
 }
+
+/** How many values are looked at for promises. */
+const MAX_VALUES = 10_000;
+
+/** Ignores the rejections of promises within a value that a handler returned, because they would end the process. */
+export function ignoreRejections(value: unknown): void {
+  const found = new Set<unknown>([value]);
+  try {
+    // The loop also reaches values that are added while it runs.
+    for (const each of found) {
+      if (each instanceof Promise) each.catch(() => {});
+      else for (const part of toParts(each)) if (typeof part === "object" && found.size < MAX_VALUES) found.add(part);
+    }
+  } catch {
+    // A getter of the author may throw. Whoever reads the value next reports that.
+  }
+}
+
+function toParts(value: unknown): Iterable<unknown> {
+  if (typeof value !== "object" || value === null) return [];
+  if (value instanceof Map || value instanceof Set) return value.values();
+  const isPlain = Array.isArray(value) || [Object.prototype, null].includes(Object.getPrototypeOf(value));
+  return isPlain ? Object.values(value) : [];
+}

@@ -90,7 +90,9 @@ function readAuth({ auth }: CommonOptions): Authentication | undefined {
 /** Reports an unexpected error, and returns the error for the client. */
 function report(core: Core, error: unknown, { method, subject }: Parameters<Core["report"]>[1] = {}): McpError {
   const id = crypto.randomUUID().slice(0, 8);
-  core.observer.fault?.({ id, error, server: core.info.name, method, subject });
+  const event = { id, error, server: core.info.name, method, subject };
+  core.observer.fault?.(event);
+  core.development?.fault(event);
   core.observing?.reachError(error);
   return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
 }

@@ -202,8 +202,9 @@ export interface ServerOptions {
    */
   readonly publishSchema?: PublishSchema;
   /**
-   * Whether to print warnings with `console.warn` about work before a question, which some clients make the handler
-   * repeat. Defaults to `false`. `mcp --watch`, `mcp --inspect` and `connect` from `@x/mcp/testing` turn it on.
+   * Whether to print warnings for the author with `console.warn`: about questions that are not awaited, work before a
+   * question, which some clients make the handler repeat, and handlers that block all other calls. Defaults to `false`.
+   * `mcp --watch`, `mcp --inspect` and `connectTest` of `@x/mcp/testing` turn it on.
    */
   readonly development?: boolean;
   /** Source of the time, for tests. */

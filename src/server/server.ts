@@ -10,6 +10,7 @@ import { Accounts } from "../core/capacity/account.ts";
 import type { Authentication } from "../core/auth.ts";
 import { Changes, checkUri } from "../core/visibility/changes.ts";
 import { type ContainerHost, findRoot } from "../core/call/container.ts";
+import type { DevelopmentListener } from "../core/call/development.ts";
 import type { CallHost } from "../core/call/call.ts";
 import type { ChangeNotifier, HandlerSet, RunningServer } from "../core/call/context.ts";
 import type { CreateEra, Engine } from "../core/era.ts";
@@ -26,7 +27,6 @@ import { isGranted } from "../core/call/scopes.ts";
 import { recheck } from "../core/recheck.ts";
 import { updateLives } from "../core/extension.ts";
 import { readInner } from "../core/inner_read.ts";
-import { RerunWatch, toWarning } from "../core/call/rerun_watch.ts";
 import { Visibility } from "../core/visibility/visibility.ts";
 import { systemClock, Ticker } from "../core/capacity/timers.ts";
 import type { OpenPipe, PipeServer, Served } from "../transports/channel.ts";
@@ -126,8 +126,11 @@ export interface ServerInternals {
   end(): Promise<void>;
   /** Frees the memory that is kept for idle clients. */
   rest(): void;
-  /** Turns `development` on, unless the options set it to `false`. */
-  develop(): void;
+  /**
+   * Turns `development` on, unless the options set it to `false`. `ready` and `load` wait for its code. `listener` gets
+   * the reports from then on. Returns the function that removes it.
+   */
+  develop(listener?: DevelopmentListener): () => void;
   /** Adds an observer, before the first request. */
   observe(observer: Observer): void;
   /** Loads the code of the first request. */
@@ -177,10 +180,9 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const allows = corsRule(cors, core.report);
   const endpoint = createEndpoint({ engine, era, allows }, options, site);
   const routers = createRouters({ engine, endpoint, createEra }, options, site);
-  const develop = () => {
-    if (options.development === false || host.reruns) return;
-    host.reruns ??= new RerunWatch(core.ticker.clock, (repeated) => console.warn(toWarning(repeated)));
-  };
+  const developing = createDevelopment(engine);
+  const develop = (listener?: DevelopmentListener) =>
+    options.development === false ? () => {} : developing.start(listener);
   if (options.development && !branch) develop();
   const ending = createEnding({ engine, endpoint }, site);
   const routed = serveBy(core, routers);
@@ -208,7 +210,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
     ready: async () => {
       if (front) await front.open();
       await endpoint.options.authenticator?.open();
-      await Promise.all([findRoot(host).container?.ready(), host.lives?.ready()]);
+      await Promise.all([findRoot(host).container?.ready(), host.lives?.ready(), developing.ready()]);
     },
     end: (select) => core.callers.end(select),
     stats: () => readStats(engine),
@@ -229,7 +231,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       develop,
       observe: (added) => addObserver(core, options, added),
       load: async () => {
-        await Promise.all([endpoint.load(), era.load?.()]);
+        await Promise.all([endpoint.load(), era.load?.(), developing.ready()]);
       },
       host,
       routes,
@@ -354,6 +356,34 @@ function createRouters<P extends Schema>(
     const parts = { engine, endpoint: await endpoint.load(), proxies };
     return site.router = new PathRouter({ ...parts, path, secret, params, schema, makeHandlers, grow });
   });
+}
+
+/** The reports of a server to its author. */
+interface ServerDevelopment {
+  /** Starts to watch the server. Returns the function that removes the listener. */
+  readonly start: (listener?: DevelopmentListener) => () => void;
+  /** Settles when the server is watched, if that was started. */
+  readonly ready: () => Promise<void> | undefined;
+}
+
+function createDevelopment({ core, host, scheduler }: Engine): ServerDevelopment {
+  const listeners = new Set<DevelopmentListener>();
+  let loading: Promise<void> | undefined;
+  const load = async () => {
+    const { Development } = await import("../core/call/development.ts");
+    core.development = new Development(core.ticker.clock, listeners);
+    host.reruns = core.development.reruns;
+    scheduler.watch(core.development.runs);
+  };
+  return {
+    ready: () => loading,
+    start(listener = {}) {
+      listeners.add(listener);
+      // Without its code, the server serves as it does in production.
+      loading ??= load().catch((error) => void core.report(error));
+      return () => void listeners.delete(listener);
+    },
+  };
 }
 
 /** The steps in which a server ends. */

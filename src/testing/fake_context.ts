@@ -122,6 +122,9 @@ export class Rounds {
 
   readonly #made = new OnceValues({ limits: readLimits().calls });
 
+  /** Called with the call of each run. */
+  begin(_call: Call): void {}
+
   /** Returns the value that was made under this key in an earlier run, or makes it. */
   once(key: string, make: () => unknown): Promise<unknown> {
     return this.#made.get(key, make);
@@ -139,6 +142,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   const meta = { progressToken: "fake", ...isObject(params._meta) ? params._meta : {} };
   const request = { kind: "request" as const, id: 1, method, params: { ...params, _meta: meta }, weight: 0 };
   const call = new FakeCall({ options, rounds, records }, request, { ...CLIENT, ...client });
+  rounds.begin(call);
   if (/^(tools\/call|prompts\/get|resources\/read)$/.test(method)) call.allowQuestions();
   if (idempotencyToken !== undefined) call.identifyEffects(idempotencyToken);
   const stop = (message?: string) => Call.prototype.cancel.call(call, new CancelError("client", message));

@@ -8,6 +8,8 @@ import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
 import type { Context } from "../core/call/context.ts";
 import type { Question } from "../core/call/question.ts";
 import { RerunWatch } from "../core/call/rerun_watch.ts";
+import { RunWatch, type WatchedRun } from "../core/call/run_watch.ts";
+import type { Call } from "../core/call/call.ts";
 import { type FakeContext, type FakeContextOptions, makeContext, Rounds } from "./fake_context.ts";
 
 /** A handler that can be run again: a tool, a prompt or a resource. */
@@ -32,8 +34,21 @@ class ReplayRounds extends Rounds {
   override readonly reruns: RerunWatch = new RerunWatch(STILL, ({ key, work }) => {
     this.repeated.push(`before the question ${JSON.stringify(key)} it ${work.join(", ")}`);
   });
+  readonly #forgotten: string[] = [];
+  readonly #runs = new RunWatch(STILL, { warn: (text) => this.#forgotten.push(text) });
+  #watched?: WatchedRun;
   readonly #asked = new Map<string, string>();
   readonly #open = new Map<string, string>();
+
+  override begin(call: Call): void {
+    this.#watched = this.#runs.begin(call);
+  }
+
+  /** Throws if the run that has ended has not awaited a question. */
+  async check(): Promise<void> {
+    if (this.#watched) await this.#runs.check(this.#watched);
+    if (this.#forgotten.length) throw new Error(this.#forgotten.join("\n"));
+  }
 
   override ask(key: string, { method, params }: Question): void {
     const question = JSON.stringify([method, params]);
@@ -61,7 +76,8 @@ const STILL = { now: () => 0 };
  * clients without a session.
  *
  * Throws if the handler repeats work that clients see: log messages, progress, announced changes, or a question that
- * differs from run to run. To find other repeated work, count the calls of your fakes.
+ * differs from run to run. It also throws if the handler does not await a question. To find other repeated work, count the
+ * calls of your fakes.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -84,7 +100,7 @@ const STILL = { now: () => 0 };
  * if (runs.length !== 2 || removed.length !== 1) throw new Error("removed twice");
  * ```
  *
- * @throws {Error} if the handler repeats work, or never stops asking.
+ * @throws {Error} if the handler repeats work, does not await a question, or never stops asking.
  */
 export async function replay<Input>(
   handler: Replayable<Input>,
@@ -98,6 +114,7 @@ export async function replay<Input>(
     const ctx = makeContext(options, rounds);
     runs.push(ctx);
     const [outcome] = await Promise.allSettled([(async () => await run(input, ctx))()]);
+    if (outcome.status === "fulfilled") await rounds.check();
     if (rounds.next()) continue;
     if (rounds.repeated.length) throw new Error(toReport(rounds.repeated));
     if (outcome.status === "rejected") throw outcome.reason;

@@ -8,7 +8,7 @@ const ignore = typeof Deno === "undefined"; // the syntax tree comes from Deno's
 
 /**
  * The rooms, by the file that loads each. A room that is added costs at least 3 ms, or brings a package. Routes are an
- * exception: few servers have them, and the bundle of others must not grow.
+ * exception: few servers have them, and the bundle of others must not grow. So are the reports of development.
  */
 const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/auth/oauth/access_token.ts": ["src/auth/oauth/token_requests.ts"],
@@ -26,6 +26,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
     "src/server/routes.ts",
     "src/transports/http/http_authenticator.ts",
     "src/transports/http/path_router.ts",
+    "src/core/call/development.ts",
   ],
   "src/transports/http/lazy_endpoint.ts": ["src/transports/http/fetch.ts"],
 };

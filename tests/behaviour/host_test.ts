@@ -86,6 +86,7 @@ Deno.test("develop() turns warnings on, and `development: false` keeps them off"
     };
     assertEquals((await warn()).length, 0);
     endpoint.develop();
+    await endpoint.load();
     assertEquals((await warn()).length, count);
     await server.close();
   }

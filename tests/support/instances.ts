@@ -87,7 +87,10 @@ export function createInstances(options: ServerOptions, count: number): Server {
     },
     [INTERNALS]: {
       ...servers[0][INTERNALS],
-      develop: () => servers.forEach((each) => each[INTERNALS].develop()),
+      develop: (listener) => {
+        const stops = servers.map((each) => each[INTERNALS].develop(listener));
+        return () => stops.forEach((stop) => stop());
+      },
       load: async () => void await Promise.all(servers.map((each) => each[INTERNALS].load())),
     },
   };

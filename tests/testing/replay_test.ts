@@ -87,3 +87,27 @@ Deno.test("a handler that asks nothing, fails, or catches is replayed too", asyn
   assertEquals((await replay(stubborn, {}, { answers: { sure: yes } })).value, "accept");
   await assertRejects(() => replay(failing, { b: "x" }, { answers: {} }), TypeError, 'Cannot answer "x"');
 });
+
+Deno.test("a question that is not awaited is reported, and one whose handler fails is not", async () => {
+  const forgets = tool({
+    name: "forgets",
+    run(_input, ctx) {
+      void ask(ctx, "sure");
+      return "done";
+    },
+  });
+  const { message } = await assertRejects(() => replay(forgets, {}, { answers: { sure: yes } }), Error);
+  assertEquals(
+    message,
+    'Cannot use the answer to ctx.elicit("sure"): tools/call ended without waiting for it; write await before it',
+  );
+  const fails = tool({
+    name: "fails",
+    async run(_input, ctx) {
+      const answer = ask(ctx, "sure");
+      if (ctx.method) throw new ToolError("first");
+      return (await answer).action;
+    },
+  });
+  await assertRejects(() => replay(fails, {}, { answers: { sure: yes } }), ToolError, "first");
+});

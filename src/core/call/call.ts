@@ -19,6 +19,7 @@ import type { CancelReason, RequestReport } from "./observer.ts";
 import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
 import { elicitation, ROOTS, sampling, urlElicitation } from "./question_kinds.ts";
 import type { RerunWatch, Stretch } from "./rerun_watch.ts";
+import type { WatchedRun } from "./run_watch.ts";
 import { HAS_SCOPES } from "./internals.ts";
 import type { Service, ServiceEnd } from "./service.ts";
 
@@ -134,6 +135,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare isQueued?: boolean;
   /** Work since the last question, which {@linkcode RerunWatch} counts in development. */
   declare stretch?: Stretch;
+  /** The run of the handler, which `RunWatch` watches in development. */
+  declare watched?: WatchedRun;
   /** Set if an extension of the server makes this call, with the data that it gave. Declared only, because few do. */
   declare internal?: { readonly data: unknown };
   /** What it shares with the other calls of its era or session. */
@@ -285,27 +288,28 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   get elicit(): Context["elicit"] {
-    return (key, options) => this.#ask(() => elicitation(key, options));
+    return (key, options) => this.#ask(() => elicitation(key, options), "elicit", key);
   }
 
   get elicitUrl(): Context["elicitUrl"] {
-    return (key, options) => this.#ask(() => urlElicitation(key, options));
+    return (key, options) => this.#ask(() => urlElicitation(key, options), "elicitUrl", key);
   }
 
   get sample(): Context["sample"] {
-    return (key, request) => this.#ask(() => sampling(key, request));
+    return (key, request) => this.#ask(() => sampling(key, request), "sample", key);
   }
 
   get roots(): Context["roots"] {
-    return () => this.#ask(() => ROOTS);
+    return () => this.#ask(() => ROOTS, "roots");
   }
 
   get forward(): Context["forward"] {
     return (send) => {
       const index = this.#forwarded = (this.#forwarded ?? -1) + 1;
       const { once, signal } = this;
-      const ask = (question: PreparedQuestion) => this.#ask(() => question);
-      return quiet(forwardRoom.open().then(({ forward }) => forward({ once, ask, signal, index }, send)));
+      const ask = (question: PreparedQuestion) => quiet(this.#put(() => question));
+      const result = forwardRoom.open().then(({ forward }) => forward({ once, ask, signal, index }, send));
+      return this.#watch(result, "forward");
     };
   }
 
@@ -388,6 +392,11 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** Limits the time of the handler to `ms`, or to the default of the server. */
   limitTime(ms: number | undefined): void {
     this.timeoutMs = ms;
+  }
+
+  /** Runs the synchronous part of the handler. In development, it is timed. */
+  timed<T>(run: () => T): T {
+    return this.watched ? this.watched.time(run) : run();
   }
 
   /** Calls `run` when the input is valid and the handler starts. */
@@ -493,9 +502,16 @@ export abstract class Call implements ServiceCall, Cancellable {
     return promise;
   }
 
-  #ask<T>(prepare: () => PreparedQuestion): Promise<T> {
+  #ask<T>(prepare: () => PreparedQuestion, method: string, key?: string): Promise<T> {
     // The question's `read` returns only values of type T.
-    return quiet(this.#put(prepare) as Promise<T>);
+    return this.#watch(this.#put(prepare) as Promise<T>, method, key);
+  }
+
+  /** In development, records whether the handler waits for a promise of `ctx.method(key)`. */
+  #watch<T>(answer: Promise<T>, method: string, key?: string): Promise<T> {
+    quiet(answer);
+    if (!this.watched) return answer;
+    return this.watched.ask(`ctx.${method}(${key === undefined ? "" : quote(key)})`, answer);
   }
 
   // Reaches the carrier synchronously, so that questions asked together are sent together.

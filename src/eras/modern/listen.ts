@@ -36,8 +36,8 @@ interface Topics {
 
 /** Opens a subscription. Settles when it has ended. */
 export async function listen(engine: Engine, call: Call): Promise<Reply> {
-  const result =
-    await (engine.scheduler.invoke ? openThrough(engine, call, engine.scheduler.invoke) : open(engine, call));
+  const invoke = engine.core.hasMiddleware ? engine.scheduler.invoke : undefined;
+  const result = await (invoke ? openThrough(engine, call, invoke) : open(engine, call));
   const { id, link } = call;
   if (!result || !endsWithResult(call)) return {};
   const subscription = { [META_SUBSCRIPTION]: id };

@@ -1,0 +1,153 @@
+/**
+ * Warns, in development, about questions whose answer is thrown away, and about handlers that block all other calls.
+ *
+ * @module
+ */
+import { quote } from "../../protocol/errors.ts";
+import type { Params, Result } from "../../protocol/jsonrpc.ts";
+import type { Clock } from "../capacity/timers.ts";
+
+/** What receives the reports of a {@linkcode RunWatch}. */
+export interface RunReports {
+  /** Called with each warning, once for each kind. */
+  warn(text: string): void;
+  /** Called when a handler starts. */
+  start?(): void;
+  /** Called each time a handler blocks all other calls. */
+  block?(ms: number): void;
+}
+
+/** A call that is watched. */
+interface WatchedCall {
+  watched?: WatchedRun;
+  readonly method: string;
+  readonly params: Params;
+}
+
+/** Milliseconds of synchronous work above which a handler is reported, because other calls notice them. */
+const BLOCKING_MS = 50;
+
+/** Maximum number of warnings to remember, so that each is given once. */
+const MAX_WARNINGS = 1000;
+
+/**
+ * Microtasks after the end of a handler in which `await`, `Promise.all` and the like reach a question that the handler
+ * passed to them.
+ */
+const LATE_TICKS = 3;
+
+/** Watches the runs of all handlers of a server in development. */
+export class RunWatch {
+  readonly #clock: Pick<Clock, "now">;
+  readonly #reports: RunReports;
+  readonly #given = new Set<string>();
+
+  /** Creates a watch with the clock of the server. */
+  constructor(clock: Pick<Clock, "now">, reports: RunReports) {
+    this.#clock = clock;
+    this.#reports = reports;
+  }
+
+  /** Runs a call, and warns of the questions that it has not awaited when it ends. */
+  run(call: WatchedCall, run: () => Result | Promise<Result>): Result | Promise<Result> {
+    const watched = this.begin(call);
+    const result = run();
+    // A handler that fails may not have got as far as the `await` of a question.
+    const check = ({ isError }: Result) => isError === true ? undefined : this.check(watched);
+    if (result instanceof Promise) result.then(check, () => {});
+    else void check(result);
+    return result;
+  }
+
+  /** Watches a call from now on. */
+  begin(call: WatchedCall): WatchedRun {
+    const { method, params: { name = call.params.uri } } = call;
+    const place = typeof name === "string" ? `${method} ${quote(name)}` : method;
+    return call.watched = new WatchedRun((run) => this.#time(place, run), place);
+  }
+
+  /** Warns of the questions that a handler has not awaited. Call it when the handler has ended. */
+  async check({ questions, place }: WatchedRun): Promise<void> {
+    if (!questions.length) return;
+    for (let tick = 0; tick < LATE_TICKS; tick++) await undefined;
+    for (const { source, promise } of questions) {
+      if (promise.isAwaited) continue;
+      this.#warn(`Cannot use the answer to ${source}: ${place} ended without waiting for it; write await before it`);
+    }
+  }
+
+  /** Runs the synchronous part of a handler, and reports it if it takes long. */
+  #time<T>(place: string, run: () => T): T {
+    this.#reports.start?.();
+    const began = this.#clock.now();
+    try {
+      return run();
+    } finally {
+      const ms = Math.round(this.#clock.now() - began);
+      if (ms > BLOCKING_MS) {
+        this.#reports.block?.(ms);
+        this.#warn(
+          `Cannot serve other calls while ${place} blocks: it ran ${ms} ms without a break`,
+          "; split the work with awaits, or move it to a worker thread",
+        );
+      }
+    }
+  }
+
+  #warn(text: string, remedy = ""): void {
+    // The time differs in each run.
+    const kind = text.replace(/\d+ ms/, "");
+    if (this.#given.has(kind) || this.#given.size >= MAX_WARNINGS) return;
+    this.#given.add(kind);
+    this.#reports.warn(text + remedy);
+  }
+}
+
+/** A question, and how the handler asks it, such as `ctx.elicit("sure")`. */
+interface Asked {
+  readonly source: string;
+  readonly promise: AskedPromise<unknown>;
+}
+
+/** One run of a handler that is watched. */
+export class WatchedRun {
+  /** Method and subject of the call, such as `tools/call "order"`. */
+  readonly place: string;
+  /** Runs the synchronous part of the handler. */
+  readonly time: <T>(run: () => T) => T;
+  readonly questions: Asked[] = [];
+
+  /** Creates the watch of one run. */
+  constructor(time: <T>(run: () => T) => T, place: string) {
+    this.time = time;
+    this.place = place;
+  }
+
+  /** Returns a promise of the same answer that records whether somebody waits for it. */
+  ask<T>(source: string, answer: Promise<T>): Promise<T> {
+    const promise = new AskedPromise<T>((resolve, reject) => answer.then(resolve, reject));
+    // Without a handler, the rejection of a question would end the process. The method of this class would record it.
+    Promise.prototype.then.call(promise, undefined, () => {});
+    this.questions.push({ source, promise });
+    return promise;
+  }
+}
+
+/** A promise that records whether somebody waits for it. */
+class AskedPromise<T> extends Promise<T> {
+  isAwaited = false;
+
+  // Promises that are derived from this one need no record.
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise;
+  }
+
+  // `await` calls this too, because the promise is of another class than `Promise`.
+  override then<A = T, B = never>(
+    onValue?: ((value: T) => A | PromiseLike<A>) | null,
+    onError?: ((error: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.isAwaited = true;
+    return super.then(onValue, onError);
+  }
+}

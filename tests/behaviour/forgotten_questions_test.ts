@@ -1,0 +1,231 @@
+// Questions that a handler does not await: in development the server warns of them, because their answers are lost.
+import { assertEquals } from "@std/assert";
+import { z } from "zod";
+import { type Context, createServer, prompt, resource, service, tool, ToolError } from "../../mod.ts";
+import { connect } from "../../src/client/client.ts";
+import { taskClient } from "../../src/client/tasks/tasks.ts";
+import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
+import { task, tasks } from "../../src/tasks/tasks.ts";
+import { behaviour, gate, until } from "../support/behaviour.ts";
+import { collectWarnings } from "../support/warnings.ts";
+
+const schema = z.object({ ok: z.boolean() });
+const ask = (ctx: Pick<Context, "elicit">, key = "sure") => ctx.elicit(key, { message: "?", schema });
+const client = {
+  onElicit: () => ({ action: "accept", content: { ok: true } }) as const,
+  onElicitUrl: () => ({ action: "accept" }) as const,
+  onSample: () => ({ role: "assistant", content: { type: "text", text: "Ha" }, model: "m" }) as const,
+  roots: () => [],
+  logLevel: "debug",
+} as const;
+
+const asker = service("asker", () => ({
+  forget: (ctx: Pick<Context, "elicit">) => void ask(ctx),
+  wait: async (ctx: Pick<Context, "elicit">) => (await ask(ctx)).action,
+}));
+
+const forgetting = [
+  tool({
+    name: "void",
+    run(_input, ctx) {
+      void ask(ctx);
+      return "done";
+    },
+  }),
+  tool({
+    name: "later",
+    async run(_input, ctx) {
+      await undefined;
+      ask(ctx);
+      return "done";
+    },
+  }),
+  tool({
+    name: "url",
+    run: (_input, { elicitUrl }) => void elicitUrl("page", { message: "Pay", url: "https://example.com/pay" }),
+  }),
+  tool({ name: "sample", run: (_input, ctx) => void ctx.sample("joke", { messages: [], maxTokens: 1 }) }),
+  tool({ name: "roots", run: (_input, ctx) => void ctx.roots() }),
+  tool({
+    name: "second",
+    async run(_input, ctx) {
+      const { action } = await ask(ctx, "first");
+      void ask(ctx, "second");
+      return action;
+    },
+  }),
+  tool({ name: "service", services: { asker }, run: (_input, ctx) => ctx.services.asker.forget(ctx) }),
+  tool({ name: "guarded", guards: { output: [(value) => value] }, run: (_input, ctx) => void ask(ctx) }),
+  prompt({
+    name: "prompt",
+    run(_input, ctx) {
+      void ask(ctx);
+      return "done";
+    },
+  }),
+  resource({
+    uri: "note://1",
+    name: "note",
+    read(_input, ctx) {
+      void ask(ctx);
+      return "done";
+    },
+  }),
+  tool({ name: "reads", run: async (_input, ctx) => (await ctx.readResource("note://1"))[0].text }),
+];
+
+/** Calls a handler of the lists above by its name. */
+async function use(connected: Connection, name: string): Promise<void> {
+  if (name === "prompt") await connected.getPrompt(name);
+  else if (name === "note") await connected.readResource("note://1");
+  else await connected.callTool(name);
+}
+
+const toWarning = (source: string, place: string) =>
+  `Cannot use the answer to ${source}: ${place} ended without waiting for it; write await before it`;
+
+behaviour("a question that is not awaited is reported once, with its handler and its key", async (join) => {
+  const { client: connected } = await join({ handlers: forgetting, clock: fakeClock() }, client);
+  const sources: Readonly<Record<string, string>> = {
+    url: 'ctx.elicitUrl("page")',
+    sample: 'ctx.sample("joke")',
+    roots: "ctx.roots()",
+    second: 'ctx.elicit("second")',
+  };
+  for (const { name } of forgetting) {
+    const warnings = await collectWarnings(async () => void [await use(connected, name), await use(connected, name)]);
+    const places: Readonly<Record<string, string>> = {
+      prompt: 'prompts/get "prompt"',
+      note: 'resources/read "note://1"',
+    };
+    const { [name]: source = 'ctx.elicit("sure")' } = sources;
+    const { [name]: place = `tools/call "${name}"` } = places;
+    // The resource has been reported already.
+    assertEquals(warnings, name === "reads" ? [] : [toWarning(source, place)], name);
+  }
+}, { perInstance: "observer" });
+
+behaviour("a resource that a handler reads is reported like one that a client reads", async (join) => {
+  const { client: connected } = await join({ handlers: forgetting, clock: fakeClock() }, client);
+  const warnings = await collectWarnings(() => connected.callTool("reads"));
+  assertEquals(warnings, [toWarning('ctx.elicit("sure")', 'resources/read "note://1"')]);
+}, { perInstance: "observer" });
+
+const awaiting = [
+  tool({ name: "returned", run: (_input, ctx) => ask(ctx).then(({ action }) => action) }),
+  tool({ name: "passed_on", run: (_input, ctx) => ask(ctx) }),
+  tool({ name: "async", run: async (_input, ctx) => await ask(ctx) }),
+  tool({ name: "all", run: (_input, ctx) => Promise.all([ask(ctx, "a"), ask(ctx, "b")]) }),
+  tool({
+    name: "settled",
+    run: async (_input, ctx) => (await Promise.allSettled([ask(ctx, "a"), ask(ctx, "b")])).length,
+  }),
+  tool({
+    name: "one_by_one",
+    async run(_input, ctx) {
+      const [a, b] = [ask(ctx, "a"), ask(ctx, "b")];
+      return [(await a).action, (await b).action];
+    },
+  }),
+  tool({
+    name: "handled",
+    run(_input, ctx) {
+      // The author says that the answer does not matter.
+      ask(ctx).catch(() => {});
+      return "done";
+    },
+  }),
+  tool({
+    name: "unwinds",
+    async run(_input, ctx) {
+      const answer = ask(ctx, "a");
+      if (!(await ask(ctx, "b")).content) throw new ToolError("declined");
+      return (await answer).action;
+    },
+  }),
+  tool({
+    name: "fails",
+    async run(_input, ctx) {
+      const answer = ask(ctx);
+      if (ctx.method) throw new ToolError("before the await");
+      return await answer;
+    },
+  }),
+  tool({ name: "service", services: { asker }, run: (_input, ctx) => ctx.services.asker.wait(ctx) }),
+];
+
+behaviour("a question that somebody waits for is not reported", async (join) => {
+  const { client: connected } = await join({ handlers: awaiting, clock: fakeClock() }, client);
+  for (const { name } of awaiting) {
+    assertEquals(await collectWarnings(() => use(connected, name)), [], name);
+  }
+}, { perInstance: "observer" });
+
+behaviour("a call that is cancelled before it awaits a question is not reported", async (join) => {
+  const { pass, open } = gate();
+  let hasAsked = false;
+  const slow = tool({
+    name: "slow",
+    async run(_input, ctx) {
+      const answer = ask(ctx);
+      hasAsked = true;
+      await pass;
+      return (await answer).action;
+    },
+  });
+  const { client: connected } = await join({ handlers: [slow], clock: fakeClock() }, client);
+  const warnings = await collectWarnings(async () => {
+    const stop = new AbortController();
+    const call = connected.callTool("slow", {}, { signal: stop.signal }).catch(() => {});
+    await until(() => hasAsked, "the question");
+    stop.abort();
+    await call;
+    open();
+  });
+  assertEquals(warnings, []);
+}, { perInstance: "observer" });
+
+behaviour("middleware that does not await its question is reported", async (join) => {
+  const ping = tool({ name: "ping", run: () => "pong" });
+  const use = [async (call: Context, next: () => Promise<Record<string, unknown>>) => {
+    if (call.method === "tools/call") void ask(call);
+    return await next();
+  }];
+  const { client: connected } = await join({ handlers: [ping], use, clock: fakeClock() }, client);
+  assertEquals(await collectWarnings(() => connected.callTool("ping")), [
+    toWarning('ctx.elicit("sure")', 'tools/call "ping"'),
+  ]);
+}, { perInstance: "observer" });
+
+Deno.test("a tool that runs as a task is reported", async () => {
+  const press = tool({
+    name: "press",
+    extensions: [task()],
+    async run(_input, ctx) {
+      await undefined;
+      void ask(ctx);
+      return "done";
+    },
+  });
+  const server = createServer({ name: "s", version: "1.0.0", handlers: [tasks(), press] });
+  await using connected = await connectTest(server, { ...client, extensions: [taskClient()] });
+  assertEquals(await collectWarnings(() => connected.callTool("press")), [
+    toWarning('ctx.elicit("sure")', 'tools/call "press"'),
+  ]);
+  await server.close();
+});
+
+Deno.test("a server that is not in development reports nothing", async () => {
+  const handlers = forgetting;
+  const warnings = await collectWarnings(async () => {
+    const server = createServer({ name: "s", version: "1.0.0", handlers });
+    await using connected = await connect(server, client);
+    await connected.callTool("void");
+    await server.close();
+    const off = createServer({ name: "s", version: "1.0.0", handlers, development: false });
+    await using tested = await connectTest(off, client);
+    await tested.callTool("void");
+    await off.close();
+  });
+  assertEquals(warnings, []);
+});

@@ -13,7 +13,7 @@ const roles = z.array(z.enum(["agent", "manager"]));
 export const people = oauth({
   resource: ({ tenant }) => `${config.origin}/tenants/${tenant}/mcp`,
   issuers: [config.issuer],
-  scopes: ["tickets:read"], // every call needs it; single tools need more
+  scopes: ["tickets:read"], // what clients request first; each handler lists the scopes that it needs
   claims: z.looseObject({ roles: roles.default([]) }),
 });
 

@@ -8,6 +8,7 @@ import { tickets } from "./database.ts";
 export const report = tool({
   name: "report",
   description: "Writes a report about all tickets, which takes a while",
+  scopes: ["tickets:read"],
   allow: has("manager"),
   annotations: { readOnlyHint: true },
   input: z.object({}),

@@ -11,6 +11,7 @@ export const ticket = resource({
   uri: "ticket://{id}",
   name: "ticket",
   description: "One ticket",
+  scopes: ["tickets:read"],
   params: z.object({ id: z.coerce.number().int() }),
   services: { tickets },
   read: ({ id }, { services: { tickets } }) => tickets.find(id),
@@ -22,6 +23,7 @@ export const list = tool({
   name: "list_tickets",
   description: "Lists the tickets in a state",
   annotations: { readOnlyHint: true },
+  scopes: ["tickets:read"],
   input: z.object({ state: z.enum(["open", "closed"]).default("open").describe("The state of the tickets") }),
   output: z.object({ tickets: z.array(Ticket) }),
   services: { tickets },
@@ -32,19 +34,19 @@ export const list = tool({
 export const open = tool({
   name: "open_ticket",
   description: "Opens a ticket",
-  scopes: ["tickets:write"],
+  scopes: ["tickets:read", "tickets:write"],
   input: z.object({ title: z.string().min(3).max(200).describe("What is wrong, in one line") }),
   quota: quota({ rate: { calls: 10, perMs: 60_000 }, timeoutMs: 5000 }),
   services: { tickets },
   run: ({ title }, { services: { tickets } }) => resourceLink(uriOf(tickets.open(title))),
 });
 
-// Others than agents neither see nor call this tool.
+// Only agents see this tool and can call it.
 export const close = tool({
   name: "close_ticket",
   description: "Closes a ticket",
   annotations: { destructiveHint: true, idempotentHint: true },
-  scopes: ["tickets:write"],
+  scopes: ["tickets:read", "tickets:write"],
   allow: has("agent"),
   input: z.object({ id: z.number().int().describe("The number of the ticket") }),
   services: { tickets },

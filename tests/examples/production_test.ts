@@ -78,6 +78,11 @@ for (const era of ["modern", "legacy"] as const) {
     await using reader = await open({ scope: "tickets:read" });
     const error = await assertRejects(() => reader.callTool("open_ticket", { title: "Not allowed" }), McpError);
     assertEquals([error.status, error.code], [403, -31403]);
+    await using stranger = await open({ scope: "profile", roles: ["manager"], sub: `stranger-${era}` });
+    for (const name of ["list_tickets", "report"]) {
+      assertEquals((await assertRejects(() => stranger.callTool(name), McpError)).status, 403, name);
+    }
+    assertEquals((await assertRejects(() => stranger.readResource("ticket://1"), McpError)).status, 403);
     await using agent = await open({ roles: ["agent"], sub: `agent-${era}` });
     const { content: [link] } = await agent.callTool("open_ticket", { title: "Close me" });
     const id = Number(String((link as { readonly uri: string }).uri).split("/").at(-1));

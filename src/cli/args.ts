@@ -13,11 +13,11 @@ export type Flags = Readonly<Record<string, boolean | "repeatable">>;
 export interface Args {
   /** The arguments that are not options. */
   readonly operands: readonly string[];
-  /** The value of each option by name; the empty string for an option that takes none. */
+  /** The value of each option by name. The empty string for an option without a value. */
   readonly flags: Readonly<Record<string, string>>;
-  /** All values of each option, in order, for options that may be repeated. `flags` has the last one. */
+  /** All values of each option in their order, for options that may be repeated. `flags` contains the last value. */
   readonly all: Readonly<Record<string, readonly string[]>>;
-  /** The arguments after `--`; `undefined` without a `--`. */
+  /** The arguments after `--`. `undefined` if there is no `--`. */
   readonly rest?: readonly string[];
 }
 
@@ -25,8 +25,8 @@ export interface Args {
  * Parses `--name`, `--name value` and `--name=value`, in any order with operands. Arguments after `--` are not parsed:
  * they belong to the served file or to the command that starts a server.
  *
- * @throws {UsageError} for an unknown option, a missing or empty value, a second value of an option that takes one, or a
- * value of an option that takes none.
+ * @throws {UsageError} for an unknown option, a missing or empty value, a second value of an option that is not
+ * repeatable, or a value of an option without values.
  */
 export async function readArgs(words: readonly string[], known: Flags): Promise<Args> {
   const operands: string[] = [];
@@ -49,7 +49,7 @@ export async function readArgs(words: readonly string[], known: Flags): Promise<
       throw new UsageError(`Cannot read ${word}: ${flag} takes no value; remove the value`);
     }
     const value = !known[name] ? "" : rest.length ? rest.join("=") : words[++i];
-    // An empty value is that of a shell variable that is not set.
+    // Treat an empty value as missing, because it usually comes from a shell variable that is not set.
     const isMissing = value === undefined || value === "" || !rest.length && value.startsWith("--");
     if (known[name] && isMissing) {
       throw new UsageError(`Cannot read ${flag}: it needs a value; write ${flag} VALUE`);
@@ -66,7 +66,11 @@ export async function readArgs(words: readonly string[], known: Flags): Promise<
 /** The short forms of options. */
 const SHORT = new Map([["-h", "--help"], ["-A", "--allow-all"]]);
 
-/** @throws {UsageError} if there are arguments after `--`, which the command `name` would ignore. */
+/**
+ * Rejects arguments after `--`, which the command `name` would ignore.
+ *
+ * @throws {UsageError} if there are such arguments.
+ */
 export function rejectRest({ rest }: Args, name: string): void {
   if (!rest) return;
   const words = ["--", ...rest].join(" ");

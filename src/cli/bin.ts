@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 /**
- * The program of the npm package. `npx` and `bunx` keep the package outside of the user's folder, so that the file of a
- * user who has not installed it cannot import it by its name: then the name leads to this copy.
+ * The program of the npm package. `npx` and `bunx` keep the package outside of the user's folder, so that files of a
+ * user who has not installed the package could not import it by its name. This program resolves the name to its own
+ * copy.
  *
  * @module
  */
@@ -22,7 +23,7 @@ async function resolveToSelf(): Promise<void> {
     bun.plugin({
       name: "own-entries",
       setup(build) {
-        // Bun does not call `onResolve` for packages.
+        // `build.module` and not `onResolve`, which Bun does not call for packages.
         for (const [name, file] of entries) {
           build.module(name, async () => ({ exports: await import(file), loader: "object" }));
         }
@@ -37,7 +38,7 @@ async function resolveToSelf(): Promise<void> {
       const file = isOwn(specifier) ? files.get(specifier) : undefined;
       return file === undefined ? next(specifier, context) : { url: file, format: "module", shortCircuit: true };
     },
-    // Without it, Deno resolves the imports of a file before it calls the first hook.
+    // Needed on Deno: without a `load` hook, it resolves the imports of a file before it calls the `resolve` hook.
     load: (url, context, next) => next(url, context),
   });
 }

@@ -1,5 +1,5 @@
 /**
- * `mcp bridge`: lets a client that only knows stdio use a server over HTTP.
+ * `mcp bridge`: connects a client that supports only stdio to a server over HTTP.
  *
  * @module
  */
@@ -47,7 +47,7 @@ async function runBridge(args: Args): Promise<number> {
     stop.abort();
   });
   const lines = { input: platform.terminal.input(), output: platform.terminal.write, signal: stop.signal };
-  // The client is a program: nobody sees a question in a terminal, but a browser opens.
+  // Sign in without a terminal, because a program starts the bridge. The browser opens nevertheless.
   const auth = createAuth(args, headers, { isForced: true });
   await bridgeLines(lines, { url, headers, auth, onWarning: (text) => reportLine(toLine(text, 2000)) });
   return exitCode;

@@ -1,5 +1,5 @@
 /**
- * `mcp call`: lists the tools of a server, or calls one.
+ * `mcp call`: lists the tools of a server, or calls a tool.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * `mcp check`: reports names, descriptions and schemas of a server that clients or models have trouble with.
+ * `mcp check`: reports names, descriptions and schemas of a server that cause problems for clients or models.
  *
  * @module
  */
@@ -88,7 +88,7 @@ async function listServer(server: PipeServer): Promise<ListResult> {
 }
 
 /**
- * Writes the JSON Schema of config files beside the target.
+ * Writes the JSON Schema of config files to a file in the folder of the target.
  *
  * @throws {CliError} if the target is not a config file, or the schema cannot be written.
  */
@@ -125,7 +125,7 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
   ].join("\n");
 }
 
-/** The arguments that clients repeat in headers, where proxies can read them. */
+/** Formats the headers in which clients repeat arguments, so that proxies can read them. */
 function formatHeaders({ inputSchema }: ListedTool): string {
   const headers = listHeaders(inputSchema);
   return headers.length

@@ -10,7 +10,7 @@
 
 export { main } from "./main.ts";
 
-/** Loads every module that commands otherwise load when they need it. */
+/** Loads all modules that commands otherwise load when they are needed. */
 export async function loadAll(): Promise<void> {
   await Promise.all([
     import("./bridge.ts"),

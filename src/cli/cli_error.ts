@@ -21,7 +21,10 @@ export class ServerError extends CliError {
   override readonly exitCode: number = 1;
 }
 
-/** Runs a function of the library. Its TypeErrors, which are about the user's file or options, begin with `action`. */
+/**
+ * Runs a function of the library. Its TypeErrors are about the user's file or options, so they become errors that begin
+ * with `action`.
+ */
 export async function withAction<T>(action: string, run: () => T | Promise<T>): Promise<T> {
   try {
     return await run();

@@ -1,5 +1,5 @@
 /**
- * Describes a command of the command line, and writes the shell commands that messages suggest.
+ * Describes the commands of the command line, and writes shell commands for messages.
  *
  * @module
  */
@@ -7,25 +7,25 @@ import type { Args, Flags } from "./args.ts";
 import { platform } from "./platform.ts";
 import { NAME, VERSION } from "./version.ts";
 
-/** The completions a shell offers for an argument: files and folders, or a list of words. */
+/** What a shell offers to complete an argument: files and folders, or a list of words. */
 export type Completion = "files" | readonly string[];
 
 /** An option of a command. */
 export interface Option {
-  /** How help shows the value, such as `PORT`. `undefined` if the option takes no value. */
+  /** The value as help shows it, such as `PORT`. `undefined` if the option has no value. */
   readonly value?: string;
   /** Whether the option may be given several times with different values. */
   readonly isRepeatable?: boolean;
-  /** One sentence for help, without a full stop. Shells show the part before the first semicolon or parenthesis. */
+  /** A sentence for help, without a full stop. Shells show only the part before the first semicolon or parenthesis. */
   readonly text: string;
-  /** How a shell completes the value. `undefined` if only the user knows it. */
+  /** How a shell completes the value. `undefined` if it cannot be completed. */
   readonly completion?: Completion;
 }
 
 /** The options of a command by name, without dashes. */
 export type Options = Readonly<Record<string, Option>>;
 
-/** A command. Each has a file in this folder, and `main.ts` lists them. */
+/** A command. Each command has a file in this folder, and `main.ts` lists all of them. */
 export interface Command {
   readonly name: string;
   /** A one-line summary. */
@@ -39,13 +39,13 @@ export interface Command {
   readonly operands?: Completion;
   /** Command lines without the program's name. */
   readonly examples: readonly string[];
-  /** The exit codes beside 0 and 2. */
+  /** The exit codes in addition to 0 and 2. */
   readonly exitCodes?: Readonly<Record<number, string>>;
   /** Runs the command. Returns its exit code, or `undefined` for 0. */
   run(args: Args): Promise<number | void>;
 }
 
-/** The options as `readArgs` takes them. */
+/** Converts options to the form that `readArgs` takes. */
 export function toFlags(options: Options): Flags {
   return Object.fromEntries(
     Object.entries(options).map(([name, { value, isRepeatable }]) => [
@@ -58,7 +58,7 @@ export function toFlags(options: Options): Flags {
 /** Whether this is the npm package, whose files are bundled. */
 export const isBundled: boolean = !/\/src\/cli\/[^/]+$/.test(import.meta.url);
 
-/** The command that starts this program from any folder. */
+/** Returns the command that starts this program from any folder. */
 export function toProgram(permissions: "all" | "none" = "all"): readonly string[] {
   const starters = { deno: undefined, bun: ["bunx", "--bun"], node: ["npx", "-y"] } as const;
   const starter = isBundled ? starters[platform.runtime] : undefined;
@@ -67,13 +67,15 @@ export function toProgram(permissions: "all" | "none" = "all"): readonly string[
   return [...platform.toRunner(permissions), ...reads.map((path) => `--allow-read=${path}`), toEntry()];
 }
 
-/** The paths Deno must be allowed to read to load this program. Empty if the program comes from a registry. */
+/**
+ * Returns the paths that Deno must be allowed to read to load this program. Empty if the program comes from a registry.
+ */
 export function toOwnReads(): readonly string[] {
   const folder = new URL(isBundled ? "." : "../", import.meta.url);
   return folder.protocol === "file:" ? [decodeURIComponent(folder.pathname).replace(/\/$/, "")] : [];
 }
 
-/** The entry point of this program: a file, or the package at this exact version. */
+/** Returns the entry point of this program: a file, or the package at this exact version. */
 export function toEntry(): string {
   if (isBundled && platform.runtime === "deno") return `npm:${NAME}@${VERSION}`;
   const entry = new URL(isBundled ? "bin.js" : `../../mod${import.meta.url.slice(-3)}`, import.meta.url);
@@ -85,9 +87,12 @@ export function toShell(words: readonly string[]): string {
   return words.map((word) => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
 }
 
-/** The command that adds a target to the configuration of a client. `options` choose one of its endpoints. */
+/**
+ * Returns the command that adds a target to the configuration of a client. `options` choose an endpoint of the target.
+ */
 export function toInstall(target: string, options: readonly string[]): string {
-  // Only the author knows what code needs. Without permissions, the entry is checked and names those that are missing.
+  // Suggest no permissions for code, because only its author knows them. `install` then checks the entry, and reports
+  // missing permissions.
   const hasCode = /\.([cm]?[jt]sx?|jsonc?)$|^(jsr|npm|https?):/i.test(target);
   const permissions = hasCode && platform.runtime === "deno" ? ["--allow-none"] : [];
   return toShell([...toProgram(), "install", target, ...options, "--client", "claude-desktop", ...permissions]);

@@ -41,7 +41,7 @@ function printScript(args: Args, commands: readonly Command[]): void {
   if (!toScript) {
     throw new UsageError(`Cannot print completions for ${shell}: it is not supported; write one of ${names}`);
   }
-  // The script contains the name without quotes.
+  // Reject other names, because the script contains the name without quotes.
   if (!/^[\w.-]+$/.test(name)) {
     throw new UsageError(`Cannot complete ${name}: a name may contain letters, digits, _, - and .; write another`);
   }
@@ -188,7 +188,7 @@ function toFunction(program: string): string {
   return `_${program.replaceAll(/\W/g, "_")}`;
 }
 
-/** The text of an option up to the first clause that gives details. */
+/** Returns the text of an option up to the first semicolon or parenthesis. */
 function toShortText({ text }: Option): string {
   return text.split(/; | \(|: |, such as /)[0];
 }

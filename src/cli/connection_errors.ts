@@ -1,17 +1,20 @@
 /**
- * Explains why a server cannot be reached, in the same words on every runtime.
+ * Explains why a server cannot be reached. The explanations are the same on every runtime.
  *
  * @module
  */
 
-/** Why a connection failed, and how to fix it. */
+/** The reason why a connection failed, with a fix. */
 export interface ConnectionProblem {
   /** The cause, without the URL. */
   readonly state: string;
   readonly remedy: string;
 }
 
-/** Explains why a connection failed. The runtimes have no common error codes, and some give only a cause. */
+/**
+ * Explains why a connection failed. Compares texts, because the runtimes have no common error codes, and some errors
+ * contain only a cause.
+ */
 export function explainConnectionError(error: unknown, url: string): ConnectionProblem {
   const { host, hostname, port, protocol } = new URL(url);
   const text = mapError(error);
@@ -22,7 +25,7 @@ export function explainConnectionError(error: unknown, url: string): ConnectionP
   if (/NotCapable|Requires net access/i.test(text)) {
     return explain(`this program has no network permission: ${text}`, `run it with --allow-net=${host}`);
   }
-  // The Fetch Standard lists ports that belong to other protocols.
+  // These ports belong to other protocols. The Fetch Standard lists them.
   if (/port \d+ (is|are) blocked|bad port/i.test(text)) {
     return explain(`this runtime sends no requests to port ${port}`, "serve on another port");
   }
@@ -50,7 +53,7 @@ export function explainConnectionError(error: unknown, url: string): ConnectionP
   return explain(`the request failed: ${text}`, "check the URL and the log of the server");
 }
 
-/** The messages of an error and its causes, without what the runtimes add to them. */
+/** Returns the messages of an error and its causes, without the text that runtimes add. */
 function mapError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = "code" in error && typeof error.code === "string" ? error.code : undefined;

@@ -1,5 +1,5 @@
 /**
- * `mcp doctor`: sends a server over HTTP the requests that clients send, or examines the store of a server file, and
+ * `mcp doctor`: tests a server over HTTP with the requests that clients send, or tests the store of a server file. It
  * reports problems with their fixes.
  *
  * @module
@@ -95,7 +95,9 @@ async function diagnose(args: Args): Promise<number> {
   return toExitCode(findings, stop);
 }
 
-/** Signs in if the server asks for it. Without a token, the protected half of the server is not examined. */
+/**
+ * Signs in if the server requires it. Without a token, only the parts of the server that need no token are examined.
+ */
 async function findToken(
   args: Args,
   url: string,
@@ -111,13 +113,13 @@ async function findToken(
     if (typeof token !== "object") return token;
     reportLine("Your token is bound to a key, so the command examines only what needs no token.");
   } catch (error) {
-    // What else is wrong with the server, the examination finds out.
+    // Print only errors about the sign-in, because the examination reports other problems of the server.
     const isAboutSignIn = error instanceof CliError || error instanceof Error && error.name === "SignInError";
     if (isAboutSignIn) reportLine(toLine(error.message, 2000));
   }
 }
 
-/** The time in which a server says that it needs a token, in milliseconds. */
+/** Milliseconds for the request that finds out whether the server requires a token. */
 const PROBE_MS = 5000;
 
 async function isProtected(
@@ -169,10 +171,10 @@ async function diagnoseStores(args: Args): Promise<number> {
   }
 }
 
-/** Ends an examination with Ctrl-C. */
+/** Stops an examination at Ctrl-C. */
 interface Stop {
   readonly signal: AbortSignal;
-  /** The exit code if it was stopped, else 0. */
+  /** The exit code after Ctrl-C. 0 if the examination was not stopped. */
   readonly code: number;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Chooses a server of a file that serves several, and a concrete path if its path has parameters.
+ * Chooses a server of a file that serves several servers, and a concrete path if the path has parameters.
  *
  * @module
  */
@@ -25,13 +25,13 @@ export type Params = Readonly<Record<string, string>>;
 
 /** The command and its target, for error messages. */
 export interface Choice {
-  /** How the user named the target. */
+  /** The target as the user wrote it. */
   readonly target: string;
   /** The action in error messages, such as `serve`. */
   readonly verb: string;
 }
 
-/** Returns the servers of a target: all, or the one that `--server` names. */
+/** Returns the servers of a target: all servers, or the server of `--server`. */
 export function chooseEndpoints(
   server: Server,
   name: string | undefined,
@@ -46,9 +46,9 @@ export function chooseEndpoints(
 }
 
 /**
- * Returns the one server to use.
+ * Returns the server to use.
  *
- * @throws {UsageError} if there are several, and none is chosen.
+ * @throws {UsageError} if the target has several servers, and none is chosen.
  */
 export function chooseEndpoint(server: Server, name: string | undefined, choice: Choice): Endpoint {
   const found = chooseEndpoints(server, name, choice);
@@ -62,7 +62,7 @@ export function toNames(endpoints: readonly Endpoint[]): string {
   return endpoints.map(({ name }) => name).join(", ");
 }
 
-/** Reads `--param NAME=VALUE`. Returns `undefined` without any. */
+/** Reads `--param NAME=VALUE`. Returns `undefined` without `--param`. */
 export function readParams({ all: { param } }: Args): Params | undefined {
   if (!param) return;
   const params = new Map<string, string>();
@@ -77,9 +77,9 @@ export function readParams({ all: { param } }: Args): Params | undefined {
 }
 
 /**
- * Checks that a server and the parameters of a path fit together.
+ * Checks that the parameters match the path of a server.
  *
- * @throws {UsageError} if parameters are missing or too many.
+ * @throws {UsageError} if parameters are missing, or the path has no parameters.
  */
 export function checkParams(endpoint: Endpoint, params: Params | undefined, { target, verb }: Choice): void {
   const { path, params: names } = endpoint;
@@ -96,8 +96,8 @@ export function checkParams(endpoint: Endpoint, params: Params | undefined, { ta
 /**
  * Returns the server of the concrete path with these parameters.
  *
- * @throws {UsageError} if parameters are missing or too many.
- * @throws {CliError} if a parameter does not fit.
+ * @throws {UsageError} if parameters are missing, or the path has no parameters.
+ * @throws {CliError} if a parameter is invalid.
  */
 export async function enterEndpoint(
   endpoint: Endpoint,
@@ -109,8 +109,8 @@ export async function enterEndpoint(
 }
 
 /**
- * Returns the options that select an endpoint, for suggested commands. Set `isChosen` if the file serves several servers.
- * A parameter without a value becomes its name in capitals.
+ * Returns the options that select an endpoint, for suggested commands. Set `isChosen` if the file serves several
+ * servers. The value of a missing parameter is its name in capitals.
  */
 export function toEndpointOptions(
   endpoint: Endpoint,
@@ -121,13 +121,13 @@ export function toEndpointOptions(
   return [...isChosen ? ["--server", endpoint.name] : [], ...options];
 }
 
-/** The value of each parameter of a path. A parameter without a value becomes its name in capitals. */
+/** Returns a value for each parameter of a path. The value of a missing parameter is its name in capitals. */
 export function toExampleParams(endpoint: Endpoint, params: Params = {}): Params {
   return Object.fromEntries(endpoint.params.map((name) => [name, params[name] ?? name.toUpperCase()]));
 }
 
 /**
- * Returns the path of an endpoint with parameters in place of their names, or unchanged if one has no value.
+ * Returns the concrete path of an endpoint. Returns its template unchanged if a parameter has no value.
  *
  * @throws {CliError} if a value cannot be part of a path.
  */

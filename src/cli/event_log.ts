@@ -1,5 +1,5 @@
 /**
- * The log of `serve --log`: the events of a server on standard error, as JSON or for people.
+ * The log of `serve --log`: events of a server on standard error, as JSON or in a format for people.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { toPrintableLine } from "../kit/printable.ts";
 import { UsageError } from "./cli_error.ts";
 
 /**
- * Creates the observer for a format.
+ * Creates the observer of a format.
  *
  * @throws {UsageError} if the format is neither `json` nor `pretty`.
  */
@@ -18,9 +18,9 @@ export function createLog(format: string): ReturnType<typeof jsonLog> {
   throw new UsageError(`Cannot log as ${JSON.stringify(format)}: the formats are json and pretty`);
 }
 
-/** Fields that come first, without their names. */
+/** Fields that are printed first, and without their names. */
 const FIRST = ["event", "method", "name", "outcome", "reason", "state", "limit", "service", "error"];
-/** Fields that people do not need in most lines. */
+/** Fields that are omitted in the format for people. */
 const LEFT_OUT = ["time", "level", "id", "parent", "durationMs", "waitedMs", "transport", "stack", ...FIRST];
 
 /** Formats a record, such as `14:03:21 info  call tools/call add result 1.2 ms principal=ada`. */

@@ -18,7 +18,7 @@ import { toFilePath } from "./target_url.ts";
 const MAX_FILES = 1000;
 
 /**
- * Makes a server of the handlers that the matching files export. It is named after their folder.
+ * Creates a server with the handlers that the matching files export. It is named after their folder.
  *
  * @throws {CliError} if no file matches, or a file cannot be used.
  */
@@ -31,7 +31,7 @@ export async function loadPattern(target: string, imports?: ImportGraph): Promis
     for (const path of paths) handlers.push(...await importHandlers(path));
     const urls = paths.map((path) => platform.toFileUrl(path));
     const files = new Set(imports ? urls.flatMap((url) => imports.list(url)).map(toFilePath) : paths);
-    // The folder is watched too, because new files may match the pattern.
+    // Watch the folder too, because new files may match the pattern.
     return { handlers, files: [...files, root] };
   }
 
@@ -55,7 +55,7 @@ export async function loadPattern(target: string, imports?: ImportGraph): Promis
 /**
  * The paths of the files that match a pattern and can export handlers.
  *
- * @throws {CliError} if there are none.
+ * @throws {CliError} if there are no such files.
  */
 export async function listHandlerFiles(target: string): Promise<readonly string[]> {
   return await (await openPattern(target)).list();
@@ -81,7 +81,7 @@ async function openPattern(target: string) {
   return { root, folder, list };
 }
 
-/** Whether `discover` would load the file of this path, relative to the folder of the pattern. */
+/** Whether `discover` would load a file. `path` is relative to the folder of the pattern. */
 function canExportHandlers(path: string): boolean {
   const isSkipped = /(^|\/)([._]|node_modules\/)/.test(path) || /[._](test|bench|spec|d)\.[^./]+$/i.test(path);
   return !isSkipped && /\.[cm]?[jt]sx?$/i.test(path);

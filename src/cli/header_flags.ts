@@ -8,13 +8,13 @@ import { UsageError } from "./cli_error.ts";
 /**
  * Reads `name=value` or `name: value`.
  *
- * @throws {UsageError} for another form, or characters that HTTP forbids.
+ * @throws {UsageError} if a word is malformed, or contains characters that HTTP forbids.
  */
 export function readHeaders(words: readonly string[] = []): Readonly<Record<string, string>> {
   const headers = new Headers();
   for (const word of words) {
     const [, name, value] = /^([^=:\s]+)(?:=|:\s*)(.*)$/s.exec(word) ?? [];
-    // The message must not contain the value, which may be a secret.
+    // Leave out the value, because it may be a secret.
     if (name === undefined) {
       throw new UsageError("Cannot send a header: it has no name and value; write --header name=value");
     }

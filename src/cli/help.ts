@@ -1,5 +1,5 @@
 /**
- * Renders `--help`, and the hints that follow usage errors.
+ * Formats `--help`, and the hints that follow usage errors.
  *
  * @module
  */
@@ -20,12 +20,15 @@ const MIN_COLUMNS = 40;
 const MAX_COLUMNS = 100;
 const DEFAULT_COLUMNS = 80;
 
-/** The line after a usage error: how to print the help of the command, if the user named one. */
+/**
+ * Returns the line after a usage error, which says how to print help. `command` is the command in the user's command
+ * line, if any.
+ */
 export function toHelpHint(command: string | undefined): string {
   return `More: ${toShell([...toProgram(), ...command === undefined ? [] : [command], "--help"])}`;
 }
 
-/** The help of a command, no wider than `columns`. `commands` are the commands to list, if any. */
+/** Returns the help of a command, at most `columns` wide. `commands` are the commands to list. */
 export function toHelp(
   command: Command,
   commands: readonly Command[],
@@ -57,7 +60,7 @@ function toExitRows({ exitCodes = {} }: Command): readonly (readonly string[])[]
   return Object.entries({ 0: "Success", 2: "Usage or configuration error", ...exitCodes });
 }
 
-/** A command line, indented; its continuation lines are indented further. */
+/** Formats a command line with an indent. Continuation lines have a larger indent. */
 function toHanging(line: string, width: number): readonly string[] {
   return toLines(line, width - 6).map((each, i) => `${" ".repeat(i ? 6 : 2)}${each}`);
 }

@@ -1,5 +1,5 @@
 /**
- * Imports a file of the user, and explains why it cannot be loaded.
+ * Imports a file of the user, and explains why a file cannot be loaded.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { CliError } from "./cli_error.ts";
 import { importModule } from "./lazy_modules.ts";
 import { platform } from "./platform.ts";
 
-/** The time after which the command prints that a file is still loading, in milliseconds. */
+/** Milliseconds after which the command prints that a file is still loading. */
 const NOTICE_MS = 5000;
 
 /**
@@ -21,17 +21,17 @@ export async function importDefault(target: string, url: string): Promise<unknow
 }
 
 /**
- * Imports a file, and passes what it exports to `read`.
+ * Imports a file, and passes its exports to `read`.
  *
  * @throws {CliError} if the file cannot be loaded.
  */
 export async function importFile<T>(
   target: string,
   url: string,
-  // Within the import, because a file may export a promise that rejects.
+  // `read` is called within the `try`, because a file may export a promise that rejects.
   read: (exports: Readonly<Record<string, unknown>>) => T | Promise<T>,
 ): Promise<T> {
-  // In the background, so that Deno still notices modules that wait for each other.
+  // A background timer, because another timer would keep Deno from noticing modules that wait for each other.
   const stopNotice = platform.startBackgroundTimer(() => {
     console.error(
       toPrintable(`Waiting for ${target}: it has not finished loading; check what it awaits at its top level`),

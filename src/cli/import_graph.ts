@@ -1,22 +1,25 @@
 /**
- * The files that a server file imports. `mcp --watch` watches them, and loads changed files again.
+ * Records the files that a server file imports. `mcp --watch` watches them, and reloads changed files.
  *
  * @module
  */
 import { isAbsolute, toFileHref } from "../files/path.ts";
 import { bun, type BunGlobal } from "./runtime_globals.ts";
 
-/** This library, which does not change while it runs. */
+/** Files of this library, which do not change while it runs. */
 const LIBRARY = [new URL("../", import.meta.url).href, new URL("../../mod.", import.meta.url).href];
 
-/** Follows imports from its creation on. */
+/** Records imports from its creation on. */
 export class ImportGraph {
-  /** The files that each file imports. Imports that a file no longer has stay, because they do no harm. */
+  /**
+   * The files that each file imports. Imports that were removed from a file stay in the map, which has no effect but a
+   * needless reload.
+   */
   readonly #imports = new Map<string, Set<string>>();
   readonly #versions = new Map<string, number>();
   #version = 0;
 
-  /** Starts to follow the imports of this process. */
+  /** Starts to record the imports of this process. */
   constructor() {
     onImport((file, importer) => {
       if (LIBRARY.some((start) => file.startsWith(start))) return 0;
@@ -26,7 +29,7 @@ export class ImportGraph {
     });
   }
 
-  /** The URLs of a file and all files that it imports, directly or not. */
+  /** Returns the URLs of a file and of all files that it imports, directly or indirectly. */
   list(file: string): readonly string[] {
     const found = new Set([file]);
     for (const each of found) for (const next of this.#imports.get(each) ?? []) found.add(next);
@@ -34,8 +37,8 @@ export class ImportGraph {
   }
 
   /**
-   * Makes the next import of these files load changed files again, and the files that import them. Other files keep
-   * their state.
+   * Makes the next import of these files reload the changed files, and all files that import a changed file. Other
+   * files keep their state.
    */
   renew(entries: readonly string[], changed: readonly string[]): void {
     this.#version++;
@@ -50,8 +53,8 @@ export class ImportGraph {
 type ResolveImport = (file: string, importer: string) => number;
 
 /**
- * Calls `resolve` for each import of a local file from here on, with the URLs of both files. A version above 0 makes the
- * runtime load the file once more for that version.
+ * Calls `resolve` for each import of a local file from now on, with the URLs of both files. For each new version above
+ * 0, the runtime loads the file again.
  */
 function onImport(resolve: ResolveImport): void {
   if (bun) return onBunImport(bun, resolve);
@@ -68,10 +71,10 @@ function onImport(resolve: ResolveImport): void {
 }
 
 function onBunImport(bun: BunGlobal, resolve: ResolveImport): void {
-  // `resolveSync` calls the plugin again.
+  // Set while `resolveSync` runs, which calls this plugin again.
   let isResolving = false;
 
-  // Bun reports an import that it cannot resolve in its own words.
+  // Returns an empty path if an import cannot be resolved. Bun then reports the error itself.
   function findPath(specifier: string, importer: string): string {
     isResolving = true;
     try {
@@ -97,12 +100,12 @@ function onBunImport(bun: BunGlobal, resolve: ResolveImport): void {
   });
 }
 
-/** The URL of a path that Bun reports. Packages and builtin modules have other names. */
+/** Returns the URL of a path from Bun. Names of packages and builtin modules are returned unchanged. */
 function toUrl(path: string): string {
   return isAbsolute(path) ? toFileHref(path.replaceAll("\\", "/")) : path;
 }
 
-/** The URL of a local file without its query. Packages are not local files. */
+/** Returns the URL of a local file without its query. Returns `undefined` for other URLs, such as URLs of packages. */
 function toFile(url: string): string | undefined {
   return url.startsWith("file:") && !url.includes("/node_modules/") ? url.replace(/[?#].*$/, "") : undefined;
 }

@@ -18,7 +18,7 @@ import { platform } from "./platform.ts";
 import { UsageError } from "./cli_error.ts";
 import { findSuggestion } from "../kit/suggestions.ts";
 
-/** The length of an entry's name, in characters. */
+/** Maximum characters of an entry's name. */
 const MAX_NAME = 64;
 
 const clientNames = clients.map(({ name }) => name);
@@ -118,7 +118,10 @@ async function installTarget(args: Args): Promise<void> {
   plan.notes.forEach((note) => console.error(note));
 }
 
-/** Clients show the name, and some store it as a key of an object. */
+/**
+ * Reject long names and other characters, because clients show the name, and some clients store it as a key of an
+ * object.
+ */
 function checkName(target: string, name: string): void {
   const state = !name.trim()
     ? "is empty"
@@ -135,7 +138,7 @@ function checkName(target: string, name: string): void {
 function findDestination(target: string, { client: named, file }: Args["flags"]): Destination {
   const client = findClient(target, named);
   const path = file === undefined ? client.toPath() : platform.toPath(file);
-  // A file in the working directory, such as `.cursor/mcp.json`, belongs to the project.
+  // Whether the file belongs to the project. Files in the working directory, such as `.cursor/mcp.json`, do.
   const isInProject = file !== undefined && toRelativePath(platform.toPath("."), path) !== undefined;
   return { client, file: path, isShared: client.isShared || isInProject };
 }
@@ -151,13 +154,16 @@ function findClient(target: string, named: string | undefined): InstallClient {
   throw new UsageError(`Cannot install ${target}: ${state}; ${remedy}`);
 }
 
-/** A server's name as the key of an entry. Clients make tool names of it, so it has no other characters. */
+/**
+ * Converts the name of a server to the key of an entry. Other characters are replaced, because clients make tool names
+ * from the key.
+ */
 function toEntryName(name: string | undefined): string | undefined {
   const plain = name?.trim().replace(/[^\w.-]+/g, "-").replace(/^[-.]+|[-.]+$/g, "").slice(0, MAX_NAME);
   return plain || undefined;
 }
 
-/** A change of a configuration file, with what to say about it. */
+/** A change of a configuration file, with messages about it. */
 interface Write {
   readonly destination: Destination;
   readonly name: string;

@@ -9,7 +9,7 @@ import type { Finding, Listing } from "./listing_check.ts";
 /** The lists of a server. */
 export interface ListResult {
   readonly listing: Listing;
-  /** The lists that failed. */
+  /** The findings about lists that could not be loaded. */
   readonly failures: readonly Finding[];
 }
 
@@ -37,7 +37,7 @@ export async function listAll(client: Client, options: Pick<RequestOptions, "sig
   return { listing, failures };
 }
 
-/** Formats a number with its noun, such as `2 tools`. */
+/** Formats a number with a noun, such as `2 tools`. */
 export function toCount(count: number, word: string): string {
   return `${count} ${word}${count === 1 ? "" : "s"}`;
 }

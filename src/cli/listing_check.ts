@@ -1,5 +1,5 @@
 /**
- * Checks the tools, resources and prompts of a server for what clients or models have trouble with.
+ * Checks the tools, resources and prompts of a server for problems that clients or models have with them.
  *
  * @module
  */
@@ -16,7 +16,9 @@ export interface Listing {
   readonly prompts: readonly ListedPrompt[];
 }
 
-/** A result of the check. An error keeps some clients from using the item; a warning makes it harder to use. */
+/**
+ * A result of the check. An error prevents some clients from using the item. A warning makes the item harder to use.
+ */
 export interface Finding {
   readonly level: "error" | "warning";
   /** The item, such as `tool add`. */
@@ -29,20 +31,20 @@ const compileJsonSchema = await loadSchemaCompiler();
 
 type Report = (level: Finding["level"], state: string) => void;
 
-/** The names that the models of common clients accept. */
+/** Names that common clients can pass to their models. */
 const NAME = /^[\w-]{1,64}$/;
-/** The number of tools that some clients offer to a model. */
+/** Number of tools above which some clients do not offer all tools to a model. */
 const MAX_TOOLS = 40;
-/** The length of a description at which some clients truncate it, in characters. */
+/** Characters above which some clients truncate a description. */
 const MAX_DESCRIPTION = 1024;
 
 /** The limits of the check. */
 export interface CheckOptions {
-  /** The number of tokens that the tools may take. */
+  /** Maximum tokens of all tools together. */
   readonly maxTokens: number;
   /**
-   * Whether the user wrote the schemas. The patterns of other authors are neither compiled nor run, because a pattern
-   * that backtracks may run forever.
+   * Whether the user is the author of the schemas. Patterns of other authors are neither compiled nor run, because a
+   * pattern with catastrophic backtracking may run forever.
    */
   readonly isTrusted: boolean;
 }
@@ -78,11 +80,11 @@ export function toTokens({ name, description, inputSchema }: ListedTool): number
   try {
     return Math.ceil(JSON.stringify({ name, description, inputSchema }).length / 4);
   } catch {
-    return Infinity; // The schema is nested too deeply to serialise.
+    return Infinity; // Stringify has failed, because the schema is nested too deeply.
   }
 }
 
-/** The parameters that clients repeat in headers. Empty if the schema declares them incorrectly. */
+/** Returns the parameters that clients repeat in headers. Empty if the schema declares them incorrectly. */
 export function listHeaders(schema: JsonSchema): readonly HeaderParam[] {
   try {
     return findHeaderParams(schema);
@@ -140,10 +142,10 @@ function checkInput(schema: JsonSchema, report: Report, isTrusted: boolean): voi
   }
 }
 
-/** Whether a schema contains a pattern, or something that looks like one. */
+/** Whether a schema may contain a pattern. */
 function hasPattern(schema: unknown): boolean {
   const queue = [schema];
-  // A loop instead of recursion, because a schema may be nested deeper than the stack allows.
+  // A loop instead of recursion, because a schema may be nested more deeply than the stack allows.
   while (queue.length) {
     const next = queue.pop();
     if (typeof next !== "object" || next === null) continue;

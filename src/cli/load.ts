@@ -20,14 +20,14 @@ const REMEDY = "end the file with `export default createServer({ name, version, 
 /** The schemes from which the runtimes import files. */
 const SCHEMES = ["file:", "http:", "https:", "jsr:", "npm:", "data:", "blob:"];
 
-/** The default target in the working directory. Returns `undefined` if there is none. */
+/** Returns the default target in the working directory. Returns `undefined` if there is no such target. */
 export async function findTarget(): Promise<string | undefined> {
   for (const name of ["mcp.jsonc", "server.ts"]) {
     try {
       const path = platform.toPath(name);
       if (platform.mayRead(path) && await platform.findKind(path) === "file") return `./${name}`;
     } catch {
-      // The working directory was deleted, or may not be read.
+      // Ignore the error: the working directory was deleted, or may not be read.
     }
   }
 }
@@ -36,7 +36,7 @@ export async function findTarget(): Promise<string | undefined> {
  * Loads a target: a folder, a config file, a file that exports a server or handlers, or a pattern of such files. With
  * `imports`, a file can be reloaded when a file that it imports has changed.
  *
- * @throws {CliError} if it cannot be loaded.
+ * @throws {CliError} if the target cannot be loaded.
  */
 export async function load(target: string, imports?: ImportGraph): Promise<Loaded> {
   const kind = await toKind(target);
@@ -46,7 +46,7 @@ export async function load(target: string, imports?: ImportGraph): Promise<Loade
     return await loadPattern(target, imports);
   }
   const path = platform.toPath(target);
-  // Checked first, because loading the reader of config files may download packages.
+  // Check first, because loading the code that reads config files may download packages.
   if (kind === "config" && !(await hasFile(path))) {
     throw new CliError(`Cannot use ${target}: there is no file ${path}; check the path`);
   }
@@ -54,14 +54,15 @@ export async function load(target: string, imports?: ImportGraph): Promise<Loade
   return await (kind === "folder" ? loadFolder(target, path) : loadConfig(target, path, imports));
 }
 
-/** Whether a file exists. Also `true` if it may not be read. */
+/** Whether a file exists. Also returns `true` if the file may not be read. */
 async function hasFile(path: string): Promise<boolean> {
   return await platform.findKind(path).then((kind) => kind === "file", () => true);
 }
 
-/** The kind of a target, from its name and its file. */
+/** Returns the kind of a target, which depends on its name and its file. */
 export async function toKind(target: string): Promise<"folder" | "config" | "module" | "pattern"> {
-  // The empty path is the working directory. A shell variable that is not set must not serve it.
+  // Reject an empty target. It would mean the working directory, and it usually comes from a shell variable that is not
+  // set.
   if (!target) {
     throw new CliError(
       'Cannot use "": the target is empty; name a file or a folder, such as . for the working directory',
@@ -90,7 +91,7 @@ export async function toKind(target: string): Promise<"folder" | "config" | "mod
   );
 }
 
-/** Loads the default export of a file: a server, or handlers of a server that is named after the file. */
+/** Loads the default export of a file: a server, or handlers. The server of the handlers is named after the file. */
 async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded> {
   const url = toTargetUrl(target);
   const isFile = url.startsWith("file:");
@@ -103,7 +104,7 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
     throw new CliError(`Cannot serve ${target}: there is no file ${path}; ${await suggestFile(target, path)}`);
   }
   const server = await toServer(target, await importDefault(target, url));
-  // The file may use an older copy of this library, whose handlers cannot be listed.
+  // Do not reload a server of an older copy of this library, because its handlers cannot be listed.
   if (!isFile || !imports || !("list" in server.handlers)) return { server, files: isFile ? [toFilePath(url)] : [] };
   const listFiles = () => imports.list(url).map(toFilePath);
 
@@ -131,7 +132,7 @@ async function toServer(target: string, found: unknown): Promise<Server> {
     throw new CliError(`Cannot serve ${target}: ${state}; ${REMEDY}`);
   }
   const name = toName(toTargetUrl(target));
-  // `createServer` rejects anything that is not a handler.
+  // Safe, because `createServer` rejects values that are not handlers.
   const handlers = found as Handler[];
   return await withAction(`Cannot serve ${target}`, () => createServer({ name, version: "0.0.0", handlers }));
 }
@@ -142,7 +143,7 @@ interface ReloadedServer {
   readonly next: Server;
 }
 
-/** Matches each reloaded server with its running one, by path if there are several. */
+/** Pairs each reloaded server with its running server. If there are several, they are paired by path. */
 function toPairs(target: string, server: Server, next: Server): readonly ReloadedServer[] {
   const all = listEndpoints(server);
   return listEndpoints(next).map(({ name, path, server: next }) => {
@@ -152,7 +153,7 @@ function toPairs(target: string, server: Server, next: Server): readonly Reloade
   });
 }
 
-/** Replaces the handlers of several servers. Changes none if it throws. */
+/** Replaces the handlers of several servers. If it throws, no handlers are replaced. */
 function swapAll(pairs: readonly ReloadedServer[]): void {
   const undo: (() => void)[] = [];
   try {

@@ -1,6 +1,6 @@
 /**
- * Explains why a file could not be loaded: first the message, then the lines of the user's own files, then the others.
- * Suggests another file if there is none.
+ * Explains why a file could not be loaded: the message comes first, then the lines of the user's own files, then all
+ * other lines. Suggests another file if the file does not exist.
  *
  * @module
  */
@@ -9,14 +9,14 @@ import { toPlain } from "./client/terminal_text.ts";
 import { explainPermission } from "./permissions.ts";
 import { platform } from "./platform.ts";
 
-/** The length of an error's message, and of its stack, in characters. */
+/** Maximum characters of an error's message, and of its stack. */
 const MAX_LENGTH = 2000;
 
 /** Suggests a similarly named source file in the same folder. */
 export async function suggestFile(target: string, path: string): Promise<string> {
   const at = path.lastIndexOf("/") + 1;
   const folder = path.slice(0, at);
-  // Do not trigger a permission prompt just for a suggestion.
+  // Check the permission, because a suggestion is not worth a permission prompt.
   const entries = platform.mayRead(folder) ? await platform.files.list(folder).catch(() => []) : [];
   const names = entries.flatMap(({ name, kind }) => kind === "file" && /\.[cm]?[jt]sx?$/i.test(name) ? [name] : []);
   const suggestion = findSuggestion(path.slice(at), names);
@@ -24,18 +24,18 @@ export async function suggestFile(target: string, path: string): Promise<string>
   return `did you mean ${target.slice(0, target.lastIndexOf("/") + 1)}${suggestion}?`;
 }
 
-/** Explains an error that importing a file threw, and adds a remedy. */
+/** Explains an error that was thrown by importing a file, and adds a remedy. */
 export function explainLoadError(error: unknown, remedy: string): string {
-  // The properties of an error that the file made may throw, too.
+  // Catch errors, because code of the file made the error, and its properties may throw.
   try {
-    // Deno colours the hints in its messages.
+    // Remove colours, which Deno adds to its messages.
     return toPlain(explain(error, remedy));
   } catch {
     return `it threw an error that cannot be read while loading\n${remedy}`;
   }
 }
 
-/** Explains an error by the runtime's message if the file is not valid, and by its stack if the file's code threw it. */
+/** Explains an error: by the runtime's message if the file is invalid, or by its stack if code of the file threw it. */
 function explain(error: unknown, remedy: string): string {
   if (!(error instanceof Error)) return `it threw ${String(error)} while loading; fix the file`;
   const { message } = error;
@@ -54,15 +54,15 @@ function explain(error: unknown, remedy: string): string {
   return [`it threw an error while loading:\n${head.slice(0, MAX_LENGTH)}`, lines || [], remedy].flat().join("\n");
 }
 
-/** How each runtime reports an import of a package that is not installed. Each pattern captures the specifier. */
+/** The messages of the runtimes about a package that is not installed. Each pattern captures the specifier. */
 const MISSING_PACKAGE = [
   /^Cannot find (?:package|module) ["']([^"'./:][^"':]*)["']/,
   /^(?:Relative import path|Import) "([^"./:][^":]*)" not /,
-  // Deno resolves the name against the file that imports it, if another module loader is registered.
+  // With another module loader, Deno resolves the name relative to the importing file.
   /^Loading unprepared module: (file:\S*\/)([^.]+), imported from: \1/,
 ];
 
-/** The command that installs a package, if the message says that it is missing. */
+/** Returns the command that installs a package. Returns `undefined` if the message is not about a missing package. */
 function toInstallHint(message: string): string | undefined {
   const specifier = MISSING_PACKAGE.map((pattern) => pattern.exec(message)?.at(-1)).find((each) => each !== undefined);
   const [name] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier ?? "") ?? [];
@@ -74,12 +74,12 @@ function toInstallHint(message: string): string | undefined {
 interface Stack {
   /** Name and message of the error. */
   readonly head: string;
-  /** The lines below, without those of the command line, which say nothing about the file. */
+  /** The frames of the stack. Frames of the command line are omitted, because they say nothing about the file. */
   readonly frames: readonly string[];
 }
 
 function readStack({ name, message, stack = "" }: Error): Stack {
-  // The stack usually begins with the message, whose lines must not be read as frames.
+  // The stack usually begins with the message. Skip it, because its lines must not be read as frames.
   const at = message ? stack.indexOf(message) : -1;
   const end = at < 0 ? 0 : at + message.length;
   const lines = stack.slice(end).split("\n").filter((line) => /^\s+at |^[^\s@]*@\S+:\d+/.test(line));
@@ -93,15 +93,15 @@ const LIBRARY = [new URL("../", import.meta.url), new URL("../../mod.", import.m
   decode(pathname)
 );
 
-/** Where packages are: in the project, in the cache of Bun, or in that of Deno. */
+/** Paths of packages: in the project, in the cache of Bun, or in the cache of Deno. */
 const PACKAGES = /[\\/](node_modules|install[\\/]cache|npm[\\/][^\\/]+\.[^\\/]+)[\\/]/;
 
-/** Whether a line of a stack is in a file of the user, and not of the runtime, a package or this library. */
+/** Whether a line of a stack is in a file of the user, and not in the runtime, a package or this library. */
 function isOfUser(line: string): boolean {
   const place = line.replace(/^\s+at (async )?/, "");
   const [, named] = /^[^(]*\((.*)\)$/.exec(place) ?? [];
   const path = decode(named ?? place);
-  // The frames of a runtime have no path, or one such as `ext:core/mod.js` and `node:fs`.
+  // Require an absolute path. Frames of a runtime have no path, or a path such as `ext:core/mod.js` or `node:fs`.
   return /^(file:|\/|[a-z]:\\)/i.test(path) && !PACKAGES.test(path) && !LIBRARY.some((start) => path.includes(start));
 }
 
@@ -109,7 +109,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A path with a percent sign of its own.
+    // The path contains a percent sign that is not an escape.
     return text;
   }
 }

@@ -9,9 +9,11 @@ import { CliError } from "./cli_error.ts";
 /** A loaded target. */
 export interface Loaded {
   readonly server: Server;
-  /** The files it was read from, as far as known. */
+  /** The files from which the target was read, as far as known. */
   readonly files: readonly string[];
-  /** Watches the files that the server offers, and notifies clients of changes. Returns a function that stops this. */
+  /**
+   * Watches the files that the server offers, and notifies clients of changes. Returns a function that stops watching.
+   */
   watch?(): () => void;
   /**
    * Reads the changed files again and replaces the server's handlers. Clients stay connected. Returns the files to watch.
@@ -21,7 +23,7 @@ export interface Loaded {
   reload?(changed: readonly string[]): Promise<readonly string[]>;
 }
 
-/** Replaces all handlers of a server and notifies clients once. Changes nothing if it throws. */
+/** Replaces all handlers of a server, and notifies clients once. If it throws, no handlers are replaced. */
 export function swapHandlers(server: Server, handlers: readonly Handler[]): void {
   const before = server.handlers.list();
   server.handlers.remove(...before);

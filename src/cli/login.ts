@@ -63,7 +63,7 @@ async function signInUser(args: Args): Promise<number> {
   });
 }
 
-/** The document that an authorization server reads at the URL which is the id of the client. */
+/** Returns the client metadata document. An authorization server reads it at the URL that is the id of the client. */
 function toClientMetadata(url = "https://example.com/mcp-client.json", port?: number): Record<string, unknown> {
   return {
     client_id: url,

@@ -1,5 +1,5 @@
 /**
- * `mcp logout`: deletes the tokens of a server, or of all servers.
+ * `mcp logout`: deletes the tokens for a server, or for all servers.
  *
  * @module
  */

@@ -12,7 +12,7 @@ import { platform } from "./platform.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 import { serve } from "./serve.ts";
 
-// Clients wait for `serve` to start, so it is imported statically. Every other command is loaded when it runs.
+// Import `serve` statically, because clients wait for it to start. All other commands are loaded when they run.
 const commands: ReadonlyMap<string, () => Promise<Command>> = new Map(Object.entries({
   serve: () => Promise.resolve(serve),
   inspect: async () => (await importModule<typeof import("./inspect.ts")>("./inspect.ts")).inspect,
@@ -37,7 +37,10 @@ function loadCommands(): Promise<readonly Command[]> {
   return Promise.all([...commands.values()].map((load) => load()));
 }
 
-/** Runs the command line, and exits the process: with 2 after a usage or configuration error, else with the command's code. */
+/**
+ * Runs the command line and exits the process. The exit code is 2 after a usage or configuration error, and otherwise
+ * the code of the command.
+ */
 export async function main(): Promise<void> {
   platform.onIdle(() => {
     console.error(
@@ -55,11 +58,11 @@ export async function main(): Promise<void> {
         return platform.exit(2);
       }
       if (!hasErrorCode(error)) throw error;
-      // An error of the system, such as a file that may not be read.
+      // The error comes from the system, such as for a file that may not be read.
       console.error(toPrintable(`Cannot continue: ${error.message}; check the path and its permissions`));
       return platform.exit(2);
     }
-    // The message may contain names and text from a server, or from a file by another author.
+    // Escape the message, because it may contain names and text from a server, or from a file by another author.
     console.error(toPrintable(error.message) + (error instanceof UsageError ? await explainHelp() : ""));
     platform.exit(error.exitCode);
   }
@@ -69,11 +72,11 @@ async function explainPermission(message: string): Promise<string | undefined> {
   try {
     return (await importModule<typeof import("./permissions.ts")>("./permissions.ts")).explainPermission(message);
   } catch {
-    // The first error says more than the one of this import.
+    // Print only the first error, because it explains more than the error of this import.
   }
 }
 
-/** Runs the command that the first argument names, or else `serve`. */
+/** Runs the command that the first argument names. Runs `serve` if it is not a command. */
 async function run(words: readonly string[]): Promise<number | void> {
   if ((words[0] === "help" || words[0] === "version") && !await isFile(words[0])) {
     const [option, command] = [`--${words[0]}`, words[1]];

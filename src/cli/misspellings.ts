@@ -1,5 +1,5 @@
 /**
- * Rejects words of the command line that are neither commands nor options, and suggests similar ones.
+ * Rejects words of the command line that are neither commands nor options, and suggests similar words.
  *
  * @module
  */
@@ -8,9 +8,10 @@ import { UsageError } from "./cli_error.ts";
 import { platform } from "./platform.ts";
 
 /**
- * Checks a first argument that is not a command. It is a target, unless it resembles a command and no such file exists.
+ * Checks a first argument that is not a command. It is taken for a target if a file of this name exists, or if it does
+ * not resemble a command.
  *
- * @throws {UsageError} if it resembles a command.
+ * @throws {UsageError} if the argument resembles a command, and no such file exists.
  */
 export async function rejectMisspelling(word: string, commands: readonly string[]): Promise<void> {
   const suggestion = findSuggestion(word, commands);
@@ -18,14 +19,22 @@ export async function rejectMisspelling(word: string, commands: readonly string[
   throw new UsageError(`Cannot run ${word}: there is no such command, and no such file; did you mean ${suggestion}?`);
 }
 
-/** @throws {UsageError} for a topic of `mcp help` that is not a command. */
+/**
+ * Rejects a topic of `mcp help` that is not a command.
+ *
+ * @throws {UsageError} always.
+ */
 export function rejectTopic(word: string, commands: readonly string[]): never {
   const suggestion = findSuggestion(word, commands);
   const remedy = suggestion === undefined ? `the commands are ${commands.join(", ")}` : `did you mean ${suggestion}?`;
   throw new UsageError(`Cannot print the help of ${word}: there is no such command; ${remedy}`);
 }
 
-/** @throws {UsageError} for an option that the command does not have. `names` are those that it has. */
+/**
+ * Rejects an option that the command does not have. `names` are the options of the command.
+ *
+ * @throws {UsageError} always.
+ */
 export function rejectOption(flag: string, names: readonly string[]): never {
   const suggestion = findSuggestion(flag.slice(2), names);
   const listed = names.map((each) => `--${each}`).join(", ");

@@ -1,5 +1,5 @@
 /**
- * `mcp new`: creates a server and a test for it.
+ * `mcp new`: creates a server with a test.
  *
  * @module
  */
@@ -125,8 +125,8 @@ async function makeFolder(name: string): Promise<void> {
 }
 
 /**
- * The command that starts this program from a new folder. Uses a relative path to an installed package, so that the
- * command also works on other machines.
+ * Returns the command that starts this program from a new folder. The path to an installed package is relative, so that
+ * the command also works on other machines.
  */
 function toFolderProgram(): readonly string[] {
   const packages = platform.toPath("node_modules");
@@ -138,7 +138,10 @@ function toFolderProgram(): readonly string[] {
 /** A sub-path of this library. */
 type SubPath = "apps" | "auth" | "oauth" | "testing";
 
-/** Finds the specifiers of this library and of its sub-paths: names that the folder maps, or else this very copy. */
+/**
+ * Returns a function that finds the specifier of this library or of a sub-path. If the folder does not map its name,
+ * the specifier leads to this copy.
+ */
 async function findLibrary(): Promise<(path?: SubPath) => string> {
   const isMapped = await findLibraryNames();
   return (path) => {
@@ -147,7 +150,7 @@ async function findLibrary(): Promise<(path?: SubPath) => string> {
   };
 }
 
-/** The specifier of this copy of the library, or of a sub-path of it. */
+/** Returns the specifier of this copy of the library, or of one of its sub-paths. */
 function toOwnSpecifier(path?: SubPath): string {
   const entry = toEntry();
   const library = entry.includes("/node_modules/") ? NAME : entry;
@@ -167,7 +170,10 @@ function toTestCommand(test: string, flags: readonly string[] = []): string {
   return `${platform.runtime === "bun" ? "bun test" : "node --test"} ./${test}`;
 }
 
-/** The flags of a test on Deno that reads variables, and whose server may import a package of a copy of this library. */
+/**
+ * Returns the flags of `deno test` for a test that reads variables. If the server imports a copy of this library as
+ * source, the configuration of that copy is needed for its packages.
+ */
 function toTestFlags(): readonly string[] {
   const entry = toEntry();
   return ["--allow-env", ...entry.endsWith("/mod.ts") ? ["--config", entry.replace(/mod\.ts$/, "deno.json")] : []];
@@ -181,7 +187,7 @@ async function refuseExisting(names: readonly string[]): Promise<void> {
 async function findExisting(names: readonly string[]): Promise<string | undefined> {
   for (const name of names) {
     try {
-      // A link that leads nowhere would take the file elsewhere.
+      // `lstat`, because a link that leads nowhere exists too. Writing through it would create the file elsewhere.
       if (await platform.files.lstat(platform.toPath(name))) return name;
     } catch (error) {
       throw createWriteError(name, error);
@@ -189,7 +195,7 @@ async function findExisting(names: readonly string[]): Promise<string | undefine
   }
 }
 
-/** Writes all files or, if one cannot be written, none. */
+/** Writes all files. If a file cannot be written, removes the files that were written before. */
 async function writeAll(files: readonly (readonly [name: string, text: string])[]): Promise<void> {
   const written: string[] = [];
   for (const [name, text] of files) {

@@ -1,5 +1,5 @@
 /**
- * The files of `mcp new --auth`: a server that authenticates its callers, its test, and how to get a token.
+ * The files of `mcp new --auth`: a server that authenticates its callers, a test, and a README about tokens.
  *
  * @module
  */

@@ -5,7 +5,7 @@
  */
 import { NAME } from "./version.ts";
 
-/** Whether a folder, or one above it, has installed this package. */
+/** Whether a folder, or a folder above it, has installed this package. */
 export function isInstalled(folder: string): boolean {
   const { existsSync } = process.getBuiltinModule("fs");
   for (let at = new URL("file://" + encodeURI(folder.replaceAll("\\", "/")) + "/");; at = new URL("..", at)) {
@@ -14,7 +14,7 @@ export function isInstalled(folder: string): boolean {
   }
 }
 
-/** The names of the entries, and their files. */
+/** Returns the names of the entries with their files. */
 export async function listEntries(): Promise<readonly (readonly [name: string, file: string])[]> {
   const { default: { exports } } = await import(new URL("./package.json", import.meta.url).href, {
     with: { type: "json" },

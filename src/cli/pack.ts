@@ -1,5 +1,5 @@
 /**
- * `mcp pack`: packs a server into a bundle that desktop clients install, and describes it for the MCP registry.
+ * `mcp pack`: packs a server into a bundle that desktop clients install, and writes its entry for the MCP registry.
  *
  * @module
  */
@@ -106,7 +106,7 @@ async function packServer(args: Args): Promise<void> {
   console.error(toPrintable(`Wrote ${written}: ${facts.name} ${facts.version}, ${counts}.`));
 }
 
-/** The path of the file to pack. */
+/** Returns the path of the file to pack. */
 async function findFile(target: string | undefined): Promise<string> {
   if (target === undefined) {
     throw new UsageError("Cannot pack a server: no file is named, and there is no ./server.ts; name a file");
@@ -120,7 +120,7 @@ async function findFile(target: string | undefined): Promise<string> {
   return toFilePath(url).replace(/^\/(?=[a-z]:)/i, "");
 }
 
-/** The files of `--include` and `--icon`, by their paths in the bundle. */
+/** Reads the files of `--include` and `--icon`. Their keys are their paths in the bundle. */
 async function readFiles(folder: string, paths: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>> {
   const { readFile } = await import("node:fs/promises");
   const files = new Map<string, Uint8Array>();
@@ -144,7 +144,7 @@ async function readFiles(folder: string, paths: readonly string[]): Promise<Read
   return files;
 }
 
-/** The path of the icon in the bundle. */
+/** Returns the path of the icon in the bundle. */
 function readIcon(folder: string, path: string, files: ReadonlyMap<string, Uint8Array>): string {
   const name = toInside(folder, path);
   const bytes = files.get(name);
@@ -155,14 +155,14 @@ function readIcon(folder: string, path: string, files: ReadonlyMap<string, Uint8
 /** The first bytes of a PNG image. */
 const PNG = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 
-/** A path as seen from the folder of the server. The server finds the file in the bundle at the same place. */
+/** Returns a path relative to the folder of the server. In the bundle, the server finds the file at the same path. */
 function toInside(folder: string, path: string): string {
   const name = toRelativePath(folder, platform.toPath(path));
   if (name) return name;
   throw new UsageError(`Cannot include ${path}: it is not in ${folder}, the folder of the server; move it there`);
 }
 
-/** Bundles the server, and refuses code that Node cannot run. */
+/** Bundles the server. Rejects code that Node cannot run. */
 async function bundle(
   { path, name, settings }: { readonly path: string; readonly name: string; readonly settings: readonly Setting[] },
 ): Promise<string> {
@@ -184,7 +184,7 @@ interface Described {
   readonly hasPrompts: boolean;
 }
 
-/** Collects what the server, the project and the options say about the server. */
+/** Collects the facts about a server from the server itself, its project and the options. */
 async function describe(
   server: Server,
   { target, project, flags }: { readonly target: string; readonly project: Params; readonly flags: Args["flags"] },
@@ -217,7 +217,7 @@ async function describe(
   const repository = readRepository(project.repository);
   const facts = {
     name,
-    // A file that exports handlers only has no version of its own.
+    // Use the version of the project for a file that exports only handlers, because such a file has no version.
     version: version === "0.0.0" ? toText(project.version) ?? version : version,
     description: text,
     author,
@@ -233,7 +233,10 @@ function toText(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Reads an author as package.json has it: an object, or a text such as `Ada <ada@example.com> (https://example.com)`. */
+/**
+ * Reads an author in the format of package.json: an object, or text such as `Ada <ada@example.com>
+ * (https://example.com)`.
+ */
 function readAuthor(value: unknown): ServerFacts["author"] | undefined {
   const [, name, email, url] = typeof value === "string"
     ? /^([^<(]+?)\s*(?:<([^>]*)>)?\s*(?:\(([^)]*)\))?$/.exec(value.trim()) ?? []
@@ -243,7 +246,7 @@ function readAuthor(value: unknown): ServerFacts["author"] | undefined {
   return name === undefined ? undefined : { name, ...email && { email }, ...url && { url } };
 }
 
-/** Reads a repository as package.json has it: an object with a URL, or a text such as `github:ada/weather`. */
+/** Reads a repository in the format of package.json: an object with a URL, or text such as `github:ada/weather`. */
 function readRepository(value: unknown): string | undefined {
   const text = toText(isObject(value) ? value.url : value)?.replace(/^git\+/, "").replace(/\.git$/, "");
   const [, host, path] = /^(?:(github|gitlab):)?([\w.-]+\/[\w.-]+)$/.exec(text ?? "") ?? [];

@@ -1,5 +1,5 @@
 /**
- * Deno permissions of an installed server.
+ * The Deno permissions of an installed server.
  *
  * @module
  */
@@ -17,7 +17,8 @@ export function joinPermissions(a: Permissions, b: Permissions): Permissions {
 }
 
 /**
- * Permissions as flags of Deno. Without network permissions, `--deny-net` states it for readers of the configuration.
+ * Converts permissions to flags of Deno. If there are no network permissions, adds `--deny-net`, so that readers of the
+ * configuration see it.
  *
  * @throws {CliError} if a value contains a comma, which separates the values of a flag.
  */
@@ -34,13 +35,14 @@ export function toDenoFlags(permissions: Permissions): readonly string[] {
 }
 
 /**
- * Explains Deno's message for a missing permission, with the flag to add. Deno names none where it cannot prompt. Returns
- * `undefined` for other messages.
+ * Explains Deno's message about a missing permission, with the flag to add. Deno does not mention the flag if it cannot
+ * prompt. Returns `undefined` for other messages.
  */
 export function explainPermission(message: string): string | undefined {
   const [state, kind, value] = /^Requires (\w+) access(?: to "([^"\n]*)")?/.exec(message) ?? [];
   if (state === undefined || kind === undefined) return;
-  // Port 0 becomes another one. Deno separates the values of a flag at commas.
+  // Suggest all ports of the host for port 0, because the system chooses the actual port. Suggest all values for a
+  // value with a comma, because Deno separates values at commas.
   const allowed = kind === "net" ? value?.replace(/:0$/, "") : value;
   const flag = allowed && !allowed.includes(",") ? `--allow-${kind}=${allowed}` : `--allow-${kind}`;
   return `${state}; run it again with ${/\s/.test(flag) ? `'${flag}'` : flag}, or with -A for all permissions`;

@@ -1,6 +1,6 @@
 /**
- * The runtime as the command line uses it: arguments, exit, signals, the terminal, files and HTTP. What `serve` needs to
- * start uses no `node:` module, and on Deno not `process` either, which takes 12 ms to load.
+ * The functions of the runtime that the command line uses: arguments, exit, signals, the terminal, files and HTTP. For
+ * a short start, `serve` uses no `node:` module. On Deno it does not use `process` either, which takes 12 ms to load.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { bun, deno } from "./runtime_globals.ts";
 /** A running HTTP server. */
 export type Served = Pick<Listener, "port" | "stop">;
 
-/** The address and the handler of an HTTP server. Port 0 picks a free port. */
+/** The address and the handler of an HTTP server. Port 0 chooses a free port. */
 export interface ServeOptions extends Omit<ListenOptions, "fetch"> {
   /** Handles a request. `info` is the runtime's information about the connection. */
   readonly fetch: (request: Request, info: object) => Promise<Response>;
@@ -23,7 +23,7 @@ export interface ServeOptions extends Omit<ListenOptions, "fetch"> {
 export type StandardStream = "input" | "output" | "errors";
 
 const DESCRIPTORS = { input: 0, output: 1, errors: 2 } as const;
-/** The time after which a write to a full pipe is tried again, in milliseconds. */
+/** Milliseconds after which a write to a full pipe is repeated. */
 const RETRY_MS = 5;
 const SIGNALS = [["SIGINT", 130], ["SIGTERM", 143]] as const;
 
@@ -35,17 +35,17 @@ export const platform = {
   /** The name of the runtime. */
   runtime: deno ? "deno" as const : bun ? "bun" as const : "node" as const,
   /** The operating system, such as `linux`, `darwin` or `windows`. */
-  os: os as string, // Each runtime lists its own systems.
+  os: os as string, // Safe, because each runtime has a fixed list of systems.
   /** The arguments of the program. */
-  args: (deno ? deno.args : process.argv.slice(2)) as readonly string[], // Nothing changes them.
+  args: (deno ? deno.args : process.argv.slice(2)) as readonly string[], // Safe, because no code changes them.
   files,
 
   /** The path of the runtime's executable. */
   execPath: (): string => deno ? deno.execPath() : process.execPath,
 
-  /** The command that runs a file on this machine, such as `deno run -A`, with all permissions or none. */
+  /** Returns the command that runs a file on this machine, such as `deno run -A`, with all permissions or none. */
   toRunner(permissions: "all" | "none"): readonly string[] {
-    // Shells do not find a program in the cache of npx by its name.
+    // Use the path of a program in the cache of npx, because shells do not find it by its name.
     const isCached = /[\\/]_npx[\\/]/.test(platform.execPath());
     const version = deno?.version.deno ?? bun?.version ?? "";
     const program = isCached ? ["npx", "-y", `${platform.runtime}@${version}`] : [platform.runtime];
@@ -56,8 +56,8 @@ export const platform = {
   exit: (code: number): never => deno ? deno.exit(code) : process.exit(code),
 
   /**
-   * Calls `listener` for the first SIGINT or SIGTERM, with the exit code that shells expect after the signal. The second
-   * one exits the process.
+   * Calls `listener` for the first SIGINT or SIGTERM, with the exit code that shells expect after the signal. The
+   * second signal exits the process.
    */
   onSignal(listener: (code: number) => void): void {
     let hasSignal = false;
@@ -72,12 +72,18 @@ export const platform = {
     }
   },
 
-  /** Calls `listener` when the process would exit without a call to `exit`. Never on Deno, which reports this itself. */
+  /**
+   * Calls `listener` when the process would end because no work is left. Never called on Deno, which reports this
+   * itself.
+   */
   onIdle(listener: () => void): void {
     if (!deno) process.on("beforeExit", listener);
   },
 
-  /** Runs `job` once after `ms` milliseconds, unless the process ends before. Returns a function that cancels it. */
+  /**
+   * Calls `job` once after `ms` milliseconds, unless the process ends before. Returns a function that cancels the
+   * timer.
+   */
   startBackgroundTimer(job: () => void, ms: number): () => void {
     const timer = setTimeout(job, ms);
     if (deno) deno.unrefTimer(timer);
@@ -90,7 +96,7 @@ export const platform = {
   /** Resolves a path against the working directory. The result is a URL. */
   toFileUrl: (path: string): string => toFileHref(toPath(path)),
 
-  /** The kind of a path behind all links. Returns `undefined` if there is nothing. */
+  /** Returns the kind of the file at the end of all links. Returns `undefined` if there is no file. */
   async findKind(path: string): Promise<FileKind | undefined> {
     if (deno) {
       const facts = await deno.stat(path).catch(ignoreNotFound);
@@ -100,10 +106,10 @@ export const platform = {
     return facts && ("kind" in facts ? facts.kind : toKind(facts));
   },
 
-  /** Whether a path may be read without a permission prompt. */
+  /** Whether a path can be read without a permission prompt. */
   mayRead: (path: string): boolean => !deno || deno.permissions.querySync({ name: "read", path }).state === "granted",
 
-  /** Reads an environment variable. Throws if it may not be read. */
+  /** Reads an environment variable. Throws if reading it is not permitted. */
   env: (name: string): string | undefined => deno ? deno.env.get(name) : process.env[name],
 
   /** Runs code with an empty environment, so that packages that read variables for debugging need no permission. */
@@ -122,12 +128,13 @@ export const platform = {
   /** Whether standard input is a terminal. */
   async isTerminal(): Promise<boolean> {
     if (deno) return deno.stdin.isTerminal();
-    // On Bun, the module `tty` takes 14 ms to load. A pipe is not a device. `process.stdin` would start to read.
+    // Test for a character device first. On Bun, the module `tty` takes 14 ms to load, and `process.stdin` would start
+    // to read.
     const isDevice = await bun?.stdin.stat().then((facts) => facts.isCharacterDevice(), () => false) ?? true;
     return isDevice && platform.terminal.isAt("input");
   },
 
-  /** The standard streams. Results go to `write`, messages to `writeError`. */
+  /** The standard streams. Results are written with `write`, and messages with `writeError`. */
   terminal: {
     /** Whether a stream is a terminal. */
     isAt: (stream: StandardStream): boolean => process.getBuiltinModule("tty").isatty(DESCRIPTORS[stream]),
@@ -136,15 +143,18 @@ export const platform = {
       platform.terminal.isAt(stream) ? process[stream === "output" ? "stdout" : "stderr"].columns : undefined,
     /** Whether NO_COLOR is set. */
     hasNoColor: (): boolean => deno ? deno.noColor : Boolean(process.env.NO_COLOR),
-    /** Standard input. Can be read once. */
+    /** Standard input. It can be read only once. */
     input: (): ReadableStream<Uint8Array> => process.getBuiltinModule("stream").Readable.toWeb(process.stdin),
-    /** Writes all bytes to standard output, also if its streams are redirected. Throws if the reader has closed it. */
+    /**
+     * Writes all bytes to standard output, even if the streams of the runtime are redirected. Throws if the reader has
+     * closed the pipe.
+     */
     async write(bytes: Uint8Array): Promise<void> {
       const { write } = await import("node:fs");
       for (let rest = bytes; rest.length;) {
         const { promise, resolve, reject } = Promise.withResolvers<number>();
         write(DESCRIPTORS.output, rest, (error, count) => {
-          // The pipe is full.
+          // Try again later, because the pipe is full.
           if (error?.code === "EAGAIN") setTimeout(resolve, RETRY_MS, 0);
           else if (error) reject(error);
           else resolve(count);
@@ -160,7 +170,7 @@ export const platform = {
           rest = rest.subarray(writeSync(DESCRIPTORS.errors, rest));
         }
       } catch {
-        // The reader has closed the pipe.
+        // Ignore the error: the reader has closed the pipe.
       }
     },
   },

@@ -1,9 +1,9 @@
 /**
- * The file operations of the command line. Paths are absolute and have forward slashes. The operations throw what the
- * runtime throws, such as a missing permission.
+ * The file operations of the command line. Paths are absolute and have forward slashes. The operations throw the errors
+ * of the runtime, such as for a missing permission.
  *
- * `node:fs` loads with the first operation, because that takes 21 ms on Deno and 3 ms on Bun, for which clients of a
- * served file would wait.
+ * `node:fs` is loaded with the first operation. Loading it takes 21 ms on Deno and 3 ms on Bun, which would delay the
+ * start of a served file.
  *
  * @module
  */
@@ -34,24 +34,25 @@ export const files = {
     } finally {
       await file.close();
     }
-    // Set the mode last: the umask would remove bits earlier, and others could read a part of the content.
+    // Set the mode last. With `open`, the umask would remove bits from it, and other users could read a part of the
+    // content.
     if (mode !== PRIVATE_MODE) await chmod(path, mode);
   },
 
   /**
-   * Replaces a file atomically: readers see the old content or the new. Keeps its mode and owner. A new file is readable
-   * by its owner only. Follows links, and keeps them.
+   * Replaces a file atomically: readers see either the old or the new content. Keeps the mode and owner of the file. A
+   * new file is readable only by its owner. Links are followed and kept.
    */
   async replace(path: string, content: string): Promise<void> {
     const { lstat, chown, rename, unlink } = await load();
     const target = await files.resolve(path) ?? path;
     const before = await lstat(target).catch(ignoreNotFound);
-    // In the same folder, because a rename is atomic only within a file system.
+    // Create the temporary file in the same folder, because a rename is atomic only within a file system.
     const temporary = `${toFolder(target)}/.${toBaseName(target)}.${crypto.randomUUID()}.tmp`;
     try {
       await files.create(temporary, content, before ? before.mode & PERMISSION_BITS : PRIVATE_MODE);
       const made = await lstat(temporary);
-      // Only root may change the owner. Other users keep the file.
+      // Change the owner only if it differs, because only root may do so.
       if (before && (before.uid !== made.uid || before.gid !== made.gid)) {
         await chown(temporary, before.uid, before.gid).catch(() => {});
       }
@@ -72,12 +73,12 @@ export const files = {
     await (await load()).mkdir(path, { recursive: true, mode });
   },
 
-  /** Renames a file, over another one if there is one. Returns whether there was a file to rename. */
+  /** Renames a file. Replaces a file at the target. Returns whether there was a file to rename. */
   async rename(from: string, to: string): Promise<boolean> {
     return await (await load()).rename(from, to).then(() => true, (error) => ignoreNotFound(error) ?? false);
   },
 
-  /** Sets the time of the last change of a file to now. */
+  /** Sets the change time of a file to now. */
   async touch(path: string): Promise<void> {
     const now = new Date();
     await (await load()).utimes(path, now, now);

@@ -1,5 +1,5 @@
 /**
- * Finds the files that configure a project, and whether they give this library the name `@x/mcp`.
+ * Finds the files that configure a project, and whether they map the name `@x/mcp` to this library.
  *
  * @module
  */
@@ -10,10 +10,10 @@ import type { Params } from "../client/client.ts";
 import { isObject } from "../kit/json.ts";
 import { importModule } from "./lazy_modules.ts";
 
-/** The size up to which a file is read, in bytes. */
+/** Maximum bytes of a file that is read. */
 const MAX_BYTES = 1024 * 1024;
 
-/** The nearest file with one of the names, in a folder or above it, whose text passes the test. */
+/** Finds the nearest file with one of the names, in a folder or above it, whose text passes the test. */
 export async function findProjectFile(
   start: string,
   { names, test }: { readonly names: readonly string[]; readonly test: (text: string) => boolean },
@@ -28,7 +28,7 @@ export async function findProjectFile(
 }
 
 async function readFile(path: string): Promise<string | undefined> {
-  // Deno would prompt for each folder.
+  // Check the permission, because Deno would prompt for each folder.
   if (!platform.mayRead(path) || await platform.findKind(path) !== "file") return;
   return new TextDecoder().decode(await platform.files.read(path, MAX_BYTES));
 }
@@ -43,7 +43,7 @@ export async function readProject(folder: string): Promise<Params> {
   return isObject(value) ? value : {};
 }
 
-/** Finds out which names the nearest `deno.json` or `package.json` knows. The function tests a name. */
+/** Returns a function that tests whether the nearest `deno.json` or `package.json` maps a specifier. */
 export async function findLibraryNames(): Promise<(specifier: string) => boolean> {
   const names = platform.runtime === "deno" ? ["deno.json", "deno.jsonc", "package.json"] : ["package.json"];
   const found = await findProjectFile(platform.toPath("."), { names, test: (text) => text.includes(`"${NAME}`) });
@@ -56,7 +56,7 @@ export async function findLibraryNames(): Promise<(specifier: string) => boolean
     return () => isInstalled;
   }
   const imports: Params = isObject(value.imports) ? value.imports : {};
-  // Deno derives the sub-paths of a package. Those of a file need names of their own.
+  // For a package, Deno derives the sub-paths. If the name leads to a file, each sub-path needs its own entry.
   const isPackage = /^(jsr|npm):/.test(String(imports[NAME] ?? ""));
   return (specifier) => specifier in imports || isPackage || `${NAME}/` in imports && specifier !== NAME;
 }
@@ -65,7 +65,8 @@ function loadParser(): Promise<typeof import("./config/jsonc.ts")> {
   return importModule<typeof import("./config/jsonc.ts")>("./config/jsonc.ts");
 }
 
-// A project that has only this library has no parser for comments.
+// Parses JSON, with comments if their parser can be loaded. A project that has installed only this library does not
+// have the parser.
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,5 +1,5 @@
 /**
- * `mcp prompt`: lists the prompts of a server, or prints the messages of one.
+ * `mcp prompt`: lists the prompts of a server, or prints the messages of a prompt.
  *
  * @module
  */
@@ -66,10 +66,10 @@ async function getPrompt({ client, operands, request }: InteractiveSession, { fl
   return 0;
 }
 
-/** Reports rejected arguments as such, instead of as a server error. */
+/** Reports an error about invalid arguments as a usage error instead of a server error. */
 function explain(error: unknown, name: string): never {
   if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) throw error;
-  // A server of this library begins its message in the same way.
+  // Remove the beginning of the message of a server of this library, because the error here begins in the same way.
   const reason = toLine(error.message).replace(/^Cannot get "[^"]*": /, "");
   throw new ServerError(`Cannot get ${toLine(name)}: ${reason} (${error.code})`);
 }
@@ -82,7 +82,7 @@ async function printMessages(messages: readonly PrintableMessage[]): Promise<voi
   }
 }
 
-/** The arguments of a prompt as a JSON Schema, the form in which tools declare theirs. */
+/** Converts the arguments of a prompt to a JSON Schema, which is how tools declare arguments. */
 function toSchema({ arguments: listed }: ListedPrompt): Params {
   const args = (Array.isArray(listed) ? listed : []).filter(isObject);
   return {

@@ -1,5 +1,5 @@
 /**
- * The protocol revisions that clients and servers speak, and the codes of errors.
+ * The protocol revisions, and the codes of errors.
  *
  * @see specification/2026-07-28/basic (Error Codes)
  * @module
@@ -12,7 +12,7 @@ export const PARSE_ERROR = -32700;
 export const INVALID_REQUEST = -32600;
 /** The server does not support the method. */
 export const METHOD_NOT_FOUND = -32601;
-/** The parameters are invalid, or name something unknown. */
+/** The parameters are invalid, or refer to something unknown. */
 export const INVALID_PARAMS = -32602;
 /** The program failed unexpectedly. */
 export const INTERNAL_ERROR = -32603;
@@ -20,15 +20,15 @@ export const INTERNAL_ERROR = -32603;
 export const HEADER_MISMATCH = -32020;
 /** The server does not support the protocol revision. */
 export const UNSUPPORTED_VERSION = -32022;
-/** The operation needs an authenticated caller. A code of this library. */
+/** The operation requires an authenticated caller. This code is specific to this library. */
 export const UNAUTHENTICATED = -31_401;
-/** The caller lacks scopes. A code of this library. */
+/** The caller lacks scopes. This code is specific to this library. */
 export const INSUFFICIENT_SCOPE = -31_403;
 
 /** The revision without handshakes. */
 export const MODERN = "2026-07-28" satisfies Revision;
 
-/** The revisions with a handshake, newest first. The last one has a transport of its own too. */
+/** The revisions with a handshake, newest first. The oldest revision also has a different transport. */
 export const LEGACY: readonly string[] = [
   "2025-11-25",
   "2025-06-18",

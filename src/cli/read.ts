@@ -1,5 +1,5 @@
 /**
- * `mcp read`: lists the resources of a server, or reads one.
+ * `mcp read`: lists the resources of a server, or reads a resource.
  *
  * @module
  */
@@ -62,7 +62,7 @@ async function printResources({ client, request }: InteractiveSession, isJson: b
   return 0;
 }
 
-/** Adds a suggestion to an error if the server lists resources, and the one with this URI is not among them. */
+/** Adds a suggestion to an error if the server lists resources, but not the resource with this URI. */
 async function explain(error: unknown, uri: string, { client, request }: InteractiveSession): Promise<never> {
   if (!(error instanceof McpError) || error.status === 401) throw error;
   const resources = await request((options) => client.listResources(options)).catch(() => []);

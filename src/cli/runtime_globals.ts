@@ -1,6 +1,6 @@
 /**
  * The globals of Deno and Bun. The command line uses them where `node:` modules would need another permission, or would
- * load while clients wait for a served file. Its other files use neither.
+ * load while clients wait for a served file. No other file of the command line uses these globals.
  *
  * @module
  */
@@ -14,7 +14,7 @@ export interface BunGlobal {
   file(path: string): { stat(): Promise<Stats> };
   /** Adds a plugin to the module loader of this process. */
   plugin(plugin: { readonly name: string; setup(build: BunPluginBuild): void }): void;
-  /** Bundles files. Throws what is wrong with them. */
+  /** Bundles files. Throws an error that contains the problems of the files. */
   build(options: {
     readonly entrypoints: readonly string[];
     readonly target: "node";
@@ -29,12 +29,12 @@ export interface BunGlobal {
     readonly hostname: string;
     readonly port: number;
     readonly fetch: (request: Request, info: object) => Promise<Response>;
-    /** In seconds. */
+    /** Idle timeout in seconds. */
     readonly idleTimeout: number;
   }): { readonly port: number; stop(): Promise<void> };
 }
 
-/** A plugin of a bundler, as Bun and esbuild take it. */
+/** A plugin of a bundler, in the form that Bun and esbuild share. */
 export interface BundlerPlugin {
   readonly name: string;
   setup(build: Pick<BunPluginBuild, "onResolve">): void;

@@ -1,5 +1,5 @@
 /**
- * `mcp serve`, the default command: serves a file, a config file, a folder, or a demonstration.
+ * `mcp serve`, the default command: serves a file, a config file, a folder, or the demonstration.
  *
  * @module
  */
@@ -82,10 +82,10 @@ async function serveTarget(args: Args): Promise<void> {
   const log = "log" in flags
     ? (await importModule<typeof import("./event_log.ts")>("./event_log.ts")).createLog(flags.log)
     : undefined;
-  // Clients wait for a stdio server to start, so load only what it needs.
+  // Load the code for HTTP only if it is needed, because clients wait for a stdio server to start.
   const http = isHttp ? await importModule<typeof import("./serve_http.ts")>("./serve_http.ts") : undefined;
   const address = http?.readHttpAddress(flags);
-  // Output of the file while it loads must not mix with messages.
+  // Redirect the console before loading, because output of the file must not mix with messages of the protocol.
   if (!isHttp) guardConsole();
   const target = named ?? await findTarget();
   const imports = "watch" in flags
@@ -99,7 +99,7 @@ async function serveTarget(args: Args): Promise<void> {
   const { server: whole } = loaded;
   const choice = { target: target ?? "the demonstration", verb: "serve" };
   const params = readParams(args);
-  // Without a choice, HTTP serves all servers of the file.
+  // If no server is chosen, HTTP serves all servers of the file.
   const [endpoint, ...others] = isHttp
     ? chooseEndpoints(whole, flags.server, choice)
     : [chooseEndpoint(whole, flags.server, choice)];
@@ -107,21 +107,21 @@ async function serveTarget(args: Args): Promise<void> {
   const isChosen = flags.server !== undefined;
   const mayNeedParams = endpoint.params.length && (!isHttp || "inspect" in flags);
   if (!others.length && (params || mayNeedParams)) checkParams(endpoint, params, choice);
-  // Warnings for development, because both options are for authors of servers.
+  // Turn on warnings for development, because these options are meant for authors of servers.
   if ("watch" in flags || "inspect" in flags) listEndpoints(whole).forEach((each) => each.develop());
-  // A server of an older copy of this library cannot be observed.
+  // Skip a server of an older copy of this library, which cannot be observed.
   if (log) listEndpoints(whole).forEach((each) => each.observe?.(log));
   if ("watch" in flags) {
     (await importModule<typeof import("./target_watcher.ts")>("./target_watcher.ts")).watchTarget(target, loaded);
   }
   loaded.watch?.();
-  // A client that stops a stdio server needs no notice.
+  // Print no notice for a stdio server, because a client stops it.
   const closed = closeOnSignal(whole, isHttp || isTerminal);
   if (!await start(whole, target, closed)) return;
   if (http && address) {
     const served = await http.serveHttp(server, target, { ...address, params, isChosen });
     await new Promise<void>((resolve) => closed.addEventListener("abort", () => resolve()));
-    // The last responses are written but perhaps not sent. Do not wait for clients that do not read them.
+    // The last responses may have been written but not sent. Limit the wait, because clients may not read them.
     return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, STOP_MS))]);
   }
   if (isTerminal) {
@@ -144,10 +144,10 @@ async function loadSkills(target: string | undefined, flags: Args["flags"]): Pro
   return await (await importModule<typeof import("./skills_folder.ts")>("./skills_folder.ts")).loadSkills(target);
 }
 
-/** Makes the services of a server. Returns `false` if it was closed meanwhile. */
+/** Creates the services of a server. Returns `false` if the server was closed meanwhile. */
 async function start(server: Loaded["server"], target: string | undefined, closed: AbortSignal): Promise<boolean> {
   try {
-    // The file may use an older copy of this library, which has no services.
+    // `ready` is missing if the file uses an older copy of this library.
     await server.ready?.();
   } catch (error) {
     await server.close();
@@ -157,7 +157,7 @@ async function start(server: Loaded["server"], target: string | undefined, close
   return !closed.aborted;
 }
 
-/** The time to send the last responses, in milliseconds. */
+/** Milliseconds to send the last responses. */
 const STOP_MS = 1000;
 
 function checkHttpOptions(flags: Args["flags"], isHttp: boolean): void {
@@ -170,7 +170,10 @@ function checkHttpOptions(flags: Args["flags"], isHttp: boolean): void {
   throw new UsageError(`Cannot use --${option}: it needs HTTP; ${remedy}`);
 }
 
-/** Closes the server at the first Ctrl-C or SIGTERM, and exits at the second. The signal aborts when it is closed. */
+/**
+ * Closes the server at the first Ctrl-C or SIGTERM, and exits the process at the second. The returned signal aborts
+ * when the server has closed.
+ */
 function closeOnSignal(server: Loaded["server"], hasNotice: boolean): AbortSignal {
   const closed = new AbortController();
   platform.onSignal(() => {

@@ -14,24 +14,24 @@ import { importModule } from "./lazy_modules.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 import { explainPermission } from "./permissions.ts";
 
-/** The address to serve at. */
+/** The address at which to serve. */
 export interface HttpAddress {
   readonly hostname: string;
   readonly port: number;
-  /** The path of the endpoint. Empty for the server's own. */
+  /** The path of the endpoint. Empty for the path of the server. */
   readonly path: string;
   /** Whether to serve the inspector too. */
   readonly isInspected: boolean;
   /** Parameters of the path. */
   readonly params?: Readonly<Record<string, string>>;
-  /** Whether `--server` chose the server from several. */
+  /** Whether the user chose the server with `--server`. */
   readonly isChosen?: boolean;
 }
 
 /**
  * Reads the options for HTTP.
  *
- * @throws {UsageError} if one cannot be used.
+ * @throws {UsageError} if an option is invalid.
  */
 export function readHttpAddress(flags: Args["flags"]): HttpAddress {
   const port = readPort(flags.port ?? "3000");
@@ -57,7 +57,7 @@ function readPort(text: string): number {
 }
 
 /**
- * Serves a server over HTTP, and prints its URL. `target` is how the user named the server.
+ * Serves a server over HTTP, and prints its URL. `target` is the target as the user wrote it.
  *
  * @throws {CliError} if the address cannot be used, or the inspector has the same path as the endpoint.
  */
@@ -78,13 +78,13 @@ export async function serveHttp(server: Server, target: string | undefined, addr
     await inspector?.close();
     throw error;
   });
-  // Preload the code of the first request. A failure surfaces with that request.
+  // Load the code of the first request now. If this fails, that request reports the error.
   for (const each of endpoints) each.load().catch(() => {});
   const origin = `http://${toReachable(hostname)}:${served.port}`;
   if (!endpoints.every(({ hasAuth }) => hasAuth) && !isLoopbackHost(toAuthority(hostname))) {
     console.error(toNetworkWarning(hostname));
   }
-  // Suggest an endpoint whose path is complete if there is one.
+  // Prefer an endpoint whose path has no open parameters.
   const suggested = endpoints.find((each, i) => paths[i] !== each.path || !each.params.length) ?? endpoints[0];
   const isChosen = address.isChosen || endpoints.length > 1;
   console.error(toNotice(target, {
@@ -103,7 +103,7 @@ export async function serveHttp(server: Server, target: string | undefined, addr
 
 type Fetch = ServeOptions["fetch"];
 
-/** The server's handler of requests, for an endpoint at `path` instead of `own`. */
+/** Returns the request handler of a server whose endpoint is at `path` instead of `own`. */
 function toFetch(server: Server, path: string, own: string): Fetch {
   return async (request, info) => await server.fetch(rewritePath(request, path, own), info);
 }
@@ -137,11 +137,11 @@ function toNetworkWarning(hostname: string): string {
 
 interface Notice {
   readonly urls: readonly string[];
-  /** The address of the inspector. */
+  /** The URL of the inspector. */
   readonly page: string | undefined;
-  /** The URL that the suggested command calls. */
+  /** The URL in the suggested command. */
   readonly called: string;
-  /** The options that choose the same endpoint. */
+  /** The options that choose the same endpoint in the suggested command. */
   readonly options: readonly string[];
 }
 
@@ -166,12 +166,14 @@ async function loadInspector(endpoint: string): Promise<Inspector> {
   );
 }
 
-/** A host as URLs write it. */
+/** Formats a host for a URL. */
 function toAuthority(hostname: string): string {
   return hostname.includes(":") ? `[${hostname}]` : hostname;
 }
 
-/** Rewrites a request from the path `from` to `to`. Rewrites requests to `to` itself to `/`, where there is no endpoint. */
+/**
+ * Rewrites a request from the path `from` to `to`. A request to `to` is rewritten to `/`, where there is no endpoint.
+ */
 function rewritePath(request: Request, from: string, to: string): Request {
   const start = request.url.indexOf("/", request.url.indexOf("//") + 2);
   const path = request.url.slice(start).replace(/[?#].*$/, "");

@@ -1,5 +1,5 @@
 /**
- * Loads a server of the skills in a folder.
+ * Loads a server for the skills in a folder.
  *
  * @module
  */
@@ -10,10 +10,14 @@ import type { Loaded } from "./loaded.ts";
 import { toBaseName } from "../files/path.ts";
 import { platform } from "./platform.ts";
 
-/** Folders that are looked at for a first skill. A folder with more is served without this check. */
+/** Maximum folders that are searched for a first skill. If there are more, the folder is served without this check. */
 const MAX_FOLDERS = 2000;
 
-/** Serves the skills of a folder, and nothing else of it. @throws {CliError} if there is no skill in it. */
+/**
+ * Serves the skills of a folder, but no other files in it.
+ *
+ * @throws {CliError} if the folder contains no skill.
+ */
 export async function loadSkills(target: string): Promise<Loaded> {
   const path = platform.toPath(target);
   const kind = await platform.findKind(path);
@@ -30,7 +34,7 @@ export async function loadSkills(target: string): Promise<Loaded> {
   return { server: createServer({ name, version: "0.0.0", handlers }), files: [] };
 }
 
-/** Looks for a `SKILL.md` at any depth, where `skills()` looks for one. */
+/** Searches for a `SKILL.md` at any depth, as `skills()` does. */
 async function hasSkill(root: string): Promise<boolean> {
   const folders = [root];
   for (let at = 0; at < folders.length && at < MAX_FOLDERS; at++) {

@@ -8,8 +8,8 @@ import { toConfigFlags } from "./install/deno_config.ts";
 import { toName, toTargetUrl } from "./target_url.ts";
 
 /**
- * Explains that the server waits for a client. Without the notice, the terminal would stay empty. `options` choose one of
- * the target's endpoints.
+ * Explains that the server waits for a client, because otherwise the terminal would stay empty. `options` choose an
+ * endpoint of the target.
  */
 export async function toStdioNotice(target: string | undefined, options: readonly string[]): Promise<string> {
   const name = target === undefined ? "demo" : toName(toTargetUrl(target));

@@ -9,17 +9,17 @@ import { CliError } from "./cli_error.ts";
 import { watchFile } from "../files/file_watch.ts";
 
 /**
- * Reloads a target whenever one of its files changes. If that fails, prints the error and keeps the previous handlers.
- * Returns a function that stops watching.
+ * Reloads a target whenever one of its files changes. If reloading fails, prints the error and keeps the previous
+ * handlers. Returns a function that stops watching.
  *
  * @throws {CliError} if the target has no file.
  */
 export function watchTarget(target: string | undefined, { reload, files }: Loaded): () => void {
   if (!reload) throw new CliError(`Cannot watch ${target ?? "the demonstration"}: it has no file; name one`);
   const stops = new Map<string, () => void>();
-  // Kept until a reload succeeds, because a file with an error must be loaded again too.
+  // Keep changed files until a reload succeeds, because a file with an error must be loaded again too.
   const changed = new Set<string>();
-  // Keep existing watchers: a new one would miss a change made during the reload.
+  // Keep existing watchers, because a new watcher would miss a change that was made during the reload.
   const watchAll = (paths: readonly string[]) => {
     for (const path of paths) if (!stops.has(path)) stops.set(path, watchFile(path, () => reloadNext(path)));
     for (const [path, stop] of stops) {
@@ -28,15 +28,15 @@ export function watchTarget(target: string | undefined, { reload, files }: Loade
       stops.delete(path);
     }
   };
-  // Reloads run one after the other, so that the last one reads the last change.
+  // Reloads run one after the other, so that the last reload reads the last change.
   let last = Promise.resolve();
   const reloadNext = (path: string) => {
     changed.add(path);
     last = last.then(async () => {
-      // An earlier reload may have included this change.
+      // Skip this reload if an earlier reload has included the change.
       if (!changed.size) return;
       const taken = [...changed];
-      // A file that changes during the reload has to be loaded once more.
+      // Clear before the reload, because a file that changes during the reload must be loaded again.
       changed.clear();
       try {
         watchAll(await reload(taken));

@@ -1,5 +1,5 @@
 /**
- * `mcp task`: shows a task of a server, waits for it, or cancels it.
+ * `mcp task`: shows a task of a server, waits for its end, or cancels it.
  *
  * @module
  */
@@ -64,7 +64,7 @@ async function useTask(session: InteractiveSession, args: Args, action: typeof A
   return 0;
 }
 
-/** The state with what `JSON.stringify` leaves out of errors. */
+/** Returns the state as JSON, including the properties of errors that `JSON.stringify` omits. */
 function toJson({ error, ...state }: TaskState): unknown {
   return error ? { ...state, error: { code: error.code, message: error.message, data: error.data } } : state;
 }

@@ -1,5 +1,5 @@
 /**
- * `mcp token`: shows what is kept of a sign-in.
+ * `mcp token`: shows the facts about a sign-in.
  *
  * @module
  */

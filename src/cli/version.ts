@@ -4,8 +4,11 @@
  * @module
  */
 
-/** The version in `deno.json`. A copy, because a bundle or a registry may not contain that file; a test compares them. */
+/**
+ * The version in `deno.json`. It is repeated here, because a bundle or a registry may not contain that file. A test
+ * compares them.
+ */
 export const VERSION = "0.1.0";
 
-/** The name of the package in every registry, as in `deno.json`; a test compares them. */
+/** The name of the package in every registry, as in `deno.json`. A test compares them. */
 export const NAME = "@x/mcp";

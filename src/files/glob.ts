@@ -4,10 +4,10 @@
  * @module
  */
 
-/** Whether a path matches. The path is relative to the folder the pattern is relative to. */
+/** Whether a path matches. The path is relative to the base folder of the pattern. */
 export type Matcher = (path: string) => boolean;
 
-// Each pair of braces multiplies the number of patterns.
+// Maximum patterns after braces are expanded. Each pair of braces multiplies their number.
 const MAX_PATTERNS = 100;
 
 export interface MatcherOptions {
@@ -19,26 +19,26 @@ export interface MatcherOptions {
  * Compiles a pattern to a function. Matching takes time proportional to the length of the path times the length of the
  * pattern, because clients may send patterns.
  *
- * @throws {TypeError} if the braces do not match or expand to too many patterns.
+ * @throws {TypeError} if the braces are unbalanced, or expand to too many patterns.
  */
 export function toMatcher(pattern: string, { matchDots = false }: MatcherOptions = {}): Matcher {
   const patterns = expandBraces(pattern).map((each) => each.split("/").filter((part) => part && part !== "."));
   return (path) => patterns.some((parts) => matchPath(parts, path.split("/"), matchDots));
 }
 
-/** The folders at the beginning of a pattern, before its first wildcard. */
+/** Returns the folders at the beginning of a pattern, before its first wildcard. */
 export function toBaseFolder(pattern: string): string {
   const parts = pattern.split("/");
   const wildcard = parts.findIndex((part) => /[*?{]/.test(part));
   return parts.slice(0, wildcard < 0 ? -1 : wildcard).join("/");
 }
 
-/** A pattern relative to its base folder. */
+/** Returns a pattern relative to its base folder. */
 export function toRelativePattern(pattern: string): string {
   return pattern.slice(toBaseFolder(pattern).length).replace(/^\//, "");
 }
 
-/** Whether a text is a pattern rather than a path. */
+/** Whether a text is a pattern and not a path. */
 export function isPattern(text: string): boolean {
   return /[*?{]/.test(text);
 }
@@ -59,7 +59,8 @@ function expandBraces(pattern: string): string[] {
   return patterns;
 }
 
-// Both loops backtrack only to the last star: an earlier star could match only what this one can match too.
+// Both loops backtrack only to the last star, because trying an earlier star again cannot match anything else. This
+// keeps the time proportional to the product of the lengths.
 function matchPath(parts: readonly string[], names: readonly string[], matchDots: boolean): boolean {
   const isVisible = (name: string) => matchDots || !name.startsWith(".");
   let [i, j, star, mark] = [0, 0, -1, 0];

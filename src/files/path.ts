@@ -4,12 +4,12 @@
  * @module
  */
 
-/** The folder of a path. */
+/** Returns the folder of a path. */
 export function toFolder(path: string): string {
   return path.replace(/\/[^/]*$/, "") || "/";
 }
 
-/** The last segment of a path. */
+/** Returns the last segment of a path. */
 export function toBaseName(path: string): string {
   return path.replace(/\/+$/, "").split("/").at(-1) ?? "";
 }
@@ -19,21 +19,24 @@ export function joinPath(folder: string, path: string): string {
   return folder === "/" ? `/${path}` : path ? `${folder}/${path}` : folder;
 }
 
-/** The path relative to a folder; empty for the folder itself. Returns `undefined` if the path is outside. */
+/**
+ * Returns a path relative to a folder. Empty for the folder itself. Returns `undefined` if the path is outside of the
+ * folder.
+ */
 export function toRelativePath(folder: string, path: string): string | undefined {
   if (path === folder) return "";
   const start = folder === "/" ? "/" : `${folder}/`;
   return path.startsWith(start) ? path.slice(start.length) : undefined;
 }
 
-/** Whether a path is absolute, also on Windows. */
+/** Whether a path is absolute, on any system. */
 export function isAbsolute(path: string): boolean {
   return /^([a-z]:)?[\\/]/i.test(path);
 }
 
 /**
- * Resolves a path to an absolute one with forward slashes. Calls `cwd` only for relative paths, because the working
- * directory may be deleted or not be readable.
+ * Resolves a path to an absolute path with forward slashes. Calls `cwd` only for relative paths, because the working
+ * directory may have been deleted or not be readable.
  */
 export function toAbsolutePath(path: string, cwd: () => string, isWindows: boolean): string {
   const slash = (text: string) => isWindows ? text.replaceAll("\\", "/") : text;
@@ -46,7 +49,7 @@ export function toAbsolutePath(path: string, cwd: () => string, isWindows: boole
   return (isWindows ? "" : "/") + segments.join("/");
 }
 
-/** The URL of an absolute path. */
+/** Returns the URL of an absolute path. */
 export function toFileHref(path: string): string {
   return new URL(`file://${path.startsWith("/") ? "" : "/"}${path.replace(/[%#?\\]/g, encodeURIComponent)}`).href;
 }

@@ -22,16 +22,16 @@ import type { ChangeOptions, ResourceMetadata } from "./local_options.ts";
 import { folderTools } from "./folder_tools.ts";
 import { decodeText, toMediaType } from "./media_type.ts";
 
-/** The folder that a resource reads from. */
+/** The folder from which a resource reads. */
 export interface FileResourceOptions {
   readonly folder: Folder;
   readonly metadata: ResourceMetadata;
   readonly change?: ChangeOptions;
 }
 
-/** The folder that several resources read from. */
+/** The folder from which several resources read. */
 export interface FilesOptions extends FileResourceOptions {
-  /** The URI of a file in the folder. */
+  /** Returns the URI of a file in the folder. */
   readonly toUri: (path: string) => string;
 }
 
@@ -89,9 +89,9 @@ export function fileResource(
 /** A folder to serve. */
 export interface FolderResourceOptions extends FilesOptions {
   readonly name: string;
-  /** The beginning of the URIs of its files. */
+  /** The common beginning of the URIs of its files. */
   readonly baseUri: string;
-  /** Whether to add tools. A string is the prefix of their names. */
+  /** Whether to add tools. A string is used as the prefix of their names. */
   readonly tools?: boolean | string;
 }
 

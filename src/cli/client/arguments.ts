@@ -79,7 +79,7 @@ function warnOfUnknown(name: string): void {
   reportLine(`The schema has no argument ${toLine(name)}, so the server may ignore it.`);
 }
 
-/** The keywords with which a schema can have arguments that its properties do not list. */
+/** The keywords by which a schema may allow arguments that its `properties` do not contain. */
 const OPEN_KEYWORDS = [
   "patternProperties",
   "unevaluatedProperties",
@@ -92,7 +92,7 @@ const OPEN_KEYWORDS = [
   "dependentSchemas",
 ];
 
-/** Whether a schema does not provide for an argument. With `additionalProperties`, it provides for any name. */
+/** Whether a schema does not allow an argument. A schema with `additionalProperties` allows any name. */
 function isUnknown(name: string, known: readonly Argument[], schema: Params): boolean {
   if (known.some((each) => each.name === name)) return false;
   const { additionalProperties = false } = schema;
@@ -121,7 +121,7 @@ async function readFile(path: string): Promise<string> {
 interface Property {
   readonly name: string;
   readonly schema: unknown;
-  /** The schema that holds the definitions `schema` refers to. */
+  /** The schema that contains the definitions to which `schema` refers. */
   readonly root: Params;
 }
 
@@ -143,7 +143,7 @@ function readValue(text: string, { name, schema, root }: Property): unknown {
   );
 }
 
-/** The JSON Schema types a value has. */
+/** Returns the JSON Schema types of a value. */
 function typesOf(value: unknown): readonly string[] {
   if (value === null) return ["null"];
   if (Array.isArray(value)) return ["array"];
@@ -152,7 +152,7 @@ function typesOf(value: unknown): readonly string[] {
 
 const MAX_DEPTH = 4;
 
-/** The types a schema allows; empty if it does not restrict them. */
+/** Returns the types that a schema allows. Empty if it allows all types. */
 function listTypes(unresolved: unknown, root: Params, depth = 0): ReadonlySet<unknown> {
   const schema = resolveReference(unresolved, root);
   if (!isObject(schema) || depth > MAX_DEPTH) return new Set();

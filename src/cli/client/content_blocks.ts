@@ -13,10 +13,10 @@ import { toSize } from "./listing_text.ts";
 import { reportLine } from "./terminal_output.ts";
 import { toLine } from "./terminal_text.ts";
 
-/** Content as the terminal shows it. */
+/** Content in the form that the terminal shows. */
 export interface PrintableContent {
   readonly text: string;
-  /** The data of binary content. `text` then describes it. */
+  /** The data of binary content. `text` is then a description of the data. */
   readonly bytes?: Uint8Array;
 }
 
@@ -49,9 +49,9 @@ function toBinary(name: string, data: string, mimeType: unknown): PrintableConte
 }
 
 /**
- * Checks that a file can be written, before the server is asked for its content.
+ * Checks that a file can be written, before its content is requested from the server.
  *
- * @throws {CliError} if the path is a folder, or in none.
+ * @throws {CliError} if the path is a folder, or its folder does not exist.
  */
 export async function checkOutput(file: string): Promise<void> {
   const path = platform.toPath(file);
@@ -64,7 +64,7 @@ export async function checkOutput(file: string): Promise<void> {
   throw new CliError(`Cannot write ${file}: there is no folder ${folder}; create it first`);
 }
 
-/** Saves binary contents, each to a file of its own. Saves the text to one file if no content is binary. */
+/** Saves binary contents, each to its own file. If no content is binary, saves the text to one file. */
 export async function saveContents(contents: readonly PrintableContent[], file: string): Promise<void> {
   const binaries = contents.flatMap(({ bytes }) => bytes ?? []);
   if (!binaries.length) binaries.push(new TextEncoder().encode(contents.map(({ text }) => text).join("\n")));

@@ -1,5 +1,6 @@
 /**
- * Answers the elicitation requests of a server: with the answers on the command line, or by asking in the terminal.
+ * Answers the elicitation requests of a server, with the answers on the command line or by asking the user in the
+ * terminal.
  *
  * @see specification/2026-07-28/client/elicitation
  * @module
@@ -15,11 +16,11 @@ import { toLine, toPlain } from "./terminal_text.ts";
 
 /** Answers elicitation requests. */
 export interface Elicitor {
-  /** The options of a client of the server that the user called `name`. */
+  /** Returns the options of a client. `name` is the name that the user gave to the server. */
   toOptions(name: string): AnswerOptions;
-  /** Returns the error if a question had no valid answer, or if there was a form, but none with a field of an answer. */
+  /** Returns an error if a question had no valid answer, or if no form had a field for one of the given answers. */
   findError(): UsageError | undefined;
-  /** Prints which answers the server did not ask for. */
+  /** Prints the answers that the server did not ask for. */
   reportUnused(): void;
 }
 
@@ -38,7 +39,7 @@ class TerminalElicitor implements Elicitor {
   readonly #pauseWhile: Pause;
   readonly #style: Style = createStyle("errors");
   readonly #fieldNames = new Set<string>();
-  /** Why questions have no valid answer. The server may ask the same question again. */
+  /** The reasons why questions have no valid answer. A set, because the server may repeat a question. */
   readonly #errors = new Set<string>();
   readonly #rejectedNames = new Set<string>();
   #hasQuestion = false;
@@ -108,13 +109,13 @@ class TerminalElicitor implements Elicitor {
     return typeof filled === "string" ? { action: filled } : { action: "accept", content: { ...content, ...filled } };
   }
 
-  /** Cancels a form, because `decline` would be a decision of the user. */
+  /** Cancels a form. Not `decline`, because the user has not decided anything. */
   #cancelForm(errors: ReadonlyMap<string, string>, missing: readonly FormField[]): ElicitResult {
     for (const [name, error] of errors) {
       this.#rejectedNames.add(name);
       this.#errors.add(error);
     }
-    // A missing field may be the one that a rejected answer was for.
+    // Do not report the missing fields, because the rejected answer may have been meant for one of them.
     if (errors.size) return { action: "cancel" };
     const names = missing.map(({ name }) => toLine(name));
     if (!names.length) return this.#cancelQuestion();
@@ -159,7 +160,7 @@ async function promptFields(
       const line = await promptLine(field.prompt, signal);
       const refusal = toRefusal(line);
       if (refusal) return refusal;
-      // The client fills in the default of a field without a value.
+      // Leave out an empty field with a default, because the client fills in the default.
       if (!line && (field.hasDefault || !field.isRequired)) break;
       const result = line ? field.read(line) : { error: "it is required" };
       if ("value" in result) {

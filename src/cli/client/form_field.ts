@@ -1,5 +1,5 @@
 /**
- * The fields of an elicitation form: the prompt of each, and how its input is read.
+ * The fields of an elicitation form: their prompts, and the functions that read their input.
  *
  * @see specification/2026-07-28/client/elicitation
  * @module
@@ -21,7 +21,9 @@ export interface FormField {
   readonly isList: boolean;
   /** Whether the field has a default. */
   readonly hasDefault: boolean;
-  /** Parses the input, which may be several texts for a list. Returns the reason if it is not a value of the field. */
+  /**
+   * Parses the input. A list may have several texts. Returns an error if the input is not a valid value of the field.
+   */
   read(...texts: readonly string[]): { readonly value: FieldValue } | { readonly error: string };
 }
 
@@ -30,9 +32,9 @@ interface Choice {
   readonly title: string;
 }
 
-/** The number of choices in a prompt. */
+/** Maximum choices in a prompt. */
 const MAX_CHOICES = 50;
-/** The number of choices in an error message. */
+/** Maximum choices in an error message. */
 const MAX_EXPECTED = 10;
 
 /** The fields of a form. */
@@ -118,7 +120,10 @@ function parseList(texts: readonly string[], choices: readonly Choice[]): readon
   return chosen.every((each) => each !== undefined) ? chosen : undefined;
 }
 
-/** Parses the input of a field with one value. Returns `undefined` if it is not a value of the type. */
+/**
+ * Parses the input of a field with a single value. Returns `undefined` if the input does not have the type of the
+ * field.
+ */
 function parseValue(text: string, { type }: Params, choices: readonly Choice[]): FieldValue | undefined {
   if (choices.length) return findChoice(text, choices);
   if (type === "boolean") return /^(y|yes|true)$/i.test(text) ? true : /^(n|no|false)$/i.test(text) ? false : undefined;
@@ -126,7 +131,10 @@ function parseValue(text: string, { type }: Params, choices: readonly Choice[]):
   return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : undefined;
 }
 
-/** Finds a choice by its value, its title or its number, in this order, because a value may look like a number. */
+/**
+ * Finds a choice by its value, its title or its number. They are tried in this order, because a value may look like a
+ * number.
+ */
 function findChoice(text: string, choices: readonly Choice[]): string | undefined {
   const lowerCase = text.toLowerCase();
   const named = choices.find(({ value }) => value === text) ??

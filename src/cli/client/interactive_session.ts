@@ -16,16 +16,16 @@ import { clearStatus, reportLine, showStatus } from "./terminal_output.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
 import { startTimer } from "../../kit/timer.ts";
 
-/** The lowest exit code of a command that a signal has stopped. */
+/** The lowest exit code of a command that ended because of a signal. */
 const FIRST_SIGNAL_CODE = 128;
 
 /** A session in which the server may ask questions. */
 export interface InteractiveSession extends ServerSession {
-  /** Sends one request and shows its progress. Throws if the server sends nothing for the time of `--timeout`. */
+  /** Sends a request and shows its progress. Throws if the server sends nothing for the time of `--timeout`. */
   request<T>(send: (options: RequestOptions) => Promise<T>): Promise<T>;
 }
 
-/** Connects as `withServerSession` does, and answers the server's questions. Returns the exit code. */
+/** Connects like `withServerSession`, and answers the questions of the server. Returns the exit code. */
 export async function withInteractiveSession(
   args: Args,
   verb: string,
@@ -48,12 +48,12 @@ export async function withInteractiveSession(
     const code = await withServerSession(args, { verb, toOptions, pauseWhile }, (session) => {
       return use({ ...session, request: (send) => monitor.run(session, send) });
     });
-    // After Ctrl-C, the server has not asked all of its questions.
+    // Do not report unused answers after Ctrl-C, because the server had no time to ask all its questions.
     return code < FIRST_SIGNAL_CODE ? checkAnswers(elicitor, code) : code;
   } catch (error) {
     const cause = elicitor.findError();
     if (!cause || !(error instanceof ServerError)) throw error;
-    // The server may have refused a question without an answer.
+    // Print both errors, because the server may have failed because a question had no answer.
     reportLine(toPlain(error.message));
     throw cause;
   }
@@ -66,7 +66,7 @@ function checkAnswers(elicitor: Elicitor, code: number): number {
   return code;
 }
 
-/** The progress line and the timeout of the request that is running. */
+/** The progress line and the timeout of the running request. */
 class RequestMonitor {
   readonly #line: ProgressLine = createProgressLine();
   readonly #logLevel: LogLevel | undefined;
@@ -81,7 +81,8 @@ class RequestMonitor {
     printLogMessage(notification, this.#logLevel);
   };
 
-  // A task is polled, and between two polls the server owes nothing. Its changes may come at any time.
+  // Do not count the time of a subscription, or the time between two polls of a task, because the server need not send
+  // anything then.
   readonly onRequest: ClientMiddleware = async ({ method }, next) => {
     const isOpen = method === "subscriptions/listen";
     return await (this.#timeout && !isOpen ? this.#timeout.countWhile(next) : next());
@@ -118,11 +119,11 @@ class RequestMonitor {
 
 /** A running timeout. */
 interface SilenceTimeout {
-  /** Aborts when the server has sent nothing for the whole time. */
+  /** Aborts when the server has sent nothing for the time of the timeout. */
   readonly signal: AbortSignal;
-  /** Starts the time again, because the server has sent something. */
+  /** Starts the time from zero, because the server has sent a message. */
   restart(): void;
-  /** Counts the time while a request runs. */
+  /** Counts the time while the request is running. */
   countWhile<T>(request: () => Promise<T>): Promise<T>;
   /** Stops the time while `work` runs, such as while the user answers a question. */
   pauseWhile<T>(work: () => Promise<T>): Promise<T>;
@@ -130,7 +131,7 @@ interface SilenceTimeout {
   stop(): void;
 }
 
-/** Makes a timeout of `ms` milliseconds, which counts while requests run. */
+/** Creates a timeout of `ms` milliseconds. The time counts only while requests are running. */
 function startSilenceTimeout(ms: number): SilenceTimeout {
   const controller = new AbortController();
   const reason = new DOMException(`it has sent nothing for ${ms / 1000} s`, "TimeoutError");
@@ -168,7 +169,7 @@ function startSilenceTimeout(ms: number): SilenceTimeout {
   return { signal: controller.signal, restart, countWhile, pauseWhile, stop: () => stopTimer() };
 }
 
-/** A line that shows progress. */
+/** A line in the terminal that shows progress. */
 export interface ProgressLine {
   show(progress: Progress): void;
   /** Hides the line, and shows nothing until `resume` is called. */
@@ -176,12 +177,12 @@ export interface ProgressLine {
   resume(): void;
 }
 
-/** The time between two updates, in milliseconds, because a server may report progress more often than anyone can read. */
+/** Minimum milliseconds between two updates, because a server may report progress faster than a user can read. */
 const UPDATE_MS = 50;
 /** The width of the bar, in characters. */
 const BAR_WIDTH = 24;
 
-/** Creates the line. It stays empty without a terminal. */
+/** Creates the line. Without a terminal, it shows nothing. */
 export function createProgressLine(): ProgressLine {
   let last: Progress | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;

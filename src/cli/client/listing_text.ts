@@ -11,17 +11,17 @@ import { describeType, listArguments } from "./schema_text.ts";
 import { reportLine, type Style, terminalWidth, writeLine } from "./terminal_output.ts";
 
 export interface FormatOptions {
-  /** The width of a line, in columns. */
+  /** Width of a line in columns. */
   readonly width: number;
   readonly style: Style;
 }
 
-/** The largest number of items of a section. */
+/** Maximum items of a section. */
 const MAX_ITEMS = 1000;
-/** The largest number of arguments of a tool or a prompt. */
+/** Maximum arguments of a tool or a prompt. */
 const MAX_ARGUMENTS = 100;
 
-/** The lines of a listing. */
+/** Yields the lines of a listing. */
 export function* formatListing(listing: Listing, options: FormatOptions): Generator<string> {
   const { tools, resources, templates, prompts } = listing;
   const { style } = options;
@@ -117,7 +117,10 @@ function formatTable(rows: readonly (readonly string[])[], { width, style }: For
   ];
 }
 
-/** Prints names with their descriptions, one per line, or that the server has no items of this kind. */
+/**
+ * Prints one line for each name, with its description. If there are no items, prints that the server has none of this
+ * kind.
+ */
 export async function printNames(
   items: readonly Pick<Listed, "name" | "title" | "description">[],
   kind: string,

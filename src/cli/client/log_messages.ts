@@ -8,7 +8,7 @@ import { UsageError } from "../cli_error.ts";
 import { createStyle, reportLine } from "./terminal_output.ts";
 import { toLine, toPlain, truncate } from "./terminal_text.ts";
 
-/** The levels of log messages, the least severe first. */
+/** The levels of log messages. The least severe level is the first. */
 export const LOG_LEVELS: readonly LogLevel[] = [
   ...(["debug", "info", "notice", "warning"] as const),
   ...(["error", "critical", "alert", "emergency"] as const),
@@ -17,7 +17,7 @@ export const LOG_LEVELS: readonly LogLevel[] = [
 /**
  * Reads `--log`. Returns `undefined` for `none`.
  *
- * @throws {UsageError} if there is no such level.
+ * @throws {UsageError} if the level is unknown.
  */
 export function readLogLevel(text: string): LogLevel | undefined {
   const level = LOG_LEVELS.find((each) => each === text);
@@ -29,7 +29,7 @@ export function readLogLevel(text: string): LogLevel | undefined {
 
 const MAX_LENGTH = 4000;
 
-/** Prints a log message of at least the level `min`. Ignores other notifications. */
+/** Prints a log message whose level is at least `min`. Ignores other notifications. */
 export function printLogMessage({ method, params }: Notification, min: LogLevel | undefined): void {
   if (method !== "notifications/message" || !min) return;
   const { level, logger, data } = params;

@@ -1,5 +1,5 @@
 /**
- * Looks up a name in a list of a server, and suggests names for one that is not there.
+ * Looks up a name in a list of a server, and suggests a name if it is not in the list.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { toLine } from "./terminal_text.ts";
 
 const MAX_NAMES = 10;
 
-/** `did you mean …?`, or else the names that exist. `names` may come from a server. */
+/** Returns `did you mean …?`, or else a list of the existing names. `names` may be untrusted text from a server. */
 export function suggestName(name: string, names: readonly string[]): string {
   const printable = names.map((each) => toLine(each, 100));
   const suggestion = findSuggestion(name, printable);
@@ -22,7 +22,7 @@ export function suggestName(name: string, names: readonly string[]): string {
 /**
  * Finds an item of a list by its name.
  *
- * @throws {CliError} with a suggestion if there is none.
+ * @throws {CliError} with a suggestion if no item has this name.
  */
 export function findByName<T extends { readonly name: string }>(
   list: readonly T[],

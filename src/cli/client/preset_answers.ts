@@ -21,17 +21,18 @@ export interface PresetAnswers {
   readonly roots: readonly { readonly uri: string; readonly name: string }[];
 }
 
-/** The part of a form that the command line fills in. */
+/** The part of a form that answers on the command line fill in. */
 export interface PresetContent {
   readonly content: Readonly<Record<string, FieldValue>>;
-  /** Why answers were rejected, by the name of the field in the answer. */
+  /** The reasons why answers were rejected, by field name. */
   readonly errors: ReadonlyMap<string, string>;
 }
 
 /**
  * Reads `--answer` and `--root`.
  *
- * @throws {UsageError} for an `--answer` in another form, two actions, or values for a question that is refused.
+ * @throws {UsageError} if an `--answer` is malformed, if there are two actions, or if there are values although the
+ * action is not `accept`.
  * @throws {CliError} if a root is not a folder.
  */
 export async function readPresetAnswers({ all }: Args): Promise<PresetAnswers> {
@@ -75,11 +76,14 @@ export function fillFields(fields: readonly FormField[], { values }: PresetAnswe
       errors.set(name, `Cannot answer ${toLine(name)}=${toLine(texts.join(","))}: ${result.error}${remedy}`);
     }
   }
-  // Not by assignment, because a field may be called `__proto__`.
+  // `fromEntries`, because an assignment would not add a field that is called `__proto__`.
   return { content: Object.fromEntries(content), errors };
 }
 
-/** Finds answers whose names resemble a field without an answer. Other unknown names may belong to another form. */
+/**
+ * Finds answers whose names resemble an unanswered field. Other unknown names are ignored, because they may belong to
+ * another form.
+ */
 function findMisspellings(fields: readonly FormField[], values: PresetAnswers["values"]): Map<string, string> {
   const open = fields.map(({ name }) => name).filter((name) => !values.has(name));
   const errors = new Map<string, string>();

@@ -14,7 +14,7 @@ export interface Argument {
   readonly isRequired: boolean;
 }
 
-/** The properties of a schema. */
+/** Returns the properties of a schema. */
 export function listArguments(schema: unknown): readonly Argument[] {
   if (!isObject(schema) || !isObject(schema.properties)) return [];
   const required: readonly unknown[] = Array.isArray(schema.required) ? schema.required : [];
@@ -25,7 +25,7 @@ export function listArguments(schema: unknown): readonly Argument[] {
   }));
 }
 
-/** The type as an error message states it, such as `a number` or `"red" | "green"`. */
+/** Returns a type for an error message, such as `a number` or `"red" | "green"`. */
 export function describeExpected(schema: unknown, root: Params): string {
   const type = describeType(schema, root);
   if (type === "boolean") return "true or false";
@@ -38,7 +38,7 @@ const MAX_ALTERNATIVES = 8;
 const MAX_DEPTH = 4;
 const MAX_LENGTH = 200;
 
-/** The type of a value, such as `integer`, `string[]`, `"red" | "green"`. */
+/** Returns the type of a value, such as `integer`, `string[]` or `"red" | "green"`. */
 export function describeType(schema: unknown, root: Params): string {
   return truncate(describe(schema, root, 0), MAX_LENGTH);
 }
@@ -64,7 +64,7 @@ function describe(unresolved: unknown, root: Params, depth: number): string {
 }
 
 function describeBounds({ type, format, ...bounds }: Params): string {
-  // Some schema libraries write the safe integers as the bounds of every integer.
+  // Omit bounds at the safe integers, because some schema libraries write them for every integer.
   const minimum = bounds.minimum === Number.MIN_SAFE_INTEGER ? undefined : bounds.minimum;
   const maximum = bounds.maximum === Number.MAX_SAFE_INTEGER ? undefined : bounds.maximum;
   if (type === "string") return typeof format === "string" ? ` (${format})` : "";

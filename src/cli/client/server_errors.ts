@@ -11,7 +11,7 @@ import { type ConnectionProblem, explainConnectionError } from "../connection_er
 import { explainPermission } from "../permissions.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
 
-/** Converts an error to a message about the server `name`. Returns other values unchanged. */
+/** Converts an error of a client to an error about the server `name`. Returns other values unchanged. */
 export function toServerError(error: unknown, name: string): unknown {
   if (error instanceof CliError || !(error instanceof Error)) return error;
   const message = toPlain(error.message).slice(0, 2000);
@@ -43,13 +43,15 @@ export function findConnectionProblem(error: Error): ConnectionProblem & { reado
   return { url, ...explainConnectionError(error.cause ?? error, url) };
 }
 
-/** The operator of a server finds an unexpected error by this id. */
+/** Returns the id by which the operator of the server finds the unexpected error in its log. */
 function toErrorIdHint({ data }: McpError): string {
   const id = isObject(data) && typeof data.errorId === "string" ? toLine(data.errorId, 100) : "";
   return id && `; the server's log has the details under the error id ${id}`;
 }
 
-/** The URL to use instead of `url`, if the error is that of a server of this library, which names its endpoint. */
+/**
+ * Returns the URL to use instead of `url`. Servers of this library name their endpoint in the error for a wrong path.
+ */
 export function findEndpoint({ status, message }: McpError, url: string): string | undefined {
   const [, path] = (status === 404 || status === 405) && /the endpoint is (\/[\w./-]*)$/.exec(message) || [];
   return path !== undefined && URL.canParse(url) ? new URL(url).origin + path : undefined;

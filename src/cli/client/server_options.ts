@@ -1,5 +1,5 @@
 /**
- * The options and the help that all commands with a client share: `inspect`, `call`, `task`, `read` and `prompt`.
+ * The options and the help that commands with a client have in common: `inspect`, `call`, `task`, `read` and `prompt`.
  *
  * @module
  */

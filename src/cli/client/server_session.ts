@@ -24,7 +24,7 @@ export interface ServerSession {
   readonly client: Client;
   /** The operands after the server. */
   readonly operands: readonly string[];
-  /** How the user named the server. */
+  /** The name that the user gave to the server. */
   readonly name: string;
   /** Aborts when the user presses Ctrl-C. */
   readonly signal: AbortSignal;
@@ -32,17 +32,17 @@ export interface ServerSession {
   readonly timeoutMs: number;
 }
 
-/** How a command connects. */
+/** Options for connecting a command. */
 export interface SessionOptions {
   /** The action in error messages, such as `call`. */
   readonly verb: string;
-  /** Whether the target in the working directory, or else the demo, is the default server. */
+  /** Whether a server must not be named. Defaults to the target in the working directory, or else the demonstration. */
   readonly isOptional?: boolean;
-  /** Runs what waits for the user, without counting the time. */
+  /** Runs work that waits for the user. Its time does not count towards the timeout. */
   readonly pauseWhile?: CommandAuthOptions["pauseWhile"];
-  /** Whether to sign in without a terminal too. */
+  /** Whether to sign in even without a terminal. */
   readonly isForced?: boolean;
-  /** Further options of the client, for a server that the user called `name`. */
+  /** Returns further options of the client. `name` is the name that the user gave to the server. */
   readonly toOptions?: (
     name: string,
   ) => Pick<
@@ -51,21 +51,21 @@ export interface SessionOptions {
   >;
 }
 
-/** The time to close the connection, in milliseconds. A server that takes longer is abandoned. */
+/** Milliseconds to close the connection. The command does not wait longer for a server. */
 const CLOSE_MS = 2500;
-/** The number of warnings to print. */
+/** Maximum warnings to print. */
 const MAX_PRINTED_WARNINGS = 10;
-/** The number of warnings after which the session ends, because a program that is not a server may write endlessly. */
+/** Number of warnings after which the session ends, because a program that is not a server may write without end. */
 const MAX_WARNINGS = 1000;
-/** The time after which the command prints that it waits, in milliseconds. */
+/** Milliseconds after which the command prints that it is waiting. */
 const NOTICE_MS = 3000;
-/** The longest time to find out the protocol revision of a server, in milliseconds. */
+/** Maximum milliseconds to find out which protocol revision a server supports. */
 const PROBE_MS = 5000;
 
 /**
  * Connects to the server that `args` names, and runs `use`. Returns its exit code, or 130 after Ctrl-C.
  *
- * @throws {CliError} if there is no such server, or it fails.
+ * @throws {CliError} if the server cannot be found, or fails.
  */
 export async function withServerSession(
   args: Args,
@@ -89,7 +89,7 @@ export async function withServerSession(
   } catch (error) {
     if (signal.reason instanceof CliError) throw signal.reason;
     if (signal.aborted) {
-      // The terminal has printed ^C, perhaps after a question.
+      // Start a new line, because the terminal has printed ^C, perhaps after a question.
       if (platform.terminal.isAt("errors")) reportLine("");
       return interrupt.exitCode;
     }
@@ -114,7 +114,7 @@ function toConnectOptions(
   return { auth, ...toOptions?.(name), headers, timeoutMs, probeMs: Math.min(PROBE_MS, timeoutMs), revisions };
 }
 
-/** Aborts at the first Ctrl-C or SIGTERM, and exits at the second. */
+/** Aborts at the first Ctrl-C or SIGTERM. The second one ends the process. */
 function listenForInterrupt() {
   const interrupt = { controller: new AbortController(), exitCode: 130 };
   const { controller } = interrupt;
@@ -156,19 +156,19 @@ function readRevisions(revision: string | undefined): readonly string[] {
 /** A server to connect to. */
 export interface ServerTarget {
   readonly target: Target;
-  /** How the user named the server. */
+  /** The name that the user gave to the server. */
   readonly name: string;
   /** The operands after the server. */
   readonly operands: readonly string[];
-  /** Closes a server in this process. `undefined` for others. */
+  /** Closes a server that runs in this process. `undefined` for other servers. */
   close?(): Promise<void>;
 }
 
-/** The time a command has to exit after its standard input was closed, in milliseconds. */
+/** Milliseconds that a command may take to exit after its standard input was closed. */
 const EXIT_MS = 500;
 
 /**
- * Finds the server. With `isOptional`, the target in the working directory or the demo is the default.
+ * Finds the server. With `isOptional`, defaults to the target in the working directory, or else the demonstration.
  *
  * @throws {CliError} if no server is named, or it cannot be loaded.
  */
@@ -211,7 +211,7 @@ async function loadServer(
   args: Args,
   verb: string,
 ): Promise<ServerTarget> {
-  // Output of the loaded file must not mix with the result on standard output.
+  // Redirect the console, because output of the loaded file must not mix with the result on standard output.
   guardConsole();
   const path = named ?? await findTarget();
   const { server } = path === undefined ? { server: demo() } : await load(path);

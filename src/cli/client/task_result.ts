@@ -11,10 +11,10 @@ import type { InteractiveSession } from "./interactive_session.ts";
 import { reportLine } from "./terminal_output.ts";
 import { printToolResult } from "./tool_result.ts";
 
-/** Milliseconds to cancel a task after Ctrl-C. */
+/** Milliseconds that cancelling a task may take after Ctrl-C. */
 const CANCEL_MS = 1500;
 
-/** Waits for a task and prints its result. `cancels` makes Ctrl-C cancel it. Returns the exit code. */
+/** Waits for a task and prints its result. With `cancels`, Ctrl-C cancels the task. Returns the exit code. */
 export async function waitForTask(
   task: ToolTask,
   { request, signal, name }: InteractiveSession,
@@ -39,7 +39,7 @@ export function reportTask(task: ToolTask, name: string, args: Args): void {
   }
 }
 
-/** The command line that waits for a task. */
+/** Returns the command line that waits for a task. */
 function toWaitCommand({ id = "" }: ToolTask, name: string, { rest, all }: Args): string {
   const headers = (all.header ?? []).map((header) => `--header=${header.replace(/=.*/s, "=…")}`);
   const words = rest ? [id, "--", ...rest] : [name, id];

@@ -15,8 +15,8 @@ let buffer = "";
 const decoder = new TextDecoder();
 
 /**
- * Prints a prompt and reads a line. Returns `undefined` at the end of the input. Throws when `signal` aborts; what the
- * user types then goes to the next call.
+ * Prints a prompt and reads a line. Returns `undefined` at the end of the input. Throws when `signal` aborts; the next
+ * call then reads what the user types.
  */
 export async function promptLine(prompt: string, signal: AbortSignal): Promise<string | undefined> {
   report(prompt);

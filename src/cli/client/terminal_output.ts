@@ -1,5 +1,6 @@
 /**
- * Writes to standard output and standard error: widths, styles, and a status line that other output replaces.
+ * Writes to standard output and standard error, in the width and with the styles of the terminal. Maintains a status
+ * line that other output replaces.
  *
  * @module
  */
@@ -29,12 +30,12 @@ export function createStyle(stream: "output" | "errors"): Style {
 const DEFAULT_WIDTH = 80;
 const MIN_WIDTH = 40;
 
-/** The width of a stream, in columns. Defaults to 80 without a terminal. */
+/** The width of a stream in columns. Defaults to 80 if the stream is not a terminal. */
 export function terminalWidth(stream: "output" | "errors" = "output"): number {
   return Math.max(MIN_WIDTH, platform.terminal.columns(stream) || DEFAULT_WIDTH);
 }
 
-/** Whether a question can be printed in the terminal and its answer read there. */
+/** Whether the user can be asked in a terminal. */
 export function canPrompt(): boolean {
   return platform.terminal.isAt("input") && platform.terminal.isAt("errors");
 }
@@ -81,7 +82,7 @@ export async function writeJson(value: unknown): Promise<void> {
   await writeLine(toPrintableJson(JSON.stringify(value, null, 2)));
 }
 
-/** Writes text of a server to standard output: unchanged to a pipe, with control characters escaped to a terminal. */
+/** Writes text of a server to standard output. Control characters are escaped if standard output is a terminal. */
 export async function writeText(text: string): Promise<void> {
   const shown = platform.terminal.isAt("output") ? toPlain(text) : text;
   await writeLine(shown.replace(/\n$/, ""));
@@ -90,7 +91,7 @@ export async function writeText(text: string): Promise<void> {
 /**
  * Writes bytes to standard output. Exits with 141, as after SIGPIPE, if the reader has closed the pipe.
  *
- * @throws {CliError} if they cannot be written.
+ * @throws {CliError} if the bytes cannot be written.
  */
 export async function writeBytes(bytes: Uint8Array): Promise<void> {
   clearStatus();

@@ -5,7 +5,8 @@
  */
 import { toPrintable } from "../../kit/printable.ts";
 
-// Colour and weight: many programs write them, and the text is the same without them.
+// Colours and weights are removed without a trace, because many programs write them, and the text is complete without
+// them.
 // deno-lint-ignore no-control-regex
 const STYLES = /(?:\x1b\[|\x9b)[\d;:]*m/g;
 
@@ -14,7 +15,7 @@ export function toPlain(text: unknown): string {
   return toPrintable(String(text).replaceAll("\r\n", "\n").replace(STYLES, ""));
 }
 
-/** The text on one line, truncated to `max` characters. */
+/** Converts text to one line of at most `max` characters. */
 export function toLine(text: unknown, max = 500): string {
   const line = toPlain(String(text).slice(0, 4 * max).replace(/[ \t\r\n\u2028\u2029]+/g, " ")).trim();
   return truncate(line, max);
@@ -87,17 +88,17 @@ export interface TableOptions {
   readonly width: number;
   /** The number of spaces before each line. */
   readonly indent: number;
-  /** The style of each column. Cells of a column without one are plain. */
+  /** The style of each column. Cells of a column without a style are plain. */
   readonly styles?: readonly (((text: string) => string) | undefined)[];
 }
 
-/** The largest width of a column other than the last, so that long names leave space for their descriptions. */
+/** Maximum width of each column except the last, so that long names leave space for their descriptions. */
 const MAX_WIDTH = 32;
-/** The smallest width of the last column. With less space, it goes on lines of its own. */
+/** Minimum width of the last column. If there is less space, the last column continues on separate lines. */
 const MIN_LAST_WIDTH = 20;
 const GAP = 2;
 
-/** The lines of a table. The last column takes the remaining space. */
+/** Returns the lines of a table. The last column fills the remaining space. */
 export function toTable(rows: readonly (readonly string[])[], options: TableOptions): readonly string[] {
   const { indent, width, styles = [] } = options;
   const space = width - indent;
@@ -107,7 +108,7 @@ export function toTable(rows: readonly (readonly string[])[], options: TableOpti
     for (const row of rows) widest = Math.max(widest, toWidth(row[at] ?? ""));
     return at === count - 1 ? widest : Math.min(widest, MAX_WIDTH, Math.max(8, Math.floor(space / 2) - GAP));
   });
-  // Several wide columns together may be wider than the terminal.
+  // Shrink the columns, because several wide columns may be wider than the terminal.
   const toSum = () => widths.slice(0, -1).reduce((sum, each) => sum + (each && each + GAP), 0) - GAP;
   while (toSum() > space) {
     const widest = widths.indexOf(Math.max(...widths.slice(0, -1)));

@@ -1,37 +1,38 @@
 /**
- * Rules that a command with arguments follows, so that a call chooses values and not what runs.
+ * Rules for commands with arguments. They ensure that a call can choose values, but not the code that runs.
  *
  * Programs get their words unchanged, and no shell interprets them. But a program may read a word as an option or as
- * code, and no table can list where each program does. So the rules are about words: an argument is a whole word, a text
- * is no option and no option's value, and programs that are known to read code get no argument before their script.
+ * code, and no table can list all places where programs do. So the rules are about words: an argument is a whole word.
+ * A text is neither an option nor the value of an option. Programs that are known to read code get no argument before
+ * their script.
  *
  * @module
  */
 import { toBaseName } from "../../files/path.ts";
 
 export interface CommandWord {
-  /** The text; `undefined` if the word has an argument. */
+  /** The text. `undefined` if the word contains an argument. */
   readonly text?: string;
   readonly argument?: WordArgument;
-  /** The argument without which the word is left out. */
+  /** The argument without which the word is omitted. */
   readonly condition?: string;
 }
 
 export interface WordArgument {
   readonly name: string;
-  /** Whether the word has other text too. */
+  /** Whether the word contains other text in addition to the argument. */
   readonly isPartial: boolean;
-  /** Whether its values are any text, rather than numbers, booleans or listed values. */
+  /** Whether the argument may be any text. It may not if it is a number, a boolean, or one of several listed values. */
   readonly isText: boolean;
-  /** Whether it can become no word at all, because it is a list. */
+  /** Whether the argument is a list, which may be empty and then becomes no word. */
   readonly isList: boolean;
-  /** Whether one of its listed values is an option. */
+  /** Whether a listed value of the argument is an option. */
   readonly namesOption: boolean;
 }
 
 /** A word that breaks a rule. */
 export interface RuleViolation {
-  /** The index of the word; `undefined` for standard input. */
+  /** The index of the word. `undefined` for standard input. */
   readonly word?: number;
   readonly state: string;
 }
@@ -42,7 +43,7 @@ const UNSAFE = 'set "unsafe": true if no value of it can do harm';
  * Finds the first word of a command that breaks a rule.
  *
  * @param words All words, beginning with the program.
- * @param programNames Further names of the program, such as the target of a symbolic link.
+ * @param programNames Additional names of the program, such as the target of a symbolic link.
  */
 export function findViolation(
   words: readonly CommandWord[],
@@ -65,7 +66,7 @@ export function findViolation(
   };
 }
 
-/** Explains why an argument cannot stand in its word. */
+/** Explains why an argument may not be in its word. Returns `undefined` if it may. */
 function explainArgument(words: readonly CommandWord[], at: number, argument: WordArgument): string | undefined {
   if (argument.isPartial) {
     return `the argument ${argument.name} is only part of this word; give it a word of its own, or ${UNSAFE}`;
@@ -77,7 +78,7 @@ function explainArgument(words: readonly CommandWord[], at: number, argument: Wo
     `limit ${argument.name} with enum, or ${UNSAFE}`;
 }
 
-/** The option that may come directly before a word. */
+/** Returns an option that may come directly before a word. Returns `undefined` if no option can. */
 function findOptionBefore(words: readonly CommandWord[], at: number): string | undefined {
   for (const { text, argument } of listWordsBefore(words, at)) {
     if (text !== undefined && isOption(text)) return text;
@@ -85,7 +86,10 @@ function findOptionBefore(words: readonly CommandWord[], at: number): string | u
   }
 }
 
-/** The words that may come directly before a word, because optional words and lists can be left out. */
+/**
+ * Yields the words that may come directly before a word. There may be several, because optional words and empty lists
+ * are omitted.
+ */
 function* listWordsBefore(words: readonly CommandWord[], at: number): Generator<CommandWord> {
   for (let i = at - 1; i >= 0; i--) {
     yield words[i];
@@ -99,17 +103,17 @@ function isOption(text: string): boolean {
   return /^-./s.test(text) && text !== "--";
 }
 
-/** Whether a word is an option that may take the next word as its value, also if that is `--`. */
+/** Whether a word is an option that may take the next word as its value, even if that word is `--`. */
 export function mayTakeValue(text: string): boolean {
   return isOption(text) && !/^--[^=]+=/.test(text);
 }
 
-/** Options that never take the next word as their value, so that a script file may follow them. */
+/** Options that never take the next word as their value. A script file may follow them. */
 const OPTION_WITHOUT_VALUE = /^(-A|-q|-jar|--quiet|--(allow|deny|no|unstable)(-[\w-]+)?|--[\w-]+=.*)$/s;
 
-/** Follows the words of a command, and whether a program reads the next one as code. */
+/** Reads the words of a command one by one, to find out whether a program reads the next word as code. */
 class CodeScan {
-  /** The program that reads the next word as code. */
+  /** The program that reads the next word as code. `undefined` if no program does. */
   program?: string;
   #runsScript = false;
   /** The index of the program. */
@@ -120,7 +124,7 @@ class CodeScan {
     this.#words = words;
   }
 
-  /** Explains why no argument can come next. */
+  /** Explains why the next word may not be an argument. Returns `undefined` if it may. */
   explainArgument(): string | undefined {
     if (this.program === undefined) return;
     const remedy = this.#runsScript ? "put it after a script file, such as ./script" : "call a script file instead";
@@ -128,7 +132,7 @@ class CodeScan {
   }
 
   readProgram(word: string, at: number): void {
-    // A program that reads all of its words as code stays what it is.
+    // Keep a program that reads all its words as code, because its words do not start another program.
     if (this.program !== undefined && !this.#runsScript) return;
     const found = findCodeProgram(word, at === 0);
     if (!found) return;
@@ -141,11 +145,11 @@ class CodeScan {
     const { text } = this.#words[at];
     if (text === undefined) return;
     if (this.#isScript(at, text)) this.program = undefined;
-    // Any word may name a program, because many programs run what their words name.
+    // Test every word, because many programs run other programs whose names are among their words.
     else this.readProgram(text, at);
   }
 
-  /** Whether a word is the script file of the program, which every call runs. */
+  /** Whether a word is the script file of the program. The file is in the config file, so a call cannot choose it. */
   #isScript(at: number, text: string): boolean {
     return at > 0 && this.program !== undefined && this.#runsScript && this.#words[at].condition === undefined &&
       /^[^-\s]\S*$/.test(text) && /[./\\]/.test(text) && !findCodeProgram(text, false) &&
@@ -153,7 +157,10 @@ class CodeScan {
       !this.#hasCommandBefore(at);
   }
 
-  /** Whether a command of the program, such as `test`, stands before a word. It may run every file that it is given. */
+  /**
+   * Whether a command of the program, such as `test`, comes before a word. Such a command may run every file among its
+   * words.
+   */
   #hasCommandBefore(at: number): boolean {
     const texts = this.#words.slice(this.#at, at).map(({ text = "" }) => text);
     return texts.some((text, i) =>
@@ -163,7 +170,7 @@ class CodeScan {
   }
 }
 
-/** Programs that run the script file that their command line names. The words after the file belong to the script. */
+/** Programs that run the script file on their command line. The words after the file are arguments of the script. */
 const SCRIPT_RUNNERS = new Set([
   ..."sh bash dash ash zsh ksh mksh pdksh csh tcsh fish nu xonsh elvish".split(" "),
   ..."python pythonw pypy ipython micropython perl raku ruby jruby php lua luajit tclsh wish expect rscript".split(" "),
@@ -181,11 +188,14 @@ const CODE_READERS = new Set([
   ..."pkexec gosu valgrind taskset chrt setarch unbuffer nodemon watchexec concurrently crontab".split(" "),
 ]);
 
-/** Such programs whose names are also plain words, as in `docker exec`. They count only as the program of a command. */
+/**
+ * Programs like these whose names are also common words, such as `exec` in `docker exec`. They count only as the first
+ * word of a command.
+ */
 const PLAIN_WORDS = new Set(
   [
     ..."find make time watch parallel at batch script command exec eval nice less more man view ex r screen".split(" "),
-    // They run code of the packages that they install.
+    // These programs run code of the packages that they install.
     ..."npm pnpm yarn pip pipx uv gem cargo composer conda mamba go".split(" "),
   ],
 );
@@ -193,19 +203,19 @@ const PLAIN_WORDS = new Set(
 /** How a program reads the words of its command line. */
 interface CodeProgram {
   readonly name: string;
-  /** Whether the words after a script file are not code. */
+  /** Whether the words after a script file are arguments of the script, and not code. */
   readonly runsScript: boolean;
 }
 
 /**
- * Finds a program that reads code, by the word that names it. Folders, upper case, the suffixes of Windows, version
- * numbers and the `g` of GNU programs are ignored.
+ * Finds a program that reads code by a word. Ignores folders, upper case, the suffixes of Windows, version numbers and
+ * the `g` of GNU programs.
  *
- * @param isFirst Whether the word is the program of the command, rather than one that the program may run.
+ * @param isFirst Whether the word is the first word of the command, and not a word that the program may run.
  */
 function findCodeProgram(word: string, isFirst: boolean): CodeProgram | undefined {
   const file = toBaseName(word.replaceAll("\\", "/")).toLowerCase().trim();
-  // Windows runs these files with cmd.exe, which reads its words as code.
+  // Windows runs these files with cmd.exe, which reads the words as code.
   if (/\.(bat|cmd)$/.test(file)) return { name: file, runsScript: false };
   const name = file.replace(/\.(exe|com)$/, "");
   const unversioned = name.replace(/[-_.]?\d.*$/, "");

@@ -24,14 +24,14 @@ export interface CommandToolOptions {
   readonly tool: CommandTool;
   /** The program, as an absolute path if the config file gives a path. */
   readonly program: string;
-  /** Further names of the program, such as the target of a symbolic link. */
+  /** Additional names of the program, such as the target of a symbolic link. */
   readonly programNames?: readonly string[];
   readonly cwd: string;
   readonly readEnv: ReadEnv;
   readonly toProblem: ToProblem;
 }
 
-/** Makes a tool that runs a program, with the arguments of a call in some of its words. */
+/** Creates a tool that runs a program. Some of its words are arguments of the call. */
 export function commandTool(options: CommandToolOptions): Handler {
   const { name, tool: config, program, programNames, cwd, readEnv, toProblem } = options;
   const { run, title, description, annotations, output, stdin, format = "text", unsafe = false } = config;

@@ -1,5 +1,6 @@
 /**
- * The words of a command tool: checked when the config file is loaded, filled with arguments for each call.
+ * The words of a command tool. They are checked when the config file is loaded, and filled with arguments for each
+ * call.
  *
  * @module
  */
@@ -15,7 +16,7 @@ import { type Arguments, findUnfillable, toArgumentText, type ToolInput } from "
 /** A word of a command. */
 export interface WordTemplate {
   readonly template: Template;
-  /** The argument without which the word is left out. */
+  /** The argument without which the word is omitted. */
   readonly condition?: string;
   readonly path: KeyPath;
 }
@@ -32,7 +33,7 @@ export function readEnv(name: string): string | undefined {
   return platform.env(name);
 }
 
-/** The program of a command: a name to look up in PATH, or the absolute path of a file. */
+/** Returns the program of a command: a name to look up in PATH, or the absolute path of a file. */
 export function toProgram(source: Source, name: string, word: string | object): string {
   const key = ["tools", name, "run", 0];
   if (typeof word !== "string") throw source.toProblem(key, "the program cannot be optional; write its name or path");
@@ -73,7 +74,7 @@ export function parseStdin(stdin: string, { readEnv, input, toProblem }: ParseOp
   return template;
 }
 
-/** A command whose words are parsed. */
+/** A command with parsed words. */
 export interface ParsedCommand {
   readonly program: string;
   readonly words: readonly WordTemplate[];
@@ -82,9 +83,9 @@ export interface ParsedCommand {
 }
 
 /**
- * Rejects a command through which calls could set options or run code of their own.
+ * Rejects a command if a call could use it to set options or to run its own code.
  *
- * @param programNames Further names of the program, such as the target of a symbolic link.
+ * @param programNames Additional names of the program, such as the target of a symbolic link.
  */
 export function checkArguments(
   { program, words, stdin, input }: ParsedCommand,
@@ -106,7 +107,7 @@ function toWordArgument({ names: [name], onlyArgument }: Template, input: ToolIn
 /**
  * Fills the words after the program with the arguments of a call.
  *
- * @throws {ToolError} if a text would become an option, or has a NUL character.
+ * @throws {ToolError} if a text would become an option, or contains a NUL character.
  */
 export function fillWords({ words, program, input }: ParsedCommand, args: Arguments): string[] {
   let optionsEnded = false;
@@ -115,14 +116,14 @@ export function fillWords({ words, program, input }: ParsedCommand, args: Argume
     if (condition !== undefined && (args[condition] === undefined || args[condition] === false)) return [];
     const texts = fillWord(template, args);
     const { onlyArgument, startsWithArgument, names } = template;
-    // A word between "--" and the argument may be a program, which reads the options after it.
-    // After an option, "--" may be its value.
+    // `--` must be directly before the argument: a word between them may be a program, which reads the options after
+    // it. `--` after an option may be the value of that option.
     if (!names.length) optionsEnded = texts[0] === "--" && !mayTakeValue(last);
     const canBeOption = startsWithArgument && !optionsEnded &&
       (onlyArgument === undefined || input.readKind(onlyArgument).isText);
     for (const text of texts) {
       if (text.includes("\0")) throw new ToolError("Cannot run the program: an argument has a NUL character");
-      // Otherwise a call could set options that the config file does not offer.
+      // Reject an option, because a call could set options that the config file does not offer.
       if (canBeOption && text.startsWith("-")) {
         throw new ToolError(`Cannot run ${program}: ${names[0]} begins with "-", which would make it an option`);
       }
@@ -132,14 +133,14 @@ export function fillWords({ words, program, input }: ParsedCommand, args: Argume
   });
 }
 
-/** Fills a word. A word that is only a list argument becomes one word for each item. */
+/** Fills a word. A word that consists only of a list argument becomes one word for each item. */
 function fillWord(template: Template, args: Arguments): string[] {
   const value = template.onlyArgument === undefined ? undefined : args[template.onlyArgument];
   if (Array.isArray(value)) return value.map(toArgumentText);
   return [template.fill((name) => toArgumentText(args[name]))];
 }
 
-/** The environment of a program: PATH, and the variables that `entries` name or set. */
+/** Returns the environment of a program: PATH, and the variables that `entries` contain. */
 export function readVariables(
   entries: readonly string[],
   { readEnv, toProblem }: Pick<ParseOptions, "readEnv" | "toProblem">,
@@ -149,7 +150,7 @@ export function readVariables(
   for (const [i, entry] of entries.entries()) {
     const at = entry.indexOf("=");
     const name = at < 0 ? entry : entry.slice(0, at);
-    // A name without a value passes the variable on.
+    // An entry that is only a name passes on the variable of this process.
     const template = at < 0
       ? undefined
       : withPath(() => parseTemplate(entry.slice(at + 1), readEnv), toProblem, ["env", i]);

@@ -52,7 +52,7 @@ export function parseMarkdown(text: string): Document {
 
 function parseFrontMatter(text: string): ReadonlyMap<string, Value> {
   const counter = new LineCounter();
-  // The first line of the file is `---`.
+  // Add 1, because the first line of the file is `---`.
   const toLine = (offset: number) => counter.linePos(offset).line + 1;
   const options = { schema: "failsafe", lineCounter: counter, prettyErrors: false } as const;
   const document = platform.withoutEnv(() => parseDocument(text, options));
@@ -61,7 +61,7 @@ function parseFrontMatter(text: string): ReadonlyMap<string, Value> {
   let count = 0;
 
   function convert(node: unknown, line: number): Value {
-    // Nested aliases can expand exponentially.
+    // Count values, because nested aliases can expand exponentially.
     if (++count > MAX_VALUES) {
       throw new FrontMatterError(line, `the front matter has more than ${MAX_VALUES} values; remove some`);
     }

@@ -20,7 +20,7 @@ export interface Jsonc {
  * @throws {CliError} with file, line and column if the text cannot be parsed or an object repeats a key.
  */
 export function readJsonc(content: string, file: string): Jsonc {
-  // Some editors write a byte order mark, which is not part of the text.
+  // Remove the byte order mark, which some editors write, because it is not part of the JSON.
   const text = content.replace(/^\uFEFF/, "");
   const errors: ParseError[] = [];
   let root: Node | undefined;
@@ -51,7 +51,10 @@ export function formatPosition(file: string, text: string, offset: number): stri
   return `${file}:${lines.length}:${[...lines[lines.length - 1]].length + 1}`;
 }
 
-/** The offset of a value, at its key if it has one. For a missing value, the offset of its closest ancestor. */
+/**
+ * Returns the offset of a property's key, or of a value without a key. For a missing value, returns the offset of its
+ * closest ancestor.
+ */
 export function findOffset(root: Node, path: KeyPath): number {
   let offset = root.offset;
   let node: Node | undefined = root;
@@ -64,7 +67,7 @@ export function findOffset(root: Node, path: KeyPath): number {
   return offset;
 }
 
-/** The node of a property, which holds its key and its value. */
+/** Returns the node of a property, which contains its key and its value. */
 export function findProperty(node: Node, key: string): Node | undefined {
   return node.type === "object" ? node.children?.find((each) => toPropertyName(each) === key) : undefined;
 }
@@ -87,7 +90,7 @@ export function findAnyProperty(
   }
 }
 
-/** The key of a property. */
+/** Returns the key of a property. */
 export function toPropertyName({ children }: Node): string {
   return String(children?.[0].value);
 }

@@ -6,7 +6,7 @@
 import { ToolError } from "../../library.ts";
 import { deno } from "../runtime_globals.ts";
 
-/** How long to wait for a program to end, and for its output to be closed, in milliseconds. */
+/** Milliseconds to wait for a program to exit after it was killed, and for its output to end. */
 const EXIT_TIMEOUT_MS = 1000;
 
 /** A program that has ended. */
@@ -14,7 +14,7 @@ export interface ProgramResult {
   readonly stdout: string;
   readonly stderr: string;
   readonly code: number;
-  /** Why the program was killed, in one sentence; `undefined` if it ended by itself. */
+  /** The reason why the program was killed, in one sentence. `undefined` if it exited by itself. */
   readonly killReason?: string;
 }
 
@@ -27,7 +27,7 @@ export interface ProgramLimits {
 /**
  * Runs a program until it ends or exceeds a limit.
  *
- * @throws {ToolError} if it cannot be started.
+ * @throws {ToolError} if the program cannot be started.
  */
 export async function runProgram(
   words: readonly string[],
@@ -56,7 +56,7 @@ export async function runProgram(
   clearTimeout(timer);
   clearTimeout(forceTimer);
   signal.removeEventListener("abort", onAbort);
-  // Processes that the program has started may keep its output open.
+  // Cancel the output after a while, because other processes that the program has started may keep it open.
   const cancelTimer = setTimeout(() => output.cancel(), EXIT_TIMEOUT_MS);
   const [stdout, stderr] = await reading;
   clearTimeout(cancelTimer);
@@ -72,7 +72,7 @@ async function start(words: readonly string[], options: SpawnOptions): Promise<S
   }
 }
 
-/** Reads the output streams of a program, which share one limit. */
+/** Reads the output streams of a program. All streams count towards one limit. */
 class OutputReader {
   #bytesLeft: number;
   readonly #onExceeded: () => void;
@@ -102,11 +102,11 @@ class OutputReader {
   }
 }
 
-/** How to start a program. It does not inherit the environment of this process. */
+/** Options for starting a program. It does not inherit the environment of this process. */
 export interface SpawnOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** The content of standard input. Defaults to none. */
+  /** The content of standard input. Defaults to empty. */
   readonly input?: string;
 }
 
@@ -123,12 +123,12 @@ export interface Spawned {
 /** The exit code of a program that a signal ended. */
 const KILLED = 128;
 
-/** Starts a program by its name or path, with arguments and without a shell. Throws if there is no such program. */
+/** Starts a program by its name or path, without a shell. Throws if the program does not exist. */
 export async function spawn(words: readonly string[], options: SpawnOptions): Promise<Spawned> {
   return deno ? spawnOnDeno(deno, words, options) : await spawnByNode(words, options);
 }
 
-/** On Deno, the `spawn` of `node:child_process` needs permission to read the environment. */
+/** Use the API of Deno, because `spawn` of `node:child_process` needs permission to read the environment. */
 function spawnOnDeno(
   { Command }: NonNullable<typeof deno>,
   [program, ...args]: readonly string[],
@@ -142,7 +142,7 @@ function spawnOnDeno(
     try {
       child.kill(signal);
     } catch {
-      // The program has exited.
+      // Ignore the error: the program has already exited.
     }
   };
   return { stdout: child.stdout, stderr: child.stderr, ended: child.status.then(({ code }) => code), kill };
@@ -159,7 +159,7 @@ async function spawnByNode([program, ...args]: readonly string[], options: Spawn
   const { promise: ended, resolve } = Promise.withResolvers<number>();
   child.on("exit", (code) => resolve(code ?? KILLED));
   await once(child, "spawn");
-  // The program may close its standard input early.
+  // Ignore errors, because the program may close its standard input early.
   child.stdin?.on("error", () => {}).end(input);
   const [stdout, stderr] = [child.stdout, child.stderr].map((stream) => Readable.toWeb(stream ?? Readable.from([])));
   return { stdout, stderr, ended, kill: (signal) => void child.kill(signal) };

@@ -12,13 +12,13 @@ import { parseTemplate, type Template } from "../../ready/template.ts";
 interface Argument {
   readonly description?: string;
   readonly required: boolean;
-  /** Values to suggest in completions. */
+  /** Values that completion suggests. */
   readonly values: readonly string[];
 }
 
 /**
- * Makes a prompt from a Markdown file whose front matter may declare its name and arguments. Without declared arguments,
- * each `{{name}}` in the text is one.
+ * Creates a prompt from a Markdown file. Its front matter may declare the name and the arguments. If no arguments are
+ * declared, each `{{name}}` in the text is an argument.
  *
  * @throws {CliError} with file and line if the file cannot be used.
  */

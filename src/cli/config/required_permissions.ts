@@ -16,7 +16,7 @@ import { listVariables, parseTemplate } from "../../ready/template.ts";
 /** The permissions that a config file requires. */
 export interface RequiredPermissions {
   readonly permissions: Permissions;
-  /** Modules, whose code may require more permissions. */
+  /** Modules. Their code may need more permissions. */
   readonly modules: readonly string[];
 }
 
@@ -34,7 +34,7 @@ export async function findRequiredPermissions(file: string, path: string): Promi
   return { permissions: { read: paths, run: [...run], env: [...env], net: [...net] }, modules: [...modules] };
 }
 
-/** Collects the permissions of one config file after the other. */
+/** Collects the permissions that config files require. */
 class PermissionCollector {
   readonly read = new Set<string>();
   readonly run = new Set<string>();
@@ -54,7 +54,7 @@ class PermissionCollector {
     for (const [i, module] of modules.entries()) {
       const path = source.resolvePath(["modules", i], module);
       this.modules.add(path);
-      // Only the module itself: `install` adds the files that it imports.
+      // Add only the module itself, because `install` adds the files that it imports.
       this.read.add(path);
     }
     this.#addVariables(secret);
@@ -88,7 +88,7 @@ class PermissionCollector {
   async #addPath(source: Source, key: KeyPath, name: string): Promise<void> {
     const path = source.resolvePath(key, name);
     this.read.add(path);
-    // The target of a symbolic link is read too.
+    // Add the target of a symbolic link too, because it is read.
     this.read.add(await platform.files.resolve(path) ?? path);
   }
 
@@ -106,12 +106,15 @@ function findHost(source: Source, key: KeyPath, url: string): string {
   }
 }
 
-/** The host and port of a URL. Without a port, Deno would permit all ports of the host. */
+/**
+ * Returns the host and port of a URL. The port is always included, because Deno would otherwise allow all ports of the
+ * host.
+ */
 function toNetAddress({ protocol, hostname, port }: URL): string {
   return `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }
 
-/** All strings in a value. */
+/** Returns all strings in a value. */
 function listStrings(value: unknown): string[] {
   if (typeof value === "string") return [value];
   if (Array.isArray(value)) return value.flatMap(listStrings);

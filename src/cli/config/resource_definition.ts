@@ -18,10 +18,10 @@ const DEFAULT_MAX_BYTES = 1024 * 1024;
 
 type ResourceConfig = NonNullable<ConfigFile["resources"]>[number];
 
-/** Where a resource is declared. */
+/** The place where a resource is declared. */
 interface Declaration {
   readonly source: Source;
-  /** The config file that is served, whose folder URIs are relative to. */
+  /** The config file that is served. Relative URIs start from its folder. */
   readonly main: Source;
   readonly key: KeyPath;
 }
@@ -82,7 +82,7 @@ async function buildPattern(config: GlobResource, metadata: Metadata, { source, 
   return await patternResources({ folder, metadata, toUri }, toMatcher(toRelativePattern(glob)));
 }
 
-/** The URI of a path: relative to the folder of the main config file, or else only its name. */
+/** Returns the URI of a path: the path relative to the folder of the main config file, or else only the file name. */
 function toFileUri(main: Source, path: string): string {
   return `file:///${toUriPath(toRelativePath(main.folder, path) ?? toBaseName(path))}`;
 }

@@ -15,12 +15,12 @@ import { folderResource, toUriPath } from "../../ready/file_resources.ts";
 import type { ConfigPart } from "./pattern_resources.ts";
 
 /**
- * Makes a server from a config file. `file` is the name that the user gave.
+ * Creates a server from a config file. `file` is the path as the user wrote it.
  *
  * @throws {CliError} with file, line, column and key if something cannot be used.
  */
 export async function loadConfig(file: string, path: string, imports?: ImportGraph): Promise<Loaded> {
-  // Loaded on demand, because these modules import packages.
+  // Load these modules now, because they import packages that other targets do not need.
   const [{ readSources }, { defineServer }] = await Promise.all([
     importModule<typeof import("./source.ts")>("./config/source.ts"),
     importModule<typeof import("./server_definition.ts")>("./config/server_definition.ts"),
@@ -57,7 +57,7 @@ export async function loadConfig(file: string, path: string, imports?: ImportGra
   return { server, files, watch, reload };
 }
 
-/** Makes a server that serves the files of a folder. */
+/** Creates a server for the files of a folder. */
 export async function loadFolder(target: string, path: string): Promise<Loaded> {
   const root = await platform.files.resolve(path);
   if (root === undefined) throw new CliError(`Cannot serve ${target}: there is no folder ${path}; check the path`);

@@ -39,7 +39,7 @@ const MAX_PROMPTS = 1000;
 type ToolConfig = NonNullable<ConfigFile["tools"]>[string];
 
 /**
- * Builds a server from config files. `imports` follows what their modules import.
+ * Builds a server from config files. `imports` records the imports of their modules.
  *
  * @throws {CliError} with file, line, column and key if something cannot be used.
  */
@@ -55,9 +55,9 @@ export async function defineServer(
   return { options: await readOptions(main), parts, files };
 }
 
-/** Collects the parts of a server from one config file after the other. */
+/** Collects the parts of a server from its config files. */
 class DefinitionBuilder {
-  /** The files beside the config files. */
+  /** The files that the config files use. */
   readonly files: string[] = [];
   readonly parts: ConfigPart[] = [];
   /** The file of each tool, by name. */
@@ -106,7 +106,7 @@ class DefinitionBuilder {
     for (const [i, pattern] of (source.config.prompts ?? []).entries()) {
       const key = ["prompts", i];
       const { paths, root } = await withKey(source, key, () => listPromptFiles(source, key, pattern));
-      // The folder is watched too, because new files may match the pattern.
+      // Watch the folder too, because new files may match the pattern.
       this.files.push(...paths, ...root === undefined ? [] : [root]);
       for (const path of paths) {
         this.parts.push({ handlers: [await withKey(source, key, () => buildPrompt(this.#main, path))] });
@@ -146,7 +146,7 @@ async function buildTool(name: string, tool: ToolConfig, source: Source): Promis
   const toProblem = (path: KeyPath, state: string) => source.toProblem([...key, ...path], state);
   if ("fetch" in tool) return makeHttpTool({ ...tool, name }, { readEnv, toProblem });
   const cwd = source.resolvePath([...key, "cwd"], tool.cwd ?? "");
-  // Without read permission, a missing folder is reported when the program starts.
+  // Check only with read permission. Without it, a missing folder is reported when the program starts.
   if (tool.cwd !== undefined && platform.mayRead(cwd)) await findFile(source, [...key, "cwd"], cwd, "folder");
   const program = toProgram(source, name, tool.run[0]);
   const target = isAbsolute(program) && platform.mayRead(program)
@@ -175,7 +175,7 @@ interface PromptFiles {
   readonly root?: string;
 }
 
-/** The files that a path or a pattern names. */
+/** Returns the files of a path or a pattern. */
 async function listPromptFiles(source: Source, key: KeyPath, pattern: string): Promise<PromptFiles> {
   if (!isPattern(pattern)) return { paths: [await findFile(source, key, source.resolvePath(key, pattern))] };
   const root = await findFile(source, key, source.resolvePath(key, toBaseFolder(pattern)), "folder");

@@ -1,5 +1,5 @@
 /**
- * Reads and validates a config file, with the files it includes.
+ * Reads and validates a config file, including the config files that it includes.
  *
  * @module
  */
@@ -21,17 +21,17 @@ import { explainIssues, type ValidationError } from "./validation_errors.ts";
 
 /** A config file. */
 export interface Source {
-  /** The file as the user names it. */
+  /** The file as the user wrote it. */
   readonly file: string;
   /** The absolute path, without symbolic links. */
   readonly path: string;
-  /** The folder that its paths are relative to, without symbolic links. */
+  /** The folder for relative paths, without symbolic links. */
   readonly folder: string;
   readonly config: ConfigFile;
   /** Makes an error about a value in the file. */
   toProblem(key: KeyPath, state: string): CliError;
   /**
-   * Resolves a path that the file names to an absolute path.
+   * Resolves a path in the config file to an absolute path.
    *
    * @throws {CliError} if a relative path leads out of the file's folder.
    */
@@ -42,7 +42,7 @@ const MAX_BYTES = 1024 * 1024;
 const MAX_FILES = 100;
 
 /**
- * Reads a config file and the files it includes. The config file itself comes first.
+ * Reads a config file and the config files that it includes. The first source is the config file itself.
  *
  * @throws {CliError} with file, line, column and key if a file cannot be used.
  */
@@ -60,7 +60,7 @@ async function readIncluded(source: Source, chain: readonly Source[], all: Sourc
     if (chain.some((each) => each.path === real)) {
       throw source.toProblem(key, `${name} includes this file, directly or indirectly; remove it`);
     }
-    // A file that is included twice counts once.
+    // Skip a file that was included before.
     if (all.some((each) => each.path === real)) continue;
     if (all.length === MAX_FILES) {
       throw source.toProblem(key, `more than ${MAX_FILES} files are included; include fewer`);
@@ -72,7 +72,7 @@ async function readIncluded(source: Source, chain: readonly Source[], all: Sourc
 }
 
 /**
- * Finds a file or folder that a config file names. Returns its path without symbolic links.
+ * Finds a file or folder that a config file uses. Returns its path without symbolic links.
  *
  * @throws {CliError} if it does not exist, or is a symbolic link that leads out of the folder.
  */
@@ -104,7 +104,7 @@ async function readSource(
     throw new CliError(`Cannot use ${file}: it has more than ${MAX_BYTES} bytes; split it with include`);
   }
   const jsonc = readJsonc(decode(file, bytes), file);
-  // Objects cannot have this key of their own.
+  // Reject `__proto__`, because it cannot be an own property of an object literal.
   const unusable = findAnyProperty(jsonc.root, (property) => toPropertyName(property) === "__proto__");
   if (unusable) {
     const position = formatPosition(file, jsonc.text, unusable.offset);
@@ -163,7 +163,7 @@ function combineErrors(file: string, { text, root }: Jsonc, errors: readonly Val
   return new CliError(lines.length === 1 ? `Cannot use ${first}` : `Cannot use ${file}:\n  ${lines.join("\n  ")}`);
 }
 
-/** The default name of a server: the name of the config file's folder. */
+/** Returns the default name of a server: the name of the config file's folder. */
 export function toDefaultName({ folder }: Source): string {
   return toBaseName(folder) || "server";
 }

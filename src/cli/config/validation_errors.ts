@@ -1,5 +1,5 @@
 /**
- * Explains what the schema library finds wrong in a config file.
+ * Explains the issues that the schema library finds in a config file.
  *
  * @module
  */
@@ -13,7 +13,7 @@ export interface ValidationError {
   readonly state: string;
 }
 
-/** An issue of the schema library. An issue about a union holds the issues of each member. */
+/** An issue of the schema library. An issue about a union contains the issues of each member. */
 export interface Issue {
   readonly code?: string;
   readonly path: readonly PropertyKey[];
@@ -66,7 +66,7 @@ function explain(issue: Issue, base: KeyPath, checked: Checked): readonly Valida
   return [{ path, state: `${message}${hint}` }];
 }
 
-/** Explains a value that mixes several members of a union, or has the distinctive key of none. */
+/** Explains a value that mixes several members of a union, or has no key that would identify a member. */
 function explainUnion(
   schemas: readonly Schema[],
   value: unknown,
@@ -89,7 +89,7 @@ function readProperty(value: unknown, key: string | number): unknown {
   return isObject(value) || Array.isArray(value) ? Object.getOwnPropertyDescriptor(value, key)?.value : undefined;
 }
 
-/** A schema and, for a union, all of its members. */
+/** Returns a schema and, for a union, all its members. */
 function flattenUnion(schema: unknown): readonly Schema[] {
   if (!isObject(schema)) return [];
   return [schema, ...(Array.isArray(schema.anyOf) ? schema.anyOf.flatMap(flattenUnion) : [])];
@@ -108,7 +108,9 @@ function listKeys(schemas: readonly Schema[]): string[] {
   return [...new Set(all.flatMap(({ properties }) => isObject(properties) ? Object.keys(properties) : []))];
 }
 
-/** The keys that distinguish the members of a union: each is required in one member and unknown to the others. */
+/**
+ * Returns the keys that identify a member of a union. Such a key is required in one member, and no other member has it.
+ */
 function listDistinctiveKeys(schemas: readonly Schema[]): string[] {
   const all = [...new Set(schemas.flatMap(flattenUnion))];
   const objects = all.filter(({ properties }) => isObject(properties));
@@ -116,7 +118,10 @@ function listDistinctiveKeys(schemas: readonly Schema[]): string[] {
     .filter((key) => objects.filter(({ properties }) => isObject(properties) && key in properties).length === 1);
 }
 
-/** The union member that was meant needs the fewest fixes, and has the type of the value. */
+/**
+ * Estimates how much of a value must be changed to match a member of a union. The member with the lowest number was
+ * probably meant. A value of the wrong type counts most.
+ */
 function countFixes(issues: readonly Issue[], value: unknown): number {
   return issues.reduce((sum, { code, path, keys }) => {
     if (code === "invalid_type" && !path.length) return sum + 1000;

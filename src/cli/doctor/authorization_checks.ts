@@ -1,5 +1,5 @@
 /**
- * Checks how a server that requires a token refuses requests, and where it sends clients that have none.
+ * Checks how a server that requires a token rejects requests, and where it sends clients without a token.
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
@@ -39,7 +39,7 @@ export async function checkChallenge(
   await checkWithoutToken(endpoint, modernWriter(), options);
 }
 
-/** Checks how the server refuses requests without the token that the user has given. */
+/** Checks how the server rejects requests without the token that the user has given. */
 export async function checkMissingToken(
   endpoint: Endpoint,
   writer: RequestWriter,
@@ -49,7 +49,7 @@ export async function checkMissingToken(
   await options.report.run("query token", (check) => checkSecondToken(endpoint, writer, check));
 }
 
-/** Checks how the server refuses requests without the token. Returns whether it refuses them. */
+/** Checks how the server rejects requests without a token. Returns whether it rejects them. */
 async function checkWithoutToken(
   endpoint: Endpoint,
   writer: RequestWriter,
@@ -76,7 +76,7 @@ async function checkWithoutToken(
   return true;
 }
 
-/** Checks the form of a refusal for missing scopes, if the token of the user lacks those of a list. */
+/** If the user's token lacks scopes for a list, checks the form of the rejection. */
 export async function checkScopeChallenge(endpoint: Endpoint, writer: RequestWriter, report: Report): Promise<void> {
   if (!hasToken(endpoint)) return;
   await report.run("scopes", async (check) => {
@@ -107,7 +107,7 @@ interface RefusalOptions extends AuthorizationOptions {
   readonly writer: RequestWriter;
 }
 
-/** Checks how a request without a token, with a wrong one and with one in the query are refused. */
+/** Checks how requests without a token, with an invalid token, and with a token in the query are rejected. */
 async function checkRefusals(
   endpoint: Endpoint,
   missing: ServerResponse,
@@ -120,7 +120,7 @@ async function checkRefusals(
   await checkResourceMetadata(endpoint, named, { report, ...options });
 }
 
-/** Checks the challenge for a request without a token. Returns the URL of the metadata that it names. */
+/** Checks the challenge for a request without a token. Returns the URL of the metadata in the challenge. */
 function checkChallengeHeader({ headers }: ServerResponse, check: Check): string | undefined {
   const wanted = 'WWW-Authenticate: Bearer resource_metadata="https://..."';
   const header = headers.get("www-authenticate");
@@ -173,8 +173,8 @@ async function checkInvalidToken(endpoint: Endpoint, writer: RequestWriter, chec
 }
 
 /**
- * Checks that the query string is no place for tokens. Logs keep query strings, so the token of the user is never sent
- * in one: the error of a refusal tells whether the server has read it.
+ * Checks that the server reads no token from the query string. Logs keep query strings, so the check never sends the
+ * user's token there: the error for an unknown token shows whether the server has read it.
  */
 async function checkQueryToken(
   endpoint: Endpoint,
@@ -188,7 +188,7 @@ async function checkQueryToken(
   check.ok(`a token in the query string is not read: the response is ${response.status}`);
 }
 
-/** Checks that a token in the query string does not replace the one in the header. */
+/** Checks that a token in the query string does not replace the token in the header. */
 async function checkSecondToken(endpoint: Endpoint, writer: RequestWriter, check: Check): Promise<void> {
   const response = await exchange(withQueryToken(endpoint), writer.write(writer.pingMethod));
   if (response.status === 401) reportQueryToken("takes precedence over the header", check);
@@ -234,7 +234,7 @@ function readError({ headers }: ServerResponse): string | undefined {
   return readChallenge(headers.get("www-authenticate"))?.params.get("error");
 }
 
-/** The server's reason for a refusal, if it gives one. */
+/** Returns the server's reason for a rejection. Returns an empty text if the server gives no reason. */
 function mapError({ headers }: ServerResponse): string {
   const reason = readChallenge(headers.get("www-authenticate"))?.params.get("error_description");
   return reason === undefined ? "" : ` (${reason})`;

@@ -1,5 +1,5 @@
 /**
- * Checks the metadata that leads clients to a token: that of the resource, and that of its authorization servers.
+ * Checks the metadata that clients need to get a token: the metadata of the resource, and of its authorization servers.
  *
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  * @module
@@ -13,7 +13,7 @@ import type { Check, Report } from "./report.ts";
 /** Options of the checks. */
 export interface MetadataOptions {
   readonly report: Report;
-  /** The origin of a web page that the server should admit. Defaults to that of the official inspector. */
+  /** The origin of a web page that the server should admit. Defaults to the origin of the official inspector. */
   readonly origin?: string;
 }
 
@@ -31,8 +31,8 @@ interface Metadata {
 }
 
 /**
- * Checks the metadata of a protected resource and of the authorization servers that it names. `named` is the URL in the
- * challenge. The token of the user is not sent.
+ * Checks the metadata of a protected resource, and of the authorization servers in it. `named` is the URL in the
+ * challenge. The user's token is not sent.
  */
 export async function checkResourceMetadata(
   { headers: _, ...endpoint }: Endpoint,
@@ -49,7 +49,7 @@ export async function checkResourceMetadata(
   }
 }
 
-/** Finds the metadata where clients look: at the URL in the challenge, else at the well-known URLs. */
+/** Finds the metadata in the places where clients look: the URL in the challenge, or else the well-known URLs. */
 async function findResourceMetadata(
   endpoint: Endpoint,
   named: string | undefined,
@@ -97,7 +97,7 @@ function isSame(a: Metadata, b: Metadata): boolean {
   );
 }
 
-/** Checks the members of the metadata. Returns its usable issuers. */
+/** Checks the members of the metadata. Returns its valid issuers. */
 function checkResource(endpoint: Endpoint, { url, value, headers }: Metadata, check: Check): readonly string[] {
   const target = endpoint.url;
   const { resource, authorization_servers: servers, scopes_supported: scopes, bearer_methods_supported: methods } =
@@ -147,7 +147,7 @@ function checkResource(endpoint: Endpoint, { url, value, headers }: Metadata, ch
   return issuers;
 }
 
-/** Clients in browsers read the metadata before they have a token, from any origin. */
+/** Checks CORS, because clients in browsers read the metadata from any origin, before they have a token. */
 async function checkMetadataCors(
   endpoint: Endpoint,
   { url }: Metadata,
@@ -227,7 +227,7 @@ async function findFirst(endpoint: Endpoint, urls: readonly string[]): Promise<M
   }
 }
 
-/** Reads a JSON object from a URL. `state` describes a response without one. */
+/** Reads a JSON object from a URL. `state` describes the problem if there is no object. */
 async function readJson(
   endpoint: Endpoint,
   url: string,
@@ -264,7 +264,7 @@ function isWithin(url: string, resource: string): boolean {
     (target.pathname === start || target.pathname.startsWith(`${start}/`));
 }
 
-/** A slash at the end makes no difference to clients. */
+/** Whether two URLs are equal, ignoring a slash at the end, as clients do. */
 function isEqual(url: string, resource: string): boolean {
   const [target, named] = [url, resource].map((text) => new URL(text));
   return target.pathname.replace(/\/$/, "") === named.pathname.replace(/\/$/, "");

@@ -1,5 +1,5 @@
 /**
- * Checks whether a server responds at a URL, and suggests other URLs if it does not.
+ * Checks whether a server responds at a URL, and suggests other URLs if it does not respond.
  *
  * @module
  */
@@ -9,7 +9,8 @@ import { describeResponse, formatMs, identifyEndpoint } from "./revision_checks.
 import type { Check } from "./report.ts";
 
 /**
- * Sends the first request. Returns `undefined` if the server cannot be reached, or something in front of it responds.
+ * Sends the first request. Returns `undefined` if the server cannot be reached, or if a proxy responds in place of the
+ * server.
  */
 export async function checkConnection(endpoint: Endpoint, check: Check): Promise<ServerResponse | undefined> {
   const { url } = endpoint;
@@ -57,7 +58,7 @@ export async function checkConnection(endpoint: Endpoint, check: Check): Promise
   return response;
 }
 
-/** Finds the server at another loopback address, because many servers listen on only one of them. */
+/** Tries the other loopback addresses, because many servers listen on only one of them. */
 async function findLoopbackAddress(endpoint: Endpoint): Promise<string | undefined> {
   const url = new URL(endpoint.url);
   const names = ["127.0.0.1", "[::1]"];

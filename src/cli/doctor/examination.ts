@@ -1,6 +1,6 @@
 /**
- * Examines a server by sending the requests that clients send. It calls no tool, and changes nothing but the sessions
- * that it begins and ends.
+ * Examines a server by sending the requests that clients send. It calls no tool, and changes nothing on the server
+ * except the sessions that it begins and ends.
  *
  * @module
  */
@@ -30,14 +30,14 @@ import { checkSession, checkSessionEnd } from "./session_checks.ts";
 import { checkStream } from "./stream_checks.ts";
 import { checkWebPages, type SendAs } from "./web_page_checks.ts";
 
-/** The server to examine, and how to examine it. */
+/** The server to examine, and options of the examination. */
 export interface ExamineOptions {
   readonly url: string;
   /** Headers of every request, with lowercase names. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The time for each request in milliseconds. Defaults to 5000. */
+  /** Milliseconds for each request. Defaults to 5000. */
   readonly timeoutMs?: number;
-  /** How long to wait for a heartbeat on an idle stream, in milliseconds. Defaults to not waiting. */
+  /** Milliseconds to wait for a heartbeat on an idle stream. Defaults to not waiting. */
   readonly heartbeatMs?: number;
   /** The origin of a web page that the server should admit. */
   readonly origin?: string;
@@ -45,7 +45,10 @@ export interface ExamineOptions {
   readonly signal?: AbortSignal;
   readonly fetch?: (request: Request) => Promise<Response>;
   readonly sendAs?: SendAs;
-  /** Looks up the hosts of URLs that the server names. Without it, only IP addresses and the server itself are visited. */
+  /**
+   * Looks up the hosts of URLs that the server sends. Without it, only IP addresses and the server itself are
+   * requested.
+   */
   readonly lookUp?: LookUp;
 }
 
@@ -91,16 +94,16 @@ async function runChecks(
   await checkInvalidRequests(endpoint, writer, report);
   const writers = [modern, legacy].filter((each) => each !== undefined);
   for (const each of writers) await checkRevisionRequests(endpoint, each, report);
-  // In parallel, so that the time for heartbeats passes only once.
+  // Run the checks in parallel, so that the time for heartbeats passes only once.
   await Promise.all(writers.map((each) => checkStream(endpoint, each, { report, heartbeatMs })));
-  // Sessions need more CORS permissions, so the check uses one if there is one.
+  // Use a session if there is one, because sessions need more CORS permissions.
   await checkWebPages(endpoint, legacy ?? writer, { report, origin, sendAs });
   await checkLatency(endpoint, writer, report);
   if (legacy && await checkSessionEnd(endpoint, legacy, report)) sessions.delete(legacy);
   await checkLists(endpoint, report);
 }
 
-/** Finds out what a server that supports no known revision at this URL is. */
+/** Examines a server that supports no known revision at this URL, to find out what it is. */
 async function examineOther(endpoint: Endpoint, authorization: AuthorizationOptions): Promise<void> {
   const { report } = authorization;
   const kind = await report.run("HTTP+SSE", () => identifyEndpoint(endpoint));

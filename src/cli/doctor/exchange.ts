@@ -16,11 +16,11 @@ import { NAME, VERSION } from "../version.ts";
 export interface Endpoint {
   readonly url: string;
   readonly fetch: (request: Request) => Promise<Response>;
-  /** Looks up the hosts of URLs that the server names. */
+  /** Looks up the hosts of URLs that the server sends. */
   readonly lookUp: LookUp;
   /** Headers of every request. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The time for each request in milliseconds. */
+  /** Milliseconds for each request. */
   readonly timeoutMs: number;
   /** Stops the running request. */
   readonly signal?: AbortSignal;
@@ -30,7 +30,7 @@ export interface Endpoint {
 export interface RequestParts {
   /** Defaults to `POST`. */
   readonly method?: string;
-  /** Headers in addition to those of every request. `null` removes a header. */
+  /** Additional headers. `null` removes a header that all requests have. */
   readonly headers?: Readonly<Record<string, string | null>>;
   readonly body?: string;
 }
@@ -38,18 +38,18 @@ export interface RequestParts {
 export interface ServerResponse {
   readonly status: number;
   readonly headers: Headers;
-  /** The beginning of the body; empty for a stream. */
+  /** The beginning of the body. Empty for a stream. */
   readonly text: string;
   /** The JSON-RPC response in the body or the stream. */
   readonly message?: Message;
   readonly isStream: boolean;
   /** Whether the timeout ended the response early. */
   readonly isCut: boolean;
-  /** The time until the response was read, in milliseconds. */
+  /** Milliseconds until the response was read. */
   readonly ms: number;
 }
 
-/** A request got no response. The message says why. */
+/** The error of a request without a response. The message states the reason. */
 export class NoResponse extends Error {
   override readonly name = "NoResponse";
   /** How to fix it, in one sentence. */
@@ -61,13 +61,13 @@ export class NoResponse extends Error {
   }
 }
 
-/** The length of a body that is read, in characters. */
+/** Maximum characters of a body that is read. */
 const MAX_CHARACTERS = 4 * 1024 * 1024;
 
 /**
  * Sends a request and reads the response.
  *
- * @throws {NoResponse} if there is none.
+ * @throws {NoResponse} if there is no response.
  */
 export async function exchange(endpoint: Endpoint, request: RequestParts): Promise<ServerResponse> {
   const started = performance.now();
@@ -78,7 +78,7 @@ export async function exchange(endpoint: Endpoint, request: RequestParts): Promi
     if (isStream) message = await opened.withinTimeout(readStreamResponse(opened));
     else text = await opened.withinTimeout(readStart(opened.response));
   } catch {
-    // The status and headers are a response too.
+    // Return status and headers without the body.
     isCut = true;
   } finally {
     opened.close();
@@ -98,12 +98,12 @@ export async function exchange(endpoint: Endpoint, request: RequestParts): Promi
 export interface OpenResponse {
   readonly response: Response;
   readonly isStream: boolean;
-  /** The time until the headers arrived, in milliseconds. */
+  /** Milliseconds until the headers arrived. */
   readonly ms: number;
   readonly signal: AbortSignal;
-  /** Waits for a promise until the timeout of the request, which covers headers and body. */
+  /** Waits for a promise until the timeout of the request. The timeout applies to headers and body together. */
   withinTimeout<T>(promise: Promise<T>): Promise<T>;
-  /** Removes the timeout. */
+  /** Removes the timeout, to keep a stream open. */
   keepOpen(): void;
   close(): void;
 }
@@ -111,7 +111,7 @@ export interface OpenResponse {
 /**
  * Sends a request and waits for the headers of the response.
  *
- * @throws {NoResponse} if there is none.
+ * @throws {NoResponse} if there is no response.
  */
 export async function open(
   endpoint: Endpoint,
@@ -201,7 +201,7 @@ export interface RequestWriter {
   readonly sessionId?: string;
   /** A method that every server of the revision supports and that changes nothing. */
   readonly pingMethod: string;
-  /** Writes a request, or a notification if the method is one. */
+  /** Writes a request. Writes a notification if the method is a notification. */
   write(method: string, params?: Params): RequestParts;
 }
 
@@ -225,7 +225,7 @@ export function modernWriter(version: string = MODERN): RequestWriter {
 export function legacyWriter(version: string, sessionId?: string): RequestWriter {
   const headers = {
     ...sessionId === undefined ? {} : { "mcp-session-id": sessionId },
-    // Earlier revisions have no such header.
+    // Omit the header for earlier revisions, which do not have it.
     ...version >= "2025-06-18" ? { "mcp-protocol-version": version } : {},
   };
   return {

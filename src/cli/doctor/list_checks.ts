@@ -12,15 +12,15 @@ import { type Endpoint, exchange, type RequestWriter } from "./exchange.ts";
 import { formatMs } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";
 
-/** The number of tokens that a list of tools may take. */
+/** Number of tokens above which a list of tools is reported. */
 const MAX_TOKENS = 20_000;
-/** The time for all pages of all lists, as a multiple of the timeout of one request. */
+/** The time for all pages of all lists, as a multiple of the timeout for one request. */
 const TIMEOUT_FACTOR = 4;
-/** The number of requests to measure. */
+/** Number of requests to measure. */
 const ROUNDS = 5;
 const SLOW_MS = 1000;
 
-/** Lists everything with the client of this library. */
+/** Loads all lists with the client of this library. */
 export async function checkLists(endpoint: Endpoint, { run }: Report): Promise<void> {
   await run("lists", (check) => listAndCheck(endpoint, check));
 }
@@ -60,7 +60,7 @@ function reportLists(listing: Listing, check: Check): void {
   const cost = tools.length ? `; the tools take about ${toCount(tokens, "token")} of a model's context` : "";
   check.ok(`the server lists ${formatCounts(listing)}${cost}`);
   for (const { level, place, state } of checkListing(listing, { maxTokens: MAX_TOKENS, isTrusted: false })) {
-    // A finding ends with its fix.
+    // Add the fix, because a finding must have one.
     const isUndescribed = state.endsWith("has no description");
     const [message, fix = isUndescribed ? "describe its purpose" : "fix it in the code of the server"] = state.split(
       "; ",
@@ -69,7 +69,7 @@ function reportLists(listing: Listing, check: Check): void {
   }
 }
 
-/** Removes items of invalid types, because of which the official clients reject the whole list. */
+/** Removes items of invalid types. The official clients reject a whole list that contains such an item. */
 function removeInvalid({ tools, resources, templates, prompts }: Listing, check: Check): Listing {
   const keep = <T extends object>(items: readonly T[], kind: string, validate: (item: T) => string | undefined) => {
     const names = new Set<unknown>();
@@ -119,7 +119,7 @@ function removeInvalid({ tools, resources, templates, prompts }: Listing, check:
   };
 }
 
-/** Measures how long the server takes for a trivial request. */
+/** Measures the latency of a trivial request. */
 export async function checkLatency(
   endpoint: Endpoint,
   { write, pingMethod }: RequestWriter,

@@ -1,24 +1,26 @@
 /**
- * Decides which URLs that a server names are visited. A server on another machine must not lead requests to this machine
- * or its network, whatever the scheme.
+ * Decides which URLs that a server sends are requested. A server on another machine must not cause requests to this
+ * machine or its network, with any scheme.
  *
  * @module
  */
 import { isIpAddress, isPrivateAddress } from "../../ready/private_addresses.ts";
 
-/** Looks up the addresses of a host name. `port` is the one to connect to. Throws if there are none. */
+/**
+ * Looks up the addresses of a host name. `port` is the port of the planned connection. Throws if there is no address.
+ */
 export type LookUp = (name: string, port: number) => Promise<readonly string[]>;
 
-/** The URL of the server under examination, and how to look up names. */
+/** The URL of the examined server, and the function that looks up names. */
 export interface NamingServer {
   readonly url: string;
   readonly lookUp: LookUp;
 }
 
-/** Where a host leads. */
+/** The network to which the addresses of a host belong. */
 type Reach = "public" | "private" | "mixed" | "unknown";
 
-/** Explains why a URL that a server names is not visited. Returns `undefined` if it may be visited. */
+/** Explains why a URL that a server sends is not requested. Returns `undefined` if it may be requested. */
 export async function findRefusal(url: string, server: NamingServer): Promise<string | undefined> {
   if (!isSecure(url, server.url)) return "no https connection";
   const [target, own] = [new URL(url), new URL(server.url)];
@@ -26,12 +28,12 @@ export async function findRefusal(url: string, server: NamingServer): Promise<st
   const reach = await findReach(target, server.lookUp);
   if (reach === "public") return;
   if (reach === "unknown") return "no address";
-  // A server of this machine or its network may name others there.
+  // A server on this machine or its network may send URLs of this machine or its network.
   if (await findReach(own, server.lookUp) === "private") return;
   return "an address of this machine or its network, which is not visited for a server elsewhere";
 }
 
-/** Whether a URL has https, or plain http from a server of this machine to another one of it. */
+/** Whether a URL has https, or plain http within this machine. */
 export function isSecure(url: string, serverUrl: string): boolean {
   if (!URL.canParse(url)) return false;
   const { protocol, hostname } = new URL(url);
@@ -52,7 +54,7 @@ async function findReach({ hostname, port, protocol }: URL, lookUp: LookUp): Pro
   }
 }
 
-/** Whether a host of a URL is this machine by its name or address. */
+/** Whether the host of a URL is a name or an address of this machine. */
 function isLoopback(hostname: string): boolean {
   return /^(127\.\d+\.\d+\.\d+|\[::1\]|(.*\.)?localhost\.?)$/i.test(hostname);
 }

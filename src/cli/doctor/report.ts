@@ -7,8 +7,8 @@ import { toPrintableLine } from "../../kit/printable.ts";
 import { NoResponse } from "./exchange.ts";
 
 /**
- * The result of a check. A problem violates the protocol, rejects clients that should be admitted, or admits clients that
- * should be rejected. A note is a recommendation.
+ * The result of a check. A problem is a violation of the protocol, the rejection of clients that should be admitted, or
+ * the admission of clients that should be rejected. A note is a recommendation.
  */
 export interface Finding {
   readonly level: "ok" | "note" | "problem";
@@ -30,7 +30,7 @@ export interface Check {
 /** Collects findings. */
 export interface Report {
   readonly findings: readonly Finding[];
-  /** A check with this name. */
+  /** Returns a check with this name. */
   at(name: string): Check;
   /**
    * Runs a check, and reports a missing response as a problem. After several missing responses no further check runs.
@@ -42,7 +42,7 @@ export interface Report {
 /** The number of missing responses after which the examination ends. */
 const MAX_MISSING_RESPONSES = 3;
 
-/** The length of a sentence in characters. Most of a long one is text of the server. */
+/** Maximum characters of a sentence. Longer sentences consist mostly of text from the server. */
 const MAX_CHARACTERS = 500;
 
 /** Creates an empty report. After `signal` is aborted, no further checks run and no findings are added. */
@@ -52,7 +52,7 @@ export function createReport(signal?: AbortSignal): Report {
 
   function at(name: string): Check {
     const add = (level: Finding["level"], message: string, fix?: string) => {
-      // A request aborted by us looks like one that the server did not answer.
+      // Do not report a missing response after the abort, because the examination itself has aborted the request.
       if (signal?.aborted) return;
       findings.push({ level, check: name, message: clean(message), ...fix !== undefined && { fix: clean(fix) } });
     };
@@ -84,7 +84,7 @@ export function createReport(signal?: AbortSignal): Report {
   return { findings, at, run };
 }
 
-/** Text of a server must not control the terminal that shows it. */
+/** Removes control characters, because text of a server must not control the terminal that shows it. */
 function clean(text: string): string {
   const printable = toPrintableLine(text.slice(0, 2 * MAX_CHARACTERS).replace(/[\t\r\n]+/g, " "));
   return printable.length > MAX_CHARACTERS ? `${printable.slice(0, MAX_CHARACTERS)}…` : printable;

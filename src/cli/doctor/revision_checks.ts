@@ -19,7 +19,7 @@ import {
 } from "./exchange.ts";
 import type { Check } from "./report.ts";
 
-/** The result in a response. Returns `undefined` if there is none. */
+/** Returns the result in a response. Returns `undefined` if the response contains no result. */
 export function readResult({ message }: ServerResponse): Params | undefined {
   return isObject(message?.result) ? message.result : undefined;
 }
@@ -61,13 +61,13 @@ export function readDiscovery(first: ServerResponse, check: Check): RequestWrite
   return modernWriter();
 }
 
-/** Where handshakes are reported, and the open sessions. */
+/** The check to which handshakes are reported, and the open sessions. */
 export interface HandshakeOptions {
   readonly check: Check;
   readonly sessions: Set<RequestWriter>;
 }
 
-/** Tries a handshake in each older revision. Returns the session of the newest supported one, which stays open. */
+/** Tries a handshake in each older revision. Returns the session of the newest supported revision, which stays open. */
 export async function checkHandshakes(
   endpoint: Endpoint,
   { check, sessions }: HandshakeOptions,
@@ -111,7 +111,10 @@ function reportFirst(version: string, result: Params, { ms }: ServerResponse, ch
   );
 }
 
-/** A server that shares one transport between all clients rejects every client but the first. */
+/**
+ * Reports a second handshake that fails. A server that shares one transport between all clients rejects all clients
+ * after the first.
+ */
 function reportSecondFailure(response: ServerResponse, check: Check): void {
   check.problem(
     `initialize works only once; the second one gets ${describeResponse(response)}`,
@@ -132,12 +135,12 @@ function checkInitializeResult({ serverInfo, capabilities }: Params, check: Chec
   }
 }
 
-/** Begins a session. It cannot be stopped halfway, because a session whose id is unknown could not be ended. */
+/** Begins a session. The request cannot be aborted, because a session with an unknown id could not be ended. */
 export async function initialize({ signal: _, ...endpoint }: Endpoint, version: string): Promise<ServerResponse> {
   return await exchange(endpoint, toInitialize(version));
 }
 
-/** Ends a session. It cannot be stopped halfway. Returns `undefined` if there is no session. */
+/** Ends a session. The request cannot be aborted. Returns `undefined` if there is no session. */
 export async function endSession(
   { signal: _, ...endpoint }: Endpoint,
   { sessionId, write }: RequestWriter,
@@ -147,12 +150,12 @@ export async function endSession(
   return await exchange(endpoint, { method: "DELETE", headers: { ...headers, "content-type": null } });
 }
 
-/** The transport of the oldest revision, with an endpoint of its own for streams. */
+/** The transport of the oldest revision, which has a separate endpoint for streams. */
 export const SSE_TRANSPORT = "HTTP+SSE transport of 2024-11-05";
 
 /**
- * Finds out what is at a URL, by connecting as clients do: a protocol revision, the HTTP+SSE transport or a request for a
- * token. Returns `undefined` if it is not an MCP server.
+ * Identifies the server at a URL by connecting as clients do: it returns a protocol revision, the HTTP+SSE transport,
+ * or that a token is required. Returns `undefined` if there is no MCP server.
  */
 export async function identifyEndpoint(
   { url, fetch, headers, timeoutMs, signal }: Endpoint,
@@ -165,7 +168,7 @@ export async function identifyEndpoint(
   try {
     await using client = await connect(url, { fetch: noteStream, headers, timeoutMs, signal, onWarning() {} });
     const { era, version } = client.server;
-    // Over other transports, a client opens no stream before it subscribes.
+    // Only the HTTP+SSE transport opens a stream before the client subscribes.
     return era === "modern" ? version : hasOpenedStream ? SSE_TRANSPORT : `handshake with ${version}`;
   } catch (error) {
     return error instanceof McpError && error.status === 401 ? "requires a token (401)" : undefined;

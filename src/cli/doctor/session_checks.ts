@@ -49,7 +49,7 @@ export async function checkSession(endpoint: Endpoint, writer: RequestWriter, re
   });
 }
 
-/** Ends the session and checks that it has ended. Returns whether a request to end it was sent. */
+/** Ends the session and checks that it has ended. Returns whether the request to end it was sent. */
 export async function checkSessionEnd(endpoint: Endpoint, writer: RequestWriter, { run }: Report): Promise<boolean> {
   if (writer.sessionId === undefined) return true;
   const response = await run("session end", async (check) => {

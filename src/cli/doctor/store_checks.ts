@@ -1,6 +1,6 @@
 /**
- * Checks the store of a server with operations on keys of its own: whether it answers, is atomic, notifies, expires values
- * on time, and returns what was written.
+ * Checks the store of a server with operations on its own keys: whether the store responds, is atomic, notifies
+ * subscribers, expires values on time, and returns what was written.
  *
  * @module
  */
@@ -9,30 +9,30 @@ import type { Store } from "../../stores/stores.ts";
 import { startTimer } from "../../kit/timer.ts";
 import { type Check, createReport, type Finding } from "./report.ts";
 
-/** Milliseconds for which the keys of an examination live, should their removal fail. */
+/** Milliseconds after which the keys of an examination expire, in case they cannot be removed. */
 const TTL_MS = 60_000;
-/** Rounds of each check of atomicity, and writers of each round. */
+/** Number of rounds of each check of atomicity, and of concurrent writers in each round. */
 const ROUNDS = 25;
 const WRITERS = 8;
-/** Operations of each kind whose time is taken. */
+/** Number of operations of each kind whose time is measured. */
 const OPERATIONS = 30;
-/** Entries that are published, and milliseconds within which each must be heard. */
+/** Number of entries that are published, and milliseconds within which each entry should arrive. */
 const RINGS = 10;
 const RING_MS = 500;
-/** Milliseconds without an entry after which it is not waited for any longer. */
+/** Milliseconds after which an entry counts as lost. */
 const DEAF_MS = 3000;
-/** Time to live of the values that must expire, and how early and late they may, in milliseconds. */
+/** Time to live of the values that must expire, and how early and how late they may expire, in milliseconds. */
 const SHORT_MS = 2000;
 const EARLY_MS = 300;
 const LATE_MS = 500;
-/** Milliseconds after which no expiry is waited for any longer. */
+/** Milliseconds after which a value that should have expired counts as kept. */
 const KEPT_MS = 10_000;
-/** Operations that may fail before the connection is made. A store gives a connection as much time. */
+/** Number of operations that may fail before the connection is made. A store waits for a connection for as long. */
 const CONNECT_ATTEMPTS = 5;
-/** Values that must still be there at the end. */
+/** Number of values that must still exist at the end. */
 const VALUES = 50;
 
-/** Two openings of a store, as two processes have them, and the keys of the examination. */
+/** The store opened twice, as by two processes, with the keys of the examination. */
 interface Bench {
   readonly used: UsedStore;
   readonly stores: readonly [Store, Store];
@@ -80,7 +80,7 @@ const CHECKS: readonly (readonly [name: string, run: Run])[] = [
   ["eviction", checkEviction],
 ];
 
-// Also writes the values that the check of eviction reads at the end.
+// This check also writes the values that the check of eviction reads at the end.
 async function checkReachable({ stores: [a, b], key }: Bench, check: Check): Promise<boolean> {
   try {
     await connect(a, key("reachable"));
@@ -103,7 +103,7 @@ async function checkReachable({ stores: [a, b], key }: Bench, check: Check): Pro
   return false;
 }
 
-// The first operation waits for the connection, which may take longer than an operation.
+// Retries the first operation, because it waits for the connection, which may take longer than an operation may.
 async function connect(store: Store, key: string): Promise<void> {
   const errors: unknown[] = [];
   while (errors.length < CONNECT_ATTEMPTS) {
@@ -113,7 +113,7 @@ async function connect(store: Store, key: string): Promise<void> {
       errors.push(error);
     }
   }
-  // Later errors only say that the store failed before.
+  // Throw the first error, because later errors state only that the store has failed before.
   throw errors[0];
 }
 
@@ -183,7 +183,7 @@ async function checkLogs({ stores, key }: Bench, check: Check): Promise<void> {
 
 async function checkRings({ used, stores: [writer], key }: Bench, check: Check): Promise<void> {
   const canListen = await used.canListen();
-  // Without polling, only a ring makes an entry known.
+  // Turn off polling if the engine can notify, so that the entry can arrive only by a notification.
   const listener = canListen ? used.reopen({ pollMs: TTL_MS }) : used.reopen();
   const topic = key("topic");
   let heard: (text: string) => void = () => {};
@@ -296,7 +296,7 @@ async function removeKeys({ stores: [store] }: Bench, prefix: string): Promise<v
     const logs = ["latency-log", "topic", ...Array.from({ length: ROUNDS }, (_, i) => `log-${i}`)];
     for (const log of logs) await store.trim(prefix + log, (await store.read(prefix + log, { limit: 0 })).last + 1);
   } catch {
-    // They expire.
+    // Ignore the error, because the keys expire.
   }
 }
 
@@ -308,7 +308,7 @@ function toMs(ms: number): string {
   return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
 }
 
-/** The message of an error and of its causes. */
+/** Returns the messages of an error and of its causes. */
 function toReason(error: unknown): string {
   const reasons: string[] = [];
   for (let each = error; each instanceof Error && reasons.length < 4; each = each.cause) {

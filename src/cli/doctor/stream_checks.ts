@@ -18,13 +18,13 @@ import {
 import { describeResponse, formatMs } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";
 
-/** How long to wait for the first byte of a stream, in milliseconds. */
+/** Milliseconds to wait for the first byte of a stream. */
 const FIRST_BYTE_MS = 1000;
 const AVOID_BUFFERING =
   "send a comment at once and every few seconds, with X-Accel-Buffering: no; turn off buffering in proxies " +
   "(nginx: proxy_buffering off; Caddy: flush_interval -1)";
 
-/** Opens the stream for notifications of changes, and waits up to `heartbeatMs` for a heartbeat. */
+/** Opens the stream for change notifications, and waits up to `heartbeatMs` for a heartbeat. */
 export async function checkStream(
   endpoint: Endpoint,
   writer: RequestWriter,
@@ -86,7 +86,7 @@ async function checkOpenStream(opened: OpenResponse, context: StreamContext): Pr
     check.problem(`the stream of ${name} ends at once (${version})`, "keep it open until the client closes it");
   } else if (first === "late") {
     const message = `the stream of ${name} opens in ${formatMs(ms)} but sends no byte (${version})`;
-    // A modern stream begins with an acknowledgement.
+    // A problem only in the modern revision, where a stream begins with an acknowledgement.
     isModern
       ? check.problem(message, `acknowledge the subscription at once; ${AVOID_BUFFERING}`)
       : check.note(`${message}; some proxies hold it back until the first byte`, AVOID_BUFFERING);

@@ -10,7 +10,7 @@ import { readResult } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";
 import { request } from "node:http";
 
-/** Sends a request with a different Host header than its URL. Returns the status. */
+/** Sends a request whose Host header differs from its URL. Returns the status. */
 export type SendAs = (
   url: string,
   request: { readonly headers: Readonly<Record<string, string>>; readonly body: string; readonly timeoutMs: number },
@@ -26,7 +26,7 @@ export interface WebPageOptions {
 
 /** The origin of the official inspector. */
 const INSPECTOR = "http://localhost:6274";
-/** An origin and a host that belong to nobody. */
+/** An origin and a host that do not exist. */
 const UNKNOWN_ORIGIN = "https://stranger.invalid";
 const UNKNOWN_HOST = "stranger.invalid";
 
@@ -85,7 +85,7 @@ async function checkForeignHost(
       timeoutMs: endpoint.timeoutMs,
     });
   } catch (error) {
-    // Closing the connection is a rejection too.
+    // A closed connection is a rejection too.
     const state = error instanceof Error ? error.message : String(error);
     return check.ok(`a request for the host ${UNKNOWN_HOST} gets no response: ${state}`);
   }
@@ -137,7 +137,7 @@ function sendPreflight(
   origin: string,
   requiredHeaders: readonly string[],
 ): Promise<ServerResponse> {
-  // Browsers send preflights without the headers of the user.
+  // Without the user's headers, because browsers send preflights without them.
   return exchange({ ...endpoint, headers: {} }, {
     method: "OPTIONS",
     headers: {
@@ -168,7 +168,7 @@ function checkAllowedHeaders(
   { check, origin }: CorsOptions,
 ): boolean {
   const headers = readNames(preflight, "access-control-allow-headers");
-  // The wildcard does not cover authorization.
+  // Authorization must be listed, because the wildcard does not include it.
   const missing = requiredHeaders.filter((name) =>
     !headers.includes(name) && (!headers.includes("*") || name === "authorization")
   );

@@ -36,37 +36,37 @@ export interface ConnectionOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** The arguments of the command line, for the sign-in. */
   readonly args?: Args;
-  /** The only protocol revision to use. Defaults to the newest that the server supports. */
+  /** The protocol revision to use. Defaults to the newest revision that the server supports. */
   readonly revision?: string;
   /** The capabilities of the page. */
   readonly capabilities: Params;
-  /** Events for the page. The connection ends with them. */
+  /** The events for the page. When the stream ends, the connection is closed. */
   readonly events: EventStream;
 }
 
-/** The question of this process, which no server can send. */
+/** The method of the question about the sign-in. It comes from this process, and a server cannot send it. */
 const SIGN_IN = "inspector/signIn";
 const NO_ARGS: Args = { operands: [], flags: {}, all: {} };
 const META = "io.modelcontextprotocol/";
-/** How long to wait for a server to close the connection, in milliseconds. */
+/** Milliseconds to wait for a server to close the connection. */
 const CLOSE_TIMEOUT_MS = 2500;
 
-/** A client whose server requests are shown by the page. */
+/** A client that passes requests of the server to the page. */
 export class Connection {
   readonly #options: ConnectionOptions;
   readonly #questions = new Map<string, PromiseWithResolvers<unknown>>();
   #client: Client | undefined;
   #level: unknown;
   #count = 0;
-  /** Whether the user was asked to sign in, and has not been told what came of it. */
+  /** Whether the user was asked to sign in, and the page was not yet notified of the result. */
   #hasAsked = false;
 
-  /** Creates a connection. `open` opens it. */
+  /** Creates a connection, which {@linkcode open} opens. */
   constructor(options: ConnectionOptions) {
     this.#options = options;
   }
 
-  /** Connects, and tells the page. */
+  /** Connects to the server, and notifies the page. */
   async open(): Promise<void> {
     const { target, headers, revision, events } = this.#options;
     try {
@@ -92,7 +92,7 @@ export class Connection {
     }
   }
 
-  /** Sends a request of the page. `stream` gets the messages of the server, of which the last one is the response. */
+  /** Sends a request of the page. `stream` gets the messages of the server. The last message is the response. */
   async send(request: Params, stream: EventStream): Promise<void> {
     const message = { jsonrpc: "2.0", id: request.id };
     const tell = ({ method, params }: Notification) => stream.send({ jsonrpc: "2.0", method, params });
@@ -144,14 +144,14 @@ export class Connection {
     await client.setLogLevel(level);
   }
 
-  /** The source of tokens of a URL. The tokens stay in this process. */
+  /** Returns the source of tokens for a URL. The tokens stay in this process. */
   #createAuth(): ClientAuth | undefined {
     const { target, headers = {}, args = NO_ARGS } = this.#options;
     if (typeof target !== "string") return;
     return createAuth(args, headers, { askPage: (page, signal) => this.#askToSignIn(page, signal) });
   }
 
-  /** Tells the page who has issued the token, for what, and for how long. */
+  /** Notifies the page of the issuer, the scopes and the expiry of the token. */
   async #tellSignIn(): Promise<void> {
     const { target, headers = {}, args = NO_ARGS, events } = this.#options;
     this.#hasAsked = false;
@@ -171,7 +171,7 @@ export class Connection {
     return (await this.#ask<ElicitResult>(SIGN_IN, question, { signal })).action === "accept";
   }
 
-  /** The extensions that the page declares. */
+  /** Returns the extensions that the page declares. */
   #toExtensions(): readonly ClientExtension[] {
     const { extensions } = this.#options.capabilities;
     return Object.entries(isObject(extensions) ? extensions : {}).map(([id, settings]) =>
@@ -179,7 +179,7 @@ export class Connection {
     );
   }
 
-  /** The functions that pass requests of the server to the page. */
+  /** Returns the functions that pass requests of the server to the page. */
   #toAnswers(): AnswerOptions {
     const { elicitation, sampling, roots } = this.#options.capabilities;
     const { form, url } = isObject(elicitation) ? elicitation : {};
@@ -211,7 +211,7 @@ export class Connection {
     signal.addEventListener("abort", withdraw, { once: true });
     events.send({ kind: "question", key, method, params });
     try {
-      // The page makes the answer that the method asks for, and the client checks it.
+      // Safe, because the page makes an answer to this method, and the client checks the answer.
       return await question.promise as Answer;
     } finally {
       signal.removeEventListener("abort", withdraw);
@@ -219,10 +219,10 @@ export class Connection {
   }
 
   #toError(error: unknown): Params {
-    // The process of the command has ended.
+    // Close the stream, because the process of the command has ended.
     if (error instanceof DOMException && error.name === "NetworkError") this.#options.events.close();
     const message = error instanceof Error ? error.message : String(error);
-    // Code 0 stands for an invalid response.
+    // Omit code 0, which stands for an invalid response.
     if (!(error instanceof McpError) || !error.code) return { message };
     return { code: error.code, message, ...error.data !== undefined && { data: error.data } };
   }
@@ -245,7 +245,7 @@ async function listen(
   tell: (notification: Notification) => void,
   signal: AbortSignal,
 ): Promise<Result> {
-  // The page makes the filter, and the client checks it.
+  // Safe, because the page makes the filter, and the client checks it.
   const subscription = await client.subscribe(wanted as SubscriptionFilter);
   const close = () => void subscription.close().catch(() => {});
   signal.addEventListener("abort", close, { once: true });

@@ -1,16 +1,16 @@
 /**
- * A response of events, which the page reads as they come.
+ * A response with events, which the page reads as they arrive.
  *
  * @module
  */
 import type { Params } from "../../client/client.ts";
 
-/** The bytes to buffer for a page that does not read. */
+/** Maximum bytes that are buffered for a page that does not read. */
 const MAX_BUFFERED_BYTES = 64 * 1024 * 1024;
-/** The time between two heartbeats in milliseconds. Some runtimes close silent streams. */
+/** Milliseconds between two heartbeats. Without them, some runtimes close silent streams. */
 const HEARTBEAT_MS = 5000;
 
-/** A stream of events. It ends when `gone` aborts, when the page stops reading, or when it is closed. */
+/** A stream of events. It ends when `gone` aborts, when the page stops reading, or when the stream is closed. */
 export class EventStream {
   readonly response: Response;
   readonly #end = new AbortController();
@@ -37,7 +37,7 @@ export class EventStream {
     return this.#end.signal;
   }
 
-  /** Sends an event. Does nothing after the end. */
+  /** Sends an event. Does nothing after the end of the stream. */
   send(event: Params): void {
     this.#write(`data: ${JSON.stringify(event)}\n\n`);
   }
@@ -49,7 +49,7 @@ export class EventStream {
     try {
       this.#controller?.close();
     } catch {
-      // The page has cancelled the stream.
+      // Ignore the error: the page has cancelled the stream.
     }
   }
 

@@ -1,5 +1,5 @@
 /**
- * Serves the inspector: a web page to view and test a server.
+ * Serves the inspector: a web page for viewing and testing a server.
  *
  * @module
  */
@@ -13,13 +13,13 @@ import type { Sandbox } from "./sandbox.ts";
 
 export { startSandbox } from "./sandbox.ts";
 
-/** The server that the page shows first. */
+/** The server that the page shows at the start. */
 export interface InspectorOptions {
   /** The endpoint path of the server that serves the page. */
   readonly endpoint?: string;
-  /** Another server, or a command that starts one. */
+  /** Another server, or a command that starts a server. */
   readonly server?: NamedServer;
-  /** Where the page shows apps. The inspector stops it. Without it, the page shows none. */
+  /** The sandbox in which the page shows apps. The inspector closes it. Without a sandbox, the page shows no apps. */
   readonly sandbox?: Sandbox;
 }
 
@@ -54,7 +54,7 @@ export class Inspector {
     this.#sandbox = sandbox;
   }
 
-  /** The fragment of the page's URL. Only a page with the key can connect to other servers. */
+  /** The key in the fragment of the page's URL. Only a page with the key can connect to other servers. */
   get key(): string {
     return this.#relay.key;
   }
@@ -65,7 +65,8 @@ export class Inspector {
     const path = request.url.slice(start).replace(/[?#].*$/, "");
     const isRelayed = path.startsWith(RELAY_PATH);
     if (path !== PAGE_PATH && !isRelayed) return;
-    // Both are for this machine only, regardless of the hosts and origins of the server.
+    // Page and relay accept only requests from this machine, regardless of the hosts and origins that the server
+    // allows.
     const rejection = checkCaller(request, info, { hosts: [], origins: [], allows: () => undefined });
     if (rejection) return reject(rejection.status, `Cannot serve the request: ${rejection.reason}`);
     if (!isLoopbackHost(request.headers.get("host") ?? "")) {
@@ -74,14 +75,14 @@ export class Inspector {
     return isRelayed ? this.#relay.respond(request, path.slice(RELAY_PATH.length)) : this.#respondPage(request.method);
   }
 
-  /** Closes all connections of the page to other servers, and the port of its apps. */
+  /** Closes all connections of the page to other servers, and the sandbox. */
   async close(): Promise<void> {
     await Promise.all([this.#relay.close(), this.#sandbox?.stop()]);
   }
 
   #respondPage(method: string): Response {
     if (method !== "GET" && method !== "HEAD") {
-      // The command line reads the endpoint from this text, and suggests it.
+      // Keep this wording, from which client commands and `install` read the endpoint.
       const remedy = this.#endpoint === undefined ? "use GET" : `the endpoint is ${this.#endpoint}`;
       return reject(405, `Cannot serve the inspector: the method is not allowed; ${remedy}`, { allow: "GET, HEAD" });
     }

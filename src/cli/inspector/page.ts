@@ -1,16 +1,16 @@
 /**
- * Builds the page as one document with inline style and script.
+ * Builds the page as a single document with inline style and script.
  *
  * @module
  */
 import { toBase64 } from "../../kit/base64.ts";
 import { script, style } from "./page_bundle.ts";
 
-/** The configuration of the page. It is no secret, because a page without the key has it too. */
+/** The configuration of the page. It must not contain secrets, because a page without the key has it too. */
 export interface PageConfig {
   /** The endpoint path of the server that serves the page, if there is one. */
   readonly endpoint?: string;
-  /** The protocol revision in which the page talks to that server. */
+  /** The protocol revision that the page uses with that server. */
   readonly protocol: string;
   /** The origin of the frames in which the page shows apps. */
   readonly sandbox?: string;
@@ -38,7 +38,7 @@ export async function buildPage(config: PageConfig): Promise<Page> {
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
-    // Text can never become markup or code.
+    // Trusted types, so that text can never become markup or code.
     "require-trusted-types-for 'script'",
     "trusted-types 'none'",
   ].join("; ");

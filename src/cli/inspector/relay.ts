@@ -1,6 +1,6 @@
 /**
- * Connects the page to other servers. Only the page may use it, because it sends requests from this machine to any server
- * and to the process of a command.
+ * Connects the page to other servers. Only the page may use the relay, because the relay sends requests from this
+ * machine to any server, and to the process of a command.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { EventStream, SAFE } from "./event_stream.ts";
 
 /** The server named on the command line. */
 export interface NamedServer {
-  /** The name that the user gave. */
+  /** The server as the user wrote it. */
   readonly name: string;
   readonly target: Target;
   /** The headers that the user gave. The page never sees them. */
@@ -21,11 +21,11 @@ export interface NamedServer {
   readonly args?: Args;
 }
 
-/** Headers of HTTP and of the protocol, which users cannot set. */
+/** Headers of HTTP and of the protocol. Users cannot set them. */
 const RESERVED =
   /^(host|connection|content-.*|transfer-encoding|keep-alive|upgrade|te|trailer|expect|accept|mcp-.*|proxy-.*|sec-.*|origin|last-event-id)$/;
 
-/** A request of the page that cannot be served. Its message is the problem. */
+/** An error about a request of the page. Its message states the problem. */
 class RelayError extends Error {
   readonly status: number;
 
@@ -35,7 +35,7 @@ class RelayError extends Error {
   }
 }
 
-/** Handles the requests of the page for other servers. */
+/** Handles requests of the page to other servers. */
 export class Relay {
   /** The secret key that the page must send. */
   readonly key: string = `${crypto.randomUUID()}${crypto.randomUUID()}`.replaceAll("-", "");
@@ -79,14 +79,17 @@ export class Relay {
     return Response.json({}, { headers: SAFE });
   }
 
-  /** Describes the server of the command line. The page itself does not, because anybody on this machine can read it. */
+  /**
+   * Describes the server of the command line. This is not in the page itself, because any user of this machine can read
+   * the page.
+   */
   #describeServer(): Response {
     const server = this.#server;
     const facts = server ? { name: server.name, hasHeaders: typeof server.target === "string" } : {};
     return Response.json(facts, { headers: SAFE });
   }
 
-  /** Connects to a server. The connection stays open while the page reads the stream. */
+  /** Connects to a server. The connection stays open for as long as the page reads the stream. */
   #connect(body: Params, gone: AbortSignal): Response {
     const { capabilities, revision } = body;
     const target = readTarget(body, this.#server);
@@ -98,7 +101,8 @@ export class Relay {
       revision: typeof revision === "string" && revision ? revision : undefined,
       events,
     });
-    // The server may send requests before the connection is open, and the page responds to them here.
+    // Register the connection now, because the server may send requests before it is open, and the page responds to
+    // them here.
     this.#connections.set(id, connection);
     events.send({ kind: "opening", id });
     events.signal.addEventListener("abort", () => {
@@ -112,9 +116,9 @@ export class Relay {
 
 /**
  * Checks that a request comes from the page. Pages of other origins cannot read the key or send the header without a
- * CORS preflight. Pages with a rebound DNS name send another Host header.
+ * CORS preflight. Pages that use DNS rebinding send another Host header.
  *
- * @throws {RelayError} if it does not.
+ * @throws {RelayError} if the request does not come from the page.
  */
 function checkRequest({ method, headers }: Request, key: string): void {
   const site = headers.get("sec-fetch-site") ?? "same-origin";
@@ -132,7 +136,7 @@ function checkRequest({ method, headers }: Request, key: string): void {
 /**
  * Returns the URL entered in the page, or the server of the command line.
  *
- * @throws {RelayError} if there is neither, or a header cannot be sent.
+ * @throws {RelayError} if there is no server, or a header cannot be sent.
  */
 function readTarget({ url, headers: given }: Params, server: NamedServer | undefined): Omit<NamedServer, "name"> {
   const headers = readHeaders(given);

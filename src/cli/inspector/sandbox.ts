@@ -1,6 +1,6 @@
 /**
- * Serves the frame in which the page shows apps of a server. It has a port and so an origin of its own, and shows an app
- * in a frame inside of it, whose origin is opaque: neither can reach the page, the server or the relay.
+ * Serves the frame in which the page shows apps of a server. The frame has its own port, and so its own origin. It
+ * shows an app in an inner frame with an opaque origin. Neither frame can reach the page, the server or the relay.
  *
  * @see modelcontextprotocol/ext-apps, specification/2026-01-26/apps (Sandbox proxy)
  * @module
@@ -16,10 +16,10 @@ export interface Sandbox {
   stop(): Promise<void>;
 }
 
-/** The most origins of one kind that an app gets. */
+/** Maximum origins of one kind that an app may use. */
 const MAX_ORIGINS = 50;
 
-/** Starts a sandbox on any free port. Returns `undefined` if that is not permitted. The page then shows no apps. */
+/** Starts a sandbox on a free port. Returns `undefined` if listening is not permitted. The page then shows no apps. */
 export async function startSandbox(): Promise<Sandbox | undefined> {
   const hostname = "127.0.0.1";
   try {
@@ -31,7 +31,7 @@ export async function startSandbox(): Promise<Sandbox | undefined> {
   }
 }
 
-/** Serves the outer frame, with the policy that the inner one inherits. */
+/** Serves the outer frame. Its policy also applies to the inner frame, which inherits it. */
 export function respond(request: Request, info: object): Response {
   const rejection = checkCaller(request, info, { hosts: [], origins: [], allows: () => undefined });
   if (rejection || !isLoopbackHost(request.headers.get("host") ?? "")) return new Response("", { status: 403 });
@@ -50,7 +50,7 @@ export function respond(request: Request, info: object): Response {
   });
 }
 
-/** Converts what an app declares, as JSON, to a policy. Anything but origins is left out. */
+/** Converts the origins that an app declares, as JSON, to a policy. Values that are not origins are omitted. */
 function toPolicy(declared: string): string {
   let csp: unknown;
   try {
@@ -81,7 +81,7 @@ function toPolicy(declared: string): string {
   ].join("; ");
 }
 
-/** The outer frame. It passes messages between the page and the app, and tells them apart by their windows. */
+/** The outer frame. It passes messages between the page and the app. It identifies the sender by its window. */
 const PAGE = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

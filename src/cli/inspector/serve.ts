@@ -1,5 +1,5 @@
 /**
- * Serves the inspector for another server or for a command that starts one.
+ * Serves the inspector for another server, or for a command that starts a server.
  *
  * @module
  */

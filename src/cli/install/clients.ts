@@ -1,12 +1,12 @@
 /**
- * The clients that `mcp install` knows, and the form of a server in the configuration of each.
+ * The clients that `mcp install` supports, and how the configuration of each client describes a server.
  *
  * @module
  */
 import { platform } from "../platform.ts";
 import { CliError } from "../cli_error.ts";
 
-/** A server that the client starts. */
+/** A server that the client starts as a process. */
 export interface StdioServer {
   readonly command: string;
   readonly args: readonly string[];
@@ -24,19 +24,22 @@ export interface InstallClient {
   readonly name: string;
   /** The product name. */
   readonly title: string;
-  /** The path of its configuration file: the user's, or the one of the project in the working directory. */
+  /**
+   * Returns the path of the configuration file: the file of the user, or the file of the project in the working
+   * directory.
+   */
   readonly toPath: () => string;
   /** The format of the file. JSON may contain comments. */
   readonly format: "json" | "toml" | "yaml";
-  /** The key of the object that holds the servers. */
+  /** The key of the object that contains the servers. */
   readonly serversKey: string;
-  /** Whether the file belongs to the project. Others read it, and may have programs at other paths. */
+  /** Whether the file belongs to the project. Other users share it, and may have programs at other paths. */
   readonly isShared: boolean;
-  /** The syntax of a reference to an environment variable. `undefined` if the client expands none. */
+  /** Returns a reference to an environment variable. `undefined` if the client does not expand references. */
   readonly toReference?: (variable: string) => string;
-  /** The entry of a server that the client starts. */
+  /** Returns the entry of a server that the client starts. */
   readonly toStdioEntry: (server: StdioServer, name: string) => object;
-  /** The entry of a server at a URL. Without it, the entry starts a bridge. */
+  /** Returns the entry of a server at a URL. Without this function, an entry with a bridge is written. */
   readonly toHttpEntry?: (server: HttpServer, name: string) => object;
   /** The step after the installation. */
   readonly nextStep: string;
@@ -46,7 +49,7 @@ const toShellReference = (variable: string) => `\${${variable}}`;
 const toEnvReference = (variable: string) => `\${env:${variable}}`;
 const withHttpType = (server: HttpServer) => ({ type: "http", ...server });
 
-/** A client with a JSON file of the user, and entries without further keys. */
+/** The parts of a client that has a JSON file of the user, and entries without further keys. */
 const userJson = {
   format: "json",
   serversKey: "mcpServers",
@@ -54,7 +57,7 @@ const userJson = {
   toStdioEntry: (server: StdioServer) => server,
 } as const;
 
-/** A client with a JSON file of the project. */
+/** The parts of a client that has a JSON file of the project. */
 const projectJson = {
   ...userJson,
   isShared: true,
@@ -165,23 +168,23 @@ export const clients: readonly InstallClient[] = [
   },
 ];
 
-/** The user's home folder. */
+/** Returns the user's home folder. */
 function toHome(): string {
   return readFolder(platform.os === "windows" ? "USERPROFILE" : "HOME");
 }
 
-/** The folder for application data on Windows. */
+/** Returns the folder for application data on Windows. */
 function toAppData(): string {
   return readFolder("APPDATA");
 }
 
-/** The folder for settings of desktop applications. */
+/** Returns the folder for settings of desktop applications. */
 function toDesktopSettings(): string {
   if (platform.os === "windows") return toAppData();
   return platform.os === "darwin" ? `${toHome()}/Library/Application Support` : toConfigHome();
 }
 
-/** The folder for settings of command-line programs. */
+/** Returns the folder for settings of command-line programs. */
 function toConfigHome(): string {
   return platform.env("XDG_CONFIG_HOME") || `${toHome()}/.config`;
 }
@@ -196,7 +199,7 @@ function readFolder(variable: string): string {
 
 const REFERENCE = /^\$\{(\w+)\}$/;
 
-/** The entry of a server that Codex starts. */
+/** Returns the entry of a server that Codex starts. */
 function toCodexStdioEntry({ command, args, env = {} }: StdioServer): object {
   const entries = Object.entries(env);
   const inherited = entries.filter(([name, value]) => findVariable(value) === name).map(([name]) => name);
@@ -208,7 +211,7 @@ function toCodexStdioEntry({ command, args, env = {} }: StdioServer): object {
   };
 }
 
-/** The entry of a server at a URL. */
+/** Returns the entry of a server at a URL for Codex. */
 function toCodexHttpEntry({ url, headers = {} }: HttpServer): object {
   const entries = Object.entries(headers);
   const authorization = entries.find(([name]) => name === "authorization")?.[1];
@@ -234,7 +237,9 @@ function toCodexHttpEntry({ url, headers = {} }: HttpServer): object {
   };
 }
 
-/** The variable that a value consists of. Returns `undefined` for any other value. */
+/**
+ * Returns the name of the variable if a value consists of a single reference. Returns `undefined` for any other value.
+ */
 function findVariable(value: string): string | undefined {
   return REFERENCE.exec(value)?.[1];
 }

@@ -23,7 +23,7 @@ export interface ConfigChange {
   readonly after: string;
   /** Whether the change replaces an entry. */
   readonly isReplacement: boolean;
-  /** The file when it was read. `undefined` if there was none. */
+  /** The facts of the file when it was read. `undefined` if the file did not exist. */
   readonly facts: FileFacts | undefined;
 }
 
@@ -31,14 +31,14 @@ export interface ConfigChange {
 export interface NewEntry {
   readonly name: string;
   readonly entry: object;
-  /** Whether it may replace an entry of the same name. */
+  /** Whether the entry may replace an existing entry of the same name. */
   readonly mayReplace: boolean;
 }
 
 /**
  * Reads the configuration file and adds an entry to its text. Writes nothing.
  *
- * @throws {CliError} if the file cannot be read or edited, or has another entry of this name that may not be replaced.
+ * @throws {CliError} if the file cannot be read or edited, or if it has an entry of this name that may not be replaced.
  */
 export async function prepareChange(
   { client, file }: Destination,
@@ -54,7 +54,7 @@ export async function prepareChange(
   if (isThere && isEqual(entries[name], entry)) {
     return { file, before, after: before, isReplacement: false, facts };
   }
-  // Clients may show two names as one if only the case of their letters differs.
+  // Compare names without their case, because clients may treat names that differ only in case as the same name.
   const other = Object.keys(entries).find((each) => each.toLowerCase() === name.toLowerCase());
   if (other !== undefined && !mayReplace) {
     throw new CliError(
@@ -78,7 +78,7 @@ async function readExisting(file: string): Promise<{ readonly facts?: FileFacts;
 }
 
 /**
- * Writes the file after a backup of it. Returns the path of the backup, or `undefined` if there was no file.
+ * Writes the file. Makes a backup first. Returns the path of the backup, or `undefined` if the file did not exist.
  *
  * @throws {CliError} if the file cannot be written, or has changed since it was read.
  */
@@ -100,7 +100,7 @@ async function prepareFolder(file: string): Promise<void> {
   await platform.files.makeFolder(toFolder(file));
 }
 
-/** Keeps other installations from writing the file between the last look at it and the rename. */
+/** Holds a lock file, so that no other installation writes the file between the last read and the rename. */
 async function withLock<T>(file: string, write: () => Promise<T>): Promise<T> {
   const lock = `${await platform.files.resolve(file) ?? file}.lock`;
   try {
@@ -124,7 +124,7 @@ async function createFile(file: string, text: string): Promise<undefined> {
 }
 
 async function replaceFile({ file, before, after }: ConfigChange, facts: FileFacts): Promise<string> {
-  // The replacement is a rename, which a read-only file does not prevent.
+  // Check the permission bits, because the file is replaced by a rename, which a read-only file does not prevent.
   if (!(facts.mode & 0o200)) {
     throw new CliError(`Cannot change ${file}: it is read-only; allow its owner to write it`);
   }
@@ -134,7 +134,7 @@ async function replaceFile({ file, before, after }: ConfigChange, facts: FileFac
     await platform.files.replace(file, after);
     return backup;
   } catch (error) {
-    // Nothing was changed, so there is nothing to go back to.
+    // Remove the backup, because nothing was changed.
     await platform.files.remove(backup).catch(() => {});
     throw error;
   }
@@ -145,7 +145,7 @@ async function checkVersion(file: string, version: string | undefined): Promise<
   throw new CliError(`Cannot change ${file}: another program has just written it; run the command again`);
 }
 
-/** Writes the previous content beside the file, under an unused name and with the same permission bits. */
+/** Writes the previous content to a file in the same folder, under an unused name and with the same permission bits. */
 async function writeBackup(file: string, text: string, mode: number): Promise<string> {
   for (let i = 1;; i++) {
     const path = `${file}.${i === 1 ? "" : `${i}.`}bak`;

@@ -1,6 +1,6 @@
 /**
- * Finds what Deno needs to run a file that is not its main module: the `deno.json` with its import map, and the files
- * that it imports.
+ * Finds the files that Deno needs to run a file that is not its main module: the `deno.json` with its import map, and
+ * the files that it imports.
  *
  * @module
  */
@@ -13,13 +13,13 @@ import { runProgram } from "../config/program_run.ts";
 import { toFilePath } from "../target_url.ts";
 
 const NAMES = ["deno.json", "deno.jsonc"];
-/** The properties that tell Deno where the names in imports lead. */
+/** The properties of `deno.json` by which names in imports are resolved. */
 const MAPS_IMPORTS = /"(imports|importMap|workspace)"\s*:/;
 
-/** The options of Deno that name the `deno.json` of a file with code. Empty on Bun, and if there is none. */
+/** Returns the Deno options for the `deno.json` of a file with code. Empty on Bun, and if there is no `deno.json`. */
 export async function toConfigFlags(file: string): Promise<readonly string[]> {
   if (platform.runtime !== "deno") return [];
-  // Deno does not look there by itself, because the file is not its main module.
+  // Find the file here: Deno does not look in the folder of this file, because the file is not its main module.
   const config = await findProjectFile(toFolder(file), { names: NAMES, test: (text) => MAPS_IMPORTS.test(text) });
   return config ? ["--config", config.path] : [];
 }
@@ -27,7 +27,7 @@ export async function toConfigFlags(file: string): Promise<readonly string[]> {
 const TIMEOUT_MS = 30_000;
 const MAX_REPORT_BYTES = 64 * 1024 * 1024;
 
-/** What `deno info` needs to find its cache and the network. */
+/** The environment variables by which `deno info` finds its cache and the network. */
 const VARIABLES = [
   "PATH",
   "HOME",
@@ -48,8 +48,8 @@ const VARIABLES = [
 ];
 
 /**
- * The paths of the files that a file with code imports by fixed names, directly or not, without this program itself.
- * Empty on Bun, which has no permissions, and if Deno cannot tell.
+ * Returns the paths of the files that a file with code imports by literal specifiers, directly or indirectly, without
+ * the files of this program. Empty on Bun, which has no permissions, and if `deno info` fails.
  */
 export async function listLocalImports(path: string, configFlags: readonly string[]): Promise<readonly string[]> {
   if (platform.runtime !== "deno") return [];
@@ -75,7 +75,7 @@ function readFiles(report: unknown): readonly string[] {
   });
 }
 
-/** Whether a file belongs to this program, which every entry may read. */
+/** Whether a file belongs to this program. All entries may read such files. */
 function isOwn(file: string): boolean {
   return file === toEntry() || toOwnReads().some((folder) => file.startsWith(`${folder}/`));
 }

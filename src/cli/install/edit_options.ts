@@ -1,11 +1,11 @@
 /**
- * What the editors for JSON, TOML and YAML share.
+ * The common parts of the editors for JSON, TOML and YAML.
  *
  * @module
  */
 import { isDeepStrictEqual } from "node:util";
 
-/** Where to add an entry. */
+/** The place of a new entry. */
 export interface EditOptions {
   /** The name of the file in error messages. */
   readonly file: string;
@@ -13,7 +13,7 @@ export interface EditOptions {
   readonly path: readonly [serversKey: string, name: string];
 }
 
-/** Whether two values are equal as JSON. The order of properties does not count. */
+/** Whether two values are equal as JSON. The order of properties does not matter. */
 export function isEqual(a: unknown, b: unknown): boolean {
   const [one, other] = [a, b].map((value): unknown => value === undefined ? value : JSON.parse(JSON.stringify(value)));
   return isDeepStrictEqual(one, other);

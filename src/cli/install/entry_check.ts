@@ -8,7 +8,9 @@ import { toPrintableLine } from "../../kit/printable.ts";
 import { CliError } from "../cli_error.ts";
 import { findConnectionProblem, findEndpoint } from "../client/server_errors.ts";
 
-/** A command with its environment, and the folder to start it in, which defaults to the working directory. */
+/**
+ * A command with its environment, and the folder in which it is started. The folder defaults to the working directory.
+ */
 export interface EntryCommand {
   readonly command: string;
   readonly args: readonly string[];
@@ -29,19 +31,20 @@ export interface EntryCheck {
   readonly report: string;
 }
 
-/** The time the server may take to respond, in milliseconds. */
+/** Milliseconds that the server may take to respond. */
 const TIMEOUT_MS = 30_000;
-/** The time the server has to exit after the check, in milliseconds. */
+/** Milliseconds that the server may take to exit after the check. */
 const EXIT_MS = 500;
-/** The number of tools in the report. */
+/** Maximum tools in the report. */
 const MAX_TOOLS = 20;
-/** The length of a tool's name in the report, in characters. */
+/** Maximum characters of a tool's name in the report. */
 const MAX_NAME = 60;
-/** The end of the server's standard error to print, in characters. */
+/** Maximum characters of the server's standard error that are printed, counted from the end. */
 const MAX_STDERR = 2000;
 
 /**
- * Connects and lists the tools. A server that requires authentication passes, because clients authenticate later.
+ * Connects and lists the tools. A server that requires authentication passes the check, because clients authenticate
+ * later.
  *
  * @throws {CliError} if the server does not start or respond.
  */
@@ -82,7 +85,7 @@ export async function checkEntry(name: string, target: EntryTarget): Promise<Ent
   }
 }
 
-/** The client starts a server a second time, with a handshake, if the first one exits. Its output is then the same. */
+/** Removes output that is printed twice: if the server exits, the client starts it again, with a handshake. */
 function dropRepetition(output: string): string {
   const middle = Math.ceil(output.length / 2);
   const half = output.slice(middle).trim();

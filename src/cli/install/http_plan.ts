@@ -18,7 +18,8 @@ const SECRET_HEADER = /auth|cookie|key|secret|token|password/i;
 /**
  * Plans an entry with a URL.
  *
- * @throws {CliError} if an option cannot be used with a URL, or the client takes no URL from its file.
+ * @throws {CliError} if an option cannot be used with a URL, or if the configuration file of the client cannot contain
+ * a URL.
  */
 export function planHttp(target: string, destination: Destination, { flags, all }: Args): InstallPlan {
   const { client } = destination;
@@ -42,7 +43,7 @@ export function planHttp(target: string, destination: Destination, { flags, all 
   };
 }
 
-/** Plans an entry that starts the bridge, for a client that takes no URL from its file, or cannot sign in. */
+/** Plans an entry that starts the bridge, for a client whose file cannot contain a URL, or that cannot sign in. */
 function planBridge(target: string, url: URL, destination: Destination, headers?: readonly string[]): InstallPlan {
   const { client } = destination;
   if (headers) {
@@ -69,7 +70,7 @@ function readUrl(target: string): URL {
   throw new UsageError("Cannot install a URL with a name or password: write them as --header authorization=…");
 }
 
-/** The value of a header in the file: with references to variables if the client expands them. */
+/** Returns the value of a header for the file. It contains references to variables if the client expands them. */
 function toHeaderValue(name: string, text: string, { client, isShared, file }: Destination): string {
   const { toReference } = client;
   const hasVariables = text.search(VARIABLE) >= 0;

@@ -8,15 +8,16 @@ import { findProperty, formatPosition, type Jsonc, readJsonc } from "../config/j
 import type { EditOptions } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
 
-/** The value of the file. */
+/** Returns the value of the file. */
 export function parseFile(text: string, file: string): unknown {
   return text.trim() ? readJsonc(text, file).value : {};
 }
 
 /**
- * Adds the entry, or replaces one of the same name.
+ * Adds the entry, or replaces the entry of the same name.
  *
- * @throws {CliError} with file, line and column if the text is not JSON with comments, or the servers are not an object.
+ * @throws {CliError} with file, line and column if the text is not JSON with comments, or the servers are not an
+ * object.
  */
 export function setEntry(text: string, entry: unknown, { file, path: [serversKey, name] }: EditOptions): string {
   if (!text.trim()) return `${JSON.stringify({ [serversKey]: { [name]: entry } }, null, 2)}\n`;
@@ -44,12 +45,12 @@ function toEnd({ offset, length }: Node): number {
   return offset + length;
 }
 
-// `jsonc-parser` would insert the entry between the last one and a comment that follows it.
+// Inserts an entry after the comments that follow the last entry. `jsonc-parser` would insert it before them.
 function insert(jsonc: Jsonc, object: Node, key: string, value: unknown): string {
   const { text } = jsonc;
   const closing = toEnd(object) - 1;
   const last = object.children?.at(-1);
-  // The comma goes right after the last value, and the entry after any comment that follows it.
+  // The comma goes directly after the last value, and the entry after the comments that follow the value.
   const rest = text.slice(last ? toEnd(last) : object.offset + 1, closing);
   const isFollowed = /^(?:\s|\/\/[^\r\n]*|\/\*[^]*?\*\/)*,/.test(rest);
   const head = last ? text.slice(0, toEnd(last)) + (isFollowed ? "" : ",") : text.slice(0, object.offset + 1);
@@ -71,7 +72,7 @@ function toEol(text: string): string {
   return text.includes("\r\n") ? "\r\n" : "\n";
 }
 
-/** The indentation of one level. */
+/** Returns the indentation of one level. */
 function toIndentUnit({ text, root }: Jsonc): string {
   const first = root.children?.[0];
   return (first && toIndent(text, first.offset)) || "  ";
@@ -85,7 +86,7 @@ function toIndent(text: string, at: number): string {
   return /^[ \t]*/.exec(text.slice(toLineStart(text, at), at))?.[0] ?? "";
 }
 
-/** The first character of the line that is not a space. */
+/** Returns the first character of a line that is not a space. */
 function toFirstCharacter(text: string, at: number): number {
   return toLineStart(text, at) + toIndent(text, at).length;
 }

@@ -6,23 +6,23 @@
 import type { InstallClient } from "./clients.ts";
 import type { EntryTarget } from "./entry_check.ts";
 
-/** Where the entry is written. */
+/** The file to which the entry is written. */
 export interface Destination {
   readonly client: InstallClient;
   readonly file: string;
-  /** Whether others read the file, so that it must not contain secrets. */
+  /** Whether other users read the file, so that it must not contain secrets. */
   readonly isShared: boolean;
 }
 
-/** An entry before it has a name. */
+/** The plan of an entry. Its name may not be known yet. */
 export interface InstallPlan {
-  /** The entry, for a server of this name. */
+  /** Returns the entry for a server with this name. */
   readonly toEntry: (name: string) => object;
-  /** The URL, or the command as the user would type it. */
+  /** The URL, or the command as a user would type it. */
   readonly summary: string;
-  /** The name if the server reports none. */
+  /** The name of the entry if the server reports no name. */
   readonly defaultName: string;
-  /** The command or URL that the check connects to. */
+  /** The command or URL to which the check connects. */
   readonly target: EntryTarget;
   /** Notes for the user. */
   readonly notes: readonly string[];

@@ -16,7 +16,10 @@ import { CliError, UsageError } from "../cli_error.ts";
 import { listLocalImports, toConfigFlags } from "./deno_config.ts";
 import type { Destination, InstallPlan } from "./plan.ts";
 
-/** Where the check starts the server, as a desktop client does. Clients of a project start it in its folder. */
+/**
+ * The folder in which the check starts the server, which is where a desktop client starts it. Clients of a project
+ * start the server in the folder of the project.
+ */
 const ROOT = platform.toPath("/");
 
 /**
@@ -67,10 +70,10 @@ async function checkTarget(target: string, path: string): Promise<void> {
   }
 }
 
-/** The permissions a target needs. */
+/** The permissions that a target needs. */
 interface Requirements {
   readonly permissions: Permissions;
-  /** The files with code. Their permissions are unknown. */
+  /** The files with code, whose permissions are unknown. */
   readonly modules: readonly string[];
 }
 
@@ -101,7 +104,7 @@ function toPermissionFlags(
   rejectContradiction(flags);
   if (platform.runtime !== "deno") return [];
   if ("allow-all" in flags) return ["-A"];
-  // The server reads the variables that the user passes to it.
+  // Add these variables, because the server reads the variables that the user passes to it.
   const variables = toList(all.env);
   const kinds = KINDS.filter((kind) => `allow-${kind}` in flags || kind === "env" && variables.length);
   if (modules.length && !kinds.length && !("allow-none" in flags)) {
@@ -114,7 +117,7 @@ function toPermissionFlags(
     kind,
     [...toList(all[`allow-${kind}`]), ...kind === "env" ? variables : []],
   ]));
-  // Paths must be absolute because the client may start the server in any folder.
+  // Make paths absolute, because the client may start the server in any folder.
   const paths = { read: allowed.read?.map(platform.toPath), write: allowed.write?.map(platform.toPath) };
   const absolute = { ...allowed, ...paths.read && { read: paths.read }, ...paths.write && { write: paths.write } };
   return toDenoFlags(joinPermissions({ read: toOwnReads() }, joinPermissions(permissions, absolute)));
@@ -126,24 +129,24 @@ function rejectContradiction(flags: Args["flags"]): void {
   throw new UsageError(`Cannot use --${given[0]} with --${given[1]}: they contradict each other; remove one`);
 }
 
-/** The values of an option that is a list, and may be repeated. */
+/** Splits the values of an option that is a list and may be repeated. */
 function toList(values: readonly string[] = []): readonly string[] {
   return [...new Set(values.flatMap((value) => value.split(",")).filter(Boolean))];
 }
 
-/** The command that runs the command line with these words, in the environment of a desktop client. */
+/** Returns the command that runs the command line with these words, in the environment of a desktop client. */
 export function toCommand(
   { isShared }: Destination,
   flags: readonly string[],
   words: readonly string[],
 ): readonly string[] {
   const [program, ...rest] = platform.toRunner("none");
-  // Desktop clients are not started by a shell and have a shorter PATH, so the command needs its full path.
+  // Use the full path of the runtime, because desktop clients are not started by a shell, and have a shorter PATH.
   const command = isShared || rest.includes("-y") ? program : platform.execPath();
   return [command, ...rest, ...flags, toEntry(), ...words];
 }
 
-/** The values of environment variables. A variable that the file only references may be unset. */
+/** Reads environment variables. A variable may be unset if the file contains only a reference to it. */
 function readVariables(names: readonly string[], { client, isShared }: Destination): Readonly<Record<string, string>> {
   return Object.fromEntries(names.flatMap((name) => {
     if (!/^[A-Za-z_]\w*$/.test(name)) {
@@ -156,7 +159,7 @@ function readVariables(names: readonly string[], { client, isShared }: Destinati
   }));
 }
 
-/** The variables of an entry: values in a file of the user, references in a shared file. */
+/** Returns the variables of an entry: values in a file of the user, and references in a shared file. */
 function toEnv(
   names: readonly string[],
   values: Readonly<Record<string, string>>,

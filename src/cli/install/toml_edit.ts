@@ -10,7 +10,7 @@ import { type EditOptions, isEqual } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
 
 /**
- * Adds the entry as a table of its own, and removes a previous one of the same name.
+ * Adds the entry as a separate table, and removes the previous entry of the same name.
  *
  * @throws {CliError} if the text is not TOML, or the previous entry cannot be replaced as text.
  */
@@ -24,12 +24,13 @@ export function setEntry(text: string, entry: unknown, { file, path: [serversKey
   const table = stringify({ [serversKey]: { [name]: entry } }).trim().replaceAll("\n", eol);
   const head = kept.trimEnd();
   const after = `${head}${head && `${eol}${eol}`}${table}${eol}`;
-  // The text is edited line by line, but lines that look like headers may be part of a string. So the result is parsed.
+  // Parse the result and compare it. The text is edited line by line, and a line that looks like a header may be part
+  // of a string.
   if (isEqual(tryParse(after), expected)) return after;
   throw createEditError(file, `its ${serversKey}.${name} cannot be replaced as text`);
 }
 
-/** The value of the file. */
+/** Returns the value of the file. */
 export function parseFile(text: string, file: string): Params {
   try {
     return parse(text.replace(/^\uFEFF/, ""));
@@ -51,7 +52,7 @@ function createEditError(file: string, state: string): CliError {
   return new CliError(`Cannot change ${file}: ${state}; edit it by hand`);
 }
 
-/** Removes a table and its subtables. Comments before the next table belong to that table, and stay. */
+/** Removes a table and its subtables. Comments before the next table are kept, because they belong to that table. */
 function removeTable(text: string, path: readonly string[]): string {
   const kept: string[] = [];
   let removed: string[] | undefined;
@@ -66,10 +67,11 @@ function removeTable(text: string, path: readonly string[]): string {
   return kept.join("");
 }
 
-// A whole string, a whole comment, a line break, or any other character. A line break in a string does not start a line.
+// The pattern matches a whole string, a whole comment, a line break, or any other character. A line break within a
+// string does not start a line.
 const TOKENS = /"""[^]*?(?<!\\)(?:\\\\)*"""+|\'\'\'[^]*?\'\'\'+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#[^\n]*|\n|[^]/g;
 
-/** The lines of a text with their line breaks. A multi-line string is part of one line. */
+/** Returns the lines of a text with their line breaks. A multi-line string does not end the line. */
 function toLines(text: string): readonly string[] {
   const lines = [""];
   for (const [token] of text.matchAll(TOKENS)) {
@@ -79,7 +81,7 @@ function toLines(text: string): readonly string[] {
   return lines;
 }
 
-/** The keys in the header of a table. Returns `undefined` for other lines. */
+/** Returns the keys in the header of a table. Returns `undefined` for other lines. */
 function readHeader(line: string): readonly string[] | undefined {
   const [, open, keys] = /^\s*(\[\[?)\s*((?:[^\]"'#]|"(?:[^"\\]|\\.)*"|'[^']*')+)\]/.exec(line) ?? [];
   if (keys === undefined) return;

@@ -7,13 +7,13 @@ import { type Document, isMap, parseDocument } from "yaml";
 import type { EditOptions } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
 
-/** The value of the file. */
+/** Returns the value of the file. */
 export function parseFile(text: string, file: string): unknown {
   return parse(text, file).toJS();
 }
 
 /**
- * Adds the entry, or replaces one of the same name.
+ * Adds the entry, or replaces the entry of the same name.
  *
  * @throws {CliError} if the text is not YAML, or the servers are not a mapping.
  */
@@ -27,7 +27,7 @@ export function setEntry(text: string, entry: unknown, { file, path: [serversKey
   if (servers !== undefined && servers !== null && !isMap(servers)) {
     throw new CliError(`Cannot change ${file}: ${serversKey} is not a mapping; edit it by hand`);
   }
-  // An empty value, as in `extensions:`, cannot hold an entry.
+  // Delete an empty value, such as in `extensions:`, because an entry cannot be added to it.
   if (document.has(serversKey) && !isMap(servers)) document.delete(serversKey);
   document.setIn([serversKey, name], document.createNode(entry));
   return document.toString({ lineWidth: 0 });

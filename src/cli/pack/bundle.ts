@@ -22,12 +22,12 @@ interface Bundle {
   readonly map: string;
 }
 
-/** Modules that stay imports, so that their place in the author's code can be reported. */
+/** Modules that are not bundled, so that the places in the author's code that import them can be reported. */
 const FOREIGN = ["bun", "bun:*", "jsr:*", "https:*", "http:*"];
-/** Deno's bundler loads packages of JSR and the web. */
+/** The same for Deno, whose bundler loads packages of JSR and the web. */
 const FOREIGN_ON_DENO = ["bun", "bun:*"];
 
-/** A file of this library for the bundle: of this copy, wherever it is installed. */
+/** Returns the specifier of a file of this library for the bundle. It leads to this copy, wherever it is installed. */
 export function toOwnModule(entry: "library" | "stdio"): string {
   const names = { library: ["index", "library"], stdio: ["stdio", "transports/stdio/stdio"] }[entry];
   const path = isBundled ? `./${names[0]}.js` : `../../${names[1]}${import.meta.url.slice(-3)}`;
@@ -37,8 +37,9 @@ export function toOwnModule(entry: "library" | "stdio"): string {
 }
 
 /**
- * Bundles the module `entry`, which imports the file, as if it were beside the file. Returns the code, and a function that
- * returns the place of code in a file of the author; `undefined` for other code.
+ * Bundles the module `entry`, which imports the file. The module is resolved as if it were in the folder of the file.
+ * Returns the code, and a function that returns the place of code in a file of the author, or `undefined` for other
+ * code.
  *
  * @throws {CliError} if there is no bundler, or the bundle cannot be made.
  */
@@ -46,8 +47,8 @@ export async function bundleFile(
   target: string,
   { path, entry }: { readonly path: string; readonly entry: string },
 ): Promise<{ readonly code: string; readonly toPlace: (line: number, column: number) => Place | undefined }> {
-  // Beside the file, because packages and configuration are looked up from there. One name, because bundlers derive
-  // others from it.
+  // Write the module to the folder of the file, because bundlers look up packages and configuration from there. The
+  // name does not change between runs, because bundlers derive other names from it.
   const folder = toFolder(path);
   const file = `${folder}/.${toBaseName(path)}.pack.mjs`;
   await platform.files.write(file, entry, { isNew: true }).catch((error) => {
@@ -75,7 +76,7 @@ const bundlers: Readonly<Record<typeof platform.runtime, (file: string, target: 
     const externals = FOREIGN_ON_DENO.map((name) => `--external=${name}`);
     const flags = ["--quiet", "--platform=deno", "--minify", "--sourcemap=external", ...externals, `--output=${out}`];
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    // `NO_COLOR`, because the output is part of a message.
+    // Set `NO_COLOR`, because the output becomes part of a message.
     const options = { cwd: toFolder(file), env: { ...process.env, NO_COLOR: "1" } };
     execFile(platform.execPath(), ["bundle", ...flags, ...map, file], options, (error, _, stderr) => {
       if (error) {
@@ -109,7 +110,7 @@ const bundlers: Readonly<Record<typeof platform.runtime, (file: string, target: 
       outdir: toFolder(file),
       ...{ bundle: true, write: false, minify: true, format: "esm", platform: "node", target: "node22" },
       ...{ sourcemap: "external", external: FOREIGN, logLevel: "silent", plugins: await createPlugins(file) },
-      // Packages in CommonJS require modules of Node.
+      // Define `require`, because packages in CommonJS call it for modules of Node.
       banner: {
         js: 'import { createRequire as toRequire } from "node:module";const require=toRequire(import.meta.url);',
       },
@@ -121,7 +122,7 @@ const bundlers: Readonly<Record<typeof platform.runtime, (file: string, target: 
   },
 };
 
-/** The part of esbuild that this file uses. */
+/** The parts of esbuild that this file uses. */
 interface Esbuild {
   build(
     options: object,
@@ -143,12 +144,15 @@ async function loadEsbuild(file: string, target: string): Promise<Esbuild> {
   return (await import(toFileHref(path.replaceAll("\\", "/")))).default;
 }
 
-/** The entries of this copy by name, for a project that has not installed the package. */
+/** Returns the entries of this copy by name. Empty if the project has installed the package. */
 async function findOwnEntries(file: string): Promise<ReadonlyMap<string, string>> {
   return new Map(isBundled && !isInstalled(toFolder(file)) ? await listEntries() : []);
 }
 
-/** A plugin that leads imports of this package to this copy, if the project of the file has not installed it. */
+/**
+ * Returns a plugin that resolves imports of this package to this copy. Empty if the project of the file has installed
+ * the package.
+ */
 async function createPlugins(file: string): Promise<readonly BundlerPlugin[]> {
   const entries = await findOwnEntries(file);
   if (!entries.size) return [];
@@ -163,7 +167,10 @@ async function createPlugins(file: string): Promise<readonly BundlerPlugin[]> {
   }];
 }
 
-/** An import map that does the same. Not for a project with an import map of its own, which it would replace. */
+/**
+ * Returns an import map with the same effect. Empty for a project with its own configuration, whose import map would be
+ * replaced.
+ */
 async function toImportMap(file: string): Promise<readonly string[]> {
   const isConfig = { names: ["deno.json", "deno.jsonc"], test: () => true };
   const entries = await findOwnEntries(file);
@@ -175,7 +182,7 @@ async function toImportMap(file: string): Promise<readonly string[]> {
   ];
 }
 
-/** Explains why a bundler failed, with the place in each file. */
+/** Explains why a bundler failed. The text contains the place in each file. */
 function explain(error: unknown): string {
   const errors = isObject(error) && Array.isArray(error.errors) ? error.errors : [error];
   const text = errors.map((each) => {
@@ -195,7 +202,10 @@ function toPlaceText(position: unknown): string {
     : "";
 }
 
-/** Returns a function that finds the place of code in the author's files. The sources of the map are paths from `folder`. */
+/**
+ * Returns a function that finds the place of code in the author's files. The sources of the map are relative to
+ * `folder`.
+ */
 function createPlaces(map: string, folder: string): (line: number, column: number) => Place | undefined {
   const { SourceMap } = process.getBuiltinModule("module");
   const payload = JSON.parse(map);

@@ -8,14 +8,14 @@ import type { Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
 import { GLOBAL_NAMES } from "../runtime_globals.ts";
 
-/** A place in a file of the author. Line and column start at 1. */
+/** A place in a file of the author. Line and column count from 1. */
 export interface Place {
   readonly file: string;
   readonly line: number;
   readonly column: number;
 }
 
-/** A use of something that Node does not have. */
+/** A use of a global or a module that Node does not have. */
 export interface ForeignUse {
   /** The global or the imported module, such as `Deno` or `bun:sqlite`. */
   readonly name: string;
@@ -32,9 +32,10 @@ interface Found {
 }
 
 /**
- * Lists what the author's modules in a bundle use of Deno and Bun, in the order of the bundle. A module that tests
- * `typeof Deno`, or declares the name itself, may use it, because it has a way for other runtimes. Packages may use
- * everything: they are written for several runtimes. `toPlace` returns `undefined` for their code.
+ * Lists the uses of Deno and Bun in the author's modules of a bundle, in the order of the bundle. Uses in a module that
+ * tests `typeof Deno`, or declares the name itself, are not listed, because the module has code for other runtimes.
+ * Uses in packages are not listed either, because packages are written for several runtimes. For their code, `toPlace`
+ * returns `undefined`.
  */
 export function findForeignUses(
   code: string,
@@ -45,7 +46,7 @@ export function findForeignUses(
   function visit(node: Node, parent: Node, key: string): void {
     const each = classify(node, parent, key);
     if (each) {
-      // Lines start at 1, and columns at 0.
+      // In the syntax tree, lines count from 1, and columns from 0.
       const { line, column } = node.loc?.start ?? { line: 1, column: 0 };
       const place = toPlace(line, column);
       if (place) found.push({ ...each, place });
@@ -66,7 +67,7 @@ function isNode(value: unknown): value is Node {
   return isObject(value) && typeof value.type === "string" && "loc" in value;
 }
 
-/** What a node says about Deno and Bun. */
+/** Returns how a node refers to Deno and Bun. Returns `undefined` if it does not. */
 function classify(node: Node, parent: Node, key: string): Pick<Found, "name" | "kind"> | undefined {
   const { name, value }: Params = { ...node };
   const above: Params = { ...parent };

@@ -12,14 +12,14 @@ interface Named {
   readonly description?: string;
 }
 
-/** What the server and its project say about it. */
+/** Facts about a server, from the server itself and its project. */
 export interface ServerFacts extends Named {
   readonly version: string;
   readonly title?: string;
   readonly description: string;
   readonly websiteUrl?: string;
   readonly license?: string;
-  /** The URL of the repository, which has no suffix. */
+  /** The URL of the repository without the suffix `.git`. */
   readonly repository?: string;
   readonly author: { readonly name: string; readonly email?: string; readonly url?: string };
 }
@@ -27,7 +27,7 @@ export interface ServerFacts extends Named {
 /** The parts of a bundle. */
 export interface BundleParts {
   readonly settings: readonly Setting[];
-  /** The flags of Node. */
+  /** The command-line flags of Node. */
   readonly flags: readonly string[];
   readonly tools: readonly Named[];
   readonly hasPrompts: boolean;
@@ -39,10 +39,10 @@ export interface BundleParts {
 const MANIFEST_VERSION = "0.3";
 /** The file that Node runs. */
 export const ENTRY = "server.mjs";
-/** The oldest Node that runs the bundle. */
+/** The oldest version of Node that runs the bundle. */
 const NODE = ">=22.18.0";
 
-/** The manifest of an MCPB bundle. */
+/** Returns the manifest of an MCPB bundle. */
 export function toManifest(facts: ServerFacts, parts: BundleParts): object {
   const { title, websiteUrl, repository, license, name, version, description, author } = facts;
   const { settings, flags, tools, hasPrompts, icon } = parts;
@@ -81,14 +81,14 @@ function toOption({ name, type, description, preset }: Setting): object {
   };
 }
 
-// The format requires this URL: the registry reads the version of the format from it.
+// This exact URL is required, because the registry reads the version of the format from it.
 const SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
-/** The name of a server in the registry: a domain in reverse, a slash, and a name. */
+/** The pattern of a server's name in the registry: a domain in reverse, a slash, and a name. */
 const REGISTRY_NAME = /^(?=.{3,200}$)[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+\/[a-zA-Z0-9._-]+$/;
-/** In characters. */
+/** Maximum characters of a description in the registry. */
 const MAX_DESCRIPTION = 100;
 
-/** Where a server can be had. */
+/** The places from which a server can be installed. */
 export interface Publication {
   /** The name in the registry, such as `io.github.user/weather`. */
   readonly name: string;
@@ -100,9 +100,9 @@ export interface Publication {
 }
 
 /**
- * The entry of the MCP registry.
+ * Returns the entry for the MCP registry.
  *
- * @throws {CliError} if the registry would reject it.
+ * @throws {CliError} if the registry would reject the entry.
  */
 export function toRegistryEntry(facts: ServerFacts, publication: Publication): object {
   const { name, settings, bundle, npm } = publication;
@@ -157,7 +157,7 @@ function toVariable({ name, type, description, preset }: Setting): object {
   return {
     ...{ name, description, format, isRequired: preset === undefined },
     ...type === "secret" && { isSecret: true },
-    // A path such as `${HOME}/notes` has a meaning in a bundle only.
+    // Omit a default such as `${HOME}/notes`, because only bundles expand it.
     ...preset && !preset.includes("${") && { default: preset },
   };
 }

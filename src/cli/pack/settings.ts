@@ -1,5 +1,5 @@
 /**
- * The settings that a packed server asks its user for. The server reads them as environment variables.
+ * The settings that the user of a packed server enters. The server reads them as environment variables.
  *
  * @module
  */
@@ -13,17 +13,17 @@ export interface Setting {
   readonly name: string;
   readonly type: typeof TYPES[number];
   readonly description: string;
-  /** `undefined` if the user must enter a value. The empty string if the server does without one. */
+  /** The default value. `undefined` if the user must enter a value. The empty string if no value is needed. */
   readonly preset?: string;
 }
 
-/** `NAME:TYPE=DEFAULT # DESCRIPTION`, of which only the name is required. */
+/** The form `NAME:TYPE=DEFAULT # DESCRIPTION`. Only the name is required. */
 const FORM = /^(\w+)(?::(\w+))?(?:=(.*?))?(?:\s+#\s*(.+?))?\s*$/;
 
 /**
  * Reads the values of `--ask`.
  *
- * @throws {UsageError} if one is not a setting.
+ * @throws {UsageError} if a value is not a setting.
  */
 export function readSettings(words: readonly string[]): readonly Setting[] {
   const settings = words.map(readSetting);
@@ -49,7 +49,7 @@ function readSetting(word: string): Setting {
   if (type === "boolean" && preset && preset !== "true" && preset !== "false") {
     throw new UsageError(`Cannot ask for ${name}: the default ${preset} is not a boolean; write true or false`);
   }
-  // Node takes no empty path for what the server may read.
+  // Reject an empty path, because Node does not accept it as a path that the server may read.
   if (isPath(type) && preset === "") {
     throw new UsageError(`Cannot ask for ${name}: a ${type} cannot be left out; write a default, or remove the =`);
   }
@@ -61,11 +61,12 @@ function isPath(type: Setting["type"]): boolean {
   return type === "file" || type === "directory";
 }
 
-/** The kinds of `--allow`, and the flags of Node. */
+/** The kinds of `--allow`, with their flags of Node. */
 const KINDS = { run: "--allow-child-process", worker: "--allow-worker" } as const;
 
 /**
- * The flags of Node that permit the server to read its own folder, what the user chooses, and what `--allow` adds.
+ * Returns the flags of Node by which the server may read its own folder and the paths that the user chooses, and by
+ * which it gets the permissions of `--allow`.
  *
  * @throws {UsageError} if a value of `--allow` is not a permission.
  */
@@ -85,25 +86,25 @@ export function toNodeFlags(settings: readonly Setting[], allowed: readonly stri
   return ["--permission", ...reads.map((path) => `--allow-fs-read=${path}`), ...new Set(flags)];
 }
 
-/** How a manifest refers to a setting. */
+/** Returns the reference to a setting in a manifest. */
 export function toReference(name: string): string {
   return `\${user_config.${name}}`;
 }
 
-/** What the module that starts a packed server names. */
+/** The values in the module that starts a packed server. */
 export interface LauncherParts {
   readonly name: string;
   readonly settings: readonly Setting[];
-  /** The module of the server, of this library, and of its stdio transport. */
+  /** The specifiers of the server, of this library, and of its stdio transport. */
   readonly file: string;
   readonly library: string;
   readonly stdio: string;
 }
 
-/** The module that starts a packed server. It runs before the code of the author. */
+/** Returns the module that starts a packed server. It runs before the code of the author. */
 export function toLauncher({ name, settings, file, library, stdio }: LauncherParts): string {
   const required = settings.filter(({ preset }) => preset === undefined).map((each) => each.name);
-  // A client that has no value for a setting passes an empty one, or the reference itself.
+  // Treat an empty value and the reference itself as missing: clients pass them for a setting without a value.
   return `import { serveStdio } from ${JSON.stringify(stdio)};
 import { createServer } from ${JSON.stringify(library)};
 for (const name of ${JSON.stringify(settings.map((each) => each.name))}) {

@@ -1,21 +1,22 @@
 /**
- * Writes zip archives. The same files give the same bytes: entries are sorted, and have one date and one mode.
+ * Writes zip archives. The same files result in the same bytes, because entries are sorted, and all have the same date
+ * and mode.
  *
  * @module
  */
 
-/** The first day that a zip archive can name: 1 January 1980, at midnight. */
+/** The earliest date of the zip format: 1 January 1980, at midnight. */
 const DATE = 0x21;
-/** Bit 11: the name is in UTF-8. */
+/** Bit 11 of the flags: the name is in UTF-8. */
 const UTF8 = 0x800;
 const DEFLATE = 8;
-/** Version 2.0 of the format, and Unix as the system of the mode. */
+/** Version 2.0 of the format, on Unix, which defines the meaning of the mode. */
 const VERSION = 20;
 const UNIX = 3 << 8;
-/** A file that its owner may write and everybody may read, in the upper half of the attributes. */
+/** The mode of a file that its owner may write and all users may read, in the upper half of the attributes. */
 const MODE = 0o100644 * 0x10000;
 
-/** Packs files, by their paths in the archive. */
+/** Packs files into an archive. The keys are the paths in the archive. */
 export function writeZip(files: ReadonlyMap<string, Uint8Array>): Uint8Array<ArrayBuffer> {
   const { crc32, deflateRawSync } = process.getBuiltinModule("zlib");
   const parts: Uint8Array<ArrayBuffer>[] = [];

@@ -5,13 +5,13 @@
  */
 import { platform } from "../platform.ts";
 
-/** The programs that open a page, by system. The page is their last argument, and no shell reads it. */
+/** The programs that open a page, by system. The page is their last argument. They are started without a shell. */
 const OPENERS: Readonly<Record<string, readonly string[]>> = {
   windows: ["rundll32", "url.dll,FileProtocolHandler"],
   darwin: ["open"],
 };
 
-/** Returns the command that opens a page, or `undefined` if this session has no browser. */
+/** Returns the command that opens a page. Returns `undefined` if no browser can be opened in this session. */
 function findOpener(): readonly string[] | undefined {
   const chosen = platform.env("BROWSER");
   if (chosen) return [chosen];
@@ -20,7 +20,7 @@ function findOpener(): readonly string[] | undefined {
   return platform.env("DISPLAY") || platform.env("WAYLAND_DISPLAY") ? ["xdg-open"] : undefined;
 }
 
-/** Opens a page. Returns whether a program for it was started. */
+/** Opens a page. Returns whether a program was started for it. */
 export async function openBrowser(url: string): Promise<boolean> {
   const [program, ...args] = findOpener() ?? [];
   if (program === undefined || !/^https?:/.test(url)) return false;

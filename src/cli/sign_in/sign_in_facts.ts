@@ -1,5 +1,5 @@
 /**
- * What commands say of a sign-in, and the URL that they take.
+ * The text about a sign-in in several commands, and the URL that they have as operand.
  *
  * @module
  */
@@ -8,7 +8,11 @@ import { UsageError } from "../cli_error.ts";
 import { terminalWidth } from "../client/terminal_output.ts";
 import { toLine, toTable } from "../client/terminal_text.ts";
 
-/** Reads the one operand. @throws {UsageError} if it is not a URL. */
+/**
+ * Reads the URL of a server from the operands.
+ *
+ * @throws {UsageError} unless there is a single operand that is a URL.
+ */
 export function readServerUrl([url, extra]: readonly string[], verb: string): string {
   if (url === undefined) {
     throw new UsageError(`Cannot ${verb} a server: none is named; write its URL, such as https://mcp.example.com/mcp`);
@@ -18,7 +22,7 @@ export function readServerUrl([url, extra]: readonly string[], verb: string): st
   throw new UsageError(`Cannot ${verb} ${url}: it is not a URL; only servers over HTTP have tokens`);
 }
 
-/** Describes a sign-in. No token is in it. */
+/** Describes a sign-in. The lines contain no token. */
 export function toFactLines(
   { server, issuer, clientId, scopes, expiresAt, canRefresh }: SignInFacts,
 ): readonly string[] {

@@ -1,5 +1,5 @@
 /**
- * The options of commands that sign in, and what makes their source of tokens.
+ * The options of commands that sign in, and the source of tokens that they use.
  *
  * @module
  */
@@ -29,19 +29,19 @@ export const SIGN_IN_OPTIONS: Options = {
   "no-browser": { text: "Print the link to sign in, and open no browser" },
 };
 
-/** What a command knows besides its arguments. */
+/** Options of a command in addition to its arguments. */
 export interface CommandAuthOptions {
-  /** Runs what waits for the user, without counting the time. */
+  /** Runs work that waits for the user. Its time does not count towards the timeout. */
   readonly pauseWhile?: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Whether to sign in without a terminal too. */
+  /** Whether to sign in even without a terminal. */
   readonly isForced?: boolean;
-  /** Asks the user of a page instead of the user of the terminal. */
+  /** Asks the user of the inspector's page, instead of the user of the terminal. */
   readonly askPage?: AskPage;
 }
 
 /**
- * Returns the source of tokens of a command, or `undefined` with `--header authorization=…`. Its modules are loaded when
- * a server asks for a token, or when there are tokens from before.
+ * Returns the source of tokens of a command. Returns `undefined` with `--header authorization=…`. Its modules are
+ * loaded when a server requires a token, or when there are stored tokens.
  */
 export function createAuth(
   args: Args,
@@ -66,7 +66,7 @@ export function createAuth(
   };
 }
 
-/** Returns what is known of the sign-in to a server, or `undefined`. */
+/** Returns the facts about the sign-in to a server. Returns `undefined` if there are no tokens for the server. */
 export async function findFacts(args: Args, server: string): Promise<SignInFacts | undefined> {
   return await hasTokens() ? await (await loadSignIn(readSettings(args), {})).facts(server) : undefined;
 }
@@ -76,7 +76,8 @@ async function hasTokens(): Promise<boolean> {
   try {
     return !await tokenFolder(toTokenPath()).isEmpty();
   } catch {
-    // Without a home there are no tokens. A permission that is missing is reported when a server asks for a token.
+    // There are no tokens without a home folder. A missing permission is reported later, when a server requires a
+    // token.
     return false;
   }
 }
@@ -85,7 +86,7 @@ function loadFolder(): Promise<typeof import("./token_folder.ts")> {
   return importModule<typeof import("./token_folder.ts")>("./sign_in/token_folder.ts");
 }
 
-/** Loads what signs in, and the packages that it needs. */
+/** Loads the code that signs in, with its packages. */
 export async function loadSignIn(
   settings: SignInSettings,
   { isForced = false, askPage }: CommandAuthOptions,

@@ -7,14 +7,14 @@ import type { Args } from "../args.ts";
 import { UsageError } from "../cli_error.ts";
 import { platform } from "../platform.ts";
 
-/** The options of `signIn` as a command gets them. */
+/** The sign-in options of a command. */
 export interface SignInSettings {
   readonly clientId?: string;
   readonly clientSecret?: string;
-  /** The authorization server where that client is registered. */
+  /** The authorization server at which the client is registered. */
   readonly issuer?: string;
   readonly clientMetadataUrl?: string;
-  /** Scopes to request besides those that the server asks for. */
+  /** Scopes to request in addition to the scopes that the server asks for. */
   readonly scopes?: readonly string[];
   readonly port?: number;
   readonly opens: boolean;
@@ -27,7 +27,11 @@ export const CLIENT_NAME = "@x/mcp command line";
 /** Milliseconds that a user may take to sign in. */
 export const SIGN_IN_MS = 300_000;
 
-/** Reads the options. @throws {UsageError} if one is not valid. */
+/**
+ * Reads the options.
+ *
+ * @throws {UsageError} if an option is invalid.
+ */
 export function readSettings({ flags, all }: Args): SignInSettings {
   const { "client-id": clientId, "client-metadata": clientMetadataUrl, "client-env": variable, issuer } = flags;
   if (variable !== undefined && clientId === undefined) {

@@ -1,5 +1,5 @@
 /**
- * Takes the user of a terminal to an authorization server and back: in the browser, or by a link and a pasted address.
+ * Sends the user of a terminal to an authorization server and back: in the browser, or by a link and a pasted address.
  *
  * @module
  */
@@ -14,11 +14,11 @@ import { openBrowser } from "./browser.ts";
 
 /** How the user signs in. */
 export interface TerminalUserAgentOptions {
-  /** The port of this machine to which the user comes back. */
+  /** The port of this machine to which the authorization server redirects the browser. */
   readonly port?: number;
   /** Whether to open a browser. */
   readonly opens: boolean;
-  /** Whether to sign in without a terminal too. */
+  /** Whether to sign in even without a terminal. */
   readonly isForced: boolean;
 }
 
@@ -68,12 +68,12 @@ async function showPage({ url, server, issuer, scopes }: SignInPage, opens: bool
   reportLine(`${isOpen ? "If no browser opens, open" : "Open"} this page:\n  ${toPlain(url)}`);
 }
 
-/** Reads the address that the user has come back to, for a browser on another machine. */
+/** Reads the address to which the browser was redirected, if the browser is on another machine. */
 async function readPasted(redirectUri: string, signal: AbortSignal): Promise<string> {
   for (;;) {
     const prompt = "Waiting for the browser. If it cannot load the last page, paste its address here: ";
     const line = await promptLine(prompt, signal).catch((error) => signal.aborted ? undefined : Promise.reject(error));
-    // Without input, only the browser can bring the answer.
+    // Wait forever at the end of the input, because the response can then come only from the browser.
     if (line === undefined) return await new Promise(() => {});
     if (line.startsWith(`${redirectUri}?`)) return line;
     if (line) reportLine(`This is not the address: it begins with ${redirectUri}?`);

@@ -1,5 +1,5 @@
 /**
- * Keeps tokens in files of the user's configuration folder, which several processes may use at once.
+ * Stores tokens in files of the user's configuration folder, which several processes may use at the same time.
  *
  * @module
  */
@@ -13,26 +13,30 @@ import { reportLine } from "../client/terminal_output.ts";
 const { files } = platform;
 
 const MAX_BYTES = 1024 * 1024;
-/** Signs of life of a process that holds a lock, in the time after which it counts as dead. */
+/** How often a process renews its lock within the time after which a lock expires. */
 const BEATS = 5;
-/** Milliseconds without a sign of life after which a lock belongs to nobody. */
+/** Milliseconds after which a lock that was not renewed expires. */
 const DEAD_MS = 10_000;
-/** Milliseconds between two attempts to get a lock. */
+/** Milliseconds between two attempts to take a lock. */
 const RETRY_MS = 50;
-/** Milliseconds to wait for a lock. The holder may be waiting for an authorization server. */
+/** Milliseconds to wait for a lock. The process that holds it may be waiting for an authorization server. */
 const WAIT_MS = 180_000;
-/** The permission bits of everybody but the owner. */
+/** The permission bits of all users except the owner. */
 const OTHERS = 0o077;
 
 /** A store of tokens in a folder. */
 export interface TokenFolder extends TokenStore {
-  /** Whether there are no files, and so no tokens. */
+  /** Whether the folder contains no tokens. */
   readonly isEmpty: () => Promise<boolean>;
   /** Returns the keys of all values. */
   readonly keys: () => Promise<readonly string[]>;
 }
 
-/** The folder of the user's tokens. @throws {CliError} if the environment does not name the user's home. */
+/**
+ * Returns the folder for the user's tokens.
+ *
+ * @throws {CliError} if the environment does not contain the user's home folder.
+ */
 export function toTokenPath(): string {
   const { os, env } = platform;
   const home = () => env("HOME") || fail("HOME");
@@ -45,7 +49,7 @@ function fail(variable: string): never {
   throw new CliError(`Cannot find the folder of the tokens: the environment has no ${variable}; set it`);
 }
 
-/** Opens the folder of tokens. It is created with the first value, and only its owner may read it. */
+/** Opens the folder of tokens. It is created with the first value. Only its owner may read it. */
 export function tokenFolder(path: string, { deadMs = DEAD_MS } = {}): TokenFolder {
   const toFile = async (key: string) => `${path}/${await toName(key)}.json`;
   return {
@@ -72,7 +76,10 @@ export function tokenFolder(path: string, { deadMs = DEAD_MS } = {}): TokenFolde
   };
 }
 
-/** The name of a file tells nothing of the server, and cannot lead out of the folder. */
+/**
+ * Returns the name of a file. It is a hash, so that it reveals nothing about the server, and cannot lead out of the
+ * folder.
+ */
 async function toName(key: string): Promise<string> {
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key)));
   return [...hash.subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -101,7 +108,7 @@ async function readValue(file: string, key: string): Promise<string | undefined>
   return entry?.key === key ? entry.value : undefined;
 }
 
-/** Returns `undefined` if there is no file, or no value in it: the user signs in again. */
+/** Returns `undefined` if there is no file, or if it contains no value. The user then signs in again. */
 async function readFile(file: string): Promise<Entry | undefined> {
   const facts = await files.lstat(file);
   if (!facts) return;
@@ -124,7 +131,7 @@ async function removeFile(file: string): Promise<void> {
   if (await files.lstat(file)) await files.remove(file);
 }
 
-/** Takes a lock that only a living process keeps. Returns the function that gives it back. */
+/** Takes a lock, and renews it while the process is running. Returns the function that releases the lock. */
 async function lock(file: string, deadMs: number): Promise<() => Promise<void>> {
   const end = Date.now() + WAIT_MS;
   const owner = crypto.randomUUID();
@@ -162,11 +169,12 @@ function startBeat(file: string, ms: number): () => void {
   return () => stop();
 }
 
-/** Removes the lock of a process that has ended without giving it back. */
+/** Removes an expired lock, whose process has ended without releasing it. */
 async function removeDead(file: string, deadMs: number): Promise<void> {
   const facts = await files.lstat(file);
   if (!facts || Date.now() - facts.modified < deadMs) return;
-  // Only one process can rename it, and a lock that was taken meanwhile goes back.
+  // Rename the lock first, because only one process can. If another process has taken the lock meanwhile, rename it
+  // back.
   const grave = `${file}.${crypto.randomUUID()}`;
   if (!await files.rename(file, grave)) return;
   const taken = await files.lstat(grave);

@@ -1,5 +1,5 @@
 /**
- * Speaks with an app in its frame: answers its requests, and passes its calls on to the server.
+ * Communicates with an app in its frame: answers its requests, and passes its calls to the server.
  *
  * @see modelcontextprotocol/ext-apps, specification/2026-01-26/apps
  * @module
@@ -20,25 +20,25 @@ export interface ShownCall {
   readonly result: Json;
 }
 
-/** What happens in a frame. */
+/** Functions that are called with the events of a frame. */
 export interface AppEvents {
   /** Called with each message. */
   onMessage(way: "sent" | "received", message: Json, text: string): void;
   /** Called with a link that the app wants to open. */
   onLink(url: string): void;
-  /** Called when the app is ended because it floods the page. */
+  /** Called when the app is removed because it floods the page with messages. */
   onFlood(): void;
 }
 
 const RESERVED = "ui/notifications/sandbox-";
 const MAX_HEIGHT = 640;
-/** Requests of an app that may wait for the server at a time. */
+/** Maximum requests of an app that wait for the server at the same time. */
 const MAX_CALLS = 8;
-/** Messages of an app within a second. More would keep the page busy. */
+/** Maximum messages of an app within a second. More messages would keep the page busy. */
 const MAX_MESSAGES = 200;
-/** Time in milliseconds for an app to save what it has. */
+/** Milliseconds that an app may take to save its state before it is removed. */
 const TEARDOWN_MS = 500;
-/** Characters of one message of an app. */
+/** Maximum characters of a message of an app. */
 const MAX_CHARACTERS = 4_000_000;
 const ORIGINS = ["connectDomains", "resourceDomains", "frameDomains", "baseUriDomains"];
 
@@ -46,7 +46,7 @@ const REFUSED = -32000;
 const INVALID_PARAMS = -32602;
 const METHOD_NOT_FOUND = -32601;
 
-/** A request of an app that is refused. */
+/** The error for a rejected request of an app. */
 class Refusal extends Error {
   readonly code: number;
   readonly data: unknown;
@@ -76,7 +76,8 @@ export function readCsp(contents: Json): Json {
 
 const hosts = new WeakMap<Element, AppHost>();
 
-// A window tells the app that sent a message: its name and its content could be those of another one.
+// Identify the app by the window of the sender, because an app could imitate the name and the content of another app's
+// messages.
 addEventListener("message", ({ source, origin, data }: MessageEvent<unknown>) => {
   if (!source || origin !== sandbox) return;
   for (const frame of document.querySelectorAll<HTMLIFrameElement>("iframe.app")) {
@@ -84,7 +85,7 @@ addEventListener("message", ({ source, origin, data }: MessageEvent<unknown>) =>
   }
 });
 
-/** The page's side of one app. */
+/** One app, from the side of the page. */
 export class AppHost {
   readonly frame: HTMLIFrameElement;
   readonly #html: string;
@@ -98,14 +99,15 @@ export class AppHost {
   #messages = 0;
   #isReady = false;
 
-  /** Makes the frame. The app loads when the frame is in the document. */
+  /** Creates the frame. The app loads when the frame is added to the document. */
   constructor(html: string, csp: Json, call: ShownCall, events: AppEvents) {
     this.#html = html;
     this.#csp = csp;
     this.#call = call;
     this.#events = events;
     this.frame = h("iframe.app", {
-      // The outer frame. The app is in a frame inside of it, which has less. No form can be sent, but scripts can use it.
+      // These are the permissions of the outer frame. The app is in an inner frame with fewer permissions.
+      // `allow-forms` lets scripts use forms, although the policy prevents sending them.
       sandbox: "allow-scripts allow-same-origin allow-forms",
       src: `${sandbox}/?csp=${encodeURIComponent(JSON.stringify(csp))}`,
       title: "App",
@@ -114,7 +116,7 @@ export class AppHost {
     hosts.set(this.frame, this);
   }
 
-  /** Tells the app that it ends, waits for it for a moment, and removes it. */
+  /** Notifies the app of its end, waits briefly, and removes the app. */
   async close(): Promise<void> {
     if (this.#isReady && this.frame.isConnected && !this.#end.signal.aborted) {
       this.#post({ id: "teardown", method: "ui/resource-teardown", params: { reason: "The call is over" } });
@@ -128,7 +130,7 @@ export class AppHost {
   #post(message: Json): void {
     const full = { jsonrpc: "2.0", ...message };
     if (!String(message.method).startsWith(RESERVED)) this.#events.onMessage("sent", full, toCompact(full));
-    // Only a page of the sandbox gets it, whatever the frame shows.
+    // The target origin ensures that only a page of the sandbox receives the message, whatever page the frame shows.
     this.frame.contentWindow?.postMessage(full, sandbox ?? location.origin);
   }
 
@@ -146,7 +148,7 @@ export class AppHost {
     }
     const { id, method } = data;
     if (method === `${RESERVED}proxy-ready`) {
-      // The frame loads again when its panel is shown again.
+      // Start again: the frame is reloaded each time its panel is shown.
       this.#isReady = false;
       return this.#post({ method: `${RESERVED}resource-ready`, params: { html: this.#html, csp: this.#csp } });
     }
@@ -235,7 +237,7 @@ export class AppHost {
     return {};
   }
 
-  /** Passes a request on to the server. */
+  /** Passes a request to the server. */
   async #pass(request: () => Promise<Outcome>): Promise<Json> {
     if (this.#calls >= MAX_CALLS) throw new Refusal(REFUSED, `${MAX_CALLS} requests are waiting; send fewer at a time`);
     this.#calls++;
@@ -264,7 +266,7 @@ export class AppHost {
     return await send("tools/call", { name, arguments: args }, { signal: this.#end.signal, paramHeaders });
   }
 
-  /** Finds a tool of the server. Throws if it has none of this name. */
+  /** Finds a tool of the server. Throws if the server has no tool with this name. */
   async #findTool(name: string): Promise<Json> {
     let cursor: unknown;
     for (let page = 0; page < 100; page++) {

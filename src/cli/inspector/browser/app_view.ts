@@ -1,5 +1,5 @@
 /**
- * Shows the app of a tool with the messages between app and page.
+ * Shows the app of a tool, with the messages between app and page.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { send } from "./rpc_client.ts";
 
 const HTML = "text/html;profile=mcp-app";
 const MAX_ROWS = 200;
-/** The characters of a message to show. */
+/** Maximum characters of a message that are shown. */
 const MAX_CHARACTERS = 20_000;
 
 /** The app of one call. */
@@ -40,7 +40,7 @@ export class AppView {
     void this.#load(uri);
   }
 
-  /** Ends the app. */
+  /** Removes the app. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#host?.close();
@@ -85,7 +85,7 @@ export class AppView {
       h("span.note", serverText(toCompact(params ?? result ?? error).slice(0, 200))),
     );
     const row = h("details", summary);
-    // Kept as text, because a message of an app may hold anything.
+    // Keep the message as text, because a message of an app may contain anything.
     const isCut = text.length > MAX_CHARACTERS;
     const shown = isCut ? text.slice(0, MAX_CHARACTERS) : text;
     row.addEventListener("toggle", () => {
@@ -97,7 +97,7 @@ export class AppView {
   }
 }
 
-/** Makes the view of the app that belongs to a tool. Returns `undefined` if there is none. */
+/** Creates the view of the app that belongs to a tool. Returns `undefined` if the tool has no app. */
 export function makeAppView(call: ShownCall): AppView | undefined {
   const uri = findAppUri(call.tool);
   return uri === undefined ? undefined : new AppView(uri, call);

@@ -19,7 +19,7 @@ export interface Argument {
 /** Fields for arguments. */
 export interface ArgumentFields {
   readonly element: HTMLElement;
-  /** The values, without empty optional ones. */
+  /** Returns the values. Empty optional values are omitted. */
   read(): Readonly<Record<string, string>>;
   /** Replaces all values. */
   fill(values: Json): void;
@@ -27,15 +27,15 @@ export interface ArgumentFields {
 
 /** Options of the fields. */
 export interface ArgumentOptions {
-  /** The prompt or template to complete; `undefined` if the server has no completions. */
+  /** The prompt or template to complete. `undefined` if the server does not support completion. */
   readonly reference: Json | undefined;
   /** Called when a value changes. */
   readonly onChange?: () => void;
 }
 
-/** The time without a key press before suggestions are requested, in milliseconds. */
+/** Milliseconds without a key press after which suggestions are requested. */
 const DELAY_MS = 120;
-/** The number of fields. More make the page slow. */
+/** Maximum number of fields. More fields would make the page slow. */
 const MAX_ARGUMENTS = 300;
 
 /** Makes fields. */
@@ -94,7 +94,7 @@ class Combobox {
   #timer: number | undefined;
   #asking = new AbortController();
 
-  /** Makes suggestions for an argument. `ask` requests them from the server. */
+  /** Adds suggestions to an input. `ask` requests them from the server. */
   constructor(input: HTMLInputElement, name: string, ask: (signal: AbortSignal) => Promise<Json>) {
     const label = escapeInvisible(`Suggestions for ${name}`);
     this.#input = input;
@@ -123,7 +123,7 @@ class Combobox {
     this.#show(found, hasMore === true);
   }
 
-  // A second list must not replace the one that the user is choosing from.
+  // Cancel a pending request, because a second list must not replace the list from which the user is choosing.
   #stop(): void {
     clearTimeout(this.#timer);
     this.#asking.abort();
@@ -138,7 +138,7 @@ class Combobox {
     this.#values = values;
     const rows = values.map((value, at) => {
       const row = h("li", { role: "option", id: newId(), "aria-selected": "false" }, serverText(value));
-      // `mousedown` comes before the input loses the focus and closes the list.
+      // Use `mousedown`, because it comes before the input loses the focus and closes the list.
       row.addEventListener("mousedown", (event) => {
         event.preventDefault();
         this.#pick(at);

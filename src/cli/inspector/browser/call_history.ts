@@ -1,12 +1,12 @@
 /**
- * The history of calls, each of which can be made again.
+ * The history of calls. Each call can be repeated.
  *
  * @module
  */
 import { h, makeButton, serverText } from "./dom.ts";
 import { formatMs, type Json, toCompact } from "./json.ts";
 
-/** A call, and where it was made. */
+/** A call, with the item of the list to which it belongs. */
 export interface Call {
   /** The title of its list, such as `Tools`. */
   readonly list: string;
@@ -16,7 +16,7 @@ export interface Call {
   readonly given: Json;
 }
 
-/** How a call ended. */
+/** The end of a call. */
 export interface CallEnd {
   /** The state, such as `Done`. */
   readonly state: string;
@@ -25,7 +25,7 @@ export interface CallEnd {
 }
 
 const MAX_CALLS = 200;
-/** The characters of arguments to show. */
+/** Maximum characters of arguments that are shown. */
 const MAX_SHOWN = 300;
 
 const list = h("ol.calls", { "aria-label": "Calls" });
@@ -35,7 +35,7 @@ let repeat: (call: Call) => boolean = () => false;
 /** The panel. */
 export const historyPanel: HTMLElement = h("div.page", h("h2", "History"), none, list);
 
-/** Sets what makes a call again. It returns `false` if the server has no such item any more. */
+/** Sets the function that repeats a call. The function returns `false` if the server no longer has the item. */
 export function onRepeat(callback: (call: Call) => boolean): void {
   repeat = callback;
 }

@@ -13,13 +13,13 @@ import { askUser } from "./question_dialogs.ts";
 import { send, type SendOptions } from "./rpc_client.ts";
 import { TaskFollower } from "./task_follower.ts";
 
-/** A request, and how to show its result. */
+/** A request, with a function that shows its result. */
 export interface CallRequest {
   readonly method: string;
   readonly params: Json;
   readonly paramHeaders?: SendOptions["paramHeaders"];
   readonly present: (result: Json) => readonly HTMLElement[];
-  /** What the history remembers. */
+  /** The call for the history. */
   readonly call: Call;
 }
 
@@ -29,9 +29,9 @@ let tokens = 0;
 /** Announces results to screen readers. */
 export const announcer: HTMLElement = h("div.unseen", { role: "status" });
 
-/** Runs one call at a time and shows it. */
+/** Runs one call at a time and shows its result. */
 export class Runner {
-  /** The buttons. */
+  /** The buttons that start and stop a call. */
   readonly actions: HTMLElement;
   /** The result. */
   readonly output: HTMLElement = h("section.output", { "aria-label": "Result" });
@@ -40,7 +40,7 @@ export class Runner {
   readonly #stop: HTMLButtonElement;
   #running: AbortController | undefined;
 
-  /** Makes a runner. `verb` is the label of its button. */
+  /** Creates a runner. `verb` is the label of its button. */
   constructor(verb: string) {
     this.#verb = verb;
     this.#start = h("button.primary", { type: "submit" }, verb);
@@ -75,7 +75,7 @@ export class Runner {
     const words = [formatMs(ms), ...facts].join(" · ");
     const head = h("div.head", h(`span.state.${end.kind}`, end.state), h("span.muted", words));
     this.output.replaceChildren(head, news, ...toBody(outcome, present));
-    // A result that does not fit into the view is shown from its beginning.
+    // Scroll to the beginning of a result that is too long for the view.
     const room = this.output.closest(".detail")?.clientHeight ?? innerHeight;
     this.output.scrollIntoView({ block: this.output.offsetHeight > room ? "start" : "nearest" });
     announcer.textContent = `${this.#verb}: ${end.state}, ${words}`;
@@ -97,7 +97,7 @@ function toBody(outcome: Outcome, present: CallRequest["present"]): readonly HTM
   return [...present(result), makeFold("Full result as JSON", () => showJson(result))];
 }
 
-/** Sends the request, and repeats it with the answers of the user until there is a result. */
+/** Sends the request, and repeats it with the answers of the user until the server returns a result. */
 async function finish(
   { method, params, paramHeaders }: CallRequest,
   news: News,
@@ -127,7 +127,7 @@ async function finish(
   return { kind: "error", message: `The server requested input ${MAX_ROUNDS} times, which is the limit`, ms: 0 };
 }
 
-/** Shows the progress and log messages of a call. */
+/** Shows progress and log messages of a call. */
 class News {
   readonly element: HTMLElement = h("div.news");
   readonly token = `p${++tokens}`;
@@ -136,7 +136,7 @@ class News {
   readonly #row = h("div.progress", this.#bar, this.#words);
   readonly #messages = h("ul.messages", { "aria-label": "Log messages" });
 
-  /** Follows the task that the call became. */
+  /** Follows the task that was created for the call. */
   async follow(handle: Json, signal: AbortSignal): Promise<Outcome> {
     const follower = new TaskFollower(handle, signal);
     this.element.prepend(follower.element);

@@ -8,12 +8,12 @@ import { escapeInvisible, h, makeButton, newId, setAttributes } from "./dom.ts";
 import type { Field, Place, Reading } from "./form_field.ts";
 import { resembles, type Shape, toShape } from "./schema_reader.ts";
 
-/** The levels that fit on a screen. */
+/** Maximum nested levels, which fit on a screen. */
 const MAX_DEPTH = 6;
 const MAX_ROWS = 100;
 const CONTROLS = "input, textarea, select";
 
-/** Makes a compound control. Returns `undefined` if it would be too deep or too large. */
+/** Creates a compound control. Returns `undefined` if it would be too deep or too large. */
 export function makeCompoundControl(shape: Shape, place: Place): Field | undefined {
   if (place.depth >= MAX_DEPTH || place.context.budget.fields <= 0) return;
   if (shape.kind === "object") return makeObject(shape, place);
@@ -21,14 +21,14 @@ export function makeCompoundControl(shape: Shape, place: Place): Field | undefin
   return shape.kind === "list" ? makeList(shape, place) : undefined;
 }
 
-/** The fields of an object. An optional object has a button that adds and removes it. */
+/** Creates the fields of an object. An optional object has a button that adds and removes the object. */
 function makeObject(shape: Shape, place: Place): Field {
   const { context, name, isRequired, initial, depth, fixed } = place;
   const isFixed = isRequired && !shape.isNullable;
   const body = h("div.nested");
   const toggleButton = makeButton("button.small", "", toggle);
   const element = h("div", !isFixed && toggleButton, body);
-  let fields: Field | undefined; // removing an object by mistake loses no input
+  let fields: Field | undefined; // Kept while the object is removed, so that removing it by mistake loses no input.
   let isThere = false;
   turn(isFixed || isObject(initial));
 
@@ -50,7 +50,7 @@ function makeObject(shape: Shape, place: Place): Field {
   }
 
   function toggle(): void {
-    // A request of the user overrides the limit.
+    // Raise the limit, because the user has asked for these fields.
     context.budget.fields = Math.max(context.budget.fields, MAX_ROWS);
     turn(!isThere);
     if (isThere) focusFirst(body);
@@ -64,7 +64,7 @@ function makeObject(shape: Shape, place: Place): Field {
   return { element, isGroup: true, focus: toggleButton, read };
 }
 
-/** A choice of the variant, and a control for it. */
+/** Creates a choice of the variant, and a control for the chosen variant. */
 function makeUnion({ variants, isNullable }: Shape, place: Place): Field {
   const { context, id, name, isRequired, initial, about, depth } = place;
   const { root, budget } = context;
@@ -101,7 +101,7 @@ function makeUnion({ variants, isNullable }: Shape, place: Place): Field {
       depth: depth + 1,
       fixed: variant.fixed,
     });
-    // A constant needs no control.
+    // Hide the control of a constant, because it has only one value.
     body.hidden = shape.kind === "choice" && shape.choices.length === 1;
     body.append(field.element);
   }
@@ -115,7 +115,7 @@ function makeUnion({ variants, isNullable }: Shape, place: Place): Field {
   return { element, focus: select, read };
 }
 
-/** Rows that can be added and removed. Returns `undefined` if the initial list is too long. */
+/** Creates rows that can be added and removed. Returns `undefined` if the initial list is too long. */
 function makeList(shape: Shape, { context, name, isRequired, initial, depth }: Place): Field | undefined {
   const { root, budget } = context;
   const { minItems } = shape.schema;

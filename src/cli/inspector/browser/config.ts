@@ -1,5 +1,5 @@
 /**
- * The configuration that the server wrote into the page.
+ * The configuration that the server has written into the page.
  *
  * @module
  */
@@ -10,24 +10,24 @@ const meta = document.querySelector<HTMLMetaElement>("meta[name=inspector]");
 const parsed = parseJson(meta?.content ?? "");
 const given = "value" in parsed && isObject(parsed.value) ? parsed.value : {};
 
-/** The endpoint path of the server that serves the page, if there is one. */
+/** The endpoint path, if the page is served by an MCP server. */
 export const endpoint: string | undefined = toText(given.endpoint);
 
 /** The URL of that server. */
 export const ownUrl: string | undefined = endpoint === undefined ? undefined : location.origin + endpoint;
 
-/** The protocol revision in which the page talks to that server. */
+/** The protocol revision that the page uses with that server. */
 export const protocol: string = toText(given.protocol) ?? "";
 
 /** The version of this package. */
 export const version: string = toText(given.version) ?? "";
 
-/** The origin of the frames in which apps are shown, if there is one. */
+/** The origin of the frames in which apps are shown. `undefined` if apps cannot be shown. */
 export const sandbox: string | undefined = toText(given.sandbox);
 
 /** The server named on the command line. */
 export interface NamedServer {
   readonly name: string;
-  /** Whether requests to it can have headers. */
+  /** Whether requests to it can have headers that the user enters. */
   readonly hasHeaders: boolean;
 }

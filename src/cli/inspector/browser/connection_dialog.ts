@@ -20,7 +20,7 @@ const MAX_HEADERS = 50;
 const REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 const PLAIN = { autocomplete: "off", spellcheck: "false" };
 
-/** Opens the dialog. `named` is the server of the command line, if there is one. */
+/** Opens the dialog. `named` is the server of the command line. `undefined` if the command line names no server. */
 export function openConnectionDialog(named: NamedServer | undefined): void {
   const places = makePlaceFields(named, showSecrets);
   const secrets = makeSecretFields();
@@ -48,7 +48,7 @@ export function openConnectionDialog(named: NamedServer | undefined): void {
     problem.textContent = wrong?.title ?? "";
     if (wrong) return wrong.focus();
     saveChoice(places.read(), secrets.read());
-    // Reloading keeps the data of two servers apart.
+    // Reload the page, so that it never mixes the data of two servers.
     history.replaceState(null, "", "#");
     location.reload();
   });
@@ -56,7 +56,7 @@ export function openConnectionDialog(named: NamedServer | undefined): void {
   const dialog = openDialog(form, heading, close);
   places.focus();
 
-  /** Shows the token and headers of the chosen server only. */
+  /** Shows only the token and headers of the chosen server. */
   function showSecrets(): void {
     const place = places.read();
     secrets.show(getSecrets(place));
@@ -75,7 +75,7 @@ export function openConnectionDialog(named: NamedServer | undefined): void {
   }
 }
 
-/** The choice between the usual server and a URL, and of the revision. */
+/** Creates the fields for the server, which is either the usual server or a URL, and for the revision. */
 function makePlaceFields(named: NamedServer | undefined, change: () => void) {
   const usual = h("input", { type: "radio", name: "server", change });
   const other = h("input", { type: "radio", name: "server", change });
@@ -95,7 +95,7 @@ function makePlaceFields(named: NamedServer | undefined, change: () => void) {
   (place.kind === "url" ? other : usual).checked = true;
   url.value = place.url;
   revision.value = place.revision;
-  // Without the key, the page can only talk to its own server, in its own revision.
+  // Disable these fields without the key, because the page can then use only its own server, in its own revision.
   other.disabled = url.disabled = revision.disabled = key === undefined;
   const origin = endpoint === undefined ? "From the command line: " : "This server: ";
   const hint = "To connect to another server, open the link that the terminal shows. It contains the key.";
@@ -119,7 +119,7 @@ function makePlaceFields(named: NamedServer | undefined, change: () => void) {
   return { element, read, listInputs, focus: () => (other.checked ? url : usual).focus() };
 }
 
-/** The fields for a token and headers. */
+/** Creates the fields for a token and headers. */
 function makeSecretFields() {
   const token = makeSecretField("Token", {
     id: newId(),
@@ -168,7 +168,7 @@ function makeSecretFields() {
     for (const [name, value] of secrets.headers) addHeader(name, value);
   }
 
-  /** The inputs, without spaces around their values. */
+  /** Returns the values of the inputs, without surrounding spaces. */
   function listInputs(): readonly HTMLInputElement[] {
     const inputs = [...element.querySelectorAll("input")];
     for (const input of inputs) input.value = input.value.trim();
@@ -188,7 +188,7 @@ function makeSecretFields() {
   return { element, show, listInputs, read };
 }
 
-/** A password field with a button that shows its value. */
+/** Creates a password field with a button that shows its value. */
 function makeSecretField(label: string, attributes: Attributes) {
   const input = h("input.code", { ...PLAIN, ...attributes, type: "password", "aria-label": label });
   const eye = makeButton("button.quiet.small", "Show", () => {

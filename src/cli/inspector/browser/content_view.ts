@@ -1,5 +1,5 @@
 /**
- * Shows what a server sends, always as text.
+ * Shows content of a server, always as text.
  *
  * @module
  */
@@ -10,13 +10,14 @@ import { type Json, toObject, toPretty, toText } from "./json.ts";
 import { isLikelyMarkdown, renderMarkdown } from "./markdown.ts";
 import { makePlainText, makeTextViewer, MAX_SHOWN } from "./text_viewer.ts";
 
-/** The largest medium to render, in characters of Base64. */
+/** Maximum characters of Base64 of an image or audio that is rendered. */
 const MAX_MEDIUM = 20_000_000;
-// Images and audio of these types never run code, not even SVG. Browsers may pass other types to external programs.
+// Types of images and audio that are rendered. They never run code, not even SVG. Browsers may pass other types to
+// external programs.
 const IMAGES = /^image\/(png|jpeg|gif|webp|avif|svg\+xml)$/;
 const SOUNDS = /^audio\/(wav|x-wav|mpeg|mp3|ogg|webm|mp4|aac|flac)$/;
 
-/** The event by which a button asks the page to open the resource of its `detail`. */
+/** The name of the event by which a button asks the page to open a resource. Its `detail` is the URI. */
 export const OPEN_RESOURCE = "open-resource";
 
 /** Shows a coloured JSON value, with tools to search and copy it. */
@@ -30,12 +31,12 @@ export function showPlainJson(value: unknown): HTMLElement {
   return code.length > MAX_SHOWN ? makeTextViewer(code, { label: "JSON" }) : toColoured(code);
 }
 
-/** Shows text, with tools. */
+/** Shows text with tools to search and copy it. */
 export function showText(text: string): HTMLElement {
   return toViewer(text, "text/plain");
 }
 
-/** A note that there is no content. */
+/** Shows a note that there is no content. */
 export function showNothing(words: string): HTMLElement {
   return h("p.muted.nothing", words);
 }
@@ -80,7 +81,7 @@ export function showMarks(words: readonly string[]): HTMLElement {
   return h("span.marks", ...words.map((word) => h("span.mark", escapeInvisible(word))));
 }
 
-/** Makes a collapsed section, whose content is made when it is opened. */
+/** Creates a collapsed section. Its content is created when the section is opened. */
 export function makeFold(title: string, make: () => HTMLElement): HTMLElement {
   const element = h("details.fold", h("summary", title));
   element.addEventListener("toggle", () => {
@@ -180,7 +181,7 @@ function toMedium(mimeType: string, data: string): HTMLElement {
   return h("div.media", makeTextViewer(data, options));
 }
 
-// The beginning of Base64 is enough to recognize it.
+// Shows only the beginning of Base64, which is enough to recognize the data.
 function toBytes(data: string): HTMLElement {
   return h("pre.code", { tabindex: 0 }, escapeInvisible(data.slice(0, 200)), data.length > 200 && "…");
 }

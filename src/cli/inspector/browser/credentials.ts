@@ -1,6 +1,6 @@
 /**
- * The chosen server, and the token and headers for it. They are stored for the tab only, and never appear in a URL or in
- * the log.
+ * The chosen server, with its token and headers. They are stored only for the tab, and never appear in a URL or in the
+ * log.
  *
  * @module
  */
@@ -9,11 +9,11 @@ import { type Json, parseObject, toObject, toText } from "./json.ts";
 
 /** A choice of server. */
 export interface Place {
-  /** The server that serves the page, the one named on the command line, or that of `url`. */
+  /** `own`: the server that serves the page. `named`: the server on the command line. `url`: the server at `url`. */
   readonly kind: "own" | "named" | "url";
   /** The URL. Empty if `kind` is not `url`. */
   readonly url: string;
-  /** The only protocol revision to talk. Empty for the newest that the server supports. */
+  /** The protocol revision to use. Empty for the newest revision that the server supports. */
   readonly revision: string;
 }
 
@@ -25,13 +25,13 @@ export interface Secrets {
 
 const STORED = "inspector";
 const MASK = "••••••";
-/** The shortest secret to mask, in characters. Shorter ones are part of many words. */
+/** Minimum characters of a secret that is masked. Shorter secrets occur in many words. */
 const MIN_MASKED = 4;
 
-/** The kind of the server that the page shows if the user chose none. */
+/** The kind of the server that the page shows if the user has not chosen one. */
 export const usualKind: Place["kind"] = endpoint === undefined ? "named" : "own";
 
-/** The key for connections to other servers; `undefined` if the page was opened without it. */
+/** The key for connections to other servers. `undefined` if the page was opened without the key. */
 export const key: string | undefined = takeKey() ?? toText(readStored().key);
 
 /** The server that the page shows. */
@@ -45,7 +45,7 @@ export const headers: Readonly<Record<string, string>> = Object.fromEntries([
   ...entries.filter(([header]) => header).map(([header, value]) => [header.toLowerCase(), value] as const),
 ]);
 
-// Secrets in JSON may be escaped.
+// Mask the escaped form too, because secrets in JSON may be escaped.
 const masked = [token, ...entries.map(([, value]) => value)]
   .flatMap((secret) => [secret, ...secret.split(/\s+/)])
   .filter(({ length }) => length >= MIN_MASKED)
@@ -80,18 +80,18 @@ export function saveChoice(place: Place, secrets: Secrets): void {
   store({ ...before, place, secrets: { ...toObject(before.secrets), [toKey(place)]: secrets } });
 }
 
-/** Removes every token and header from the tab. */
+/** Removes all tokens and headers from the tab. */
 export function forgetSecrets(): void {
   const { secrets: _, ...rest } = readStored();
   store(rest);
 }
 
-// A token must not be sent to another server that the user connects to later.
+// The key contains the URL, so that a token is not sent to another server to which the user connects later.
 function toKey({ kind, url }: Place): string {
   return kind === "url" ? `url ${url}` : kind;
 }
 
-/** Takes the key out of the URL, and stores it. */
+/** Moves the key from the URL to the storage. */
 function takeKey(): string | undefined {
   const parts = location.hash.slice(1).split("&");
   const found = parts.map((part) => /^key=([\da-f]{64})$/.exec(part)?.[1]).find((key) => key !== undefined);
@@ -112,7 +112,7 @@ function readStored(): Json {
   try {
     return parseObject(sessionStorage.getItem(STORED) ?? "{}");
   } catch {
-    return {}; // The browser denies storage.
+    return {}; // Ignore the error: the browser denies access to the storage.
   }
 }
 
@@ -120,6 +120,6 @@ function store(value: Json): void {
   try {
     sessionStorage.setItem(STORED, JSON.stringify(value));
   } catch {
-    // Without storage, a choice is lost on reload.
+    // Ignore the error. Without storage, a choice is lost when the page is reloaded.
   }
 }

@@ -1,14 +1,14 @@
 /**
- * Functions that make elements.
+ * Functions that create elements.
  *
  * @module
  */
 import { escapeUnprintable } from "../../../kit/printable.ts";
 
-/** A listener for any kind of event. */
+/** A listener for any event. As a method type, it accepts listeners for special events. */
 type Listener = { handle(event: Event): void }["handle"];
 
-/** Attributes by name, and listeners by the event's name. `undefined` and `false` are skipped. */
+/** Attributes by name, and listeners by the name of their event. `undefined` and `false` are skipped. */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined | Listener>>;
 
 /** A child of an element. `undefined` and `false` are skipped. */
@@ -16,13 +16,13 @@ export type Child = Element | string | undefined | false;
 
 type Tag<Spec extends string> = Spec extends `${infer Name}.${string}` ? Name : Spec;
 
-/** The class of an element that {@linkcode h} makes. */
+/** The class of an element that {@linkcode h} creates. */
 export type Made<Spec extends string> = Tag<Spec> extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[Tag<Spec>]
   : HTMLElement;
 
 /**
- * Makes an element from a tag and classes, such as `button.primary`. Attributes may be left out. Text never becomes
- * markup.
+ * Creates an element from a tag with classes, such as `button.primary`. The attributes may be omitted. Text never
+ * becomes markup.
  */
 export function h<Spec extends string>(spec: Spec, first?: Attributes | Child, ...rest: Child[]): Made<Spec>;
 export function h(spec: string, first?: Attributes | Child, ...rest: Child[]): HTMLElement {
@@ -43,22 +43,22 @@ export function setAttributes(element: HTMLElement, attributes: Attributes): voi
   }
 }
 
-/** Makes a button that does nothing but call `click`. */
+/** Creates a button that only calls `click`, and never submits a form. */
 export function makeButton(spec: `button${string}`, label: string, click: () => void): HTMLButtonElement;
 export function makeButton(spec: string, label: string, click: () => void): HTMLElement {
   return h(spec, { type: "button", click }, label);
 }
 
 /**
- * Makes visible what could disguise or hide text: direction marks, zero-width and blank characters. The two joiners
- * stay, because many languages need them, and so do line feeds and tabs.
+ * Makes characters visible that could disguise or hide text: direction marks, zero-width and blank characters. The two
+ * joiners are kept, because many languages need them. Line feeds and tabs are kept too.
  */
 export function escapeInvisible(text: unknown): string {
   const toCode = (code: number) => `‹U+${code.toString(16).toUpperCase().padStart(4, "0")}›`;
   return escapeUnprintable(String(text).replaceAll("\r\n", "\n"), "\n\t\u200c\u200d", toCode);
 }
 
-/** Makes an element for text of the server, with isolated direction and visible control characters. */
+/** Creates an element for text of the server. Its direction is isolated, and control characters are visible. */
 export function serverText(text: unknown): HTMLElement {
   return h("bdi", escapeInvisible(text));
 }
@@ -75,7 +75,7 @@ export function makeCopyButton(text: () => string): HTMLButtonElement {
   const button = makeButton("button.quiet.small", "Copy", copy);
   let timer: number | undefined;
   async function copy(): Promise<void> {
-    // There is no clipboard outside of a secure context.
+    // The clipboard is missing outside of a secure context.
     const isCopied = await navigator.clipboard?.writeText(text()).then(() => true, () => false) ?? false;
     button.textContent = isCopied ? "Copied" : "Not copied";
     clearTimeout(timer);
@@ -84,7 +84,7 @@ export function makeCopyButton(text: () => string): HTMLButtonElement {
   return button;
 }
 
-/** Makes a link that opens a web page in another tab. The page does not learn where the link was. */
+/** Creates a link that opens a web page in another tab. The web page does not learn the URL of this page. */
 export function makeLink(url: string, ...children: Child[]): HTMLAnchorElement {
   return h("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, ...children);
 }
@@ -101,7 +101,7 @@ export function makeLabelledField(label: string, control: HTMLElement, note?: Ch
 }
 
 /**
- * Shows a modal dialog. `close` removes it, and returns the focus to where it was. `onDismiss` is called when the user
+ * Shows a modal dialog. The returned `close` removes it, and restores the focus. `onDismiss` is called when the user
  * presses Escape.
  */
 export function openDialog(form: HTMLFormElement, heading: HTMLElement, onDismiss: () => void): { close(): void } {

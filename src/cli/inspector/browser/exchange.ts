@@ -5,7 +5,7 @@
  */
 import type { Json } from "./json.ts";
 
-/** The kind of a message. `closed` stands for a stream that the page closed. */
+/** The kind of a message. `closed` means that the page has closed a stream. */
 export type FrameKind =
   | "request"
   | "notification"
@@ -20,22 +20,22 @@ export type FrameKind =
 /** A message. */
 export interface Frame {
   readonly kind: FrameKind;
-  /** The ID of its request. */
+  /** The ID of the request to which the message belongs. */
   readonly id: number;
   readonly method: string;
   /** The tool, prompt or URI of the request. */
   readonly subject?: string;
   /** The text of the message. */
   readonly text: string;
-  /** The time since the request in milliseconds. */
+  /** Milliseconds since the request. */
   readonly ms: number;
-  /** The HTTP status of the response, in its last message. */
+  /** The HTTP status of the response. Set for the last message of an exchange. */
   readonly status?: number;
   /** The protocol headers of a request. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An error as the outcome of a request. Without a code, there was no response. */
+/** An error as the outcome of a request. `code` is missing if there was no response. */
 export interface Failure {
   readonly kind: "error";
   readonly code?: number;

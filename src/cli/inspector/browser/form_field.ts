@@ -8,7 +8,7 @@ import type { Shape } from "./schema_reader.ts";
 
 /** The value of a control. */
 export interface Reading {
-  /** The value so far, even if a part is missing or invalid; `undefined` if there is nothing to send. */
+  /** The current value, even if a part of it is missing or invalid. `undefined` if there is no value to send. */
   readonly value?: unknown;
   readonly problem?: Problem;
 }
@@ -26,17 +26,17 @@ export interface Field {
   readonly element: HTMLElement;
   /** The element to focus if there is a problem. Defaults to `element`. */
   readonly focus?: HTMLElement;
-  /** Whether it consists of several labelled controls. */
+  /** Whether the control consists of several labelled controls. */
   readonly isGroup?: boolean;
-  /** Reads the value, and shows problems. */
+  /** Reads the value, and shows its problems. */
   read(): Reading;
 }
 
-/** What the controls of a form share. */
+/** The context that the controls of a form have in common. */
 export interface FormContext {
-  /** The schema with the definitions that references name. */
+  /** The schema with the definitions to which references lead. */
   readonly root: Json;
-  /** The number of fields that the form may still build, because a schema can describe more than a page can show. */
+  /** The number of fields that may still be created, because a schema can describe more fields than a page can show. */
   readonly budget: { fields: number };
   /** Makes the control of a value. */
   makeControl(shape: Shape, place: Place): Field;
@@ -51,11 +51,11 @@ export interface Place {
   readonly id: string;
   readonly name: string;
   readonly isRequired: boolean;
-  /** The initial value, if there is one. */
+  /** The initial value. `undefined` if there is none. */
   readonly initial: unknown;
-  /** Attributes that label and describe the control. */
+  /** Attributes for the label and the description of the control. */
   readonly about: Readonly<Record<string, string>>;
-  /** The number of objects and lists around it. */
+  /** The number of objects and lists around the control. */
   readonly depth: number;
   /** Properties of the value that need no field. */
   readonly fixed?: Json;
@@ -71,7 +71,7 @@ export interface FieldsPlace {
   readonly fixed?: Json;
 }
 
-/** Reads the value of an absent object or an empty control. */
+/** Reads an absent object or an empty control. */
 export function readEmpty({ isNullable }: Shape, { isRequired }: Place, focus: HTMLElement): Reading {
   if (!isRequired) return {};
   return isNullable ? { value: null } : { problem: { text: "Fill this in.", focus } };

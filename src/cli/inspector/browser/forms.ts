@@ -12,26 +12,26 @@ import { type Shape, toShape } from "./schema_reader.ts";
 import { makeValueControl } from "./value_controls.ts";
 import { findProblem } from "./value_check.ts";
 
-/** The fields that a form builds initially. */
+/** Maximum fields of a form at the start. */
 const MAX_FIELDS = 300;
-/** The fields of one object that are built at once. */
+/** Maximum fields of one object that are created at the same time. */
 const MAX_FIELDS_AT_ONCE = 100;
-/** The characters of a description. */
+/** Maximum characters of a description. */
 const MAX_DESCRIPTION = 4000;
 
 /** A form for an object. */
 export interface ObjectForm {
   readonly element: HTMLElement;
-  /** The object. If there is a problem, shows and focuses it and returns `undefined`. */
+  /** Returns the object. If there is a problem, shows and focuses it and returns `undefined`. */
   read(): Json | undefined;
-  /** The valid values so far. */
+  /** Returns the values that are valid now. */
   readPartial(): Json;
 }
 
-/** Makes a form with a field for every property. */
+/** Creates a form with a field for every property. */
 export function makeForm(schema: Json, given: Json = {}): ObjectForm {
   const context: FormContext = { root: schema, budget: { fields: MAX_FIELDS }, makeControl, makeFields };
-  // The root of the schema may be a reference or a combination.
+  // Resolve the root first, because it may be a reference or a combination.
   const fields = makeFields(toShape(schema, schema).schema, { context, given, depth: 0 });
 
   function read(): Json | undefined {
@@ -46,13 +46,13 @@ export function makeForm(schema: Json, given: Json = {}): ObjectForm {
 /** A form with a switch to a JSON editor for the whole object. */
 export interface SwitchedForm {
   readonly element: HTMLElement;
-  /** The object. If there is a problem, shows and focuses it and returns `undefined`. */
+  /** Returns the object. If there is a problem, shows and focuses it and returns `undefined`. */
   read(): Json | undefined;
   /** Replaces all values. */
   fill(given: Json): void;
 }
 
-/** Makes a form with a switch to a JSON editor for the whole object. */
+/** Creates a form with a switch to a JSON editor for the whole object. */
 export function makeSwitchedForm(schema: Json): SwitchedForm {
   let form: ObjectForm | undefined = makeForm(schema);
   const body = h("div", form.element);
@@ -116,7 +116,7 @@ function makeFields(schema: Json, place: FieldsPlace): Field {
   const properties = toObject(schema.properties);
   const required = new Set(Array.isArray(schema.required) ? schema.required : []);
   const known = Object.entries(properties).filter(([name]) => !Object.hasOwn(fixed, name));
-  // Required fields come first, because the others may never be shown.
+  // Create required fields first, because the optional fields may never be shown.
   const ordered = known.length > MAX_FIELDS_AT_ONCE
     ? [...known.filter(([name]) => required.has(name)), ...known.filter(([name]) => !required.has(name))]
     : known;
@@ -126,7 +126,7 @@ function makeFields(schema: Json, place: FieldsPlace): Field {
   const unshown = h("p.problem", { role: "alert" });
   const moreRow = h("div.more", more, unshown);
 
-  // Values from JSON without a field are sent too.
+  // Keep values without a field, so that values from the JSON editor are sent too.
   const others = Object.entries(given).filter(([name]) => !Object.hasOwn(properties, name));
   const { additionalProperties } = schema;
   const takesOthers = isObject(additionalProperties) || additionalProperties === true;
@@ -168,7 +168,7 @@ function makeFields(schema: Json, place: FieldsPlace): Field {
     return { problem, value: toValue(readings, others.value) };
   }
 
-  /** Made of entries, because an assignment to `__proto__` would be lost. */
+  /** `fromEntries`, because an assignment to `__proto__` would not add a property. */
   function toValue(readings: readonly (readonly [name: string, reading: Reading])[], restValue: unknown): Json {
     const hidden = ordered.slice(parts.length).filter(([name]) => Object.hasOwn(given, name));
     const further = rest ? Object.entries(toObject(restValue)) : others;
@@ -189,7 +189,7 @@ function makeFields(schema: Json, place: FieldsPlace): Field {
   return { element, read };
 }
 
-/** The field for properties that the schema does not name. */
+/** Creates the field for properties that the schema does not define. */
 function makeRestField(schema: unknown, others: readonly [string, unknown][], { context, depth }: FieldsPlace): Field {
   const type = isObject(schema) ? ` Each one: ${toShape(schema, context.root).hint}.` : "";
   return makeField({
@@ -208,12 +208,12 @@ interface Property {
   readonly name: string;
   readonly schema: unknown;
   readonly isRequired: boolean;
-  /** The initial value. Defaults to that of the schema. */
+  /** The initial value. Defaults to the default of the schema. */
   readonly initial: unknown;
   readonly depth: number;
 }
 
-/** Makes a control with its label, hints and problem. */
+/** Creates a control with its label, hints and problem. */
 function makeField(property: Property): Field {
   const { context, name, schema, isRequired, depth } = property;
   const id = newId();
@@ -239,13 +239,13 @@ function makeField(property: Property): Field {
   if (title !== undefined && title !== name) {
     label.append(" ", h("span.title", serverText(title.slice(0, MAX_DESCRIPTION))));
   }
-  // The value of a control cannot show invisible characters, because it is sent unchanged.
+  // Show a warning, because an input does not show invisible characters, and its value is sent unchanged.
   const unseen = typeof initial === "string" && initial !== escapeInvisible(initial);
   const element = h(
     isBox ? "div.field.box" : "div.field",
     isGroup ? { role: "group", "aria-labelledby": label.id, ...about } : {},
     h("div.labels", label, type, isRequired && h("span.required", "required")),
-    // The description of several controls stands before them.
+    // The description of a group comes before its controls.
     isGroup && hint,
     control.element,
     !isGroup && hint,

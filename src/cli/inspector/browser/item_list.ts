@@ -1,5 +1,5 @@
 /**
- * A list with the chosen item beside it, or instead of it on a narrow screen.
+ * A list with a panel for the chosen item. On a narrow screen, the panel replaces the list.
  *
  * @module
  */
@@ -7,16 +7,16 @@ import { escapeInvisible, h, makeButton, serverText, setAttributes } from "./dom
 
 /** An item of a list. */
 export interface Item {
-  /** Unique in the list. */
+  /** Identifies the item in the list. */
   readonly key: string;
   readonly name: string;
-  /** A line below the name. */
+  /** A line of text below the name. */
   readonly note?: string;
   /** The heading of this and the following items. */
   readonly group?: string;
-  /** The definition as text. An item with another definition gets a new panel. */
+  /** The definition as text. If the definition of an item changes, its panel is created again. */
   readonly source: string;
-  /** Makes the panel. */
+  /** Creates the panel. */
   build(): HTMLElement;
 }
 
@@ -30,16 +30,16 @@ export interface ItemListOptions {
   readonly onChoose: (key: string) => void;
 }
 
-/** What a list shows. */
+/** The content of a list. */
 export interface ItemListContent {
   readonly items: readonly Item[];
-  /** Loads further items, if there are any. */
+  /** Loads further items. `undefined` if there are none. */
   readonly more?: () => void;
   /** The reason why some items could not be loaded. */
   readonly problem?: string;
 }
 
-/** The rows of a list. */
+/** Maximum rows of a list. */
 const MAX_ROWS = 1000;
 
 /** A list with the panel of the chosen item. */
@@ -52,7 +52,7 @@ export class ItemList {
   readonly #blank: HTMLElement;
   readonly #detail: HTMLElement;
   readonly #back: HTMLElement;
-  /** The panels of items, which are kept with the input of the user. */
+  /** The panels of items. They are kept, because they contain the input of the user. */
   readonly #panels = new Map<string, { readonly source: string; readonly panel: HTMLElement }>();
   #content: ItemListContent = { items: [] };
   #chosen: string | undefined;
@@ -85,7 +85,7 @@ export class ItemList {
     return this.#chosen === undefined ? undefined : this.#panels.get(this.#chosen)?.panel;
   }
 
-  /** Shows items and keeps the chosen one. */
+  /** Shows items. The chosen item stays chosen. */
   set(content: ItemListContent): void {
     this.#content = content;
     const item = content.items.find(({ key }) => key === this.#chosen);
@@ -100,7 +100,7 @@ export class ItemList {
     return item !== undefined;
   }
 
-  /** Chooses the first item, if there is one. */
+  /** Chooses the first item. Does nothing if the list is empty. */
   chooseFirst(): void {
     const [first] = this.#content.items;
     if (first) this.showItem(first);

@@ -11,7 +11,7 @@ import { type Json, toCompact, toObjects, toText } from "./json.ts";
 import { send } from "./rpc_client.ts";
 import { server } from "./server_facts.ts";
 
-/** Where the items of a list come from. */
+/** The request from which the items of a list come. */
 interface Source {
   readonly method: string;
   /** The key of the items in the result. */
@@ -19,17 +19,17 @@ interface Source {
   toItem(item: Json): Item;
 }
 
-/** Functions that are called with what happens. */
+/** Functions that are called with the events of a list. */
 export interface ListEvents {
   /** Called when the user chooses an item. */
   readonly onChoose: (title: string, key: string) => void;
-  /** Called when a list without a chosen item is loaded. */
+  /** Called after loading a list of which no item is chosen. */
   readonly onLoad: () => void;
   /** Called when the user enters the URI of a resource. */
   readonly onOpen: (uri: string) => void;
 }
 
-/** One list. */
+/** One list with its items from the server. */
 export class List {
   readonly title: string;
   readonly itemList: ItemList;
@@ -40,7 +40,7 @@ export class List {
   readonly #events: ListEvents;
   #loading = 0;
 
-  /** Makes a list. `title` is the name of the capability in upper case. */
+  /** Creates a list. `title` is the name of the capability with an upper-case first letter. */
   constructor(title: string, sources: readonly Source[], events: ListEvents, top?: HTMLElement) {
     this.title = title;
     this.#name = title.toLowerCase();
@@ -56,7 +56,7 @@ export class List {
     const pages = this.#sources.map((): Item[] => []);
     let problem: string | undefined;
 
-    /** Loads the next page of each source. `null` stands for no further page. */
+    /** Loads the next page of each source. A cursor of `null` means that a source has no further page. */
     const loadPages = async (cursors: readonly unknown[]): Promise<void> => {
       const next = await Promise.all(this.#sources.map(async ({ method, key, toItem }, at) => {
         if (cursors[at] === null) return null;
@@ -66,7 +66,7 @@ export class List {
         pages[at].push(...toObjects(outcome.result[key]).map(toItem));
         return outcome.result.nextCursor ?? null;
       }));
-      // A later load has started.
+      // Stop, because the list is being loaded again.
       if (mine !== this.#loading) return;
       const items = pages.flat();
       const isMore = next.some((cursor) => cursor !== null);
@@ -116,7 +116,7 @@ export function makeLists(events: ListEvents): Lists {
   };
 }
 
-/** Makes an item for a resource. Its URI is enough. */
+/** Creates an item for a resource. Only the URI is required. */
 export function toResourceItem(item: Json): Item {
   return toUriItem(item, "uri", "Resources", makeResourcePanel);
 }

@@ -16,7 +16,7 @@ import { toParamHeaders } from "./schema_reader.ts";
 import { server } from "./server_facts.ts";
 import { makeWatchButton } from "./subscription_panel.ts";
 
-/** The event at a panel that fills its form with the object in `detail`, and sends it. */
+/** The name of the event that fills the form of a panel with its `detail`, and sends the call. */
 export const REPEAT = "repeat";
 
 /** The parts of a panel. */
@@ -30,7 +30,7 @@ interface PanelParts {
   /** Replaces the values of the form. */
   fill?(given: Json): void;
   send(): void;
-  /** Collapsed sections after the result, by title. */
+  /** Collapsed sections after the result. Their keys are their titles. */
   readonly folds?: Readonly<Record<string, unknown>>;
 }
 
@@ -225,7 +225,7 @@ export function makeTemplatePanel(item: Json): HTMLElement {
   });
 }
 
-/** Parses a template. Returns the reason if the library cannot. */
+/** Parses a template. Returns the reason if the template is not supported. */
 function readTemplate(pattern: string): UriTemplate | string {
   try {
     return parseTemplate(pattern);
@@ -234,7 +234,7 @@ function readTemplate(pattern: string): UriTemplate | string {
   }
 }
 
-// A URI cannot contain half of a surrogate pair.
+// Replaces lone surrogates, because a URI cannot contain them.
 function toWellFormed(values: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value.toWellFormed()]));
 }

@@ -1,5 +1,5 @@
 /**
- * Functions for JSON values, and formatting of numbers.
+ * Functions for JSON values, and for formatting numbers.
  *
  * @module
  */
@@ -12,17 +12,17 @@ export type Json = Readonly<Record<string, unknown>>;
 /** The result of parsing JSON. */
 export type Parsed = { readonly value: unknown } | { readonly problem: string };
 
-/** Returns the value if it is a JSON object, and an empty object otherwise. */
+/** Returns the value if it is a JSON object. Otherwise returns an empty object. */
 export function toObject(value: unknown): Json {
   return isObject(value) ? value : {};
 }
 
-/** Returns the objects in a list, and an empty list for other values. */
+/** Returns the objects in a list. Returns an empty list for other values. */
 export function toObjects(value: unknown): readonly Json[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
-/** Returns the value if it is a non-empty string. */
+/** Returns the value if it is a non-empty string. Otherwise returns `undefined`. */
 export function toText(value: unknown): string | undefined {
   return typeof value === "string" && value ? value : undefined;
 }
@@ -42,17 +42,17 @@ export function parseObject(text: string): Json {
   return "value" in parsed ? toObject(parsed.value) : {};
 }
 
-/** Formats on one line. Never throws. */
+/** Formats a value on one line. Never throws. */
 export function toCompact(value: unknown): string {
   try {
     return JSON.stringify(value) ?? "undefined";
   } catch {
-    // Thousands of levels exceed the stack of the browser.
+    // Thousands of nested levels exceed the stack of the browser.
     return "(nested too deeply to show)";
   }
 }
 
-/** Formats with indentation, unless the value is nested too deeply. */
+/** Formats a value with indentation. A deeply nested value is formatted on one line. */
 export function toPretty(value: unknown): string {
   return nestsDeeply(value) ? toCompact(value) : JSON.stringify(value, null, 2) ?? "undefined";
 }

@@ -23,13 +23,13 @@ import { beginSubscription, subscriptionPanel } from "./subscription_panel.ts";
 import { makeTabs } from "./tabs.ts";
 import { findNamedServer } from "./transport.ts";
 
-/** The width in pixels from which a list and a panel stand side by side. */
+/** Minimum width in pixels to show a list and a panel side by side. */
 const WIDE = 700;
-/** The width in pixels from which the log is open at the start. */
+/** Minimum width in pixels to open the log at the start. */
 const WIDE_WITH_LOG = 1100;
 
 let named: NamedServer | undefined;
-/** Whether the server was described once. Before, there are no lists to show. */
+/** Whether the server has responded to a discovery. Before, there are no lists to show. */
 let isKnown = false;
 
 const lists = makeLists({ onChoose: remember, onLoad: recall, onOpen: openResource });
@@ -88,7 +88,7 @@ function focusFilter(event: KeyboardEvent): void {
   filter.focus();
 }
 
-/** Opens a resource, also one that is not in the list. */
+/** Opens a resource, even if it is not in the list. */
 function openResource(uri: string): void {
   const { title, itemList } = lists.resources;
   tabs.openTab(title);
@@ -96,7 +96,7 @@ function openResource(uri: string): void {
   remember(title, uri);
 }
 
-/** Makes a call again, in its panel. Returns `false` if its item is not in the list any more. */
+/** Repeats a call in its panel. Returns `false` if its item is no longer in the list. */
 function repeat({ list, key, given }: Call): boolean {
   const found = findList(list);
   const isThere = found?.itemList.choose(key) === true;
@@ -114,14 +114,14 @@ function remember(name: string, key: string | undefined): void {
   history.replaceState(null, "", `#${path}`);
 }
 
-/** Opens the item in the URL. */
+/** Opens the item that the URL contains. */
 function recall(): void {
   const [name, key = ""] = location.hash.slice(1).split("/");
   tabs.openTab(name);
   try {
     findList(name)?.itemList.choose(decodeURIComponent(key));
   } catch {
-    // The fragment is not one of this page.
+    // Ignore the error: the fragment was not written by this page.
   }
   if (innerWidth <= WIDE) return;
   for (const { itemList } of all) if (itemList.chosen === undefined) itemList.chooseFirst();
@@ -143,9 +143,9 @@ function showState(state: SubscriptionState): void {
   status.className = `state ${isLost ? "bad" : "good"}`;
 }
 
-/** Asks the server what it is, and loads its lists. Returns `false` if it does not respond. */
+/** Requests the description of the server, and loads its lists. Returns `false` if the server does not respond. */
 async function discover(): Promise<boolean> {
-  // Without the key, the attempt below says so.
+  // Ignore an error, because without the key the next request fails too, and shows the problem.
   if (endpoint === undefined) named ??= await findNamedServer().catch(() => undefined);
   const outcome = await send("server/discover");
   failure.hidden = outcome.kind === "result";

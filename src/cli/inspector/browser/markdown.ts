@@ -1,5 +1,5 @@
 /**
- * Renders Markdown as elements. Its HTML is never interpreted, and no URL is loaded.
+ * Renders Markdown as elements. HTML in the text is never interpreted, and no URL is loaded.
  *
  * @module
  */
@@ -7,9 +7,9 @@ import type { MarkedToken, Token, Tokens } from "marked";
 import { type Child, escapeInvisible, h, isWebUrl, makeLink } from "./dom.ts";
 import { lexMarkdown } from "./markdown_lexer.ts";
 
-/** The number of characters to render. */
+/** Maximum characters that are rendered. */
 const MAX_CHARACTERS = 20_000;
-/** The levels of quotations, lists and emphasis. */
+/** Maximum nested levels of quotations, lists and emphasis. */
 const MAX_DEPTH = 16;
 const MAX_CELLS = 2000;
 
@@ -32,14 +32,14 @@ function toBlocks(text: string): readonly Child[] {
   try {
     return toElements(lexMarkdown(text), 0);
   } catch {
-    // The lexer exceeds the stack of the browser if a text nests thousands of quotations.
+    // A text with thousands of nested quotations makes the lexer exceed the stack of the browser.
     return [h("p", escapeInvisible(text))];
   }
 }
 
 function toElements(tokens: readonly Token[] = [], depth: number): readonly Child[] {
   if (depth >= MAX_DEPTH) return tokens.map(({ raw }) => toPlain(raw));
-  // Only extensions of the lexer make other tokens, and there is none.
+  // Safe, because only extensions of the lexer create other tokens, and there are no extensions.
   return tokens.map((token) => toElement(token as MarkedToken, depth + 1));
 }
 
@@ -50,7 +50,7 @@ function toPlain(text: string): string {
 function toElement(token: MarkedToken, depth: number): Child {
   switch (token.type) {
     case "heading":
-      // Headings of the page have higher levels.
+      // Skip the highest two levels, which the headings of the page have.
       return h(`h${Math.min(6, token.depth + 2)}.heading`, ...toElements(token.tokens, depth));
     case "paragraph":
       return h("p", ...toElements(token.tokens, depth));
@@ -85,7 +85,7 @@ function toElement(token: MarkedToken, depth: number): Child {
     case "def":
       return undefined;
     default:
-      return toPlain(token.raw); // HTML
+      return toPlain(token.raw); // HTML is shown as text.
   }
 }
 
@@ -102,7 +102,7 @@ function toTable({ header, rows }: Tokens.Table, depth: number): HTMLElement {
   return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Table" }, table);
 }
 
-// A link shows its host, because its text can name another one.
+// Creates a link. It shows its host, because its text can mention another host.
 function toLink({ href, text, tokens }: Tokens.Link, depth: number): HTMLElement {
   const inner = toElements(tokens, depth);
   const isMail = /^mailto:/i.test(href) && URL.canParse(href);
@@ -114,7 +114,7 @@ function toLink({ href, text, tokens }: Tokens.Link, depth: number): HTMLElement
   return text.includes(place) ? link : h("span", link, h("span.muted", ` (${escapeInvisible(place)})`));
 }
 
-// Images are not loaded, because their server would learn who reads the text and when.
+// Shows an image as text. Images are not loaded, because their server would learn who reads the text and when.
 function toImage({ text, href }: Tokens.Image): HTMLElement {
   const name = escapeInvisible(text) || "no description";
   return h("span.image", `Image, not loaded: ${name} `, h("code", toPlain(href.slice(0, 500))));

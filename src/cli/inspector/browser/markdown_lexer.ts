@@ -5,10 +5,13 @@
  */
 import { Lexer, type Token } from "marked";
 
-/** The longest paragraph with emphasis and links, in characters. The lexer takes seconds for some texts of 20,000. */
+/**
+ * Maximum characters of a paragraph with emphasis and links. The lexer takes seconds for some texts of 20,000
+ * characters.
+ */
 const MAX_INLINE = 2000;
 
-/** Splits a text into tokens. A long paragraph is one token. */
+/** Splits a text into tokens. A long paragraph becomes a single token. */
 export function lexMarkdown(text: string): readonly Token[] {
   const lexer = new Lexer({ gfm: true });
   lexer.blockTokens(text.replaceAll("\r\n", "\n"), lexer.tokens);

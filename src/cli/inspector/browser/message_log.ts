@@ -10,12 +10,12 @@ import type { Frame } from "./exchange.ts";
 import { formatMs, formatSize, parseJson, parseObject, toCompact, toObject } from "./json.ts";
 
 const MAX_FRAMES = 1000;
-/** The characters of a message to keep. */
+/** Maximum characters of a message that are kept. */
 const MAX_CHARACTERS = 100_000;
 
 /** A message in the log. */
 interface Entry {
-  /** The text to which the filter applies. */
+  /** The text that the filter searches. */
   readonly words: string;
   readonly row: HTMLElement;
 }
@@ -36,7 +36,7 @@ export const logElement: HTMLElement = h(
   hint,
 );
 
-/** Shows the number of messages so far. */
+/** The element that shows the number of messages so far. */
 export const frameCount: HTMLElement = h("span.count", "0");
 
 /** Adds a message to the log. */
@@ -93,7 +93,7 @@ function toRow(frame: Frame): HTMLElement {
       h("span.when", kind === "request" ? clock : `+${formatMs(ms)}`),
     ),
   );
-  // Built on demand, because most messages are never opened.
+  // Create the content when a row is opened, because most messages are never opened.
   row.addEventListener("toggle", () => {
     if (!row.open || row.childElementCount > 1) return;
     const facts = h("span.muted.grow", `${clock} · ${formatSize(text.length)} characters`);
@@ -112,7 +112,7 @@ function toHeaders({ headers }: Frame): HTMLElement | string {
   return h("pre.headers", { tabindex: 0, "aria-label": "Headers" }, serverText(text));
 }
 
-/** A short description of a message. */
+/** Returns a short description of a message. */
 function toNote({ kind, method, subject = "", text }: Frame): string {
   if (kind === "request") return subject;
   if (kind !== "notification") return method;

@@ -1,36 +1,37 @@
 /**
- * Matches patterns that a stranger wrote. A regular expression of the browser could take hours for some of them, so that
- * it only ever sees one character: the pattern becomes a graph of states, and all states of a position are followed at
- * once.
+ * Matches patterns of authors who are not trusted. A regular expression of the browser could take hours for some
+ * patterns, so it is only used for single characters. The pattern is converted to a graph of states, and all states of
+ * a position are followed at the same time.
  *
  * @module
  */
 
-/** The characters of a pattern, the states of its graph, and the characters of a text. */
+/** Maximum characters of a pattern, states of its graph, and characters of a text. */
 const MAX_PATTERN = 2000;
 const MAX_STATES = 500;
 const MAX_TEXT = 500;
 
-/** Tests a character. */
+/** Whether a character matches. */
 type Test = (character: string) => boolean;
 
-/** A state of the graph. It leads on at once if it has no test. */
+/** A state of the graph. Without a test, it leads to the next states without a character. */
 interface State {
-  /** The character that it takes. */
+  /** Tests the character that leads to the next states. */
   readonly test?: Test;
-  /** The edge of the text at which it lies. */
+  /** The edge of the text at which the state can be passed. */
   readonly edge?: "start" | "end";
   readonly next: number[];
 }
 
 /**
- * Tests whether a text contains a match of a pattern, in time proportional to the product of their lengths. Returns
- * `undefined` if the pattern or the text is too long, or the pattern uses lookaround, back references or word boundaries.
+ * Whether a text contains a match of a pattern. Takes time proportional to the product of their lengths. Returns
+ * `undefined` if the pattern or the text is too long, or if the pattern uses lookaround, back references or word
+ * boundaries.
  */
 export function matchesPattern(pattern: string, text: string): boolean | undefined {
   if (pattern.length > MAX_PATTERN || text.length > MAX_TEXT) return;
   try {
-    // The parser relies on a pattern that is valid.
+    // Throws for an invalid pattern, because the parser requires a valid pattern.
     new RegExp(pattern, "u");
     const parser = new Parser(pattern);
     return run(parser.states, parser.parse(), [...text]);
@@ -89,7 +90,7 @@ class Parser {
     return { first, last };
   }
 
-  /** Parses an atom and its quantifier. A repeated atom is parsed again for each of its copies. */
+  /** Parses an atom and its quantifier. For a repeated atom, the atom is parsed again for each copy. */
   #parseQuantified(start: number): Part {
     const one = this.#parseAtom();
     const [whole, sign, least, comma, most] = this.#read(QUANTIFIER) ?? [];
@@ -119,7 +120,7 @@ class Parser {
     if (token === "$") return this.#addState({ edge: "end" });
     if (token === "(" || token === "(?:" || token.startsWith("(?<") && token.endsWith(">")) {
       const part = this.#parseAlternatives();
-      this.#at++; // the closing parenthesis
+      this.#at++; // Skip the closing parenthesis.
       return part;
     }
     if (token.startsWith("(?") || /^\\[bBk1-9]/.test(token)) throw new RangeError("The pattern is not supported");
@@ -149,7 +150,7 @@ class Parser {
   }
 }
 
-/** Follows all states for each character. A match may begin anywhere. */
+/** Follows all states for each character. A match may begin at any character. */
 function run(states: readonly State[], { first, last }: Part, characters: readonly string[]): boolean {
   let active = new Set<number>();
   for (let at = 0; at <= characters.length; at++) {

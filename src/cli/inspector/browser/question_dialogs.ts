@@ -24,9 +24,9 @@ import { getServerName } from "./server_facts.ts";
 interface Question {
   readonly title: string;
   readonly body: readonly Child[];
-  /** The labels of the buttons and their responses. `false` keeps the dialog open. */
+  /** The labels of the buttons with their responses. If a response is `false`, the dialog stays open. */
   readonly answers: readonly (readonly [name: string, answer: () => Json | false | undefined])[];
-  /** The response for Escape. */
+  /** The response when the user presses Escape. */
   readonly dismissed: Json | undefined;
 }
 
@@ -44,8 +44,8 @@ const makers: ReadonlyMap<string, (params: Json) => Question> = new Map([
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Asks the user, after the questions before. Returns the response for the server, or `undefined` if the user gave none.
- * The dialog closes when `signal` aborts.
+ * Asks the user, after earlier questions have been answered. Returns the response for the server, or `undefined` if the
+ * user has not given a response. The dialog closes when `signal` aborts.
  */
 export function askUser(method: string, params: Json, signal?: AbortSignal): Promise<Json | undefined> {
   const make = makers.get(method);
@@ -121,7 +121,7 @@ function makeUrlQuestion({ message, url }: Json): Question {
   };
 }
 
-/** The sign-in of the tool's process, which goes on when the user comes back to it. */
+/** Creates the question about a sign-in of the inspector's process. The sign-in continues when the user comes back. */
 function makeSignInQuestion({ server, issuer, scopes, url }: Json): Question {
   const words = Array.isArray(scopes) && scopes.length ? scopes.map(String).join(", ") : "those that it chooses";
   return {

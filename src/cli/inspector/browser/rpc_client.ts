@@ -1,5 +1,5 @@
 /**
- * Sends requests of revision 2026-07-28, and logs every message.
+ * Sends requests of revision 2026-07-28, and logs all messages.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @module
@@ -75,7 +75,7 @@ function toMeta(): Json {
   };
 }
 
-/** A request and the messages about it. */
+/** A request with its messages. */
 class Exchange {
   readonly id: number = ++lastId;
   readonly #method: string;
@@ -89,7 +89,7 @@ class Exchange {
     this.#options = options;
   }
 
-  /** The time since the request in milliseconds. */
+  /** Milliseconds since the request. */
   get ms(): number {
     return performance.now() - this.#start;
   }

@@ -1,5 +1,5 @@
 /**
- * Reads JSON Schemas for forms. The work is limited for any schema.
+ * Reads JSON Schemas for forms. The work has a limit for any schema.
  *
  * @module
  */
@@ -18,7 +18,7 @@ export interface Choice {
 export interface Variant {
   readonly title: string;
   readonly schema: Json;
-  /** Properties that have one value in this variant. They need no field, because the choice of the variant sets them. */
+  /** Properties with a single value in this variant. They need no field, because choosing the variant sets them. */
   readonly fixed: Json;
 }
 
@@ -37,17 +37,17 @@ export interface Shape {
   readonly hint: string;
 }
 
-/** The levels of references, which may be circular. */
+/** Maximum references that are followed, because references may be circular. */
 const MAX_DEPTH = 8;
-/** The options of a list. More are slow and unusable. */
+/** Maximum options of a choice. A longer choice would be slow and hard to use. */
 const MAX_CHOICES = 500;
 const MAX_VARIANTS = 50;
-/** The values of a skeleton. */
+/** Maximum values of a skeleton. */
 const MAX_PARTS = 500;
-/** The characters of a value in a hint. */
+/** Maximum characters of a value in a hint. */
 const MAX_HINT = 200;
 
-/** Returns the shape of a value. `root` holds the definitions that references name. */
+/** Returns the shape of a value. `root` contains the definitions to which references lead. */
 export function toShape(given: unknown, root: Json): Shape {
   const { schema, isNullable } = dropNull(follow(given, root), root);
   const { type } = schema;
@@ -114,23 +114,25 @@ function unescape(key: string): string {
   try {
     plain = decodeURIComponent(key);
   } catch {
-    // It is not percent-encoded.
+    // Use the reference unchanged, because it is not percent-encoded.
   }
   return plain.replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
-/** Combines two schemas that both apply. */
+/** Combines two schemas that apply to the same value. */
 function merge(one: Json, other: Json): Json {
   const merged = { ...other, ...one };
   const required = [one.required, other.required].flatMap((names) => Array.isArray(names) ? names : []);
   if (!isObject(one.properties) || !isObject(other.properties)) {
     return required.length ? { ...merged, required } : merged;
   }
-  // The order is that of the first schema. The second wins, because a variant is more specific than its base.
+  // The properties have the order of the first schema. The second schema wins, because a variant is more specific than
+  // its base.
   return { ...merged, properties: { ...one.properties, ...other.properties }, required };
 }
 
-// `{ type: ["string", "null"] }` and `{ anyOf: [{ type: "string" }, { type: "null" }] }` are nullable strings.
+// Removes null from a schema. `{ type: ["string", "null"] }` and `{ anyOf: [{ type: "string" }, { type: "null" }] }`
+// both become nullable strings.
 function dropNull(schema: Json, root: Json): { schema: Json; isNullable: boolean } {
   const { type, anyOf, oneOf, ...rest } = schema;
   if (Array.isArray(type) && type.includes("null")) {
@@ -177,7 +179,7 @@ function toVariants(schema: Json, root: Json): readonly Variant[] {
   });
 }
 
-/** The title of a variant: its title, a constant in it, or its type. */
+/** Returns the title of a variant: its own title, a constant in it, or its type. */
 function toVariantTitle(variant: Json, fixed: Json): string | undefined {
   const [[name, value] = []] = Object.entries(fixed);
   if (toText(variant.title) !== undefined) return toText(variant.title);
@@ -258,7 +260,7 @@ export function toParamHeaders(schema: Json, given: Json): Readonly<Record<strin
   try {
     params = findHeaderParams(schema);
   } catch {
-    // Clients ignore the annotations of a schema in which one is invalid.
+    // Ignore all annotations, because clients do so if one annotation of a schema is invalid.
   }
   const values = params.map(({ header, path }) => [header, path.reduce<unknown>(getOwn, given)] as const);
   const sent = values.filter(([, value]) => value !== undefined && value !== null);

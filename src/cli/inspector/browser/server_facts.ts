@@ -1,5 +1,5 @@
 /**
- * What is known of the server.
+ * The known facts about the server.
  *
  * @module
  */
@@ -13,5 +13,5 @@ export function getServerName(): string {
   return toText(server.identity.title) ?? toText(server.identity.name) ?? "the server";
 }
 
-/** What the page declares in its requests. */
+/** The capabilities and the log level that the page declares in its requests. */
 export const client: { capabilities: Json; logLevel?: string } = { capabilities: {} };

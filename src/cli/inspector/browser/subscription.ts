@@ -1,5 +1,5 @@
 /**
- * Keeps a subscription to changes of lists and watched resources open.
+ * Keeps a subscription open for changes of lists and of watched resources.
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
  * @module
@@ -14,18 +14,18 @@ export type SubscriptionState =
   | { readonly kind: "open"; readonly granted: Json }
   | { readonly kind: "lost"; readonly reason: string; readonly retries: boolean };
 
-/** Functions that are called with what happens. */
+/** Functions that are called with the events of a subscription. */
 export interface SubscriptionEvents {
   readonly onState: (state: SubscriptionState) => void;
   readonly onChange: (method: string, params: Json) => void;
-  /** Called after a lost subscription was reopened, because changes may have been missed. */
+  /** Called after a lost subscription was opened again. Changes may have been missed meanwhile. */
   readonly onReturn: () => void;
 }
 
 const MIN_DELAY_MS = 500;
 const MAX_DELAY_MS = 8000;
 
-/** Creates a subscription that is off. */
+/** A subscription, which is initially closed. */
 export class Subscription {
   readonly #events: SubscriptionEvents;
   #current = new AbortController();
@@ -37,7 +37,10 @@ export class Subscription {
     this.#events = events;
   }
 
-  /** Opens a subscription, and closes the previous one after that. Without a filter, only closes it. */
+  /**
+   * Opens a subscription, and then closes the previous subscription. Without a filter, only closes the previous
+   * subscription.
+   */
   listen(filter: Json | undefined): void {
     clearTimeout(this.#timer);
     const before = this.#current;
@@ -47,7 +50,7 @@ export class Subscription {
     this.#events.onState({ kind: "off" });
   }
 
-  /** Opens the subscription, and calls `opened` after success or failure. */
+  /** Opens the subscription. Calls `opened` after success or failure. */
   async #open(filter: Json, mine: AbortController, opened = () => {}): Promise<void> {
     const { onState, onChange, onReturn } = this.#events;
     if (!this.#isLost) onState({ kind: "opening" });

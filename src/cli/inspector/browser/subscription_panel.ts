@@ -1,5 +1,5 @@
 /**
- * The panel of the subscription: what is subscribed to, and the changes received.
+ * The panel of the subscription, with its filter and the received changes.
  *
  * @module
  */
@@ -53,7 +53,7 @@ export const subscriptionPanel: HTMLElement = h(
   changes,
 );
 
-/** Shows what the server supports, and subscribes to all lists. */
+/** Shows the changes that the server can send, and subscribes to all lists. */
 export function beginSubscription(capabilities: Json, { onState, onChange, onReturn }: SubscriptionEvents): void {
   subscription ??= new Subscription({
     onState(now) {

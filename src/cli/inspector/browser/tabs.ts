@@ -9,18 +9,18 @@ import { h, makeButton, newId, setAttributes } from "./dom.ts";
 export interface View {
   readonly name: string;
   readonly element: HTMLElement;
-  /** A count beside the name. */
+  /** A count next to the name. */
   readonly count?: HTMLElement;
 }
 
 /** The tabs. */
 export interface Tabs {
   readonly element: HTMLElement;
-  /** Opens a tab. Opens the first one if the name is unknown. */
+  /** Opens a tab. Opens the first tab if the name is unknown. */
   openTab(name: string): void;
 }
 
-/** Makes tabs. `onOpen` is called when the user opens one. */
+/** Creates tabs. `onOpen` is called when the user opens a tab. */
 export function makeTabs(views: readonly View[], onOpen: (name: string) => void): Tabs {
   const tabs = views.map(({ name, element, count }) => {
     const tab = makeButton("button", name, () => choose(name));

@@ -1,5 +1,5 @@
 /**
- * Follows a call that became a task: polls its status, answers its questions, and returns its result.
+ * Follows the task of a call: polls its status, answers its questions, and returns its result.
  *
  * @see ext-tasks/specification/draft/tasks
  * @module
@@ -14,21 +14,21 @@ import { send } from "./rpc_client.ts";
 const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 60_000;
 const DEFAULT_POLL_MS = 1000;
-/** How often in a row a poll may fail, such as while the server restarts. */
+/** Maximum polls in a row that may fail, such as during a restart of the server. */
 const MAX_FAILURES = 10;
 
 /** Follows one task. */
 export class TaskFollower {
-  /** The id, the status and the status message. */
+  /** The element that shows the id, the status and the status message. */
   readonly element: HTMLElement = h("p.task", { "aria-label": "Task" });
   readonly #taskId: string;
   readonly #signal: AbortSignal;
-  /** The questions that were asked, each with what closes its dialog. */
+  /** The questions that were asked. Aborting a controller closes the dialog of its question. */
   readonly #questions = new Map<string, AbortController>();
   #isDismissed = false;
   #wake: () => void = () => {};
 
-  /** Follows the task of a handle until it has ended, or `signal` aborts. */
+  /** Creates a follower for the task of a handle. It stops when `signal` aborts. */
   constructor(handle: Json, signal: AbortSignal) {
     this.#taskId = String(handle.taskId);
     this.#signal = signal;
@@ -81,7 +81,7 @@ export class TaskFollower {
     );
   }
 
-  /** Asks the questions that are new, and closes the dialogs of those that the server has closed. */
+  /** Asks new questions, and closes the dialogs of questions that the server has closed. */
   #ask(requests: Json): void {
     for (const [key, asked] of Object.entries(requests)) {
       if (this.#questions.has(key)) continue;
@@ -100,7 +100,7 @@ export class TaskFollower {
     this.#wake();
   }
 
-  /** Waits as long as the server wishes, within bounds, or until there is something to do. */
+  /** Waits for the interval that the server asks for, within limits. Ends early if the task needs attention. */
   async #pause(wanted: unknown): Promise<void> {
     if (this.#signal.aborted || this.#isDismissed) return;
     const ms = typeof wanted === "number" && wanted > 0 ? wanted : DEFAULT_POLL_MS;
@@ -124,7 +124,7 @@ function toFailure({ status, statusMessage, error }: Json, ms: number): Failure 
   };
 }
 
-/** Whether the server may answer the next poll. */
+/** Whether the next poll may succeed in spite of this error. */
 function isTransient({ code, status = 0 }: Failure): boolean {
   return code === undefined || status >= 500 || status === 429;
 }

@@ -17,22 +17,22 @@ export interface Rendering {
 export interface ViewOptions {
   /** The accessible name, such as `Text`. */
   readonly label: string;
-  /** Makes the raw view. Defaults to plain text. */
+  /** Creates the raw view. Defaults to plain text. */
   readonly raw?: (text: string) => HTMLElement;
   readonly rendering?: Rendering;
-  /** Text beside the tools. Defaults to the length of long text. */
+  /** Text next to the tools. Defaults to the length of a long text. */
   readonly facts?: string;
 }
 
-/** The number of characters to show at once. More make the page slow. */
+/** Maximum characters that are shown at the start. More characters would make the page slow. */
 export const MAX_SHOWN = 50_000;
 const MAX_MATCHES = 1000;
-/** The characters around each match in text that is not shown completely. */
+/** Characters that are shown around each match, if the text is not shown completely. */
 const AROUND = 2000;
-/** Longer text gets a search field. */
+/** The size above which a text gets a search field. */
 const LONG = { characters: 600, lines: 12 };
 
-/** Shows text, without tools. A button shows what is too long. */
+/** Shows text without tools. If the text is too long, a button shows the rest. */
 export function makePlainText(text: string): HTMLElement {
   const element = h("pre", { tabindex: 0 }, escapeInvisible(text.slice(0, MAX_SHOWN)));
   if (text.length > MAX_SHOWN) {
@@ -102,7 +102,7 @@ export function makeTextViewer(text: string, options: ViewOptions): HTMLElement 
     before.hidden = after.hidden = !wanted;
     found.textContent = "";
     if (!wanted) return draw();
-    // The search applies to the raw text.
+    // Switch to the raw text, which is the text that is searched.
     isRendered = false;
     draw();
     if (body.hidden) collapse();
@@ -117,7 +117,7 @@ export function makeTextViewer(text: string, options: ViewOptions): HTMLElement 
     go(1);
   }
 
-  /** The text between two matches, shortened if it is long. */
+  /** Returns the text between two matches. A long text is shortened. */
   function toGap(from: number, to: number): string {
     const isWhole = text.length <= MAX_SHOWN || to - from <= 2 * AROUND;
     return isWhole
@@ -138,10 +138,10 @@ export function makeTextViewer(text: string, options: ViewOptions): HTMLElement 
   return h(spec, { role: "group", "aria-label": label }, tools, body);
 }
 
-/** The positions of a word in a text, ignoring case. */
+/** Returns the positions of a word in a text, ignoring case. */
 function findAll(text: string, wanted: string): readonly number[] {
   const [lower, lowerWanted] = [text.toLowerCase(), wanted.toLowerCase()];
-  // Some letters become longer in lower case, which would shift the matches.
+  // Compare the case if lower case changes the length, because the matches would have wrong positions.
   const isAlike = lower.length === text.length && lowerWanted.length === wanted.length;
   const [where, what] = isAlike ? [lower, lowerWanted] : [text, wanted];
   const starts: number[] = [];

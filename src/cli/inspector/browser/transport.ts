@@ -21,7 +21,7 @@ export interface PostOptions {
   readonly signal?: AbortSignal;
 }
 
-// Following a redirect would send the headers to its target.
+// Reject redirects, because following a redirect would send the headers to its target.
 const REQUEST = { method: "POST", cache: "no-store", redirect: "error" } as const;
 
 /** Sends a request. Throws if the server cannot be reached. */
@@ -36,12 +36,12 @@ export async function post(body: string, { headers, signal }: PostOptions): Prom
   return await ask("send", body, { signal, connection: await connect() });
 }
 
-/** Yields the data of the events in a response. */
+/** Yields the data of each event in a response. */
 export async function* readData(response: Response): AsyncGenerator<string> {
   for await (const { data } of readEvents(response)) if (data) yield data;
 }
 
-/** Returns the server that the command line names. Throws if the page has no key. */
+/** Returns the server on the command line. Throws if the page has no key. */
 export async function findNamedServer(): Promise<NamedServer> {
   const response = await ask("server", "{}", {});
   const { name, hasHeaders } = parseObject(await response.text());
@@ -68,7 +68,7 @@ async function ask(action: string, body: string, { signal, connection }: AskOpti
 
 let opening: Promise<string> | undefined;
 
-/** Returns the ID of the connection. Opens a connection if there is none. */
+/** Returns the ID of the connection. Opens a connection if none is open. */
 function connect(): Promise<string> {
   if (opening) return opening;
   const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -109,7 +109,7 @@ async function follow(opened: (id: string) => void): Promise<void> {
   }
 }
 
-/** Logs a warning of the relay about the server. */
+/** Logs a warning about the server that the relay has sent. */
 function logWarning(data: string): void {
   const method = "inspector/warning";
   logFrame({

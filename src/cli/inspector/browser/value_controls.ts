@@ -8,10 +8,10 @@ import { type Field, type Place, readEmpty, type Reading } from "./form_field.ts
 import { parseJson, toCompact, toPretty } from "./json.ts";
 import { type Shape, toSkeleton } from "./schema_reader.ts";
 
-/** The characters of a placeholder. */
+/** Maximum characters of a placeholder. */
 const MAX_PLACEHOLDER = 300;
 
-/** The kinds of inputs for formats of text. */
+/** The types of inputs by the format of a string. */
 const INPUT_TYPES: ReadonlyMap<unknown, string> = new Map([
   ["date", "date"],
   ["email", "email"],
@@ -19,7 +19,7 @@ const INPUT_TYPES: ReadonlyMap<unknown, string> = new Map([
   ["date-time", "datetime-local"],
 ]);
 
-/** Makes a control for a value that is neither an object nor a list nor a union. */
+/** Creates a control for a value that is neither an object, nor a list, nor a union. */
 export function makeValueControl(shape: Shape, place: Place): Field {
   const makers: Readonly<Partial<Record<Shape["kind"], typeof makeJson>>> = {
     text: makeText,
@@ -48,7 +48,7 @@ function makeText(shape: Shape, place: Place): Field {
   function read(): Reading {
     const { value } = element;
     if (isMoment && value) return { value: new Date(value).toISOString() };
-    // Empty text is a value, an empty date is not.
+    // An empty text may be a value. An empty date is not a value.
     const isText = value !== "" || (type === undefined && isRequired && !shape.isNullable);
     return isText ? { value } : readEmpty(shape, place, element);
   }
@@ -62,7 +62,7 @@ function sendOnEnter(event: KeyboardEvent): void {
   if (event.target instanceof HTMLTextAreaElement) event.target.form?.requestSubmit();
 }
 
-/** Converts a timestamp to local time without a time zone, which the control needs. */
+/** Converts a timestamp to local time without a time zone, which is the format of the input. */
 function toLocal(moment: string): string {
   const date = new Date(moment);
   if (Number.isNaN(date.getTime())) return "";
@@ -90,7 +90,7 @@ function makeNumber(shape: Shape, place: Place): Field {
   return { element, read };
 }
 
-// An optional boolean has three states, and a checkbox only two that the user can select.
+// Creates a select for a boolean. A checkbox would not do, because an optional boolean has three states.
 function makeBoolean(shape: Shape, place: Place): Field {
   const { id, about, initial, isRequired } = place;
   if (!shape.isNullable && (isRequired || typeof initial === "boolean")) {

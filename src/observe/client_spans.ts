@@ -7,7 +7,7 @@ import { context, type Span, SpanKind, SpanStatusCode, trace } from "@openteleme
 import type { ClientMiddleware, ClientRequest } from "../client/request_middleware.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import { addTarget, type Attributes, CLIENT_DURATION } from "./operation.ts";
+import { addTarget, type Attributes, CLIENT_DURATION, toSpanUri } from "./operation.ts";
 import { Durations, readParts } from "./server_spans.ts";
 import { injectContext } from "./trace_context.ts";
 
@@ -97,7 +97,7 @@ function readTarget({ method, params: { name } }: ClientRequest): string | undef
 }
 
 function readUri({ method, params: { uri } }: ClientRequest): Attributes {
-  return method.startsWith("resources/") && typeof uri === "string" ? { "mcp.resource.uri": uri } : {};
+  return method.startsWith("resources/") && typeof uri === "string" ? { "mcp.resource.uri": toSpanUri(uri) } : {};
 }
 
 function toErrorType(error: unknown): Attributes {

@@ -207,7 +207,11 @@ function mapValues(
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, map(value)]));
 }
 
-/** Whether a line of a stack is a frame in the format of V8 or JavaScriptCore. */
+/**
+ * Whether a line of a stack is a frame in the format of V8 or JavaScriptCore. A frame ends with a position: a line of a
+ * message that was changed later may also begin with "at".
+ */
 function isFrame(line: string): boolean {
-  return line.startsWith("at ") || (line.includes("@") && /:\d{1,9}:\d{1,9}$/.test(line));
+  return /^at (?:.*:\d{1,9}:\d{1,9}\)?|.*\((?:native(?: code)?|<anonymous>|index \d{1,9})\)|<anonymous>)$/.test(line) ||
+    (line.includes("@") && /:\d{1,9}:\d{1,9}$/.test(line));
 }

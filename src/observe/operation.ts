@@ -83,3 +83,18 @@ export function addOutcome(
   if (code !== undefined) attributes["rpc.response.status_code"] = String(code);
   return attributes;
 }
+
+/** Maximum characters of a text that a client chooses. */
+export const MAX_TEXT = 1000;
+
+/**
+ * Returns the URI of a resource for a span: without the password, without the values of its query and without its
+ * fragment, because these parts may contain secrets. The conventions for URLs write `REDACTED` instead.
+ */
+export function toSpanUri(uri: string): string {
+  const [address, query] = uri.slice(0, MAX_TEXT).replace(/#.*$/s, "").split(/\?(.*)/s);
+  const start = address.replace(/^([a-z][a-z\d+.-]*:\/\/)[^/]*@/i, "$1REDACTED@");
+  if (query === undefined) return start;
+  const parts = query.split("&").map((part) => part.includes("=") ? part.replace(/=.*$/s, "=REDACTED") : "REDACTED");
+  return `${start}?${parts.join("&")}`.slice(0, MAX_TEXT);
+}

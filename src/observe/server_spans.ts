@@ -32,8 +32,10 @@ import {
   CLIENT_DURATION,
   describeOperation,
   describeSession,
+  MAX_TEXT,
   SERVER_DURATION,
   SESSION_DURATION,
+  toSpanUri,
   toTarget,
 } from "./operation.ts";
 import { SessionTimes } from "./session_times.ts";
@@ -66,9 +68,6 @@ export const NAME = "@x/mcp";
 /** Set in the context of each handler, to recognise code that runs within a call. */
 const IN_CALL = createContextKey("@x/mcp call");
 
-/** Maximum characters of a text that a client chooses. */
-const MAX_TEXT = 1000;
-
 /**
  * Creates an observer that records a span and a metric for each call, by OpenTelemetry's conventions for MCP. Spans
  * that start within a handler, such as the span of a `fetch` or a query, become children of the span of the call.
@@ -76,7 +75,7 @@ const MAX_TEXT = 1000;
  * The parent of a span is the span in the request's `_meta`. The active span, such as the span of the HTTP request, is
  * then a link. Without `_meta`, the parent is the active span, or else the span in the header `traceparent`.
  *
- * Spans contain the URIs of resources. They contain no arguments, results, tokens or messages of errors.
+ * Spans contain the URIs of resources, without the values of a query. They contain no arguments, results, tokens or messages of errors.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -264,6 +263,6 @@ function addRequest(attributes: Attributes, event: StartEvent): Attributes {
   if (session !== undefined) attributes["mcp.session.id"] = session;
   if (peer !== undefined) attributes["client.address"] = peer;
   const isResource = /^resources\/(?:read|subscribe|unsubscribe)$/.test(method);
-  if (isResource && subject !== undefined) attributes["mcp.resource.uri"] = subject.slice(0, MAX_TEXT);
+  if (isResource && subject !== undefined) attributes["mcp.resource.uri"] = toSpanUri(subject);
   return attributes;
 }

@@ -5,16 +5,7 @@ import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-ho
 import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from "@opentelemetry/core";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { assert, assertEquals } from "@std/assert";
-import {
-  createServer,
-  McpError,
-  type Observer,
-  prompt,
-  resource,
-  type ServerOptions,
-  tool,
-  ToolError,
-} from "../../mod.ts";
+import { createServer, McpError, type Observer, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
 import { audit, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";

@@ -64,6 +64,26 @@ function checkTrees(spans: readonly CollectedSpan[]): number {
   return complete;
 }
 
+const CALL = {
+  "mcp.method.name": "tools/call",
+  "gen_ai.operation.name": "execute_tool",
+  "gen_ai.tool.name": "find",
+  "network.transport": "tcp",
+  "network.protocol.name": "http",
+};
+/** The attributes of a call in the span of its server, all that the conventions require or recommend there. */
+const SERVER_CALL = {
+  ...CALL,
+  "mcp.protocol.version": "string",
+  "jsonrpc.request.id": "string",
+  "client.address": "127.0.0.1",
+};
+/**
+ * The attributes of a call in the span of its client. There is no id of a request, because the span covers all requests
+ * of a call that asks the user.
+ */
+const CLIENT_CALL = { ...CALL, "server.address": "127.0.0.1", "server.port": "number" };
+
 function checkNames(spans: readonly CollectedSpan[], metrics: readonly CollectedMetric[]): void {
   const ours = spans.filter(({ attributes }) => "mcp.method.name" in attributes);
   for (const { attributes, kind, name } of ours) {
@@ -71,6 +91,19 @@ function checkNames(spans: readonly CollectedSpan[], metrics: readonly Collected
     assertEquals(Object.keys(attributes).filter((key) => !known.has(key)), [], name);
     const tool = attributes["gen_ai.tool.name"];
     assertEquals(name, [attributes["mcp.method.name"], ...tool === undefined ? [] : [tool]].join(" "));
+  }
+  for (const [kind, expected] of [[2, SERVER_CALL], [3, CLIENT_CALL]] as const) {
+    const calls = ours.filter((span) => span.name === "tools/call find" && span.kind === kind);
+    assert(calls.length > 100, `${calls.length} spans of kind ${kind}`);
+    for (const { attributes } of calls) {
+      const { "mcp.session.id": session, ...others } = attributes;
+      // These differ between calls and runs.
+      for (const name of ["jsonrpc.request.id", "server.port", "mcp.protocol.version"]) {
+        if (name in others) others[name] = typeof others[name];
+      }
+      assertEquals(others, expected);
+      assertEquals(session !== undefined, kind === 2 && attributes["mcp.protocol.version"] === "2025-11-25");
+    }
   }
   const [wrong] = ours.filter(({ name, kind }) => name === "tools/call wrong" && kind === 2);
   assertEquals([wrong.attributes["error.type"], wrong.status.code], ["tool_error", 2]);

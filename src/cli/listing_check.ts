@@ -33,6 +33,8 @@ type Report = (level: Finding["level"], state: string) => void;
 
 /** Names that common clients can pass to their models. */
 const NAME = /^[\w-]{1,64}$/;
+/** Characters above which some clients leave a tool out, because they limit the names of server and tool to 60. */
+const LONG_NAME = 50;
 /** Number of tools above which some clients do not offer all tools to a model. */
 const MAX_TOOLS = 40;
 /** Characters above which some clients truncate a description. */
@@ -100,6 +102,9 @@ function checkTool(
 ): void {
   if (!NAME.test(name)) {
     report("error", "some clients reject its name; use 1 to 64 letters, digits, _ and -");
+  } else if (name.length > LONG_NAME) {
+    const cause = "some clients leave a tool out if its name and that of the server have more than 60";
+    report("warning", `its name has ${name.length} characters; ${cause}`);
   }
   if (!description?.trim()) {
     report("error", "it has no description, so a model cannot know when to call it; describe what it does");

@@ -240,6 +240,8 @@ for (const { name, program } of runtimes) {
         tool({ name: "fine", description: "Does it", input: { type: "object", properties: { a: { description: "A" } } }, run: () => "" }),
         tool({ name: "top", description: "Does it", input: { type: "object", anyOf: [{ required: ["a"] }] }, run: () => "" }),
         tool({ name: "odd", description: "Does it", output: { type: "array" }, annotations: { readOnlyHint: true, destructiveHint: true }, run: () => [] }),
+        tool({ name: "l".repeat(50), description: "Does it", run: () => "" }),
+        tool({ name: "l".repeat(51), description: "Does it", run: () => "" }),
         prompt({ name: "ask", input: { type: "object", properties: { q: {} } }, run: () => "" }),
         resource({ uri: "x://y", name: "y", read: () => "" }),
       ];`;
@@ -248,7 +250,7 @@ for (const { name, program } of runtimes) {
         assertEquals(code, 1);
         assertMatch(
           stdout,
-          /^s\.ts: 4 tools, 1 resource, 0 templates, 1 prompt\nThe tools take about \d+ tokens of a model's/,
+          /^s\.ts: 6 tools, 1 resource, 0 templates, 1 prompt\nThe tools take about \d+ tokens of a model's/,
         );
         for (
           const line of [
@@ -260,11 +262,12 @@ for (const { name, program } of runtimes) {
             "warning: tool top: its input has anyOf at the top, which some clients reject; move it into a property",
             "warning: tool odd: its output is not an object, which clients of older revisions expect",
             "error: tool odd: it has both readOnlyHint and destructiveHint; remove one of them",
+            `warning: tool ${"l".repeat(51)}: its name has 51 characters; some clients leave a tool out if its name`,
             "warning: prompt ask: it has no description",
             "warning: prompt ask: the argument q has no description",
           ]
         ) assertStringIncludes(stdout, `${line}\n`.trimEnd());
-        assert(!/(error|warning): tool fine/.test(stdout), stdout);
+        assert(!/(error|warning): tool (fine|l{50}):/.test(stdout), stdout);
         const here = await run([...program, "check"], { cwd });
         assertEquals(here.code, 0, here.stdout);
         assertMatch(here.stdout, /^\.\/mcp\.jsonc: 1 tool, .*\n.*\n {2}greet {2}about \d+ tokens\nNo problems\.\n$/);

@@ -1,5 +1,6 @@
 /**
- * Makes a store from an engine: connects on first use, checks limits, gives each operation a deadline, and reads topics.
+ * Creates a store from an engine: connects on first use, checks limits, sets a deadline for each operation, and reads
+ * topics.
  *
  * @module
  */
@@ -39,14 +40,14 @@ import { Topics } from "./topics.ts";
 
 /** Options of a store. All have defaults. */
 export interface StoreOptions {
-  /** Milliseconds that one operation may take. An attempt to connect may take five times as long. Defaults to 1000. */
+  /** Timeout of one operation, in milliseconds. An attempt to connect may take five times as long. Defaults to 1000. */
   readonly timeoutMs?: number;
   /**
-   * Milliseconds between two reads of a topic, in case `listen` missed an entry. Defaults to 1000, or to 50 without
-   * `listen`.
+   * Milliseconds between two reads of a topic, in case the engine's `listen` missed an entry. Defaults to 1000, or to
+   * 50 for an engine without `listen`.
    */
   readonly pollMs?: number;
-  /** Maximum bytes of one value or entry, in UTF-8. Defaults to 1 MiB. The engine may state less. */
+  /** Maximum size of one value or entry, in bytes of UTF-8. Defaults to 1 MiB. An engine may have a lower limit. */
   readonly valueBytes?: number;
   /** Maximum number of entries of a log. Defaults to 10,000. */
   readonly logEntries?: number;
@@ -55,13 +56,13 @@ export interface StoreOptions {
   /** Maximum number of subscriptions. Defaults to 10,000. */
   readonly subscriptions?: number;
   /**
-   * Milliseconds after which other processes know that this one has ended. While it runs calls that others wait for, it
-   * writes a value three times as often. Defaults to 5000.
+   * Milliseconds after which other processes notice that this process has ended. While this process runs calls that
+   * other processes wait for, it renews a value in the store three times within this time. Defaults to 5000.
    */
   readonly leaseMs?: number;
 }
 
-/** All options of a store. */
+/** Names of all options of a store. */
 export const STORE_OPTIONS: KnownOptions<keyof StoreOptions> = {
   names: {
     timeoutMs: true,
@@ -75,9 +76,9 @@ export const STORE_OPTIONS: KnownOptions<keyof StoreOptions> = {
 };
 
 /**
- * Makes a store from an engine, or from a function that connects to one. The function is called on first use, again if it
- * fails, and again if the engine has not answered three times in a row; that engine is closed before. The server closes
- * the store with `server.close()`.
+ * Creates a store from an engine, or from a function that connects to an engine. The store calls the function on first
+ * use, and again if it fails. If the engine has not answered three times in a row, the store closes it and calls the
+ * function again. The server closes the store with `server.close()`.
  *
  * @throws {TypeError} if an option is not a number above 0.
  */
@@ -88,7 +89,7 @@ export function customStore(
   checkOptions("make a store", options, STORE_OPTIONS);
   if (typeof engine !== "function" && typeof engine?.get !== "function") {
     throw new TypeError(
-      "Cannot make a store: its engine has no get(); pass an engine, or a function that connects to one",
+      "Cannot make a store: its engine has no get(); pass an engine, or a function that connects to an engine",
     );
   }
   if (typeof engine === "function") return new CustomStore(engine, options, { isShared: true, isReplaceable: true });
@@ -105,39 +106,39 @@ const DEFAULTS = {
   leaseMs: 5000,
 };
 
-/** Maximum characters of a key. */
+/** Maximum length of a key in characters. */
 const KEY_CHARACTERS = 256;
 
-/** Maximum entries of one page. */
+/** Maximum number of entries in one page. */
 const PAGE_ENTRIES = 1000;
 
 /** Longest time to live, in milliseconds: a year. */
 const MAX_TTL_MS = 31_536_000_000;
 
-/** Entries that a topic keeps, and milliseconds for which it keeps them. */
+/** Maximum number of entries that a topic keeps, and milliseconds for which it keeps them. */
 const TOPIC = { max: 1000, ttlMs: 3_600_000 };
 
 /** Milliseconds before each repetition of a failed operation. */
 const REPEAT_MS = [5, 10, 20, 40];
 
-/** How many times longer than an operation an attempt to connect may take. */
+/** Timeout of an attempt to connect, as a multiple of the timeout of an operation. */
 const CONNECT_TIMES = 5;
 
-/** Values of one list. */
+/** Maximum number of values in one list. */
 const LIST_VALUES = 1000;
 
-/** What a store knows of its engine. */
+/** Facts about the engine of a store. */
 export interface EngineFacts {
-  /** Whether other processes can reach it, so that each server needs a `secret`. */
+  /** Whether other processes can reach the engine. Each server then needs a `secret`. */
   readonly isShared: boolean;
-  /** Whether connecting again makes a new engine. */
+  /** Whether the store can replace the engine by connecting again. */
   readonly isReplaceable: boolean;
 }
 
 /** An operation on an engine. */
 type Operation<T> = (engine: StoreEngine, options: EngineOptions) => Awaitable<T>;
 
-/** A store on top of an engine. A synchronous engine is answered synchronously. */
+/** A store on top of an engine. If the engine answers synchronously, so does the store. */
 export class CustomStore implements Store {
   readonly [INTERNALS]: StoreInternals;
   readonly lease: ProcessLease;
@@ -145,7 +146,7 @@ export class CustomStore implements Store {
   readonly #isShared: boolean;
   readonly #connection: EngineConnection;
   readonly #topics: Topics;
-  /** Ends operations in progress. */
+  /** Functions that end operations in progress. */
   readonly #running = new Set<(error: Error) => void>();
   /** Number of operations in progress that count for the limit. */
   #pending = 0;
@@ -203,11 +204,11 @@ export class CustomStore implements Store {
     checkKey("set", key);
     checkToken("set", token);
     this.#checkValue("set", value);
-    // A repetition after a lost answer has the same token, and so does not conflict with itself.
+    // If an answer is lost, the operation is repeated with the same token, so that it does not conflict with itself.
     const write = { ttlMs: toWholeTtl("set", ttlMs), version, token };
     return this.#run("set", (engine, options) => {
       checkSize("set", value, engine);
-      // A result of a database, such as `{ changes: 0 }`, would count as true.
+      // Require a boolean: a result object of a database, such as `{ changes: 0 }`, would count as true.
       return then(
         engine.set(key, value, { ...write, ...options }),
         (isSet) => readSyncVerdict(isSet, "set() of the store's engine") ? token : undefined,
@@ -292,7 +293,7 @@ export class CustomStore implements Store {
       this.#topics.remove(topic, subscription);
     };
     try {
-      // Listen before the first read, so that no entry falls between the two.
+      // Start to listen before the first read, or an entry written between the two would be missed.
       const started = then(this.#topics.listen(), () => {
         if (!isOver) this.#topics.add(topic, subscription);
         return then(after === undefined ? this.read(topic, { limit: 0 }) : { last: after, epoch }, (place) => {
@@ -329,7 +330,7 @@ export class CustomStore implements Store {
     controller.abort();
   }
 
-  // Otherwise other processes would wait until it expires.
+  // Removes the lease, because otherwise other processes would wait until it expires.
   async #giveLeaseBack({ signal }: AbortController): Promise<void> {
     const { engine, isLost } = this.#connection;
     if (this.lease.close() && engine && !isLost) await engine.delete(this.lease.id, { signal });
@@ -371,13 +372,13 @@ export class CustomStore implements Store {
     const listening = this.#run("listen", (engine) => started = engine.listen?.(onRing, onLost));
     if (!(listening instanceof Promise)) return listening;
     return listening.catch((error) => {
-      // A listener that starts too late would run as long as the engine lives.
+      // Stop a listener that starts after the deadline, because it would run as long as the engine exists.
       Promise.resolve(started).then((stop) => stop?.()).catch(() => {});
       throw error;
     });
   }
 
-  /** Runs an operation: at once if the engine answers synchronously, and otherwise within its deadline. */
+  /** Runs an operation: at once if the engine answers synchronously, otherwise within its deadline. */
   #run<T>(operation: string, run: Operation<T>, { isCounted }: Count = COUNTED): Awaitable<T> {
     if (this.#isClosed) throw new Error(`Cannot ${operation}: the store is closed`);
     if (isCounted && this.#pending >= this.#options.pending) {
@@ -406,7 +407,7 @@ export class CustomStore implements Store {
   #withDeadline<T>(operation: string, { run, controller, first, isCounted }: Run<T>): Promise<T> {
     const { timeoutMs } = this.#options;
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    /** The engine of the present attempt. */
+    /** The engine that the current attempt uses. */
     let engine: StoreEngine | undefined = first && this.#connection.engine;
     let isPending = true;
     const settle = () => {
@@ -443,7 +444,7 @@ export class CustomStore implements Store {
       (cause) => {
         if (!isPending) return;
         settle();
-        // The engine has answered that this operation can never succeed.
+        // The engine answered that this operation can never succeed, so the connection works.
         if (isFinal(cause)) return reject(cause);
         this.#connection.fail(engine);
         reject(new Error(`Cannot ${operation}: the store has failed`, { cause }));
@@ -454,34 +455,34 @@ export class CustomStore implements Store {
 
   #checkValue(operation: string, value: string): void {
     const { valueBytes } = this.#options;
-    // Some engines end a text there.
+    // Some engines end a text at this character.
     if (value.includes("\0")) throw new RangeError(`Cannot ${operation}: the value contains U+0000`);
-    // UTF-8 cannot express it, so most engines would change it.
+    // UTF-8 cannot represent a lone surrogate, so most engines would change the value.
     if (!value.isWellFormed()) throw new RangeError(`Cannot ${operation}: the value contains a lone surrogate`);
     if (isWithin(value, valueBytes)) return;
     throw new RangeError(`Cannot ${operation}: the value has more than ${valueBytes} bytes (valueBytes)`);
   }
 }
 
-/** Whether an operation counts as pending. */
+/** Whether an operation counts towards the limit `pending`. */
 interface Count {
   readonly isCounted: boolean;
 }
 
 const COUNTED: Count = { isCounted: true };
-/** Reads of topics by the store itself, which are limited elsewhere. */
+/** For the reads of topics by the store itself, which have a limit of their own. */
 const UNCOUNTED: Count = { isCounted: false };
 
-/** An operation that an engine answers later. */
+/** An operation that the engine answers asynchronously. */
 interface Run<T> extends Count {
   readonly run: Operation<T>;
   readonly controller: AbortController;
-  /** The first attempt, if the engine was connected. */
+  /** The first attempt. Set if the engine was already connected. */
   readonly first?: Promise<T>;
 }
 
-// Another attempt is safe until the caller learns of the failure. A later write would undo what the caller has written
-// since.
+// Repeats an operation until it succeeds or its caller has received an error. After that, a repetition could undo a
+// later write of the caller.
 async function repeat<T>(
   attempt: () => Promise<T>,
   { first, isWanted }: { readonly first?: Promise<T>; readonly isWanted: (error?: unknown) => boolean },
@@ -500,7 +501,7 @@ async function repeat<T>(
   return await result;
 }
 
-// Another attempt would fail too, and the engine works.
+// Tests for an error with which another attempt would fail too, although the engine works.
 function isFinal(error: unknown): boolean {
   return error instanceof RangeError || error instanceof TypeError;
 }
@@ -509,13 +510,14 @@ function then<T, U>(value: Awaitable<T>, next: (value: T) => Awaitable<U>): Awai
   return isPromiseLike(value) ? Promise.resolve(value).then(next) : next(value);
 }
 
-// Rows of a database may have further properties. Without a version, the next write would be unconditional.
+// Copies only the known properties, because rows of a database may have more. Requires a version, because without it
+// the next write would be unconditional.
 function readStored(found: StoredValue | null | undefined): StoredValue | undefined {
   if (found === undefined || found === null) return;
   const { value, version } = found;
   if (typeof value === "string" && typeof version === "string") return { value, version };
   throw new TypeError(
-    "Cannot get a value: get() of the store's engine returned no value and version that are strings; return both, or undefined",
+    "Cannot get a value: get() of the store's engine must return a value and a version that are strings, or undefined",
   );
 }
 
@@ -524,7 +526,7 @@ function readList(found: readonly StoredEntry[]): readonly StoredEntry[] {
     return found.map(({ key, value, version }) => ({ key, value, version }));
   }
   throw new TypeError(
-    "Cannot list: list() of the store's engine returned no list of keys, values and versions that are strings",
+    "Cannot list: list() of the store's engine must return a list of keys, values and versions that are strings",
   );
 }
 
@@ -547,7 +549,7 @@ function readHead({ first, last, epoch }: LogHead): LogHead {
     return { first, last, epoch };
   }
   throw new TypeError(
-    "Cannot read: the store's engine returned no first and last that are ids, and epoch that is a text",
+    "Cannot read: the store's engine must return first and last, which are ids, and epoch, which is a string",
   );
 }
 
@@ -576,7 +578,7 @@ function checkSize(operation: string, value: string, { valueBytes = Infinity }: 
   );
 }
 
-/** Returns whole milliseconds, because some engines refuse fractions or misread them. */
+/** Returns a whole number of milliseconds, because some engines reject or misread fractions. */
 function toWholeTtl(operation: string, ttlMs: number): number {
   if (ttlMs > 0 && ttlMs <= MAX_TTL_MS) return Math.ceil(ttlMs);
   throw new RangeError(`Cannot ${operation}: ttlMs is ${ttlMs}; it must be above 0 and at most ${MAX_TTL_MS}`);
@@ -584,5 +586,5 @@ function toWholeTtl(operation: string, ttlMs: number): number {
 
 function checkId(operation: string, id: number): void {
   if (Number.isSafeInteger(id) && id >= 0) return;
-  throw new RangeError(`Cannot ${operation}: ${id} is no id of an entry; ids are whole numbers`);
+  throw new RangeError(`Cannot ${operation}: ${id} is not the id of an entry; ids are whole numbers`);
 }

@@ -31,28 +31,28 @@ import { systemClock } from "../core/capacity/timers.ts";
 import { FileWatch } from "./replaced_file.ts";
 import { customStore, type StoreOptions } from "./custom_store.ts";
 
-/** A key. */
+/** A key of Deno KV. */
 export type DenoKvKey = readonly (string | number)[];
 
-/** What was found under a key. */
+/** A key with its value. */
 export interface DenoKvEntry {
   /** The key. */
   readonly key: readonly unknown[];
-  /** The value, or `null` if there is none. */
+  /** The value, or `null` if the key has no value. */
   readonly value: unknown;
-  /** The version, or `null` if there is no value. */
+  /** The version, or `null` if the key has no value. */
   readonly versionstamp: string | null;
 }
 
-/** Changes that are made in one step. */
+/** Changes that take effect together, or not at all. */
 export interface DenoKvAtomic {
-  /** Requires versions. */
+  /** Requires that keys have these versions. */
   check(...checks: { key: DenoKvKey; versionstamp: string | null }[]): this;
   /** Writes a value. `expireIn` is in milliseconds. */
   set(key: DenoKvKey, value: unknown, options?: { expireIn?: number }): this;
   /** Removes a value. */
   delete(key: DenoKvKey): this;
-  /** Makes the changes. `ok` is `false` if a version did not match. */
+  /** Writes the changes. `ok` is `false` if a version did not match. */
   commit(): Promise<{ readonly ok: boolean }>;
 }
 
@@ -62,20 +62,21 @@ export interface DenoKv {
   get(key: DenoKvKey): Promise<DenoKvEntry>;
   /** Reads up to ten values. */
   getMany(keys: readonly DenoKvKey[]): Promise<readonly DenoKvEntry[]>;
-  /** Reads values in the order of their keys, from `start` up to `end`, which is excluded. */
+  /** Reads values in the order of their keys, from `start` (included) to `end` (excluded). */
   list(selector: { start: DenoKvKey; end: DenoKvKey }, options?: { limit?: number }): AsyncIterable<DenoKvEntry>;
-  /** Begins changes. */
+  /** Begins a transaction. */
   atomic(): DenoKvAtomic;
   /** Closes the database. */
   close(): void;
 }
 
 /**
- * Makes a store in Deno KV. `open` opens the database, and again if it does not answer three times in a row. The store
- * closes it. On a local file, Deno needs `--unstable-kv`. All keys begin with `mcp`.
+ * Creates a store in Deno KV. `open` opens the database. The store calls `open` again if the database has not answered
+ * three times in a row. The store closes the database. On a local file, Deno needs `--unstable-kv`. All keys begin with
+ * `mcp`.
  *
- * Values over 16,384 characters are stored in parts, because Deno KV holds 64 KiB under one key. The clocks of the machines
- * decide what has expired. Bun cannot read such a database: use Redis or SQLite there.
+ * Deno KV stores at most 64 KiB under one key, so the store splits values over 16,384 characters into parts. Expiry
+ * uses the clocks of the machines. Bun cannot read such a database: use Redis or SQLite there.
  *
  * @throws {TypeError} if an option is not a number above 0.
  */
@@ -86,39 +87,48 @@ export function denoKvStore(open: () => Awaitable<DenoKv>, options: StoreOptions
   return customStore(() => openEngine(open), options);
 }
 
-/** Characters of a text that is stored under its own key. */
+/** Maximum length, in characters, of a text that is stored under its own key. Longer texts are stored in parts. */
 const INLINE = 16_384;
-/** Bytes of one part, and parts of one commit, below the maximum of 819,200 bytes. */
+/**
+ * Size of one part in bytes, and number of parts per commit. Together they stay below the maximum of 819,200 bytes per
+ * commit.
+ */
 const PART_BYTES = 60_000;
 const COMMIT_PARTS = 10;
-/** Keys that one read may have. */
+/** Maximum number of keys in one read. */
 const READ_KEYS = 10;
-/** Entries, and other keys, that one commit removes. Each entry may have twenty keys, and a commit 1,000 changes. */
+/**
+ * Maximum number of entries, and of other keys, that one commit removes. An entry may have twenty keys, and a commit
+ * may make 1,000 changes.
+ */
 const DROPPED = 20;
 const CLEARED = 500;
-/** Milliseconds between two looks for new entries, while somebody listens. */
+/** Milliseconds between two checks for new entries while a listener is active. */
 const LOOK_MS = 50;
-/** Milliseconds for which other processes find a ring, and by which a ring may be written late. */
+/**
+ * Milliseconds for which other processes can find the record of a new entry, and by which such a record may be written
+ * late.
+ */
 const RING_MS = 10_000;
 const LATE_MS = 500;
-/** Milliseconds between two removals of what has expired, and after which nobody reads an expired log any more. */
+/** Milliseconds between two removals of expired logs, and after which no process still reads an expired log. */
 const SWEEP_MS = 60_000;
-/** Longest time to live, because Deno KV removes what has expired about once a minute. */
+/** Added to times to live, because Deno KV removes expired values about once a minute. */
 const SLACK_MS = 60_000;
 
 const RUNG: DenoKvKey = ["mcp", "rung"];
-/** The name of a file, which each has from its first use on. */
+/** Key with the name of the file. Each file gets a name when it is first used. */
 const FILE: DenoKvKey = ["mcp", "file"];
 
-/** A text, or the number of its parts. */
+/** A text, or the number of parts in which it is stored. */
 type Stored = { readonly text: string } | { readonly parts: number };
 
-/** A value. Its version is also the name of its parts. */
+/** A stored value. The version is also part of the keys of its parts. */
 type ValueRecord = Stored & { readonly version: string; readonly due: number };
 
 /** The state of a log. */
 interface LogRecord {
-  /** Id of the oldest entry that was not removed yet, which nobody reads if it is below `first`. */
+  /** Id of the oldest entry that was not removed yet. Entries below `first` are no longer read. */
   readonly oldest: number;
   readonly first: number;
   readonly last: number;
@@ -128,24 +138,24 @@ interface LogRecord {
 
 const NEW_LOG = { oldest: 1, first: 1, last: 0 };
 
-/** An entry of a log. Its token is also the name of its parts. */
+/** An entry of a log. The token is also part of the keys of its parts. */
 type EntryRecord = Stored & { readonly token: string };
 
 interface PartOptions {
   readonly signal: AbortSignal;
-  /** Milliseconds after which the parts may be removed. Without it they stay. */
+  /** Milliseconds after which the parts may be removed. `undefined` for parts that do not expire. */
   readonly expireIn?: number;
 }
 
 async function openEngine(open: () => Awaitable<DenoKv>): Promise<DenoKvEngine> {
   const kv = await open();
   const name = crypto.randomUUID();
-  // The first process names the file.
+  // The first process that opens the file names it.
   await kv.atomic().check({ key: FILE, versionstamp: null }).set(FILE, name).commit();
   const { value } = await kv.get(FILE);
   const file = new FileWatch(async () => {
     const other = await open();
-    // A function may return the same database each time.
+    // `open` may return the same database each time. It cannot show a replaced file then.
     if (other === kv) return true;
     try {
       return (await other.get(FILE)).value === value;
@@ -174,7 +184,7 @@ class DenoKvEngine implements StoreEngine {
       const { record } = await this.#findValue(key);
       if (!record) return { done: undefined };
       const value = await this.#readText(record, toValueParts(key, record.version));
-      // Parts that are gone belong to a value that was replaced since.
+      // If parts are missing, the value was replaced in the meantime, so read again.
       return value === undefined ? undefined : { done: { value, version: record.version } };
     });
   }
@@ -212,7 +222,7 @@ class DenoKvEngine implements StoreEngine {
   ): Promise<readonly StoredEntry[]> {
     const found: StoredEntry[] = [];
     this.#file.check();
-    // No key has a character after "~".
+    // "~" sorts after all characters that keys may contain.
     const end: DenoKvKey = ["mcp", "value", `${prefix}~`];
     const start: DenoKvKey = ["mcp", "value", after >= prefix && after ? `${after} ` : prefix];
     for await (const { key, value: record } of this.#kv.list({ start, end })) {
@@ -249,7 +259,7 @@ class DenoKvEngine implements StoreEngine {
         .set(name, id)
         .set(["mcp", "ring", now, token], log, { expireIn: RING_MS })
         .set(RUNG, token);
-      // The entries of a log that has expired.
+      // Mark the entries of a log that has expired, so that a sweep removes them.
       if (record && !isAlive) change.set(["mcp", "dead", record.epoch], now);
       await this.#dropEntries(change, epoch, oldest, left);
       if ((await change.commit()).ok) return { done: id };
@@ -265,7 +275,7 @@ class DenoKvEngine implements StoreEngine {
       const from = Math.max(after + 1, head.first);
       const count = Math.min(limit, head.last - from + 1);
       const entries: {
-        /** Position in the log: 1 for the first entry, and one more for each that follows. */
+        /** Position in the log. The first entry has the id 1, and each further entry the next number. */
         readonly id: number;
         /** The text that was appended. */
         readonly value: string;
@@ -276,7 +286,7 @@ class DenoKvEngine implements StoreEngine {
         const text = isEntry(record) ? await this.#readText(record, toEntryParts(head.epoch, record.token)) : undefined;
         if (text !== undefined) entries.push({ id: Number(key[3]), value: text });
       }
-      // Otherwise some were dropped since the state was read.
+      // If entries are missing, they were dropped after the state was read, so read again.
       if (entries.length === count) return { done: { ...head, entries } };
     });
   }
@@ -309,7 +319,8 @@ class DenoKvEngine implements StoreEngine {
       const { versionstamp } = await this.#kv.get(RUNG);
       if (versionstamp === rung) return;
       rung = versionstamp;
-      // Rings of other processes may have been written late, or with another clock.
+      // Keep the tokens of recent records: another process may have written a record late, or by another clock, so each
+      // check reads some records again.
       for (const [token, time] of heard) if (time < from - LATE_MS) heard.delete(token);
       const start: DenoKvKey = ["mcp", "ring", from - LATE_MS];
       for await (const { key, value: log } of this.#kv.list({ start, end: ["mcp", "ring", Infinity] })) {
@@ -365,7 +376,7 @@ class DenoKvEngine implements StoreEngine {
     return (await Promise.all(toBatches(keys, READ_KEYS).map((batch) => this.#kv.getMany(batch)))).flat();
   }
 
-  // Before anything refers to them.
+  // Writes the parts of a text. Called before the record that refers to them is written.
   async #writeParts(text: string, to: DenoKvKey, { signal, expireIn }: PartOptions): Promise<Stored> {
     if (text.length <= INLINE) return { text };
     const bytes = new TextEncoder().encode(text);
@@ -406,7 +417,7 @@ class DenoKvEngine implements StoreEngine {
     }
   }
 
-  // Removes logs that have expired. Values expire by themselves.
+  // Removes expired logs. Deno KV removes expired values itself.
   #sweep(): void {
     const now = Date.now();
     if (now < this.#sweepAt) return;
@@ -479,7 +490,10 @@ function toBatches<T>(items: readonly T[], size: number): readonly (readonly T[]
   return Array.from({ length: Math.ceil(items.length / size) }, (_, i) => items.slice(i * size, (i + 1) * size));
 }
 
-/** Runs an attempt until it is done or nobody waits for it. Others may come first, or lock the file. */
+/**
+ * Repeats an attempt until it is done, or until no caller waits for it. An attempt may fail because another process
+ * changed the same key first, or locked the file.
+ */
 async function repeat<T>(signal: AbortSignal, attempt: () => Promise<{ readonly done: T } | undefined>): Promise<T> {
   for (let i = 0; !signal.aborted; i++) {
     try {
@@ -488,18 +502,21 @@ async function repeat<T>(signal: AbortSignal, attempt: () => Promise<{ readonly 
     } catch (error) {
       if (!isLocked(error)) throw toFinal(error);
     }
-    // Several processes would otherwise meet again.
+    // Wait for a random time, or several processes would conflict again and again.
     await new Promise<void>((resolve) => systemClock.start(resolve, Math.random() * Math.min(2 ** i, 50)));
   }
-  throw new Error("Cannot write to Deno KV: others came first until nobody waited any more");
+  throw new Error("Cannot write to Deno KV: other writes came first until the deadline had passed");
 }
 
-// Such an error never committed anything.
+// Tests for errors after which nothing was committed.
 function isLocked(error: unknown): boolean {
   return error instanceof Error && /database is locked|busy/i.test(error.message);
 }
 
-/** Deno KV throws a `TypeError` also for what can be repeated, which means otherwise in an engine. */
+/**
+ * Converts errors of Deno KV. It throws a `TypeError` also for errors after which a repetition may succeed, while a
+ * `TypeError` of an engine means that it cannot.
+ */
 function toFinal(error: unknown): unknown {
   if (!(error instanceof TypeError) || /too large|exceed/i.test(error.message)) return error;
   return new Error(error.message, { cause: error });

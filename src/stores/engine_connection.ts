@@ -1,6 +1,6 @@
 /**
- * The connection of a store to its engine: made on first use, given up if it is not made in time, and replaced if the
- * engine does not answer.
+ * Connects a store to its engine on first use. Gives up an attempt that takes too long, and replaces an engine that
+ * does not answer.
  *
  * @module
  */
@@ -13,15 +13,18 @@ export type Connect = (options: EngineOptions) => Awaitable<StoreEngine>;
 
 /** Options of a connection. */
 export interface EngineConnectionOptions {
-  /** Milliseconds after which an attempt to connect is given up. */
+  /** Timeout of an attempt to connect, in milliseconds. */
   readonly connectMs: number;
-  /** Whether `connect` makes a new engine. One that was passed to the store cannot be made again. */
+  /** Whether `connect` creates a new engine. It cannot if the store was given an engine instead of a function. */
   readonly isReplaceable: boolean;
-  /** Called when an engine was given up. */
+  /** Called when an engine was closed because it did not answer. */
   readonly onReplace: () => void;
 }
 
-/** Operations in a row without an answer after which the engine is replaced, and milliseconds until the next attempt. */
+/**
+ * Number of operations in a row without an answer after which the engine is replaced, and milliseconds until the next
+ * attempt.
+ */
 export const LOST_AFTER = 3;
 const RETRY_MS = 1000;
 
@@ -33,10 +36,10 @@ export class EngineConnection {
   #engine?: StoreEngine;
   #connecting?: Promise<StoreEngine>;
   #giveUp?: (error: Error) => void;
-  /** Settles once the last attempt to connect has ended, also if it was given up. */
+  /** Settles when the latest attempt to connect has ended, even after it was given up. */
   #attempt?: Promise<void>;
   #failures = 0;
-  /** Time of the next attempt while the engine is lost, in milliseconds of the monotonic clock. Otherwise 0. */
+  /** While the engine is lost: time of the next attempt, in milliseconds of the monotonic clock. Otherwise 0. */
   #retryAt = 0;
 
   constructor(connect: Connect, options: EngineConnectionOptions) {
@@ -44,19 +47,19 @@ export class EngineConnection {
     this.#options = options;
   }
 
-  /** The engine, once it is connected. */
+  /** The engine. `undefined` until it is connected. */
   get engine(): StoreEngine | undefined {
     return this.#engine;
   }
 
-  /** Whether operations fail without being tried. */
+  /** Whether operations currently fail without an attempt. */
   get isLost(): boolean {
     return systemClock.now() < this.#retryAt;
   }
 
   /**
-   * Admits an operation. While the engine is lost, one operation per second tests whether it is back. Otherwise each
-   * operation would wait for its whole deadline.
+   * Admits an operation, or throws if the engine is lost. One operation per second is admitted to test whether the
+   * engine is back. If all were admitted, each would wait for its whole deadline.
    */
   admit(operation: string): void {
     if (!this.#retryAt) return;
@@ -64,7 +67,7 @@ export class EngineConnection {
     this.#retryAt = systemClock.now() + RETRY_MS;
   }
 
-  /** Returns the engine, and connects to it if needed. */
+  /** Returns the engine. Connects to it if necessary. */
   open(): Awaitable<StoreEngine> {
     const open = this.#engine ?? this.#connecting;
     if (open) return open;
@@ -74,14 +77,14 @@ export class EngineConnection {
     return this.#connecting = this.#await(Promise.resolve(engine), controller);
   }
 
-  /** Counts an answer of an engine. */
+  /** Records that the engine has answered. */
   succeed(engine: StoreEngine | undefined): void {
     if (engine === this.#engine) this.#failures = this.#retryAt = 0;
   }
 
-  /** Counts an operation without an answer. `engine` is `undefined` if none was connected. */
+  /** Records that an operation got no answer. `engine` is `undefined` if no engine was connected. */
   fail(engine: StoreEngine | undefined): void {
-    // An engine that was replaced says nothing about the present one.
+    // Ignore failures of an engine that was replaced, because the current engine may work.
     if (engine && engine !== this.#engine) return;
     if (++this.#failures < LOST_AFTER) return;
     this.#retryAt = systemClock.now() + RETRY_MS;
@@ -104,7 +107,7 @@ export class EngineConnection {
     return this.#engine = engine;
   }
 
-  // A connection that is never made and never fails must not block all later ones.
+  // Limits the time of an attempt, because a connection that neither succeeds nor fails would block all later attempts.
   async #await(connecting: Promise<StoreEngine>, controller: AbortController): Promise<StoreEngine> {
     const { promise, reject } = Promise.withResolvers<never>();
     const { connectMs } = this.#options;
@@ -128,7 +131,7 @@ export class EngineConnection {
 
   #close(engine: StoreEngine): void {
     const close = async () => await engine.close?.();
-    // An engine that fails to close is lost already.
+    // Ignore the error: an engine that fails to close is lost anyway.
     const closing: Promise<void> = close().catch(() => {}).finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
   }

@@ -1,5 +1,6 @@
 /**
- * Connects one instance of a server to a store: hashed keys, sealed values, and a topic for news from other instances.
+ * Connects one instance of a server to a store: hashes keys, seals values, and exchanges news with other instances over
+ * a topic.
  *
  * @module
  */
@@ -36,7 +37,7 @@ export interface OpenedValue {
   readonly version: string;
 }
 
-/** An opened page of a log. */
+/** A page of a log with opened entries. */
 export interface OpenedPage {
   readonly entries: readonly { readonly id: number; readonly value: unknown }[];
   readonly first: number;
@@ -47,7 +48,9 @@ export interface OpenedPage {
 /** A message from one instance to the others. */
 type News =
   | { readonly changes: readonly SharedChange[] }
-  /** A session has changed, another instance writes to its client, or has a message of its client. */
+  /**
+   * A session has changed, another instance now writes to its client, or a message of its client is to be passed on.
+   */
   | {
     readonly session: string;
     readonly isEnded?: boolean;
@@ -57,15 +60,15 @@ type News =
   /** The rules of `enable` and `disable` have changed. */
   | { readonly rules: true };
 
-/** What clients make the instance do with the store. */
+/** The pots for everything that clients make the instance do with the store. */
 interface Pots {
-  /** Operations on sessions in progress. Each makes at most three of the store at once. */
+  /** Operations on sessions that are in progress. Each uses the store for at most three operations at a time. */
   readonly operations: Pot;
   /** Messages that were passed on to other instances within {@linkcode RELAY_MS}. */
   readonly relays: Pot;
-  /** Ends of sessions that wait for the store. */
+  /** Ends of sessions that are not yet written to the store. */
   readonly ends: Pot;
-  /** Everything else that is in the store. */
+  /** All other data that clients have written to the store. */
   readonly written: WrittenBytes;
 }
 
@@ -80,14 +83,14 @@ function findPots(accounts: Accounts, limits: Bounds): Pots {
 
 const RELAY_MS = 10_000;
 
-/** The facts of a session that its record needs. */
+/** The facts about a session from which its record is created. */
 export interface SessionFacts {
-  /** Hashed id. */
+  /** Hash of the session id. */
   readonly key: string;
   readonly id: string;
-  /** Milliseconds until the session ends in any case. */
+  /** Milliseconds until the session expires. */
   readonly ms: number;
-  /** The mark of its end. */
+  /** The mark that is stored when the session ends. */
   readonly mark: Mark;
   /** Account of the client. */
   readonly account: Account;
@@ -95,27 +98,27 @@ export interface SessionFacts {
 
 /** A session that receives news from other instances. */
 export interface InformedSession extends SharedSession {
-  /** Hashed id. */
+  /** Hash of the session id. */
   readonly key: string;
-  /** Reads the record. Without an answer, it is unknown whether the session has ended. */
+  /** Reads the record. If the store does not answer, it stays unknown whether the session has ended. */
   refresh(): Promise<void>;
   /** Ends the session of this process, because another instance has ended it. */
   endLocal(): void;
-  /** Closes the connection of a stream that another instance has taken over. */
+  /** Closes the connection of a stream, because another instance has taken it over. */
   yieldLocal(stream: string | undefined): void;
-  /** Handles a message that another instance has received, by its id. */
+  /** Handles a message that another instance has received. `id` is its id in the log of such messages. */
   receiveLocal(id: number): Promise<void>;
 }
 
 /** Rules of `enable` and `disable` that other instances may change. */
 export interface InformedRules extends SharedRules {
-  /** Reads the rules, because another instance may have changed them. */
+  /** Reads the rules again, because another instance may have changed them. */
   refresh(): void;
-  /** Tries once more to write what this process has changed. Returns the number of rules that are lost. */
+  /** Tries once more to write the changes of this process. Returns the number of rules that could not be written. */
   close(): Promise<number>;
 }
 
-/** The parts of a store that the state of a server needs. */
+/** The parts from which {@linkcode InstanceState} is created. */
 export interface StateParts {
   readonly store: Store;
   /** Creates the record of a session. */
@@ -133,17 +136,17 @@ export class InstanceState implements SharedState {
   readonly #parts: StateParts;
   #instance?: string;
   readonly #sessions = new Map<string, InformedSession>();
-  /** Operations on sessions that are not finished, by id. */
+  /** Operations on sessions that are in progress, by id. */
   readonly #pending = new Map<string, Promise<unknown>>();
-  /** Ends of sessions that wait for the store. */
+  /** Ends of sessions that are not yet written to the store. */
   readonly ends: PendingEnds = new PendingEnds();
-  /** Set with the first session. */
+  /** The pots, created with the first session. */
   #pots?: Pots;
-  /** What the tenants hold, if instances share their limits. */
+  /** Counts what tenants use, if instances share the limits of tenants. */
   #tenants?: TenantSums;
   /** Messages that were passed on, oldest first. */
   readonly #relayed: { readonly account: Account; readonly until: number }[] = [];
-  /** Changes to tell, each once. */
+  /** Changes that other instances have not been notified of yet. Each change is sent once. */
   readonly #changes = new Map<string, SharedChange>();
   #isTelling = false;
   #isDegraded = false;
@@ -177,11 +180,11 @@ export class InstanceState implements SharedState {
 
   /** Id of this instance. */
   get instance(): string {
-    // Made on first use, because Workers forbid randomness while a module loads.
+    // Create the id on first use, because Workers forbid random values while a module loads.
     return this.#instance ??= crypto.randomUUID();
   }
 
-  /** Proof that this process lives. */
+  /** The lease that shows other instances that this process is running. */
   get lease(): Lease {
     return this.#store.lease;
   }
@@ -191,12 +194,12 @@ export class InstanceState implements SharedState {
     return this.#host.limits;
   }
 
-  /** Opens a session once its pending operations are finished. */
+  /** Opens a session after its pending operations have finished. */
   async openSession({ id, ms, mark, account, accounts }: SharedSessionFacts): Promise<SharedSession | undefined> {
     this.#pots ??= findPots(accounts, this.limits);
     return await this.share(account, async () => {
       await this.#pending.get(id);
-      // News must arrive before the state is read, so that no change falls between the two.
+      // Start to listen before the state is read, or a change made between the two would be missed.
       const [key] = await Promise.all([this.hash("session", id), this.listen(), this.#rules?.load()]);
       const record = this.#parts.createSession(this, { key, id, ms, mark, account });
       await record.refresh();
@@ -218,16 +221,17 @@ export class InstanceState implements SharedState {
 
   async spend(mark: Mark, ttlMs: number): Promise<Marking | undefined> {
     const place = await this.#toPlace("spent", mark, ttlMs);
-    // One after another, so a client has one operation in progress however many answers it sends.
+    // Run these operations one after another, so that a client has only one in progress, however many answers it sends.
     return await this.queue(place.key, () => this.attempt("set", () => markStored(mark, place)));
   }
 
-  /** Returns where the ends of a client's sessions are marked. */
+  /** Returns the place in the store where the ends of a client's sessions are marked. */
   toEndPlace(mark: Mark): Promise<MarkPlace> {
     return this.#toPlace("ended", mark, toMarkTtl(this.limits.sessions.lifeMs));
   }
 
-  // Who cannot read a list begins a new one, so each version of the format has lists of its own.
+  // Each version of the format has lists of its own, because an instance that cannot read a list would start a new one
+  // in its place.
   async #toPlace(kind: string, mark: Mark, ttlMs: number): Promise<MarkPlace> {
     return {
       store: this,
@@ -237,7 +241,7 @@ export class InstanceState implements SharedState {
     };
   }
 
-  /** Runs an operation for a client. Resolves to `undefined` if it has too many in progress. */
+  /** Runs an operation for a client. Resolves to `undefined` if the client has too many operations in progress. */
   async share<T>(account: Account, run: () => Promise<T>): Promise<T | undefined> {
     if (this.#relayed.length) this.#forgetRelays();
     if (!this.#pots?.operations.take(account)) return;
@@ -248,12 +252,12 @@ export class InstanceState implements SharedState {
     }
   }
 
-  /** Takes a place for the end of a session. Returns `false` if there is none. */
+  /** Reserves a place for the end of a session. Returns `false` if there is no room. */
   reserveEnd(key: string, account: Account, write: () => Promise<boolean>): boolean {
     return !!this.#pots && this.ends.reserve(key, { account, pot: this.#pots.ends, write });
   }
 
-  /** Counts a message that is passed on. Returns `false` if the client has sent too many. */
+  /** Counts a message that is passed on. Returns `false` if the client has sent too many messages. */
   mayRelay(account: Account): boolean {
     this.#forgetRelays();
     if (!this.#pots?.relays.take(account)) return false;
@@ -262,8 +266,8 @@ export class InstanceState implements SharedState {
   }
 
   /**
-   * Counts what a client is about to write until it expires. Returns a function for when it is replaced, or `undefined`
-   * if the client has written too much.
+   * Counts a value that a client is about to write, until it expires. Returns a function to call when the value is
+   * replaced, or `undefined` if the client has written too much.
    */
   mayWrite(account: Account, value: unknown, ttlMs: number): (() => void) | undefined {
     return this.#pots?.written.take(account, value, ttlMs);
@@ -292,8 +296,8 @@ export class InstanceState implements SharedState {
   }
 
   /**
-   * Runs an operation on a session or a value. Others of the same session wait for it when they open the session, and
-   * closing the server waits for all.
+   * Runs an operation on a session or a value. It waits for earlier operations with the same id. A request that opens
+   * the session waits for the operation, and so does closing the server.
    */
   async queue<T>(id: string, run: () => Promise<T>): Promise<T> {
     const before = this.#pending.get(id);
@@ -320,13 +324,13 @@ export class InstanceState implements SharedState {
     if (this.#sessions.get(record.key) === record) this.#sessions.delete(record.key);
   }
 
-  /** Returns a key that says nothing about what it stands for. */
+  /** Returns the hash of a name as a key, so that the store does not reveal the name. */
   async hash(kind: string, name: string): Promise<string> {
     const bytes = new TextEncoder().encode(JSON.stringify([this.#host.sealer.realm, kind, name]));
     return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
   }
 
-  /** Reads a value. Returns `undefined` if there is none, or it was sealed with another secret. */
+  /** Reads a value. Returns `undefined` if the key has no value, or if the value was sealed with another secret. */
   async get(key: string): Promise<OpenedValue | undefined> {
     const found = await this.#store.get(key);
     return found && { value: await this.open(key, found.value), version: found.version };
@@ -354,7 +358,10 @@ export class InstanceState implements SharedState {
     return { entries: await Promise.all(opened), first, last, epoch };
   }
 
-  /** Calls `listener` for each entry of a log after `after`, in order. The next one waits for what it returns. */
+  /**
+   * Calls `listener` for each entry of a log after the entry `after`, in order. If the listener returns a promise,
+   * waits for it before the next entry.
+   */
   async follow(
     log: string,
     listener: (value: unknown) => void | Promise<unknown>,
@@ -374,9 +381,7 @@ export class InstanceState implements SharedState {
     };
   }
 
-  /**
-   * Runs operations of the store. If one fails, tells the observer and returns `undefined`.
-   */
+  /** Runs operations of the store. If an operation fails, reports it to the observer and returns `undefined`. */
   async attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined> {
     try {
       const result = await run();
@@ -387,7 +392,7 @@ export class InstanceState implements SharedState {
       return result;
     } catch (error) {
       if (this.#isClosed) return;
-      // The store works. Only this value is too large for it.
+      // The store works: only this value is too large for it.
       if (error instanceof RangeError) return this.#reportRefused(operation, error);
       if (this.#isDegraded) return;
       this.#isDegraded = true;
@@ -395,7 +400,10 @@ export class InstanceState implements SharedState {
     }
   }
 
-  /** Tells the observer that the store rings no more, or that it rings again. Meanwhile topics are read more often. */
+  /**
+   * Reports to the observer that the engine's listener was lost, or that it is back. While it is lost, topics are read
+   * more often.
+   */
   reportListening(state: "lost" | "back", error?: unknown): void {
     if (this.#isClosed) return;
     const event = { operation: "listen", error };
@@ -407,7 +415,7 @@ export class InstanceState implements SharedState {
     this.#host.observer.store?.({ state: "degraded", operation: "set", error });
   }
 
-  // Once for each operation, because clients choose the values.
+  // Report each kind of operation only once, because clients choose the values.
   #reportRefused(operation: string, error: RangeError): undefined {
     if (this.#refused.has(operation)) return;
     this.#refused.add(operation);
@@ -416,25 +424,25 @@ export class InstanceState implements SharedState {
 
   readonly #refused = new Set<string>();
 
-  /** Tells the other instances something. If the store fails, they do not learn it. */
+  /** Sends news to the other instances. If the store fails, the other instances do not receive it. */
   async publish(news: News): Promise<void> {
     await this.attempt("publish", () => this.tell(news));
   }
 
-  /** Tells the other instances something. Rejects if the store fails. */
+  /** Sends news to the other instances. Rejects if the store fails. */
   async tell(news: News): Promise<void> {
     const topic = await this.#toTopic();
     await this.#store.publish(topic, await this.seal(topic, { from: this.instance, ...news }));
   }
 
-  /** Seals a value, so that only instances of this server can open it with the same key. */
+  /** Seals a value, so that only instances of this server can open it, and only with the same key. */
   seal(key: string, value: unknown): Promise<string> {
     return sealVersioned(this.#host.sealer, `store ${key}`, value);
   }
 
   /**
-   * Opens a sealed value. Returns `undefined` if it was changed, sealed with another key or secret, or has the format of
-   * another version of the library.
+   * Opens a sealed value. Returns `undefined` if the value was changed, was sealed with another key or secret, or has
+   * the format of another version of the library.
    */
   open(key: string, text: string): Promise<unknown> {
     return openVersioned(this.#host.sealer, `store ${key}`, text);
@@ -445,8 +453,8 @@ export class InstanceState implements SharedState {
   }
 
   /**
-   * Listens to other instances. Resolves to `false` if the store fails. Then it is tried again, also without a further
-   * caller.
+   * Starts to listen to other instances. Resolves to `false` if the store fails, and then tries again until it
+   * succeeds.
    */
   listen(): Promise<boolean> {
     return this.#listening ??= this.#startListening();
@@ -484,7 +492,7 @@ export class InstanceState implements SharedState {
     this.#refreshes.add(done);
   }
 
-  /** What sessions are reading after changes on other instances. */
+  /** The reads that sessions have started after changes on other instances. */
   readonly #refreshes = new Set<Promise<void>>();
 
   #take(news: unknown): void | Promise<void> {
@@ -492,7 +500,7 @@ export class InstanceState implements SharedState {
     if (Array.isArray(news.changes)) {
       const changes = news.changes.filter(isChange);
       const announce = () => changes.forEach((change) => this.#announce(change));
-      // Who subscribed before a change must learn of it.
+      // Wait for these reads, because a client that subscribed before the change must be notified of it.
       return this.#refreshes.size ? Promise.all(this.#refreshes).then(announce) : announce();
     }
     if (news.rules === true) return this.#rules?.refresh();
@@ -509,10 +517,12 @@ export class InstanceState implements SharedState {
     for (const listener of [...this.#host.changes.listeners]) listener(change);
   }
 
-  // A list that changed with the handlers of this process has not changed in the others.
+  // Sends a change to other instances, except a change of this process's handlers: the handlers of the other instances
+  // did not change.
   #tell(change: Change | ExtensionNews): void {
     if (change.kind === "close" || change.kind === "log" || change.kind === "list" && change.handlers) return;
-    // Subscribers may miss a change while the store is lost, but the memory of this process is limited.
+    // Limit the number of changes that wait while the store is lost. Subscribers miss the changes beyond it, but the
+    // memory of this process stays limited.
     if (this.#changes.size < MAX_CHANGES) this.#changes.set(toKey(change), change);
     if (this.#isTelling) return;
     this.#isTelling = true;
@@ -532,7 +542,7 @@ export class InstanceState implements SharedState {
   }
 
   async #tellAll(): Promise<void> {
-    // Changes in quick succession are told once.
+    // Wait for a microtask, so that changes in quick succession are sent together, each once.
     await undefined;
     while (this.#changes.size) {
       await this.publish({ changes: this.#takeBatch() });
@@ -542,13 +552,17 @@ export class InstanceState implements SharedState {
 }
 
 const RETRY_MS = 1000;
-/** Characters of the notifications of extensions in one entry. A longer notification has an entry of its own. */
+/**
+ * Maximum length, in characters, of the notifications of extensions in one entry. A longer notification gets an entry
+ * of its own.
+ */
 const BATCH_CHARACTERS = 65_536;
-/** Changes that wait for the store, and changes of one entry. */
+/** Maximum number of changes that wait for the store, and maximum number of changes in one entry. */
 const MAX_CHANGES = 10_000;
 const BATCH_CHANGES = 100;
 
-// Of the notifications of an extension, only the newest of each method and topic is needed.
+// Returns a key under which a newer change replaces an older one: of the notifications of an extension, only the newest
+// per method and topic is needed.
 function toKey(change: SharedChange): string {
   if (change.kind !== "extension") return JSON.stringify(change);
   const { extension, key, published: { topic, method } } = change;

@@ -155,8 +155,8 @@ export class MemoryEngine {
     this.#logs.delete(log);
   }
 
-  // Expired values are dropped when somebody asks for them, and all of them now and then, so that no timer is needed.
-  // Use one time for the whole operation. If the old value expired in between, its bytes would be subtracted twice.
+  // Expired values are dropped when they are read, and all together after some writes, so that no timer is needed. Use
+  // the same time for the whole operation: if the old value expired in between, its bytes would be subtracted twice.
   #charge(operation: string, bytes: number, now: number): void {
     if (++this.#writes % SWEEP_WRITES === 0 || this.#bytes + bytes > this.#maxBytes) this.#sweep(now);
     if (this.#bytes + bytes > this.#maxBytes) {
@@ -174,7 +174,7 @@ export class MemoryEngine {
 /** Number of writes after which all expired values are dropped. */
 const SWEEP_WRITES = 1000;
 
-/** Returns the bytes of a value or an entry. */
+/** Returns the bytes that a value or an entry takes in memory. */
 function toHeld(key: string, value: string): number {
   return 200 + toBytes(key) + toBytes(value);
 }

@@ -11,9 +11,9 @@ import { MemoryEngine } from "./memory_engine.ts";
 
 /** Options of a store in memory. */
 export interface MemoryStoreOptions {
-  /** Maximum bytes of all values and entries, at two bytes per character. Defaults to 64 MiB. */
+  /** Maximum size of all values and entries, in bytes at two bytes per character. Defaults to 64 MiB. */
   readonly bytes?: number;
-  /** Milliseconds after which other servers know that one has ended. Defaults to 5000. */
+  /** Milliseconds after which other servers notice that a server has ended. Defaults to 5000. */
   readonly leaseMs?: number;
   /** Source of the time, for tests. */
   readonly clock?: Clock;
@@ -22,7 +22,8 @@ export interface MemoryStoreOptions {
 const OPTIONS: KnownOptions<keyof MemoryStoreOptions> = { names: { bytes: true, leaseMs: true, clock: true } };
 
 /**
- * Makes a store in the memory of this process, which answers synchronously. Servers of one process can share it.
+ * Creates a store in the memory of this process. It answers synchronously, and several servers of the process can share
+ * it.
  *
  * ```ts
  * import { memoryStore } from "@x/mcp/stores";

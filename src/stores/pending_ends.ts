@@ -1,12 +1,12 @@
 /**
- * Ends of sessions that the store has not confirmed. They are written as soon as it answers.
+ * Keeps the ends of sessions that the store has not confirmed, and writes them as soon as the store answers.
  *
  * @module
  */
 import type { Account, Pot } from "../core/capacity/account.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 
-/** An end that takes a place. */
+/** The end of a session that is not yet written to the store. */
 interface PendingEnd {
   readonly account: Account;
   readonly pot: Pot;
@@ -14,7 +14,7 @@ interface PendingEnd {
   readonly write: () => Promise<boolean>;
   /** The attempt in progress. */
   writing?: Promise<boolean>;
-  /** Whether the client was answered that the end waits. */
+  /** Whether the client got the response that the end waits for the store. */
   isLate?: boolean;
   /** Time at which the end was written, in milliseconds of the monotonic clock. */
   written?: number;
@@ -22,33 +22,37 @@ interface PendingEnd {
 
 /** Milliseconds before the next attempt. */
 const RETRY_MS = 1000;
-/** Milliseconds for which a client may ask again for an end that was written late. */
+/**
+ * Milliseconds for which an end that was written late is remembered, so that a client that asks again learns that it
+ * was written.
+ */
 const KEPT_MS = 60_000;
 
-/** The ends that wait, by the key of their session. */
+/** The pending ends, by the key of their session. */
 export class PendingEnds {
   readonly #ends = new Map<string, PendingEnd>();
   #stop?: () => void;
   #isClosed = false;
 
-  /** Whether an end waits or was written late, and the client may ask for it. */
+  /** Returns whether the end of a session waits, or was written late. Returns `undefined` if there is no such end. */
   find(key: string): "written" | "waiting" | undefined {
     const end = this.#ends.get(key);
     return end && (end.written === undefined ? "waiting" : "written");
   }
 
-  /** Takes a place for an end. Returns `false` if the client or all clients have too many. */
+  /** Reserves a place for an end. Returns `false` if the client, or all clients together, have too many ends. */
   reserve(key: string, { account, pot, write }: Pick<PendingEnd, "account" | "pot" | "write">): boolean {
     if (this.#ends.has(key)) return true;
     this.#tidy();
-    // A client that does not ask again must not lose the place of an end that waits.
+    // Drop the client's written ends first. They wait only for a client that may not ask again, and must not use up the
+    // room for ends that are not written.
     if (!pot.hasShare(account)) this.#dropWritten(account);
     if (!pot.take(account)) return false;
     this.#ends.set(key, { account, pot, write });
     return true;
   }
 
-  /** Writes an end that has a place. Resolves to `false` if it waits for the store. */
+  /** Writes an end that was reserved. Resolves to `false` if the store did not confirm it, so that the end waits. */
   async write(key: string): Promise<boolean> {
     const end = this.#ends.get(key);
     if (!end || end.written !== undefined) return true;
@@ -57,7 +61,7 @@ export class PendingEnds {
     return isWritten;
   }
 
-  /** Tries each end once more, and returns the number of ends that are lost. */
+  /** Tries to write each end once more. Returns the number of ends that could not be written. */
   async close(): Promise<number> {
     this.#isClosed = true;
     this.#stop?.();
@@ -69,13 +73,13 @@ export class PendingEnds {
     const isWritten = await (end.writing ??= end.write());
     end.writing = undefined;
     if (!isWritten) end.isLate = true;
-    // Nobody asks again for an end that was answered at once.
+    // Forget an end that was confirmed at once, because its client will not ask again.
     else if (end.isLate) end.written ??= systemClock.now();
     else this.#drop(key, end);
     return isWritten;
   }
 
-  // One end after another, because a lost store would only reject them all.
+  // Writes one end after another, and stops at the first failure, because a lost store would reject all others too.
   async #writeAll(): Promise<boolean> {
     for (const [key, end] of this.#ends) {
       if (end.written === undefined && !await this.#attempt(key, end)) return false;

@@ -1,5 +1,6 @@
 /**
- * The lease of a process: a value in the store that expires soon after the process has ended, so that others notice.
+ * The lease of a process: a value in the store that expires soon after the process has ended, so that other processes
+ * notice its end.
  *
  * @module
  */
@@ -7,7 +8,7 @@ import { systemClock } from "../core/capacity/timers.ts";
 import type { Awaitable, Lease, Store } from "../core/store.ts";
 import { toBase64Url } from "../kit/base64.ts";
 
-/** How often a lease is renewed while it would last once. */
+/** Number of renewals of a lease within its duration. */
 export const RENEWALS = 3;
 
 /** The lease of this process in one store. */
@@ -16,7 +17,7 @@ export class ProcessLease implements Lease {
   readonly #store: Pick<Store, "get" | "set">;
   readonly #holders = new Set<object>();
   #id?: string;
-  /** The write in progress of a lease that nobody held before. */
+  /** The first write of the lease, while it is in progress. */
   #starting?: Promise<void>;
   #stop?: () => void;
 
@@ -25,7 +26,7 @@ export class ProcessLease implements Lease {
     this.ms = ms;
   }
 
-  // Made on first use, because Workers forbid randomness while a module loads.
+  // Created on first use, because Workers forbid random values while a module loads.
   get id(): string {
     return this.#id ??= toBase64Url(crypto.getRandomValues(new Uint8Array(32)));
   }
@@ -35,7 +36,8 @@ export class ProcessLease implements Lease {
     this.#holders.add(holder);
     const release = () => void this.#holders.delete(holder);
     try {
-      // Others must find it before they learn of what depends on it.
+      // Write the lease before the caller writes data that depends on it, because other processes must find the lease
+      // when they find the data.
       if (!this.#stop) await (this.#starting ??= this.#start());
     } catch (error) {
       release();
@@ -49,7 +51,7 @@ export class ProcessLease implements Lease {
     return found instanceof Promise ? found.then((found) => !!found) : !!found;
   }
 
-  /** Renews the lease no more. Returns whether it was held. */
+  /** Stops renewing the lease. Returns whether it was held. */
   close(): boolean {
     const wasHeld = !!this.#stop;
     this.#holders.clear();
@@ -70,15 +72,15 @@ export class ProcessLease implements Lease {
     this.#stop = systemClock.start(() => this.#renew(), this.ms / RENEWALS, { background: true });
   }
 
-  // Calls that follow each other soon share a lease, so it is only given up when it would be renewed.
+  // Gives up the lease only when it is due for renewal, so that calls in quick succession share it.
   async #renew(): Promise<void> {
     if (!this.#holders.size) return this.#end();
     try {
       await this.#write();
     } catch {
-      // Written again at the next time. Until then others may take this process for dead.
+      // The next renewal writes it again. If it comes too late, other processes assume that this process has ended.
     }
-    // The store was closed in the meantime.
+    // Do not renew if the store was closed in the meantime.
     if (this.#stop) this.#renewLater();
   }
 

@@ -1,23 +1,29 @@
 /**
- * Detects that the file of a database was replaced or removed. A process that has it open would continue with the old file,
- * and share nothing with processes that open the new file.
+ * Detects that the file of a database was replaced or removed. A process that has the file open would continue with the
+ * old file, and share nothing with processes that open the new file.
  *
  * @module
  */
 import { systemClock } from "../core/capacity/timers.ts";
 
-/** Milliseconds between two looks, while the database is used. */
+/** Milliseconds between two checks while the database is used. */
 const LOOK_MS = 500;
 
-/** Compares the open file with the one that would be opened now. */
+/** Compares the open file with the file that would be opened now. */
 export class FileWatch {
   readonly #isSame: () => Promise<boolean>;
   #lookAt: number = systemClock.now();
-  /** Whether it was the same at the first look. A database in memory never is. */
+  /**
+   * Whether the first check found the same file. A database in memory is another one each time, so it is not checked
+   * again.
+   */
   #isFile?: boolean;
   #isReplaced = false;
 
-  /** `isSame` opens the database once more, and tests whether it is the same. What it throws counts as the same. */
+  /**
+   * Creates a watch. `isSame` opens the database once more, and tests whether it is the same database. If `isSame`
+   * throws, the file counts as unchanged.
+   */
   constructor(isSame: () => Promise<boolean>) {
     this.#isSame = isSame;
   }
@@ -38,7 +44,7 @@ export class FileWatch {
       if (!this.#isFile) return;
       this.#isReplaced = !isSame;
     } catch {
-      // A file that cannot be opened now cannot be used instead.
+      // If the file cannot be opened, no process can use another file instead.
     }
     this.#lookAt = systemClock.now() + LOOK_MS;
   }

@@ -15,15 +15,15 @@ import type { InformedRules, InstanceState } from "./instance_state.ts";
 
 /** The rules in the store. */
 interface StoredRules {
-  /** Grows with each change, so that older rules can be told from newer ones. */
+  /** Number that grows with each change, so that newer rules can be distinguished from older rules. */
   readonly at: number;
-  /** One for each key, the oldest first. */
+  /** The rules, oldest first. Each key has at most one rule. */
   readonly rules: readonly PlacedRule[];
 }
 
 const NOTHING: StoredRules = { at: 0, rules: [] };
 
-/** The rules of one server in a store. Until they are known, all of its handlers are hidden. */
+/** The rules of one server in a store. Until they have been read, all handlers of the server are hidden. */
 export class RuleRecord implements InformedRules {
   readonly #instances: InstanceState;
   readonly #ruled: Ruled;
@@ -33,24 +33,24 @@ export class RuleRecord implements InformedRules {
   /** The handlers of the server. */
   #handlers: readonly Handler[] = [];
   #list?: readonly PlacedRule[];
-  /** The rules in the store, as this process knows them. Another instance may have changed them since. */
+  /** The rules in the store, as last read or written by this process. Another instance may have changed them since. */
   #known?: StoredRules;
-  /** What this process has changed and not written yet, in order. One for each key. */
+  /** Changes that this process has made and not yet written, in order. Each key has at most one change. */
   #pending: readonly SharedRule[] = [];
-  /** The newest rules at single paths: of those that show a handler, and of those that hide one. */
+  /** Times of the newest rule of single paths that shows a handler, and of the newest rule that hides a handler. */
   readonly #noticed = { shown: 0, hidden: 0 };
-  /** Whether the other instances have to read what this one has written. */
+  /** Whether the other instances must still be notified of a write. */
   #isUntold = false;
   /** Whether the rules are due to be written again. */
   #isDue = true;
-  /** Whether clients have been waiting for the rules in vain. */
+  /** Whether a request has failed because the rules were not known yet. */
   #isLate = false;
-  /** Whether the handlers are compiled with other rules than those that this process knows. */
+  /** Whether the last attempt to compile the handlers with the current rules failed. */
   #isSpoiled = false;
   #isWanted = false;
   #isClosed = false;
   #running?: Promise<void>;
-  /** Stops the timer. Set while nothing runs. */
+  /** Stops the timer. Set while no exchange with the store is in progress. */
   #stop?: () => void;
 
   constructor(instances: InstanceState, ruled: Ruled, trunk?: SharedRules) {
@@ -61,7 +61,7 @@ export class RuleRecord implements InformedRules {
       try {
         this.#applyAll();
       } catch {
-        // Tries again, and reports it.
+        // The retry also reports the error.
         this.refresh();
       }
     });
@@ -121,7 +121,7 @@ export class RuleRecord implements InformedRules {
   }
 
   load(): Promise<void> | undefined {
-    // After a failure nobody waits, and the timer tries again.
+    // After a failure, do not make the caller wait; the timer tries again.
     if (!this.#known && !this.#stop) return this.#run();
   }
 
@@ -138,7 +138,7 @@ export class RuleRecord implements InformedRules {
     return this.#pending.length;
   }
 
-  /** Reads and writes, once more if it is asked to meanwhile. */
+  /** Exchanges rules with the store. If called during an exchange, runs another exchange after it. */
   #run(): Promise<void> {
     this.#isWanted = true;
     return this.#running ??= this.#exchangeAll();
@@ -150,7 +150,7 @@ export class RuleRecord implements InformedRules {
     let isDone = true;
     while (this.#isWanted && isDone && !this.#isClosed) {
       this.#isWanted = false;
-      // Before the rules are read, so that no change falls between the two.
+      // Start to listen before the rules are read, or a change made between the two would be missed.
       isDone = await this.#instances.listen() && await this.#exchange();
     }
     this.#running = undefined;
@@ -177,22 +177,24 @@ export class RuleRecord implements InformedRules {
 
   async #write(key: string): Promise<void> {
     await this.#trunk?.load();
-    // Rules that show what those of the trunk hide would seem idle.
+    // Wait for the trunk's rules: without them, a rule that shows a handler hidden by the trunk would look idle and be
+    // dropped.
     if (this.#trunk && !this.#trunk.list) throw new Error(NO_TRUNK);
     for (let left = ATTEMPTS; left; left--) {
       const found = await this.#instances.get(key);
       const stored = found ? toStored(found.value) : NOTHING;
       if (!stored) throw new RangeError(UNREADABLE);
-      // A store that was emptied or restored must not show what is disabled.
+      // If the store has older rules, it was emptied or restored. Keep the known rules, so that no disabled handler
+      // becomes visible.
       const before = this.#known && this.#known.at > stored.at ? this.#known : stored;
-      // Holds also if what is pending cannot be written.
+      // Apply the rules that were read, even if the pending changes cannot be written.
       this.#known = before;
       this.#applyAll();
       const pending = this.#pending;
       const next = this.#merge(before, pending);
       if (isTooLarge(next, stored)) throw new RangeError(this.#toTooLarge("handlers", false));
       if (next !== stored || this.#isDue && next.rules.length) {
-        // Before the write, because its answer may be lost.
+        // Set this before the write: the write may succeed although its answer is lost.
         this.#isUntold = true;
         const value = { at: next.at, rules: next.rules.map(({ key, isShown, at }) => [key, isShown, at]) };
         const options = { ttlMs: LIFE_MS, version: found?.version ?? null };
@@ -206,7 +208,7 @@ export class RuleRecord implements InformedRules {
     throw new Error(`Cannot share the rules of enable and disable: ${ATTEMPTS} other changes came first`);
   }
 
-  /** Returns the rules after changes. Returns the same object if nothing has changed. */
+  /** Returns the rules after changes. Returns the same object if the changes have no effect. */
   #merge(stored: StoredRules, changes: readonly SharedRule[]): StoredRules {
     const ofTrunk = this.#trunk?.list ?? [];
     const rules = new Map(stored.rules.map((rule) => [rule.key, rule]));
@@ -218,11 +220,11 @@ export class RuleRecord implements InformedRules {
     let at = Math.max(stored.at, last.shown, last.hidden);
     for (const { key, isShown } of changes) {
       const known = rules.get(key);
-      // What changes nothing must not replace what other instances know.
+      // Skip a change without effect, because it would override a newer change of another instance.
       if (known?.isShown === isShown && known.at > (isShown ? last.hidden : last.shown)) continue;
       at = Math.max(at + 1, systemClock.date());
       last[isShown ? "shown" : "hidden"] = at;
-      // The newest is the last.
+      // Delete the rule first, so that the newest rule is the last one in the map.
       rules.delete(key);
       rules.set(key, { key, isShown, at });
     }
@@ -231,7 +233,10 @@ export class RuleRecord implements InformedRules {
     return isSame ? stored : { at, rules: needed };
   }
 
-  /** Applies the rules that have arrived. If they cannot be compiled, requests are refused until they can. */
+  /**
+   * Applies rules that were read from the store. If the handlers cannot be compiled with them, requests are rejected
+   * until they can.
+   */
   #applyAll(): void {
     try {
       this.#update();
@@ -242,7 +247,10 @@ export class RuleRecord implements InformedRules {
     }
   }
 
-  /** Applies the rules as this process knows them. If they cannot be compiled, throws and changes nothing. */
+  /**
+   * Applies the known rules and the pending changes. If the handlers cannot be compiled with them, throws and changes
+   * nothing.
+   */
   #update(): void {
     const before = this.#list;
     const ofTrunk = this.#trunk ? this.#trunk.list : [];
@@ -256,7 +264,7 @@ export class RuleRecord implements InformedRules {
       return handlers.filter((handler) => was.has(handler) !== is.has(handler));
     };
     try {
-      // No client has seen a list before the rules were known.
+      // Announce a change only if a client may have seen a list, which is not the case before the rules are known.
       if (before || this.#isLate || this.#isSpoiled) visibility.apply(find);
       else registry.toggle(find);
     } catch (error) {
@@ -276,39 +284,40 @@ export class RuleRecord implements InformedRules {
 }
 
 /**
- * Bytes of all rules as JSON, and of the changes that wait for the store. Sealed, they fit into a value of Deno KV, which
- * has at most 64 KiB.
+ * Maximum size in bytes of all rules as JSON, and of the pending changes. After sealing, the rules fit into one value
+ * of Deno KV, which has at most 64 KiB.
  */
 const MAX_BYTES = 32_768;
 
-/** Number of attempts to change the rules while other instances change them. */
+/** Number of attempts to write the rules while other instances change them at the same time. */
 const ATTEMPTS = 20;
 
 const RETRY_MS = 1000;
 
-/** The store forgets rules that no instance has used for a year. */
+/** Milliseconds after which the store may forget rules that no instance has used: a year. */
 const LIFE_MS = 31_536_000_000;
 
 /**
- * Milliseconds after which the rules are written again and the other instances are told. The rules then do not expire and
- * have the newest secret. The topic of the news does not expire either, without which nobody notices an emptied store.
+ * Milliseconds after which the rules are written again, and the other instances are notified. The rules then do not
+ * expire, and are sealed with the newest secret. The topic of the notifications does not expire either; without it, no
+ * instance would notice that the store was emptied.
  */
 const RENEW_MS = 1_800_000;
 
 const HIDDEN: SharedRule = { key: "", isShown: false };
 
-const NO_TRUNK = "Cannot read the rules of enable and disable for a path: those for all paths are not known";
+const NO_TRUNK = "Cannot read the rules of enable and disable for a path: the rules for all paths are not known";
 
 const UNREADABLE =
   "Cannot read which handlers are disabled: another secret has sealed it, or another version of the library has " +
   "written it; give this server the secret and the version of the other instances";
 
-/** The methods that concern handlers which can be disabled. */
+/** Matches the methods that use handlers that can be disabled. */
 const RULED = /^(tools|resources|prompts|completion|subscriptions)\//;
 
-/** Returns the handlers that the rules hide: all if they are not known. */
+/** Returns the handlers that the rules hide. If the rules are not known, returns all handlers that can be disabled. */
 function findHidden(handlers: readonly Handler[], rules: readonly PlacedRule[] | undefined): ReadonlySet<Handler> {
-  // Extensions cannot be disabled.
+  // Extensions cannot be disabled, so they stay visible.
   if (!rules) return new Set(handlers.filter((handler) => handler[INTERNALS].feature.name !== "extensions"));
   const hidden = new Set<Handler>();
   if (!rules.length) return hidden;
@@ -336,8 +345,8 @@ function groupByKey(handlers: readonly Handler[]): ReadonlyMap<string, readonly 
 }
 
 /**
- * Drops rules that show handlers which no older rule hides, because handlers are shown without a rule. Only a group or a
- * tag may select what a rule with another key selects too.
+ * Drops rules that show handlers, unless an older rule may hide them: without a rule, handlers are shown anyway. An
+ * older rule with another key can hide the same handler only if one of the two keys is a group or a tag.
  */
 function dropIdle(rules: readonly PlacedRule[], ofTrunk: readonly PlacedRule[]): readonly PlacedRule[] {
   const hiding = [...rules, ...ofTrunk].filter((rule) => !rule.isShown);
@@ -350,12 +359,15 @@ function dropIdle(rules: readonly PlacedRule[], ofTrunk: readonly PlacedRule[]):
   );
 }
 
-/** Returns when the newest rule was made that shows a handler, or hides one. */
+/** Returns the time of the newest rule that shows a handler, or of the newest rule that hides a handler. */
 function findNewest(rules: readonly PlacedRule[], isShown: boolean): number {
   return Math.max(0, ...rules.filter((rule) => rule.isShown === isShown).map(({ at }) => at));
 }
 
-/** Whether rules weigh too much. Those that they replace may have, and must not keep it from getting better. */
+/**
+ * Whether rules are too large. Rules that are no larger than the rules they replace are allowed, so that a record that
+ * is too large can shrink step by step.
+ */
 function isTooLarge({ rules }: StoredRules, before: StoredRules): boolean {
   const bytes = toBytes(rules);
   return bytes > MAX_BYTES && bytes > toBytes(before.rules);
@@ -370,7 +382,7 @@ function toRefusal(key: string, isShown: boolean): string {
   return `Cannot ${isShown ? "enable" : "disable"} ${name} on all instances`;
 }
 
-/** Returns the rules in a value, or `undefined` for a value that no instance has written. */
+/** Returns the rules in a value, or `undefined` if no instance can have written the value. */
 function toStored(value: unknown): StoredRules | undefined {
   if (!isObject(value) || typeof value.at !== "number" || !Array.isArray(value.rules)) return;
   const rules = value.rules.flatMap((rule: unknown) => toPlaced(rule) ?? []);

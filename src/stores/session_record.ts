@@ -24,12 +24,12 @@ export class SessionRecord implements InformedSession {
   #isEnded?: boolean;
   #cutoff = 0;
   #state: SessionState = {};
-  /** The state in the store, as this process knows it. Another instance may have changed it since. */
+  /** The state in the store, as last read or written by this process. Another instance may have changed it since. */
   #stored?: StoredState;
   #local?: LocalSession;
-  /** Ends the count of the state that was written last. */
+  /** Ends the charge for the last written state. */
   #replaceState?: () => void;
-  /** Ends the count of the mark of use that was written last. */
+  /** Ends the charge for the last written mark of use. */
   #replaceUse?: () => void;
 
   constructor(instances: InstanceState, { key, id, ms, mark, account }: SessionFacts) {
@@ -79,7 +79,7 @@ export class SessionRecord implements InformedSession {
           version: this.#usedVersion,
         });
         if (version !== undefined) return void (this.#usedVersion = version);
-        // Another instance has used or retired it since.
+        // Another instance has used or retired the session in the meantime.
         const used = await this.#readUse();
         if (used === RETIRED) return this.endLocal();
       }
@@ -99,7 +99,8 @@ export class SessionRecord implements InformedSession {
       const used = await this.#readUse();
       if (used !== undefined && used !== this.#instances.instance) return;
       const options = { ttlMs: RETIRED_MS, version: this.#usedVersion };
-      // An instance that uses the session from here on finds it retired, or has used it before and retires it itself.
+      // From here on, another instance that uses the session finds it retired. An instance that used it before this
+      // write makes the write fail, and retires the session itself later.
       if (await this.#instances.set(await this.#toUsedKey(), RETIRED, options) === undefined) return;
       await this.#markEnd();
       await this.#instances.publish({ session: this.key, isEnded: true });
@@ -111,7 +112,7 @@ export class SessionRecord implements InformedSession {
     try {
       await this.#update(change);
     } catch (error) {
-      // What is refused must not hold here either.
+      // Undo the change in this process too if it was rejected.
       this.#state = this.#stored?.state ?? before;
       this.#local?.apply(this.#state);
       throw error;
@@ -121,7 +122,7 @@ export class SessionRecord implements InformedSession {
   async #update(change: (state: SessionState) => SessionState): Promise<void> {
     const ttlMs = this.#ttlMs;
     const expected = change(this.#state);
-    // The value that it replaces counts too, until it is replaced.
+    // Charge the new state before the old charge ends, because both are in the store until the write has succeeded.
     const replace = this.#instances.mayWrite(this.#account, expected, ttlMs);
     if (!replace) throw toBusy("change the session: the client has written too much to the store (replay.bytes)");
     this.#replaceState?.();
@@ -139,7 +140,7 @@ export class SessionRecord implements InformedSession {
           try {
             next = change(state);
           } catch (error) {
-            // What this process knows may be old, so only what has just been read can refuse.
+            // The known state may be outdated, so read the state before rejecting the change.
             if (known) continue;
             this.#stored = { state, version };
             return void (refused = { error });
@@ -148,7 +149,7 @@ export class SessionRecord implements InformedSession {
           if (!written) continue;
           this.#state = next;
           this.#stored = { state: next, version: written };
-          // What other instances have changed since holds here too.
+          // The state may contain changes of other instances, which must be applied here too.
           if (!known) this.#local?.apply(next);
           return await this.#instances.publish({ session: this.key });
         }
@@ -163,14 +164,15 @@ export class SessionRecord implements InformedSession {
   async refresh(): Promise<void> {
     const read = await this.#instances.attempt("get", () => this.#read());
     if (!read) return;
-    // A record that cannot be read may be of a session that has ended.
+    // If the record cannot be read, the session may have ended, so treat it as ended.
     this.#isEnded = read.isMarked || !read.state || this.#instances.ends.find(this.key) !== undefined;
     this.#state = read.state ?? {};
     this.#cutoff = read.cutoff;
   }
 
   async refreshLocal(): Promise<void> {
-    // After pending changes of this process: what is read before one is written must not replace it.
+    // Read after the pending changes of this process: a state read before such a change was written must not replace
+    // it.
     await this.#instances.queue(this.#id, () => this.refresh());
     if (this.#isEnded) this.endLocal();
     else this.#local?.apply(this.#state);
@@ -179,7 +181,7 @@ export class SessionRecord implements InformedSession {
   endLocal(): void {
     this.#isEnded = true;
     this.#local?.end();
-    // This process may have marked the session as used since.
+    // Remove the mark of use, because this process may have set it after the session ended.
     this.#attempt("delete", async () => void await this.#instances.delete(await this.#toUsedKey()));
   }
 
@@ -190,7 +192,7 @@ export class SessionRecord implements InformedSession {
       this.#readUse(),
       marking,
     ]);
-    // A cut-off does not end a session that an instance has used lately.
+    // A cut-off ends only sessions that no instance has used recently.
     const isMarked = found === "marked" || used === RETIRED || found === "cut off" && typeof used !== "string";
     return { state, isMarked, cutoff };
   }
@@ -200,7 +202,7 @@ export class SessionRecord implements InformedSession {
     return this.#stored = { state: record ? toState(record.value) : {}, version: record?.version ?? null };
   }
 
-  /** Returns the instance that has used the session last, or {@linkcode RETIRED}. */
+  /** Returns the id of the instance that used the session last, or {@linkcode RETIRED}. */
   async #readUse(): Promise<unknown> {
     const used = await this.#instances.get(await this.#toUsedKey());
     this.#usedVersion = used?.version ?? null;
@@ -228,13 +230,13 @@ export class SessionRecord implements InformedSession {
     return isDone || this.#keep(message);
   }
 
-  // Nobody has got it, so the client may send it again.
+  // No instance has received the message, so allow the client to send it again.
   #keep(message: Response | Notification): false {
     if (message.kind === "response") this.#relayed.delete(String(message.id));
     return false;
   }
 
-  // An instance has sealed the id into its request. Each is passed on once.
+  // Tests whether an instance has sealed the id into a question. Each answer is passed on once.
   async #isAwaited({ id }: Response): Promise<boolean> {
     if (typeof id !== "string" || !id.startsWith(QUESTION) || this.#relayed.has(id)) return false;
     const opened = await this.#instances.open(this.key, id.slice(QUESTION.length));
@@ -249,7 +251,7 @@ export class SessionRecord implements InformedSession {
 
   readonly #relayed = new Set<string>();
 
-  // Short, because clients repeat it in the ids of their answers.
+  // Returns a short id of this instance, because clients repeat it in the ids of their answers.
   #toAsker(): string {
     return this.#instances.instance.slice(0, 8);
   }
@@ -277,7 +279,7 @@ export class SessionRecord implements InformedSession {
     this.#instances.share(this.#account, () => this.#instances.publish({ session: this.key, claim: stream ?? null }));
   }
 
-  // One change at a time of this process, so that only other instances can come first.
+  // Queue the changes of this process, so that only other instances can cause conflicts.
   async #markEnd(): Promise<void> {
     const place = await this.#instances.toEndPlace(this.#mark);
     await this.#instances.queue(place.key, () => markStored(this.#mark, place));
@@ -286,14 +288,14 @@ export class SessionRecord implements InformedSession {
   async #writeEnd(): Promise<boolean> {
     return !!await this.#attempt("set", async () => {
       await this.#markEnd();
-      // Without this, a cut-off would not end the session.
+      // Remove the mark of use, because a cut-off does not end a session that has it.
       await this.#instances.delete(await this.#toUsedKey());
       await this.#instances.publish({ session: this.key, isEnded: true });
       return true;
     });
   }
 
-  // A request that opens the session waits for what was begun before.
+  // Queue the operation, so that a request that opens the session waits for it.
   async #attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined> {
     return await this.#instances.queue(this.#id, () => this.#instances.attempt(operation, run));
   }
@@ -307,7 +309,7 @@ export class SessionRecord implements InformedSession {
   }
 
   #usedKey?: Promise<string>;
-  /** Version of the mark of use as this process knows it. `null` if there was none. */
+  /** Version of the mark of use, as last read or written by this process. `null` if there was no mark. */
   #usedVersion: string | null = null;
 
   #toUsedKey(): Promise<string> {
@@ -315,7 +317,10 @@ export class SessionRecord implements InformedSession {
   }
 }
 
-/** A state with the version of its record, which is `null` if there is none. `undefined` if it cannot be read. */
+/**
+ * A state and the version of its record. `version` is `null` if there is no record. `state` is `undefined` if the
+ * record cannot be read.
+ */
 interface StoredState {
   readonly state?: SessionState;
   readonly version: string | null;
@@ -324,24 +329,29 @@ interface StoredState {
 /** Number of attempts to change a record that other instances change at the same time. */
 const ATTEMPTS = 20;
 
-/** Milliseconds between two marks of use. Sessions are checked each minute. */
+/** Milliseconds between two marks of use. The server checks its sessions every minute. */
 const TOUCH_MS = 120_000;
 
-/** The mark of use of a session that its last instance has retired, and the milliseconds for which it is found. */
+/**
+ * The mark of use of a session that was retired by its last instance, and the milliseconds for which the mark is kept.
+ */
 const RETIRED = false;
 const RETIRED_MS = 600_000;
 
-/** Messages of a client that other instances have not read yet. */
+/**
+ * Maximum number of messages of a client that other instances have not read yet, and milliseconds for which they are
+ * kept.
+ */
 const RELAY = { max: 32, ttlMs: 60_000 };
 
-// Clocks of instances differ, and an end must not be forgotten before the id itself has expired.
+// Clocks of instances differ, so keep the mark of an ended session longer than its id is valid.
 const SKEW_MS = 60_000;
 
 function toTtl(ms: number): number {
   return Math.min(Math.max(ms, 0) + SKEW_MS, 31_536_000_000);
 }
 
-/** Returns the state in a record, or `undefined` for a value that no instance has written. */
+/** Returns the state in a record, or `undefined` if no instance can have written the value. */
 function toState(value: unknown): SessionState | undefined {
   if (!isObject(value)) return;
   const { level, uris } = value;
@@ -350,5 +360,5 @@ function toState(value: unknown): SessionState | undefined {
   if (Array.isArray(uris) && uris.every((uri) => typeof uri === "string")) return { level, uris };
 }
 
-/** Beginning of the ids of requests to the client. */
+/** Prefix of the ids of requests to the client. */
 const QUESTION = "ask-";

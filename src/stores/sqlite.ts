@@ -1,5 +1,5 @@
 /**
- * A store in a file of SQLite, for several processes of one machine.
+ * A store in an SQLite file, for several processes on one machine.
  *
  * ```ts ignore
  * import { DatabaseSync } from "node:sqlite";
@@ -43,7 +43,7 @@ export interface SqliteDatabase {
 
 /** A compiled statement. */
 export interface SqliteStatement {
-  /** Returns the first row, or `undefined` or `null`. */
+  /** Returns the first row, or `undefined` or `null` if there is no row. */
   get(...values: readonly (string | number)[]): unknown;
   /** Returns all rows. */
   all(...values: readonly (string | number)[]): readonly unknown[];
@@ -52,12 +52,12 @@ export interface SqliteStatement {
 }
 
 /**
- * Makes a store in a file of SQLite. `open` opens the database, and again if it does not answer three times in a row; it
- * may return a promise. The store creates its tables, whose names begin with `mcp_`, switches the write-ahead log on, and
- * closes the database.
+ * Creates a store in an SQLite file. `open` opens the database, and may return a promise. The store calls `open` again
+ * if the database has not answered three times in a row. The store creates its tables, whose names begin with `mcp_`,
+ * switches to the write-ahead log, and closes the database.
  *
- * The store answers synchronously. While another process writes, it waits for up to 20 ms, which blocks the event loop,
- * and tries again four times. The clock of the machine decides what has expired.
+ * The store answers synchronously. While another process writes, the store waits for up to 20 ms, which blocks the
+ * event loop, and tries again up to four times. Expiry uses the clock of the machine.
  *
  * @throws {TypeError} if an option is not a number above 0.
  */
@@ -76,11 +76,11 @@ create unique index if not exists mcp_tokens on mcp_entries (log, token);
 create table if not exists mcp_rings (id integer primary key autoincrement, log text);
 create table if not exists mcp_files (id text);`;
 
-/** Milliseconds between two looks for entries of other processes, while somebody listens. */
+/** Milliseconds between two checks for entries of other processes while a listener is active. */
 const LOOK_MS = 20;
-/** Rings that other processes can still read. */
+/** Number of notifications of new entries that are kept for other processes. */
 const RINGS = 1000;
-/** Milliseconds between two removals of what has expired, and rows that one of them removes. */
+/** Milliseconds between two removals of expired rows, and maximum number of rows per removal. */
 const SWEEP_MS = 10_000;
 const SWEEP_ROWS = 200;
 
@@ -103,7 +103,7 @@ class SqliteEngine implements StoreEngine {
     const id = this.#row(FILE)?.id;
     this.#file = new FileWatch(async () => {
       const other = await open();
-      // A function may return the same database each time.
+      // `open` may return the same database each time. It cannot show a replaced file then.
       return other === db || readFile(other) === id;
     });
   }
@@ -141,7 +141,7 @@ class SqliteEngine implements StoreEngine {
     this.#file.check();
     const sql = "select key, value, version from mcp_values where key > ? and key >= ? and key < ? and due > ? " +
       "order by key limit ?";
-    // No key has a character after "~".
+    // "~" sorts after all characters that keys may contain.
     return this.#rows(sql, after, prefix, `${prefix}~`, Date.now(), limit)
       .map(({ key, value, version }) => ({ key: String(key), value: String(value), version: String(version) }));
   }
@@ -149,7 +149,7 @@ class SqliteEngine implements StoreEngine {
   append(log: string, value: string, { ttlMs, max, token }: AppendOptions & EngineWriteOptions): number {
     const id = this.#write(() => {
       const head = this.#findLog(log);
-      // Entries of a log that has expired.
+      // Remove the entries of a log that has expired.
       if (!head) this.#run("delete from mcp_entries where log = ?", log);
       const repeated = this.#row("select id from mcp_entries where log = ? and token = ?", log, token);
       if (repeated) return Number(repeated.id);
@@ -161,7 +161,7 @@ class SqliteEngine implements StoreEngine {
       this.#run("insert into mcp_rings (log) values (?)", log);
       return id;
     });
-    // The database tells only other connections that it has changed.
+    // Notify the own listener here, because the version of the database changes only for other connections.
     this.#onRing?.(log);
     return id;
   }
@@ -212,7 +212,7 @@ class SqliteEngine implements StoreEngine {
     this.#db.close();
   }
 
-  // Changes whenever another connection has written.
+  // Returns a number that changes whenever another connection has written.
   #readVersion(): unknown {
     return this.#row("pragma data_version")?.data_version;
   }
@@ -250,7 +250,7 @@ class SqliteEngine implements StoreEngine {
     }
   }
 
-  // Removes some of what has expired, so that no write takes long.
+  // Removes only some of the expired rows, so that no write takes long.
   #sweep(): void {
     const now = Date.now();
     if (now < this.#sweepAt) return;
@@ -287,7 +287,7 @@ class SqliteEngine implements StoreEngine {
   }
 }
 
-/** The name of a file, which each has from its first use on. */
+/** Statement that reads the name of the file. Each file gets a name when it is first used. */
 const FILE = "select id from mcp_files";
 
 function readFile(db: SqliteDatabase): unknown {
@@ -295,7 +295,7 @@ function readFile(db: SqliteDatabase): unknown {
     const row = db.prepare(FILE).get();
     return isRow(row) ? row.id : undefined;
   } catch (error) {
-    // A file that was just made.
+    // The file was created just now and has no tables yet.
     if (/no such table/.test(String(error))) return;
     throw error;
   } finally {

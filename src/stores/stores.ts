@@ -8,7 +8,7 @@
  * const store = memoryStore();
  * const secret = "a secret of at least thirty-two characters";
  * const [first, second] = [1, 2].map(() => createServer({ name: "notes", version: "1.0.0", store, secret }));
- * // A session that `first` has opened goes on in `second`, with its subscriptions and streams.
+ * // A session that `first` has opened continues on `second`, with its subscriptions and streams.
  * await first.close();
  * await second.close();
  * ```

@@ -1,5 +1,5 @@
 /**
- * The events of a session's streams in logs, so that another instance can send them.
+ * Writes the events of a session's streams to logs in the store, so that other instances can send them.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { FoundStream, WrittenStream } from "../core/store.ts";
 import { toBytes } from "../protocol/weight.ts";
 import type { InstanceState } from "./instance_state.ts";
 
-/** An entry of a log: events in order, of which the first has the number `first`. */
+/** An entry of a log: one or more events, in order. The first event has the number `first`. */
 interface Batch {
   readonly first: number;
   readonly texts: readonly string[];
@@ -26,13 +26,13 @@ export class StreamLog {
   readonly #instances: InstanceState;
   readonly #session: string;
   readonly #account: Account;
-  /** Number of the last written event of each stream that is being written. */
+  /** Number of the last written event, for each stream that is being written. */
   readonly #written = new WeakMap<WrittenStream, number>();
   readonly #writing = new Set<WrittenStream>();
   readonly #followed = new Set<() => void>();
-  /** What ends the wait for more events of each stream. */
+  /** Functions that end the wait for further events of a stream. */
   readonly #wakers = new Map<WrittenStream, () => void>();
-  /** What ends the use of the lease by each stream that is being written. */
+  /** Functions that release the lease, for each stream that is being written. */
   readonly #leases = new Map<WrittenStream, () => void>();
 
   constructor(instances: InstanceState, session: string, account: Account) {
@@ -41,7 +41,7 @@ export class StreamLog {
     this.#account = account;
   }
 
-  /** Writes new events. Events that arrive during a write are written together. */
+  /** Writes new events. Events that arrive during a write are written together afterwards. */
   write(stream: WrittenStream): void {
     if (stream.isOver) this.#wakers.get(stream)?.();
     if (this.#writing.has(stream)) return;
@@ -56,12 +56,14 @@ export class StreamLog {
     this.#instances.attempt("append", () => this.#append(name, { first: last + 1, texts: [], isOwn, isOver: false }));
   }
 
-  /** Finds the kept events of a stream after a place. Returns `undefined` if the next one is not kept. */
+  /**
+   * Finds the kept events of a stream after the event `after`. Returns `undefined` if the event after it is not kept.
+   */
   async find(name: string, after: number): Promise<FoundStream | undefined> {
     return await this.#instances.attempt("read", () => this.#find(name, after));
   }
 
-  /** Ends everything that follows a stream. */
+  /** Stops following and writing streams. */
   stop(): void {
     for (const stop of [...this.#followed]) stop();
     for (const stream of [...this.#leases.keys()]) this.#release(stream);
@@ -73,7 +75,8 @@ export class StreamLog {
       const { first, texts } = batch;
       const append = (batch: Batch) => this.#instances.attempt("append", () => this.#append(stream.name, batch));
       const hasRoom = !texts.length || this.#instances.mayWrite(this.#account, texts, this.#ttlMs);
-      // Without room and after a failure a gap remains. Readers notice it with the next entry, which may be the last one.
+      // If there is no room, or the write fails, write an empty entry: readers then notice the gap, even if no further
+      // events follow.
       if (!hasRoom || await append(batch) === undefined) {
         await append({ ...batch, first: first + texts.length, texts: [] });
       }
@@ -83,7 +86,8 @@ export class StreamLog {
     if (stream.isOver) this.#release(stream);
   }
 
-  // Events in quick succession are written together, because most of them are never read from the store.
+  // Waits for further events, so that events in quick succession are written together. Most of them are never read from
+  // the store.
   async #linger(stream: WrittenStream): Promise<void> {
     if (stream.isOver) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -94,7 +98,8 @@ export class StreamLog {
     this.#wakers.delete(stream);
   }
 
-  // Whoever finds the stream must find the lease of its process too.
+  // Hold the lease before the stream is written, because an instance that finds the stream must also find the lease of
+  // this process.
   async #hold(stream: WrittenStream): Promise<void> {
     if (this.#leases.has(stream) || stream.isOver) return;
     const release = await this.#instances.attempt("set", () => this.#instances.lease.hold());
@@ -151,7 +156,7 @@ export class StreamLog {
     let newest: Batch | undefined;
     while (true) {
       const { entries, last, epoch } = await this.#instances.read(log, { after: cursor, limit: PAGE_ENTRIES });
-      // The log was lost, and has perhaps begun again.
+      // The log was lost, and may have begun again.
       if (!last || known !== undefined && epoch !== known) return;
       known = epoch;
       for (const { id, value } of entries) {
@@ -172,9 +177,10 @@ export class StreamLog {
       if (!entries.length || cursor >= last) break;
     }
     const { isOwn = false, isDead = false, writer } = newest ?? {};
-    // The client cannot have what was never written. A running call may be ahead of its log.
+    // The client cannot have received an event that was never written. While the call runs, its events may be ahead of
+    // the log.
     if (isOver && after > written) return;
-    // The rest will never be written.
+    // The process that wrote the stream has ended, so the remaining events will never be written.
     if (isDead && !isOver && !texts.length) return;
     const place = { cursor, epoch: known, last: after + texts.length, isOwn, writer };
     const follow: FoundStream["follow"] = (onEvent, onEnd) => this.#follow(log, place, onEvent, onEnd);
@@ -204,7 +210,7 @@ export class StreamLog {
     const take = (value: unknown) => {
       const batch = toBatch(value);
       if (!batch || isOver) return;
-      // The client must not take what follows a gap for the next event.
+      // End the stream at a gap, because the client would take the event after the gap for the next event.
       if (batch.first > last + 1) return end();
       for (const text of batch.texts.slice(last + 1 - batch.first)) onEvent(text, ++last);
       if (batch.isOver || batch.isDead) end();
@@ -212,7 +218,7 @@ export class StreamLog {
     const stopWatching = this.#watch(place.writer, () => {
       const { isOwn, writer } = place;
       const batch = { first: last + 1, texts: [], isOwn, isOver: false, writer, isDead: true };
-      // The next request of the client is refused, so that it does not come again.
+      // Mark the stream as ended, so that the next request for it is rejected and the client does not keep trying.
       this.#instances.attempt("append", () => this.#appendTo(log, batch));
       end();
     });
@@ -228,7 +234,9 @@ export class StreamLog {
     return stop;
   }
 
-  /** Calls `onDead` once the process that writes a stream has lost its lease. Returns a function that stops it. */
+  /**
+   * Calls `onDead` when the process that writes a stream has lost its lease. Returns a function that stops the checks.
+   */
   #watch(writer: string | undefined, onDead: () => void): () => void {
     if (writer === undefined) return () => {};
     const { lease } = this.#instances;
@@ -236,7 +244,7 @@ export class StreamLog {
     let stop = () => {};
     const check = async () => {
       const isHeld = await this.#instances.attempt("get", async () => await lease.isHeld(writer));
-      // While the store was lost, the process could not renew its lease. So it has a second chance.
+      // Require two failed checks, because the process could not renew its lease while the store was lost.
       absences = isHeld === false ? absences + 1 : 0;
       if (isOver) return;
       if (absences < 2) start();
@@ -246,7 +254,7 @@ export class StreamLog {
     const start = () => {
       stop = systemClock.start(() => void check(), lease.ms * CHECKS_PER_LEASE, { background: true });
     };
-    // At once, because the instance that looked before may have ended too.
+    // Check at once, because the instance that checked before may have ended too.
     void check();
     return () => {
       isOver = true;
@@ -260,22 +268,28 @@ export class StreamLog {
 }
 
 /**
- * Milliseconds that an instance waits for more events before it writes again, so that a stream takes at most four writes
- * a second. A stream that ends is written at once.
+ * Milliseconds for which an instance waits for further events before it writes again, so that a stream causes at most
+ * four writes per second. The last events of a stream are written at once.
  */
 const LINGER_MS = 250;
-/** Bytes after which an entry gets no more events. Sealed, it is still far below what stores take as one value. */
+/**
+ * Size in bytes from which an entry gets no further events. After sealing, the entry is still far below the maximum
+ * size of a value in stores.
+ */
 const BATCH_BYTES = 131_072;
-/** Entries of one page, which may have large values. */
+/** Maximum number of entries in one page. The number is low, because entries may be large. */
 const PAGE_ENTRIES = 10;
 const MAX_ENTRIES = 10_000;
 
-/** Share of a lease after which it is checked again: two checks and a lease are less than 10 seconds by default. */
+/**
+ * Interval between two checks of a lease, as a share of its duration. Two checks and the duration of a lease together
+ * take less than 10 seconds by default.
+ */
 const CHECKS_PER_LEASE = 0.4;
 
-/** Where a stream is followed from. */
+/** The position from which a stream is followed. */
 interface Place {
-  /** Id of the last entry that was read, and the epoch of the log. */
+  /** Id of the last entry that was read. */
   readonly cursor: number;
   readonly epoch?: string;
   /** Number of the last event that was read. */
@@ -284,7 +298,7 @@ interface Place {
   readonly writer?: string;
 }
 
-/** Milliseconds after which a stream without a sign of its instance counts as lost. */
+/** Milliseconds without a write after which a stream counts as lost. */
 const ALIVE_MS = 180_000;
 
 function toBatch(value: unknown): Batch | undefined {

@@ -1,17 +1,17 @@
 /**
- * Reads a topic as it grows.
+ * Reads the new entries of a topic.
  *
  * @module
  */
 import type { Awaitable, LogHead, LogPage, SubscribeOptions, TopicListener } from "../core/store.ts";
 
-/** One subscription to a topic. It knows the last entry that its listener got. */
+/** One subscription to a topic. It remembers the last entry that its listener received. */
 export class Subscription {
   readonly #read: (after: number) => Awaitable<LogPage>;
   readonly #listener: TopicListener;
   readonly #onGap?: (last: number) => void;
   #last = 0;
-  /** The epoch of the topic, once it is known. */
+  /** The epoch of the topic. `undefined` until it is known. */
   #epoch?: string;
   #isStarted = false;
   #isOver = false;
@@ -21,14 +21,14 @@ export class Subscription {
   /** Whether the last read found that the topic was lost. */
   #wasLost = false;
 
-  /** Creates a subscription that has not started. */
+  /** Creates a subscription, which `start` then starts. */
   constructor(read: (after: number) => Awaitable<LogPage>, listener: TopicListener, { onGap }: SubscribeOptions) {
     this.#read = read;
     this.#listener = listener;
     this.#onGap = onGap;
   }
 
-  /** Starts after the entry with this id, of the log with this epoch if it is known. */
+  /** Starts after the entry with the id `last`. `epoch` is the epoch of the log, if it is known. */
   start({ last, epoch }: { readonly last: number; readonly epoch?: string }): void {
     this.#last = last;
     this.#epoch = epoch;
@@ -41,12 +41,12 @@ export class Subscription {
     this.#isOver = true;
   }
 
-  /** Whether the topic has entries that the listener did not get. */
+  /** Whether the topic has entries that the listener has not received. */
   isBehind({ last, epoch }: LogHead): boolean {
     return this.#isStarted && (last !== this.#last || epoch !== this.#epoch);
   }
 
-  /** Reads new entries. A second call during a read makes it read once more. */
+  /** Reads new entries. If called during a read, reads once more after it. */
   pull(): Awaitable<void> {
     this.#isRung = true;
     if (!this.#isStarted || this.#isReading) return;
@@ -54,18 +54,18 @@ export class Subscription {
     return this.#readAll();
   }
 
-  // A failed read is repeated when the topic is read at the next interval.
+  // If a read fails, the topic is read again at the next interval.
   #readAll(): Awaitable<void> {
     try {
       while (this.#isRung && !this.#isOver) {
         this.#isRung = false;
         const page = this.#read(this.#last);
-        // Also catches an engine that returns a malformed page.
+        // The catch also handles an engine that returns a malformed page.
         if (page instanceof Promise) return page.then((page) => this.#continue(page)).catch(() => this.#finish());
         this.#take(page);
       }
     } catch {
-      // The store is closed or lost.
+      // The store is closed or lost; the topic is read again at the next interval.
     }
     this.#finish();
   }
@@ -83,8 +83,8 @@ export class Subscription {
     if (this.#isOver) return;
     const { entries, first, last, epoch } = page;
     if (this.#isLost(page)) {
-      // The entries before were of another log, so this one is read from its start.
-      // Once: an engine whose epoch changes with each read is read again at the next interval.
+      // The log is a new one, so read it from its start. Do so only once: if the epoch of an engine changes with each
+      // read, the topic is read again at the next interval.
       this.#isRung = last > 0 && !this.#wasLost;
       this.#wasLost = true;
       this.#last = 0;
@@ -106,12 +106,12 @@ export class Subscription {
     if (entries.length && this.#last < last) this.#isRung = true;
   }
 
-  // The topic was lost or has expired, and has perhaps begun again. One that had no entry has lost none.
+  // Tests whether the topic was lost or has expired, and may have begun again. If no entry is known, none can be lost.
   #isLost({ last, epoch }: LogPage): boolean {
     return last < this.#last || !!this.#epoch && epoch !== this.#epoch;
   }
 
-  // An error of one listener must not keep the others from their entries.
+  // Catches the error of a listener, because it must not keep other listeners from their entries.
   #call(run: () => void): void {
     try {
       run();

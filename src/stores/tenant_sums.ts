@@ -1,9 +1,10 @@
 /**
- * Counts what each tenant holds on all instances together.
+ * Counts what each tenant uses on all instances together.
  *
- * An instance that holds something for a tenant appends the sums of its tenants to a log: once a second if they have
- * changed, and otherwise as often as a lease is renewed. The others count the last sums of each instance until these
- * expire. So what a dead instance held is forgotten, and without the store each instance has its own limit.
+ * An instance that holds resources for a tenant appends the sums of its tenants to a log: once a second if they have
+ * changed, otherwise as often as a lease is renewed. The other instances count the last sums of each instance until
+ * these sums expire. The sums of an instance that has ended are therefore forgotten. Without the store, each instance
+ * applies the limits separately.
  *
  * @module
  */
@@ -14,7 +15,7 @@ import type { Account, Accounts, Limit, Pot } from "../core/capacity/account.ts"
 import { systemClock } from "../core/capacity/timers.ts";
 import { RENEWALS } from "./process_lease.ts";
 
-/** The parts of the state of an instance that its sums need. */
+/** The parts of {@linkcode InstanceState} that the sums need. */
 export interface SumsHost extends Pick<SharedLogs, "append" | "attempt" | "hash"> {
   /** Id of this instance. */
   readonly instance: string;
@@ -27,34 +28,37 @@ export interface SumsHost extends Pick<SharedLogs, "append" | "attempt" | "hash"
   ): Promise<() => void>;
 }
 
-/** What a tenant holds of one pot on one instance, and whether that instance has refused it more: 0 or 1. */
+/**
+ * The amount that a tenant holds of one pot on one instance, and whether that instance has rejected a request for more:
+ * 0 or 1.
+ */
 type Share = readonly [held: number, isShort: number];
 
-/** A tenant, and its shares of the pots in the order of {@linkcode listPots}. */
+/** A tenant, followed by its shares of the pots, in the order of {@linkcode listPots}. */
 type Sum = readonly [tenant: string, ...shares: Share[]];
 
 /** The last sums of another instance. */
 interface Known {
-  /** Number of the entry, which grows. */
+  /** Number of the entry. It grows with each entry of the instance. */
   readonly turn: number;
   readonly until: number;
   readonly sums: ReadonlyMap<string, readonly Share[]>;
 }
 
-/** The pots that have limits of tenants. */
+/** Returns the pots that have limits per tenant. */
 function listPots({ ofTenants, memory }: Accounts): readonly Pot[] {
   return [ofTenants, memory];
 }
 
-/** The limits of tenants on one instance, which all instances share. */
+/** The limits per tenant on one instance, when instances share these limits. */
 export class TenantSums {
   readonly #state: SumsHost;
   readonly #accounts: Accounts;
   /** The last sums of the other instances. */
   readonly #others = new Map<string, Known>();
-  /** The tenants to which this instance has refused something since it published, and the pots. */
+  /** The pots of which this instance has rejected requests since it last published, by tenant. */
   readonly #short = new Map<string, Set<Pot>>();
-  /** The sums that the other instances know. */
+  /** The sums that this instance published last, as JSON text. */
   #published = NOTHING;
   #publishedAt = -Infinity;
   #turn = 0;
@@ -69,7 +73,7 @@ export class TenantSums {
     this.#accounts = accounts;
   }
 
-  /** Returns what a tenant may hold on this instance. */
+  /** Returns the amount that a tenant may hold on this instance. */
   readonly limit: Limit = (pot, account, amount) => {
     this.#start();
     if (pot.perTenant === Infinity) return Infinity;
@@ -78,7 +82,7 @@ export class TenantSums {
     return limit;
   };
 
-  /** Gives back what this instance holds. */
+  /** Publishes that this instance holds nothing any more. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#stop?.();
@@ -87,10 +91,13 @@ export class TenantSums {
     if (this.#published !== NOTHING) await this.#append([]);
   }
 
-  // Instances that refuse a tenant at the same time would all have room a second later, and admit too much. So while
-  // another one is short, none takes more than an equal part. An instance that holds nothing may take any amount for
-  // which there is room, or a large body would fit nowhere. Small amounts are taken as long as there is room, or a client
-  // whose large bodies are refused on one instance would stop the calls of its tenant at another.
+  // Instances that reject requests of a tenant at the same time would all see free room a second later, and together
+  // admit too much. Therefore, while another instance has rejected a request, each instance takes at most an equal
+  // part. Two cases are exempt:
+  // - An instance that holds nothing may take any amount for which there is room. Otherwise a large body might fit on
+  //   no instance.
+  // - Small amounts are taken as long as there is room. Otherwise a client whose large bodies are rejected on one
+  //   instance would stop the calls of its tenant on another instance.
   #toLimit(pot: Pot, account: Account, amount: number): number {
     const { key = "" } = account;
     const now = systemClock.now();
@@ -129,7 +136,7 @@ export class TenantSums {
       const isOver = this.#published === NOTHING && !this.#holdsAny();
       if (!isOver && !this.#isClosed) this.#publishLater();
     };
-    // The others must get them again before they expire.
+    // Other instances must receive the sums again before these expire.
     const ms = Math.min(PUBLISH_MS, this.#state.lease.ms / RENEWALS);
     const begin = () => {
       this.#stop = undefined;
@@ -138,7 +145,7 @@ export class TenantSums {
     this.#stop = systemClock.start(begin, ms, { background: true });
   }
 
-  // A call that ends before costs no operation.
+  // A call that ends before the next publication causes no operation.
   async #publish(): Promise<void> {
     this.#follow();
     const sums = this.#takeSums();
@@ -155,7 +162,8 @@ export class TenantSums {
     return this.#short.size > 0 || this.#accounts.known.values().some(({ isTenant }) => isTenant);
   }
 
-  // The tenants nearest to their limits come first, because an entry is limited.
+  // Returns the sums to publish. The tenants nearest to their limits come first, because the length of an entry is
+  // limited.
   #takeSums(): readonly Sum[] {
     const pots = listPots(this.#accounts).map((pot) => pot.perTenant < Infinity ? pot : undefined);
     const tenants = new Set(this.#short.keys());
@@ -193,7 +201,7 @@ export class TenantSums {
 
   async #startFollowing(): Promise<void> {
     this.#unfollow = await this.#state.attempt("subscribe", async () => {
-      // Each instance repeats its sums, so none that were lost are missed for long.
+      // Ignore gaps, because each instance repeats its sums soon.
       return await this.#state.follow(await this.#toLog(), (value) => this.#take(value), { after: 0, onGap() {} });
     });
     this.#following = undefined;
@@ -209,20 +217,22 @@ export class TenantSums {
     if (!isObject(value) || value.from === this.#state.instance) return;
     const { from, turn, ms, sums } = value;
     if (typeof from !== "string" || typeof turn !== "number" || typeof ms !== "number" || !Array.isArray(sums)) return;
-    // A write whose answer was lost may come late.
+    // Ignore an older entry: a write whose answer was lost may arrive late.
     if (turn <= (this.#others.get(from)?.turn ?? 0)) return;
     const known = sums.filter(isSum).map(([tenant, ...shares]) => [tenant, shares] as const);
     this.#others.set(from, { turn, until: now + ms, sums: new Map(known) });
   }
 }
 
-/** Milliseconds in which the calls of a tenant may exceed its limit. docs/guides/tenants.md says the same. */
+/** Milliseconds during which the calls of a tenant may exceed its limit. Keep docs/guides/tenants.md the same. */
 const PUBLISH_MS = 1000;
-/** Characters of the sums in one entry. The tenants that are furthest from their limits are left out. */
+/**
+ * Maximum length of the sums in one entry, in characters. The tenants that are furthest from their limits are left out.
+ */
 const MAX_CHARACTERS = 65_536;
-/** Tenants to which something was refused, of which the other instances learn. */
+/** Maximum number of tenants whose rejected requests are published. */
 const MAX_SHORT = 1000;
-/** Entries of the log, so that it takes at most some megabytes. */
+/** Maximum number of entries in the log, so that it takes at most some megabytes. */
 const MAX_ENTRIES = 64;
 
 const NOTHING = "[]";

@@ -1,5 +1,5 @@
 /**
- * The topics of a store: listens to the bells of logs, and reads logs at an interval in case a bell was lost.
+ * Reads the topics of a store when the engine reports new entries, and at an interval in case a report was lost.
  *
  * @module
  */
@@ -7,45 +7,48 @@ import { systemClock } from "../core/capacity/timers.ts";
 import type { Awaitable, LogHead, LogPage } from "../core/store.ts";
 import type { Subscription } from "./subscription.ts";
 
-/** The operations of a store that topics need. They do not count as pending operations. */
+/** The operations of a store that topics need. They do not count towards the limit `pending`. */
 export interface TopicSource {
   /** Reads the entries of a topic after an id. */
   read(topic: string, after: number): Awaitable<LogPage>;
-  /** Returns the states of topics, or `undefined` if the engine can only read each. */
+  /** Returns the states of topics, or `undefined` if the engine cannot read several states at once. */
   heads(topics: readonly string[]): Awaitable<readonly LogHead[] | undefined>;
-  /** Starts the listener of the engine. Returns a function that stops it, or `undefined` if the engine has none. */
+  /**
+   * Starts the listener of the engine. Returns a function that stops the listener, or `undefined` if the engine has no
+   * listener.
+   */
   listen(onRing: (log: string) => void, onLost: (error?: unknown) => void): Awaitable<(() => void) | undefined>;
-  /** Whether operations fail without being tried. */
+  /** Whether operations currently fail without an attempt. */
   isLost(): boolean;
-  /** Called when the listener of the engine is lost, with the error, and when it is back. */
+  /** Called when the listener of the engine is lost, with its error, and when the listener is back. */
   onListening(state: "lost" | "back", error?: unknown): void;
 }
 
-/** Milliseconds between two reads of a topic, with and without a listener. */
+/** Milliseconds between two reads of a topic: with a listener, and without a listener. */
 const LISTEN_POLL_MS = 1000;
 const POLL_MS = 50;
-/** Milliseconds before a listener that was lost is started again. */
+/** Milliseconds after which a lost listener is started again. */
 const LISTEN_AGAIN_MS = 1000;
-/** Reads of topics at the same time. */
+/** Maximum number of concurrent reads of topics. */
 const MAX_READS = 32;
-/** Topics that are read synchronously before other work goes on. */
+/** Maximum number of topics that are read in a row before other work gets a turn. */
 const MAX_IN_ROW = 200;
-/** Topics whose states are asked for at once. */
+/** Maximum number of topics whose states are read at once. */
 const MAX_HEADS = 1000;
 
 /** The subscriptions of a store, by topic. */
 export class Topics {
   readonly #source: TopicSource;
-  /** The interval that the author has chosen, or 0. */
+  /** The interval in milliseconds that the author has set. 0 for the default. */
   readonly #chosenMs: number;
   readonly #subscriptions = new Map<string, Set<Subscription>>();
-  /** Subscriptions to read as soon as other reads have ended. */
+  /** Subscriptions to read when other reads have ended. */
   readonly #waiting = new Set<Subscription>();
   #reads = 0;
   #stopTurn?: () => void;
   #stopPolling?: () => void;
   #isComparing = false;
-  /** The present listener, or its start. Another object means that it was replaced. */
+  /** The current listener, or its start. If it is another object than before, the listener was replaced. */
   #listener?: Listener;
   #listenAt = 0;
   #isLost = false;
@@ -70,7 +73,7 @@ export class Topics {
     }
   }
 
-  /** Adds a subscription, and reads its topic from now on. */
+  /** Adds a subscription, whose topic is read from now on. */
   add(topic: string, subscription: Subscription): void {
     if (this.#isClosed) return;
     const subscriptions = this.#subscriptions.get(topic) ?? new Set();
@@ -87,7 +90,7 @@ export class Topics {
     if (!this.#subscriptions.size) this.#stop();
   }
 
-  /** Listens again, because the engine was replaced. */
+  /** Starts the listener again, because the engine was replaced. */
   restart(): void {
     const listener = this.#listener;
     if (!listener) return;
@@ -95,7 +98,7 @@ export class Topics {
     this.#lose(listener);
   }
 
-  /** Ends all subscriptions. Settles once the listener of the engine is stopped. */
+  /** Ends all subscriptions. Settles when the listener of the engine has stopped. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#stop();
@@ -126,7 +129,7 @@ export class Topics {
   }
 
   #use(listener: Listener, stop: (() => void) | undefined): void {
-    // The engine was replaced or the store was closed in the meantime.
+    // Stop a listener that started too late: the engine was replaced, or the store was closed.
     listener.stop = stop;
     if (this.#listener !== listener) return void stopListener(listener);
     listener.pollMs = stop ? LISTEN_POLL_MS : POLL_MS;
@@ -138,7 +141,7 @@ export class Topics {
   #lose(listener: Listener): void {
     this.#listenAt = systemClock.now() + LISTEN_AGAIN_MS;
     this.#forget(listener);
-    // Without a listener, topics are read more often.
+    // Restart the timer, because without a listener the interval is shorter.
     this.#stopPolling?.();
     this.#stopPolling = undefined;
     this.#poll();
@@ -154,13 +157,14 @@ export class Topics {
     this.#stopPolling = this.#stopTurn = undefined;
   }
 
-  /** Checks all topics after a while, and again as long as there are subscriptions. */
+  /** Checks all topics after the interval, and again as long as there are subscriptions. */
   #poll(): void {
     if (!this.#subscriptions.size || this.#isClosed) return;
     const ms = this.#chosenMs || (this.#listener?.pollMs ?? POLL_MS);
     const poll = () => {
       this.#stopPolling = undefined;
-      // Also tests whether the engine is back, at most once per second.
+      // The check also tests whether the engine is back. While the engine is lost, this happens at most once per
+      // second.
       if (!this.#source.isLost()) this.#check();
       this.#poll();
     };
@@ -178,7 +182,7 @@ export class Topics {
     listen().then(() => this.#pullAll(), () => {});
   }
 
-  // Reads in slices, so that thousands of topics leave the store to others.
+  // Compares topics in slices, so that thousands of topics leave time for other operations of the store.
   async #compare(): Promise<void> {
     this.#isComparing = true;
     try {
@@ -192,7 +196,7 @@ export class Topics {
         }
       }
     } catch {
-      // Compared again at the next interval.
+      // If it fails, the topics are compared again at the next interval.
     } finally {
       this.#isComparing = false;
     }
@@ -232,12 +236,12 @@ export class Topics {
   }
 }
 
-// A connection that is lost cannot be told to stop.
+// Ignores the error of a listener whose connection is lost.
 async function stopListener({ stop }: Listener): Promise<void> {
   try {
     await stop?.();
   } catch {
-    // It rings no more.
+    // A listener without a connection reports nothing more.
   }
 }
 

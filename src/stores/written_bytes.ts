@@ -1,5 +1,5 @@
 /**
- * Counts what clients make an instance write to a store, until it expires there.
+ * Counts the bytes that clients make an instance write to a store, until they expire there.
  *
  * @module
  */
@@ -7,17 +7,17 @@ import type { Account, Accounts, Pot } from "../core/capacity/account.ts";
 import type { Bounds } from "../core/capacity/limits.ts";
 import { type Clock, systemClock } from "../core/capacity/timers.ts";
 
-/** Something in a store that counts for a client. */
+/** Bytes in a store that are charged to a client. */
 interface Written {
   readonly account: Account;
   readonly bytes: number;
 }
 
-/** What clients have written to a store, and has not expired. */
+/** The bytes that clients have written to a store, and that have not expired. */
 export class WrittenBytes {
   readonly #pot: Pot;
   readonly #clock: Clock;
-  /** What expires in each minute. */
+  /** The written bytes, by the minute in which they expire. */
   readonly #expiring = new Map<number, Set<Written>>();
 
   constructor(accounts: Accounts, { replay }: Pick<Bounds, "replay">, clock: Clock = systemClock) {
@@ -27,8 +27,8 @@ export class WrittenBytes {
   }
 
   /**
-   * Counts what is about to be written. Returns a function for when it is replaced, or `undefined` if the client has
-   * written too much.
+   * Counts a value that is about to be written. Returns a function to call when the value is replaced, or `undefined`
+   * if the client has written too much.
    */
   take(account: Account, value: unknown, ttlMs: number): (() => void) | undefined {
     this.#forget();
@@ -50,7 +50,7 @@ export class WrittenBytes {
       this.#expiring.delete(minute);
       for (const written of expired) {
         this.#pot.give(written.account, written.bytes);
-        // It may be replaced later.
+        // Remove it, so that replacing the value later does not subtract its bytes again.
         expired.delete(written);
       }
     }
@@ -59,13 +59,13 @@ export class WrittenBytes {
 
 const MINUTE_MS = 60_000;
 
-/** Bytes with which a client may use the reserve: a few sessions. */
+/** Bytes that a client may take from the reserve: enough for a few sessions. */
 const SMALL = 65_536;
 
-/** Bytes that are stored besides a value: its key, its version and the seal. */
+/** Bytes that are stored besides a value: its key, its version and its seal. */
 const OVERHEAD = 256;
 
-// Sealing makes four characters of three bytes.
+// Sealing turns three bytes into four characters.
 function toSealedBytes(value: unknown): number {
   return OVERHEAD + Math.ceil(new TextEncoder().encode(JSON.stringify(value)).length / 3) * 4 * 2;
 }

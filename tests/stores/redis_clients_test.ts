@@ -150,7 +150,7 @@ each("a client that is returned twice is refused, because messages need one of t
   const client = await kind.connect(server.socket);
   const store = redisStore(() => client);
   await store.set("key", "1", { ttlMs });
-  await assertRejects(async () => await store.subscribe("topic", () => {}), Error, "make a new one each time");
+  await assertRejects(async () => await store.subscribe("topic", () => {}), Error, "create a new client each time");
   assertEquals((await store.get("key"))?.value, "1");
   await store.close();
 });

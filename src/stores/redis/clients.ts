@@ -1,32 +1,33 @@
 /**
- * Clients of Redis by their shape: node-redis, ioredis, iovalkey and Bun's. Nothing is imported.
+ * Adapts the clients of Redis: node-redis, ioredis, iovalkey and Bun's client. They are recognized by their methods, so
+ * that no package is imported.
  *
  * @module
  */
 
 /**
  * A client of Redis or Valkey: `createClient()` or `createCluster()` of node-redis, `new Redis()` or `new Cluster()` of
- * ioredis and iovalkey, or `new RedisClient()` of Bun. The store knows them by their methods.
+ * ioredis and iovalkey, or `new RedisClient()` of Bun. The store recognizes the kind of client by its methods.
  */
 export interface RedisClient {
-  /** All of these clients have it. The store does not call it. */
+  /** A method that all of these clients have. The store does not call it. */
   duplicate: unknown;
 }
 
-/** One connection. */
+/** A connection to Redis. */
 export interface RedisLink {
-  /** Whether keys are on several nodes. */
+  /** Whether the keys are spread over several nodes. */
   readonly isCluster: boolean;
-  /** Sends a command. `key` is one of its keys. */
+  /** Sends a command. `key` is one of the command's keys, which determines the node in a cluster. */
   send(key: string, words: readonly string[]): Promise<unknown>;
-  /** Calls `onText` with each message of a channel, and `onLost` once no more will come. */
+  /** Calls `onText` for each message of a channel, and `onLost` when no more messages can arrive. */
   subscribe(channel: string, onText: (text: string) => void, onLost: (error?: unknown) => void): Promise<void>;
   close(): void;
 }
 
 type Listener = (...args: readonly unknown[]) => void;
 
-/** What the store uses of ioredis and iovalkey. */
+/** The parts of ioredis and iovalkey that the store uses. */
 interface Ioredis {
   readonly status: string;
   readonly isCluster?: boolean;
@@ -37,7 +38,7 @@ interface Ioredis {
   disconnect(): unknown;
 }
 
-/** What the store uses of node-redis. */
+/** The parts of node-redis that the store uses. */
 interface NodeRedis {
   readonly isOpen: boolean;
   readonly isReady?: boolean;
@@ -48,12 +49,12 @@ interface NodeRedis {
   destroy(): unknown;
 }
 
-/** What differs in a cluster of node-redis. */
+/** The differences of a node-redis cluster. */
 interface NodeRedisCluster {
   sendCommand(key: string, isReadOnly: boolean, words: readonly string[]): Promise<unknown>;
 }
 
-/** What the store uses of Bun's client. */
+/** The parts of Bun's client that the store uses. */
 interface BunRedis {
   onconnect?: unknown;
   onclose?: unknown;
@@ -64,22 +65,22 @@ interface BunRedis {
 }
 
 /**
- * Waits until a client is connected.
+ * Waits until a client is connected, and wraps it.
  *
- * @throws {TypeError} if the client is of another kind.
+ * @throws {TypeError} if the client is of an unknown kind.
  */
 export async function openLink(client: object, signal?: AbortSignal): Promise<RedisLink> {
-  // In this order: ioredis has `sendCommand` too.
+  // Test for ioredis first, because it has `sendCommand` too.
   if (has<Ioredis>(client, "call")) return await openIoredis(client, signal);
   if (has<NodeRedis>(client, "sendCommand")) return await openNodeRedis(client, signal);
   if (has<BunRedis>(client, "send")) return await openBun(client, signal);
   throw new TypeError(
-    "Cannot connect to Redis: the function returned no client that is known; return one of node-redis, ioredis, " +
+    "Cannot connect to Redis: the function returned an unknown client; return a client of node-redis, ioredis, " +
       "iovalkey or Bun",
   );
 }
 
-/** Tests whether a client has a method. Only one kind of client has it. */
+/** Tests whether a client has a method by which its kind is recognized. */
 function has<T extends object>(client: object, method: keyof T & string): client is T {
   return typeof Reflect.get(client, method) === "function";
 }
@@ -87,7 +88,7 @@ function has<T extends object>(client: object, method: keyof T & string): client
 async function openIoredis(client: Ioredis, signal?: AbortSignal): Promise<RedisLink> {
   const close = () => void client.disconnect();
   await connected(client, { signal, close, isReady: client.status === "ready" }, () => {
-    // A client connects by itself unless it is lazy.
+    // A client connects by itself, unless its option `lazyConnect` is set.
     if (client.status === "wait") client.connect().catch(() => {});
   });
   return {
@@ -140,7 +141,7 @@ async function openBun(client: BunRedis, signal?: AbortSignal): Promise<RedisLin
     send: (_key, [command, ...args]) => client.send(command, args),
     async subscribe(channel, onText, onLost) {
       await client.subscribe(channel, onText);
-      // After a restart of the server it connects again, but gets no messages any more.
+      // After the server restarts, this client connects again, but no longer receives messages.
       client.onconnect = client.onclose = () => onLost();
     },
     close,
@@ -153,14 +154,17 @@ interface Opening {
   readonly isReady: boolean;
 }
 
-/** Waits for the event `ready`. Some clients neither connect nor fail, so the last error says why. */
+/**
+ * Waits for the event `ready`. Some clients keep trying and never fail, so the error of a timeout includes the last
+ * error of the client.
+ */
 function connected(
   client: { on(event: string, listener: Listener): unknown },
   { signal, close, isReady }: Opening,
   start: (onReady: () => void) => void,
 ): Promise<void> {
   let last: unknown;
-  // Without a listener, an error ends the process.
+  // An error event without a listener would end the process.
   client.on("error", (error) => last = error);
   if (isReady) return Promise.resolve();
   return new Promise((resolve, reject) => {

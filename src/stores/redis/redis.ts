@@ -38,23 +38,27 @@ export type { RedisClient } from "./clients.ts";
 
 /** Options of a store in Redis. */
 export interface RedisStoreOptions extends StoreOptions {
-  /** Beginning of all keys, without `{` and `}`. Servers that share a store have the same. Defaults to `mcp:`. */
+  /**
+   * Prefix of all keys, without `{` and `}`. All servers that share a store must use the same prefix. Defaults to
+   * `mcp:`.
+   */
   readonly prefix?: string;
 }
 
 const OPTIONS: KnownOptions<keyof RedisStoreOptions> = { names: { ...STORE_OPTIONS.names, prefix: true } };
 
 /**
- * Makes a store in Redis 6.2 or newer, Valkey, or a cluster of them.
+ * Creates a store in Redis 6.2 or newer, Valkey, or a cluster of either.
  *
- * `connect` makes a new client at each call: one for commands, another one for messages, and new ones if they are lost.
- * It may return a promise. The store connects a client that is not connected, and closes all of them. Switch the
- * client's offline queue off, so that no command runs after its operation has failed: `disableOfflineQueue` of
- * node-redis, `enableOfflineQueue: false` of ioredis and iovalkey, `enableOfflineQueue: false` of Bun.
+ * `connect` must create a new client at each call: the store uses one client for commands and another client for
+ * messages, and replaces a client whose connection is lost. `connect` may return a promise. The store connects a client
+ * that is not connected, and closes all clients. Switch the client's offline queue off, so that no command runs after
+ * its operation has failed: `disableOfflineQueue` of node-redis, `enableOfflineQueue: false` of ioredis and iovalkey,
+ * `enableOfflineQueue: false` of Bun.
  *
  * On Deno, node-redis and ioredis need `--allow-net` and `--allow-env`.
  *
- * @throws {TypeError} if an option is not a number above 0, or `prefix` has braces.
+ * @throws {TypeError} if an option is not a number above 0, or if `prefix` contains braces.
  */
 export function redisStore(connect: () => Awaitable<RedisClient>, options: RedisStoreOptions = {}): Store {
   checkOptions("make a store", options, OPTIONS);
@@ -63,7 +67,7 @@ export function redisStore(connect: () => Awaitable<RedisClient>, options: Redis
     throw new TypeError("Cannot make a store: a function is missing; write redisStore(() => createClient({ url }))");
   }
   if (typeof prefix !== "string" || /[{}]/.test(prefix)) {
-    throw new TypeError(`Cannot make a store: prefix is ${JSON.stringify(prefix)}; it must be a text without braces`);
+    throw new TypeError(`Cannot make a store: prefix is ${JSON.stringify(prefix)}; it must be a string without braces`);
   }
   return customStore((options) => openEngine(connect, prefix, options), rest);
 }
@@ -79,12 +83,12 @@ async function openEngine(
     const other = await connect();
     if (other !== client) return await openLink(other);
     throw new TypeError(
-      "Cannot listen to Redis: the function returned the same client twice; make a new one each time",
+      "Cannot listen to Redis: the function returned the same client twice; create a new client each time",
     );
   });
 }
 
-/** Logs and values that one command reads. */
+/** Maximum number of logs and values that one command reads. */
 const BATCH = 100;
 
 /** An engine on one connection. */
@@ -92,7 +96,7 @@ class RedisEngine implements StoreEngine {
   readonly #link: RedisLink;
   readonly #prefix: string;
   readonly #openOther: () => Promise<RedisLink>;
-  /** Keys of the index. In a cluster they are on one node, and values on all. */
+  /** Keys of the index. In a cluster, the index is on one node, and the values are on all nodes. */
   readonly #index: readonly string[];
 
   constructor(link: RedisLink, prefix: string, openOther: () => Promise<RedisLink>) {
@@ -111,7 +115,7 @@ class RedisEngine implements StoreEngine {
   async set(key: string, value: string, { ttlMs, version, token }: SetOptions & EngineWriteOptions): Promise<boolean> {
     const args = [value, toMode(version), token, String(ttlMs), key];
     if (!this.#link.isCluster) return await this.#run(SET, [this.#toValue(key), ...this.#index], ...args) === 1;
-    // The index may name values that do not exist, but must not miss one.
+    // Write the index before the value: the index may name values that do not exist, but must not miss a value.
     await this.#run(INDEX, this.#index, key, String(ttlMs));
     return await this.#run(SET, [this.#toValue(key)], ...args) === 1;
   }
@@ -126,7 +130,7 @@ class RedisEngine implements StoreEngine {
     let first = after && after >= prefix ? `(${after}` : `[${prefix}`;
     while (found.length < limit) {
       const left: string = String(limit - found.length);
-      // No key has a character after "~".
+      // "~" sorts after all characters that keys may contain.
       const names: readonly string[] = toList(await this.#run(FIND_NAMES, [this.#index[0]], first, `(${prefix}~`, left))
         .map(String);
       if (!names.length) break;
@@ -181,7 +185,8 @@ class RedisEngine implements StoreEngine {
     this.#link.close();
   }
 
-  // Runs a script on many keys: on one node in few commands, in a cluster in one command for each, all sent at once.
+  // Runs a script on many keys: on a single node in few commands; in a cluster in one command per key, all sent at
+  // once.
   async #each(script: string, keys: readonly (readonly string[])[]): Promise<readonly unknown[]> {
     const size = this.#link.isCluster ? 1 : BATCH;
     const parts = Array.from({ length: Math.ceil(keys.length / size) }, (_, i) => keys.slice(i * size, (i + 1) * size));

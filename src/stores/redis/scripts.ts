@@ -1,14 +1,15 @@
 /**
- * The scripts that Redis runs, each in one atomic step. Every script may come twice with the same arguments.
+ * The scripts that Redis runs, each in one atomic step. Running a script twice with the same arguments has no further
+ * effect.
  *
- * A value is a hash with its text and its version. A log is a hash with its last id and its epoch, a list of tokens and a
- * list of values. All keys of one log have the same hash tag, so they are on one node of a cluster. The index is a sorted
- * set of the keys of all values, and another one of the times after which they have expired.
+ * A value is a hash with its text and its version. A log is a hash with its last id and its epoch, a list of tokens,
+ * and a list of values. All keys of one log have the same hash tag, so that they are on the same node of a cluster. The
+ * index is a sorted set of the keys of all values, and a second sorted set of the times at which they expire.
  *
  * @module
  */
 
-/** Adds a key to the index, and removes two that have expired. KEYS: names, times. ARGV: key, milliseconds. */
+/** Adds a key to the index, and removes up to two expired keys. KEYS: names, times. ARGV: key, milliseconds. */
 const ADD_TO_INDEX = `
 local function index(names, times, key, ms)
   local time = redis.call('TIME')
@@ -22,10 +23,13 @@ local function index(names, times, key, ms)
 end
 `;
 
-/** KEYS: names and times of the index. ARGV: key, milliseconds. */
+/** Adds a key to the index. KEYS: names and times of the index. ARGV: key, milliseconds. */
 export const INDEX = `${ADD_TO_INDEX} index(KEYS[1], KEYS[2], ARGV[1], ARGV[2]) return 1`;
 
-/** KEYS: the value, and the index unless it is on another node. ARGV: text, required version, token, milliseconds, key. */
+/**
+ * Writes a value. KEYS: the value, and the index unless it is on another node. ARGV: text, required version, token,
+ * milliseconds, key.
+ */
 export const SET = `${ADD_TO_INDEX}
 local known = redis.call('HGET', KEYS[1], 'version')
 if known ~= ARGV[3] then
@@ -37,7 +41,7 @@ end
 if KEYS[2] then index(KEYS[2], KEYS[3], ARGV[5], ARGV[4]) end
 return 1`;
 
-/** KEYS: the value, and the index unless it is on another node. ARGV: required version, key. */
+/** Removes a value. KEYS: the value, and the index unless it is on another node. ARGV: required version, key. */
 export const DELETE = `
 local known = redis.call('HGET', KEYS[1], 'version')
 if known then
@@ -50,16 +54,19 @@ if KEYS[2] then
 end
 return 1`;
 
-/** KEYS: values. Returns the text and the version of each, or nothing. */
+/** Reads values. KEYS: values. Returns the text and the version of each value, or nil. */
 export const GET = `
 local found = {}
 for i, key in ipairs(KEYS) do found[i] = redis.call('HMGET', key, 'value', 'version') end
 return found`;
 
-/** KEYS: names of the index. ARGV: first, last, limit. */
+/** Lists keys of the index. KEYS: names of the index. ARGV: first, last, limit. */
 export const FIND_NAMES = `return redis.call('ZRANGEBYLEX', KEYS[1], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])`;
 
-/** KEYS: state, tokens and values of a log. ARGV: text, token, milliseconds, max, new epoch, channel, log. */
+/**
+ * Appends an entry to a log. KEYS: state, tokens and values of the log. ARGV: text, token, milliseconds, max, new
+ * epoch, channel, log.
+ */
 export const APPEND = `
 local last = tonumber(redis.call('HGET', KEYS[1], 'last') or '0')
 if last == 0 then
@@ -77,7 +84,10 @@ for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[3]) end
 redis.call('PUBLISH', ARGV[6], ARGV[7])
 return last`;
 
-/** KEYS: state, tokens and values of a log. ARGV: after, limit. Returns the oldest id, the newest, the epoch, and texts. */
+/**
+ * Reads a log. KEYS: state, tokens and values of the log. ARGV: after, limit. Returns the oldest id, the newest id, the
+ * epoch, and the texts.
+ */
 export const READ = `
 local last = tonumber(redis.call('HGET', KEYS[1], 'last') or '0')
 if last == 0 then return { 1, 0, '', {} } end
@@ -87,7 +97,10 @@ local texts = {}
 if tonumber(ARGV[2]) > 0 then texts = redis.call('LRANGE', KEYS[3], from - first, from - first + ARGV[2] - 1) end
 return { first, last, redis.call('HGET', KEYS[1], 'epoch'), texts }`;
 
-/** KEYS: state and values of each log. Returns the oldest id, the newest and the epoch of each. */
+/**
+ * Reads the states of logs. KEYS: state and values of each log. Returns the oldest id, the newest id and the epoch of
+ * each log.
+ */
 export const HEADS = `
 local heads = {}
 for i = 1, #KEYS, 2 do
@@ -98,7 +111,7 @@ for i = 1, #KEYS, 2 do
 end
 return heads`;
 
-/** KEYS: state, tokens and values of a log. ARGV: id of the oldest entry to keep. */
+/** Removes old entries of a log. KEYS: state, tokens and values of the log. ARGV: id of the oldest entry to keep. */
 export const TRIM = `
 local last = tonumber(redis.call('HGET', KEYS[1], 'last') or '0')
 local drop = tonumber(ARGV[1]) - (last - redis.call('LLEN', KEYS[3]) + 1)
